@@ -1,4 +1,4 @@
-"""Toolwright as a library: the public names, and nothing else.
+"""The public names of Toolwright as a library, and nothing else.
 
 The names are loaded when they are first used, because `toolwright --version` and the prompt must
 not wait for what a turn needs (ADR 0006).
@@ -10,20 +10,20 @@ from typing import Any
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "Agent": "agent",
-    "Approver": "grants",
-    "Author": "workshop",
+    "Agent": "runtime.agent",
+    "Approver": "access.grants",
+    "Author": "functions.service",
     "Block": "memory.block",
     "ChatMemory": "memory.classes",
-    "Decision": "grants",
-    "Event": "events",
+    "Decision": "access.grants",
+    "Event": "base.events",
     "Memory": "memory.classes",
-    "Plan": "workshop",
-    "Question": "grants",
-    "Settings": "settings",
-    "ToolwrightError": "errors",
-    "Workshop": "workshop",
-    "Workspace": "assemble",
+    "PlannedChange": "functions.service",
+    "Question": "access.grants",
+    "Settings": "base.settings",
+    "ToolwrightError": "base.errors",
+    "FunctionService": "functions.service",
+    "Workspace": "workspace.workspace",
 }
 
 __all__ = [
@@ -34,20 +34,20 @@ __all__ = [
     "ChatMemory",
     "Decision",
     "Event",
+    "FunctionService",
     "Memory",
-    "Plan",
+    "PlannedChange",
     "Question",
     "Settings",
     "ToolwrightError",
-    "Workshop",
     "Workspace",
-    "present",
+    "presentation",
 ]
 
 
 def __getattr__(name: str) -> Any:  # Any: whatever the room defines
     if name in _ROOMS:
         return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)
-    if name == "present":
-        return import_module(f"{__name__}.present")
+    if name == "presentation":
+        return import_module(f"{__name__}.context.presentation")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,18 +1,18 @@
-from . import present as present
-from .agent import Agent as Agent
-from .assemble import Workspace as Workspace
-from .errors import ToolwrightError as ToolwrightError
-from .events import Event as Event
-from .grants import Approver as Approver
-from .grants import Decision as Decision
-from .grants import Question as Question
-from .memory.block import Block as Block
-from .memory.classes import ChatMemory as ChatMemory
-from .memory.classes import Memory as Memory
-from .settings import Settings as Settings
-from .workshop import Author as Author
-from .workshop import Plan as Plan
-from .workshop import Workshop as Workshop
+from agent_core.access.grants import Approver as Approver
+from agent_core.access.grants import Decision as Decision
+from agent_core.access.grants import Question as Question
+from agent_core.base.errors import ToolwrightError as ToolwrightError
+from agent_core.base.events import Event as Event
+from agent_core.base.settings import Settings as Settings
+from agent_core.context import presentation as presentation
+from agent_core.functions.service import Author as Author
+from agent_core.functions.service import FunctionService as FunctionService
+from agent_core.functions.service import PlannedChange as PlannedChange
+from agent_core.memory.block import Block as Block
+from agent_core.memory.classes import ChatMemory as ChatMemory
+from agent_core.memory.classes import Memory as Memory
+from agent_core.runtime.agent import Agent as Agent
+from agent_core.workspace.workspace import Workspace as Workspace
 
 __version__: str
 __all__: list[str]

@@ -1,4 +1,4 @@
-"""`toolwright` and `python -m agent_core`: the way in.
+"""The entry point of `toolwright` and `python -m agent_core`.
 
 The version is answered before anything else is imported: scripts ask for it often, and must not
 wait for a command line parser.
@@ -7,19 +7,19 @@ wait for a command line parser.
 import os
 import sys
 
-from . import __version__
-from .own_environment import enter
+from agent_core import __version__
+from agent_core.base.own_environment import enter
 
 
 def main() -> None:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and exit with its exit code."""
     _open_what_is_closed()
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"toolwright {__version__}\n")
         return
     enter()
     try:
-        from .interfaces.cli import main as run  # noqa: PLC0415  (the version must not pay for it)
+        from agent_core.interfaces.cli import main as run  # noqa: PLC0415  (the version must not pay for it)
 
         code = run(sys.argv[1:])
     except KeyboardInterrupt:  # while all is being loaded

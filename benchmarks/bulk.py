@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import agent_core
-from agent_core.workshop import Wanted
-from agent_core.workshop.judges import cores
+from agent_core.functions.service import CheckRequest
+from agent_core.functions.service.judges import cores
 
 from .measure import Row, in_turn, median_ms, ratio, show
 
@@ -73,7 +73,7 @@ async def checked(path: Path) -> float:
     with tempfile.TemporaryDirectory() as folder:
         async with agent_core.Workspace.open(folder) as workspace:
             began = time.perf_counter()
-            await workspace.workshop.bulk.check(Wanted((path,), "import"), tell, processes=cores())
+            await workspace.workshop.bulk.check(CheckRequest((path,), "import"), tell, processes=cores())
             return time.perf_counter() - began
 
 

@@ -15,11 +15,11 @@ from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
-from agent_core.agent import Agent
-from agent_core.assemble import Workspace
-from agent_core.clock import Clock
-from agent_core.events import TurnEnded
+from agent_core.base.clock import Clock
+from agent_core.base.events import TurnEnded
+from agent_core.runtime.agent import Agent
 from agent_core.storage import Entry, Post, Store, open_store
+from agent_core.workspace.workspace import Workspace
 from tests.kit import Ask, Repeat, Say, ScriptedModel, Seen, Step, Wanted, scripted
 
 from .measure import Act, Row, in_turn, median_ms, options, ratio, show, timed

@@ -15,14 +15,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agent_core.gate import Candidate, Gate, Verdict
-from agent_core.gate.alike.commute import act
-from agent_core.gate.alike.facts import facts
-from agent_core.gate.gate import STAGES
-from agent_core.gate.tree import FunctionNode, body, find
+from agent_core.functions.gate import Candidate, Gate, Verdict
+from agent_core.functions.gate.clones.commute import act
+from agent_core.functions.gate.clones.facts import facts
+from agent_core.functions.gate.gate import STAGES
+from agent_core.functions.gate.tree import FunctionNode, body, find
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import Source
+from agent_core.registry.source import ModuleSource
 from sandbox import Sandbox
 
 DISGUISED = 100
@@ -89,7 +89,7 @@ async def bench(path: Path) -> dict[str, Any]:  # Any: JSON
     functions = library(path)
     snapshot, chance = Snapshot.empty(), random.Random(5)
     for index, text in enumerate(functions.values()):
-        snapshot = snapshot.with_module(read_module(Source.of(f"module_{index}", text)))
+        snapshot = snapshot.with_module(read_module(ModuleSource.of(f"module_{index}", text)))
     found: dict[str, Any] = {"functions": len(snapshot.functions), "seconds": [], "missed": []}
     async with await Sandbox.start() as sandbox:
         gate = Gate(sandbox, stages=_TEXT)
@@ -112,7 +112,7 @@ async def _hits(gate: Gate, name: str, code: str, snapshot: Snapshot) -> list[st
 
 
 def _about(verdict: Verdict, code: str) -> list[str]:
-    return [problem.what for problem in verdict.problems if problem.code == code]
+    return [problem.message for problem in verdict.problems if problem.code == code]
 
 
 def main() -> None:

@@ -10,8 +10,8 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from agent_core.assemble import Workspace
-from agent_core.workshop import Workshop
+from agent_core.functions.service import FunctionService
+from agent_core.workspace.workspace import Workspace
 from sandbox import Code, Limits, Returned, Sandbox
 
 from .measure import Row, in_turn, median_ms, options, ratio, show, timed
@@ -83,7 +83,7 @@ async def _call(sandbox: Sandbox) -> float:
     return seconds
 
 
-async def _create(workshop: Workshop, numbers: "count[int]") -> float:
+async def _create(workshop: FunctionService, numbers: "count[int]") -> float:
     n = next(numbers)
     seconds = await timed(workshop.create(f"middle_{n}", CODE.format(n=n)))
     assert f"middle_{n}" in workshop.names(), await workshop.pending(f"middle_{n}")

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx2
 
-from agent_core.broker import Broker, Session
+from agent_core.access.broker import Broker, FetchSession
 from sandbox import Code, RequestHandler, Returned, Sandbox
 
 from .measure import Row, in_turn, median_ms, options, ratio, show, timed
@@ -69,7 +69,7 @@ def by_function(sandbox: Sandbox, url: str, host: str) -> Callable[[], Awaitable
     return act
 
 
-def handler(session: Session) -> RequestHandler:
+def handler(session: FetchSession) -> RequestHandler:
     async def answer(name: str, arguments: dict[str, Any], /) -> Any:
         return await session.answer(name, arguments)
 

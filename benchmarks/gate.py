@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_core.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
+from agent_core.functions.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Limits, Sandbox
 
@@ -61,7 +61,7 @@ def _codes(row: dict[str, Any]) -> Iterator[tuple[str, str]]:  # Any: one line o
 
 
 async def judge_all(found: list[Case], policy: Policy, off: frozenset[str] = frozenset()) -> list[Judged]:
-    """Every verdict, many at once; `off` names the mends that are not made."""
+    """Every verdict, many at once; `off` names the fixes that are not made."""
     cores = os.cpu_count() or 1
     async with await Sandbox.start(parallel=cores) as sandbox:
         gate, turn = Gate(sandbox, limits=Limits(wall_s=10), rules=Rules(off=off)), asyncio.Semaphore(AT_ONCE)
@@ -115,7 +115,7 @@ def _figures(judged: list[Judged]) -> dict[str, Any]:  # Any: JSON
         "by_stage": dict(Counter(refusing_stage(one.verdict) for one in refused).most_common()),
         "by_code": _codes_of(refused, "refuses"),
         "warnings": _codes_of(judged, "warns"),
-        "mends": dict(Counter(mend.code for one in judged for mend in one.verdict.mends).most_common()),
+        "fixes": dict(Counter(fix.code for one in judged for fix in one.verdict.fixes).most_common()),
         "p50_ms": round(1000 * spent[len(spent) // 2], 1) if spent else None,
     }
 
@@ -128,16 +128,16 @@ def _codes_of(judged: list[Judged], severity: str) -> dict[str, int]:
 
 
 def show(result: dict[str, Any]) -> None:  # Any: JSON
-    """The figures as a table, then what was warned of and mended, then each refusal of a good function."""
+    """The figures as a table, then what was warned of and fixed, then each refusal of a good function."""
     total = sum(figures["count"] for figures in result["kinds"].values())
-    mended = "" if result["mended"] else ", as published: nothing mended"
-    print(f"policy {result['policy']}{mended}: {total} verdicts in {result['seconds']:.0f} s\n")
+    fixed = "" if result["fixed"] else ", as published: nothing fixed"
+    print(f"policy {result['policy']}{fixed}: {total} verdicts in {result['seconds']:.0f} s\n")
     print(f"{'kind':<12}{'count':>6}{'admitted':>10}{'':>7}{'refused':>9}{'':>7}{'p50':>9}  refused by stage")
     for kind, figures in result["kinds"].items():
         if figures["count"]:
             print(_row(kind, figures))
     good = result["kinds"]["good"]
-    for label, key in (("good, refused", "by_code"), ("good, told", "warnings"), ("good, mended", "mends")):
+    for label, key in (("good, refused", "by_code"), ("good, told", "warnings"), ("good, fixed", "fixes")):
         _counts(label, good[key], good["count"])
     _listed("good, but refused", [f"{one['id']} {one['name']}: {one['problems'][0]}" for one in result["good_refused"]])
     for kind in KINDS[1:]:
@@ -176,14 +176,14 @@ def main() -> None:
     parser.add_argument("--policy", choices=("agent", "human", "import"), default="import")
     parser.add_argument("--kind", choices=KINDS, action="append", help="only these candidates")
     parser.add_argument("--limit", type=int, default=None, help="only the first N candidates")
-    parser.add_argument("--unmended", action="store_true", help="judge everything as published, without a mend")
+    parser.add_argument("--unmended", action="store_true", help="judge everything as published, without a fix")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
     options = parser.parse_args()
     wanted = [case for case in cases(options.path) if case.kind in (options.kind or KINDS)][: options.limit]
     off = frozenset({"*"} if options.unmended else ())
     started = time.perf_counter()
     judged = asyncio.run(judge_all(wanted, options.policy, off))
-    told = {"policy": options.policy, "mended": not options.unmended}
+    told = {"policy": options.policy, "fixed": not options.unmended}
     result = {**told, **summary(judged, time.perf_counter() - started)}
     if options.json:
         print(json.dumps(result, indent=2, ensure_ascii=False))

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import count
 
-from agent_core.gate import Candidate, Gate, Verdict
-from agent_core.gate.gate import STAGES
+from agent_core.functions.gate import Candidate, Gate, Verdict
+from agent_core.functions.gate.gate import STAGES
 from agent_core.registry import docstring
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Returned, Sandbox

@@ -19,9 +19,9 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from agent_core import Event, Settings, Workspace
-from agent_core.events import CallAnswered, CallStarted, Thought, TurnEnded, Warned
+from agent_core.base.events import CallAnswered, CallStarted, Thought, TurnEnded, Warned
+from agent_core.base.settings import ModelSettings, TurnSettings
 from agent_core.model.local.server import open_local
-from agent_core.settings import ModelSettings, TurnSettings
 
 MODEL: Final = "local/qwen2.5-coder-1.5b"
 MAX_STEPS: Final = 10

@@ -14,9 +14,9 @@ import time
 from typing import Final
 
 from agent_core import Settings, Workspace
-from agent_core.events import Text, Thought, Usage
+from agent_core.base.events import Text, Thought, Usage
+from agent_core.base.settings import ModelSettings
 from agent_core.model.local.server import open_local
-from agent_core.settings import ModelSettings
 
 MODEL: Final = "local/qwen2.5-coder-1.5b"
 BEGAN: Final = "TOOLWRIGHT_BENCHMARK_BEGAN"

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_core import Settings, Workspace
-from agent_core.events import CallAnswered
-from agent_core.gate import GivenExample
-from agent_core.gate.examples.agreement import given_agrees
+from agent_core.base.events import CallAnswered
+from agent_core.base.settings import ModelSettings, TurnSettings
+from agent_core.functions.gate import GivenExample
+from agent_core.functions.gate.examples.agreement import given_agrees
 from agent_core.model.local.server import open_local
 from agent_core.registry.snapshot import Snapshot
-from agent_core.settings import ModelSettings, TurnSettings
 from sandbox import Evaluation, Sandbox
 
 from .local_requests import MODEL

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_core import Agent, Settings, Workspace
-from agent_core.events import CallAnswered, TurnEnded
+from agent_core.base.events import CallAnswered, TurnEnded
+from agent_core.base.settings import ModelSettings, TurnSettings
 from agent_core.memory import repeated
 from agent_core.memory.archival import Piece
 from agent_core.memory.classes import ChatMemory
 from agent_core.model.local.server import open_local
-from agent_core.settings import ModelSettings, TurnSettings
 from tests.kit import scripted
 from tests.kit.steps import Repeat
 

@@ -105,8 +105,8 @@ def embed(passages: Sequence[str]) -> Floats:
     return noise
 
 
-def exact_bm25(rows: Sequence[str], asked: Sequence[Sequence[str]]) -> list[list[float]]:
-    """The ten best scores of each question, by the textbook."""
+def exact_scores(rows: Sequence[str], asked: Sequence[Sequence[str]]) -> list[list[float]]:
+    """The ten best scores of each question: how rare the words are that a row holds, over all rows."""
     stems = apsw.Connection(":memory:").fts5_tokenizer("porter", ["unicode61"])
 
     def stemmed(text: str) -> list[str]:
@@ -116,21 +116,16 @@ def exact_bm25(rows: Sequence[str], asked: Sequence[Sequence[str]]) -> list[list
 
     questions = [{*stemmed(" ".join(words))} for words in asked]
     wanted = set().union(*questions)
-    lengths, postings = [], defaultdict(list)
+    holding: dict[str, list[int]] = defaultdict(list)
     for number, row in enumerate(rows):
-        counts = Counter(stemmed(row))
-        lengths.append(counts.total())
-        for word in counts.keys() & wanted:
-            postings[word].append((number, counts[word]))
-    average = sum(lengths) / len(lengths)
-    norms = [1.2 * (0.25 + 0.75 * length / average) for length in lengths]
-    return [_ten([postings[word] for word in sorted(words)], norms) for words in questions]
+        for word in wanted & {*stemmed(row)}:
+            holding[word].append(number)
+    return [_ten([holding[word] for word in sorted(words)], len(rows)) for words in questions]
 
 
-def _ten(found: Sequence[Sequence[tuple[int, int]]], norms: Sequence[float]) -> list[float]:
+def _ten(found: Sequence[Sequence[int]], total: int) -> list[float]:
     scores: dict[int, float] = defaultdict(float)
     for holding in found:
-        weight = log(1 + (len(norms) - len(holding) + 0.5) / (len(holding) + 0.5))
-        for number, times in holding:
-            scores[number] += weight * times * 2.2 / (times + norms[number])
+        for number in holding:
+            scores[number] += log(1 + (total - len(holding) + 0.5) / (len(holding) + 0.5))
     return sorted(scores.values(), reverse=True)[:10]

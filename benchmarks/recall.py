@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from agent_core.embedding import embedder
-from agent_core.memory import asked, words
+from agent_core.memory import search_query as asked
+from agent_core.memory import words
 from agent_core.memory.archival import Archival
+from agent_core.memory.embedding import embedder
 from agent_core.storage import Shelf
 
 from .recall_data import AGENT, Question, Read, is_talk, load, reading

@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from agent_core.clock import Clock
-from agent_core.embedding import Embedder
+from agent_core.base.clock import Clock
 from agent_core.memory.archival import Archival
+from agent_core.memory.embedding import Embedder
 from agent_core.memory.recall import Recall
 from agent_core.storage import Entry, MemoryStore, Post, Store, open_store
 

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from agent_core.embedding import embedder
+from agent_core.memory.embedding import embedder
 from agent_core.memory.weights import weights
 
 from .recall_data import load, reading

@@ -19,7 +19,7 @@ VOWELS, INITIALS = "how many vowels are in queueing?", "what are the initials of
 RHYTHM, GRANT = "how many vowels are in rhythm?", "how many functions are in tour.py?"
 BACK = "/rollback count_vowels"
 TYPED = (VOWELS, INITIALS, RHYTHM, GRANT, BACK)
-TITLE = "Toolwright: functions are written, refused, mended, called, edited by hand, granted a file and rolled back"
+TITLE = "Toolwright: functions are written, refused, fixed, called, edited by hand, granted a file and rolled back"
 
 
 def main() -> int:

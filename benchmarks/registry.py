@@ -20,10 +20,10 @@ from typing import Any
 import docstring_parser
 
 from agent_core.registry import arguments
-from agent_core.registry.function import Reading
+from agent_core.registry.function import ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import Source, parse, read_file
+from agent_core.registry.source import ModuleSource, parse, read_file
 from agent_core.registry.watch import scan
 
 COUNT = 1_000
@@ -106,7 +106,7 @@ def measure(folder: Path) -> dict[str, float]:
         (folder / f"bench_{n}.py").write_text(TEMPLATE.format(n=n))
     sys.path.insert(0, str(folder))
     paths = sorted(folder.glob("*.py"))
-    sources = [source for path in paths if isinstance(source := read_file(folder, path), Source)]
+    sources = [source for path in paths if isinstance(source := read_file(folder, path), ModuleSource)]
     readings = [read_module(source) for source in sources]
     cached = [json.dumps(reading.to_json()) for reading in readings]
     snapshot = Snapshot.empty()
@@ -128,7 +128,7 @@ def measure(folder: Path) -> dict[str, float]:
 
     def load() -> None:
         for text, source in zip(cached, sources, strict=True):
-            Reading.from_json(json.loads(text), source)
+            ModuleReading.from_json(json.loads(text), source)
 
     def replace_each() -> None:
         for reading in readings:  # one at a time: a thousand snapshots kept alive would measure the memory

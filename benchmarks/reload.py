@@ -13,19 +13,19 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from agent_core.assemble import Workspace
-from agent_core.clock import Clock
-from agent_core.gate import Gate
-from agent_core.grants import GrantBook
-from agent_core.packages import Environment
-from agent_core.registry.registry import Change, Registry
+from agent_core.access.grants import GrantStore
+from agent_core.access.packages import Environment
+from agent_core.base.clock import Clock
+from agent_core.functions.gate import Gate
+from agent_core.functions.service.load import Loader
+from agent_core.functions.service.one_writer import only_writer
+from agent_core.functions.service.packing import PackageGrants
+from agent_core.registry.registry import Registry, RegistryChange
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import MODULE_LIMIT, Source, read_file
+from agent_core.registry.source import MODULE_LIMIT, ModuleSource, read_file
 from agent_core.storage import STATE, SqliteStore, open_store
-from agent_core.workshop.load import Loader
-from agent_core.workshop.one_writer import only_writer
-from agent_core.workshop.packing import Packing
+from agent_core.workspace.workspace import Workspace
 from sandbox import Sandbox
 
 from .measure import Row, in_turn, median_ms, options, ratio, show, timed
@@ -98,7 +98,7 @@ class _Editor:
         self._folder = root / "functions"
         self._edits = count(1)
         self._files = len(registry.snapshot().modules)
-        self._changes: asyncio.Queue[Change] = asyncio.Queue()
+        self._changes: asyncio.Queue[RegistryChange] = asyncio.Queue()
         registry.subscribe(self._changes.put_nowait)
 
     async def save(self) -> float:
@@ -140,7 +140,7 @@ async def _parse(root: Path) -> float:
 def _read_all(folder: Path) -> None:
     for path in sorted(folder.glob("*.py")):
         source = read_file(folder, path)
-        assert isinstance(source, Source)
+        assert isinstance(source, ModuleSource)
         assert read_module(source).functions
 
 
@@ -151,7 +151,7 @@ async def _no_packages(_names: object, _name: str) -> bool:
 async def _start(root: Path, store: SqliteStore, gate: Gate) -> float:
     registry = Registry(Snapshot.empty())
     alone = partial(only_writer, root / STATE)
-    packing = Packing(Environment(root, alone, _no_packages, (), 1), GrantBook(root, store, alone))
+    packing = PackageGrants(Environment(root, alone, _no_packages, (), 1), GrantStore(root, store, alone))
     seconds = await timed(Loader(root, store, registry, gate, packing, limit_bytes=MODULE_LIMIT).start())
     assert len(registry.snapshot().functions) == len(list((root / "functions").glob("*.py")))
     return seconds

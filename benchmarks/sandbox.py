@@ -22,11 +22,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from sandbox import Access, Code, Limits, Returned, Sandbox
-from sandbox.plan import LAYERS
-from sandbox.pool import Pool
-from sandbox.protocol import Frame
-from sandbox.running import Told, run
-from sandbox.starting import plan_for
+from sandbox.processes.plan import LAYERS
+from sandbox.processes.pool import Pool
+from sandbox.processes.starting import plan_for
+from sandbox.processes.worker_session import WorkerReply, run
+from sandbox.wire.protocol import Frame
 
 _TEXT = "def add(a: int, b: int) -> int:\n    return a + b\n"
 _USING = "from slow import table\n\ndef add(a: int, b: int) -> int:\n    return table.add(a, b)\n"
@@ -71,7 +71,7 @@ async def _refuse(_frame: Frame) -> Frame:
 async def _job(pool: Pool) -> Frame:
     asked = {"kind": "compile", "module": _CODE.module, "path": _CODE.path, "text": _CODE.text}
     told = await run(pool, asked, Limits(), _refuse)
-    assert isinstance(told, Told)
+    assert isinstance(told, WorkerReply)
     message = {"kind": "code", "path": _CODE.path, "code": told.reply["code"]}
     call = {"kind": "call", "module": _CODE.module, "function": "add", "arguments": {"a": 1, "b": 2}}
     return call | {"modules": {_CODE.module: message}}
@@ -80,7 +80,7 @@ async def _job(pool: Pool) -> Frame:
 def _caller(pool: Pool, job: Frame) -> Callable[[], Awaitable[object]]:
     async def act() -> None:
         told = await run(pool, job, Limits(), _refuse)
-        assert isinstance(told, Told)
+        assert isinstance(told, WorkerReply)
         assert told.reply["value"] == 3
 
     return act

@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from agent_core.errors import ToolwrightError
-from agent_core.gate import Candidate, Gate
-from agent_core.gate.gate import STAGES
+from agent_core.base.errors import ToolwrightError
+from agent_core.functions.gate import Candidate, Gate
+from agent_core.functions.gate.gate import STAGES
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Sandbox
 from tests.hostile import entries

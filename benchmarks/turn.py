@@ -16,8 +16,8 @@ from typing import Any
 
 import openai
 
-from agent_core.assemble import Workspace
-from agent_core.events import CallAnswered, Event, TurnEnded
+from agent_core.base.events import CallAnswered, Event, TurnEnded
+from agent_core.workspace.workspace import Workspace
 
 from .fake_endpoint import running
 from .measure import Row, in_turn, median_ms, options, ratio, show, timed

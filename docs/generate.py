@@ -19,12 +19,12 @@ from pydantic.fields import FieldInfo
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from agent_core import events  # noqa: E402
-from agent_core.debugging import COMMANDS  # noqa: E402
+from agent_core.base import events  # noqa: E402
+from agent_core.base.settings import PREFIX, Settings  # noqa: E402
+from agent_core.functions.debug import COMMANDS  # noqa: E402
 from agent_core.interfaces.catalogue import ENTRIES  # noqa: E402
 from agent_core.interfaces.cli import LazyGroup  # noqa: E402
-from agent_core.portable.document import AgentFile  # noqa: E402
-from agent_core.settings import PREFIX, Settings  # noqa: E402
+from agent_core.workspace.portable.document import AgentFile  # noqa: E402
 from meta_functions import MODULES  # noqa: E402
 
 HEAD = """\
@@ -33,11 +33,11 @@ HEAD = """\
 Generated from the program by `python docs/generate.py`; a test compares the two.
 
 Every command takes `--json` and `--workspace DIR` (both also right after `toolwright`), prints its result on standard output and all else on
-standard error, and exits with 0 (done), 1 (refused or failed) or 2 (usage). The JSON shapes: `problem` `{code, message, mend, path, line, column, severity}`,
-`verdict` `{name, module, admitted, standing, version, mends, problems, stages, source, agreed, confirmed, disagreements, denied}`, `outcome`
+standard error, and exits with 0 (done), 1 (refused or failed) or 2 (usage). The JSON shapes: `problem` `{code, message, fix, path, line, column, severity}`,
+`verdict` `{name, module, admitted, standing, version, fixes, problems, stages, source, agreed, confirmed, disagreements, denied}`, `outcome`
 `{outcome, value, output, seconds, memory, cpu_s, error}` with `error` `{type, message, frames, cause}` (`cause`: the error that it was raised from or,
 with `was_handled`, while that was handled), and one `event` a line for `run --json`. A command that could not do its work prints
-`{"error": {code, message, mend}}`.
+`{"error": {code, message, fix}}`.
 """
 
 
@@ -84,7 +84,7 @@ def debugger() -> Iterator[str]:
     yield "What is no command is an expression; `name = value` sets. Enter repeats the last command.\n"
     yield "| command | short | what |\n|---|---|---|"
     for one in COMMANDS:
-        short, what = f"`{one.short}`" if one.short != one.name else "", one.what.replace("|", "\\|")
+        short, what = f"`{one.short}`" if one.short != one.name else "", one.description.replace("|", "\\|")
         yield f"| `{one.name}` | {short} | {what} |"
     yield ""
 

@@ -6,7 +6,7 @@ python examples/grow_by_hand.py
 import asyncio
 import tempfile
 
-from agent_core.assemble import Workspace
+from agent_core.workspace.workspace import Workspace
 
 CODE = '''
 def initials(name: str) -> str:

@@ -6,8 +6,8 @@ python examples/one_turn.py "How many vowels are in 'queueing'?"
 import asyncio
 import sys
 
-from agent_core.assemble import Workspace
-from agent_core.events import CallAnswered, Text, TurnEnded, Warned
+from agent_core.base.events import CallAnswered, Text, TurnEnded, Warned
+from agent_core.workspace.workspace import Workspace
 
 
 async def main(question: str) -> None:

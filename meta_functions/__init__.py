@@ -1,7 +1,7 @@
-"""What the model calls in the host: to grow, read, prove and undo its functions; to remember, search and talk.
+"""Host functions for the model: create, read, test and undo its functions; remember, search and talk.
 
 Each runs in the host with the agent as `self`, calls one thing of `agent_core`, and answers in a short
 text: what happened, what it means, what to do next. Their schemas come from the same loader as all.
 """
 
-MODULES = ("find", "write", "history", "prove", "debug", "choose", "reading", "recall", "archival", "talk")
+MODULES = ("functions", "memory", "talk")

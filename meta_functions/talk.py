@@ -1,10 +1,10 @@
-"""How an agent that wakes for events speaks, rests, and asks."""
+"""Messages to the user, heartbeats and questions of an agent that wakes for events."""
 
 from agent_core import Agent
 
 
 async def send_message(self: Agent, message: str) -> str:
-    """Send a message to the user. It is the only thing of you that they see.
+    """Send a message to the user. They see nothing else from you.
 
     Args:
         message: The text, as the user is to read it.
@@ -13,7 +13,7 @@ async def send_message(self: Agent, message: str) -> str:
 
 
 async def pause_heartbeats(self: Agent, minutes: float) -> str:
-    """Have no timed heartbeat for a while. A message of the user wakes you all the same.
+    """Pause timed heartbeats for a while. A message from the user still wakes you.
 
     Args:
         minutes: How long, in minutes.

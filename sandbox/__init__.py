@@ -1,4 +1,4 @@
-"""The sandbox: runs function code in confined workers; standard library only, and alone.
+"""The sandbox: runs function code in confined workers. It uses only the standard library and imports nothing else.
 
 `Sandbox.start()` finds the strongest level that this machine enforces, or refuses. Everything that
 a worker says is a claim about a value; how a call ended is an `Outcome`.
@@ -12,7 +12,7 @@ from typing import Any
 
 _ROOMS = {
     "Access": "access",
-    "Around": "debugging",
+    "CallHooks": "debugging",
     "Attempt": "attempt",
     "CallEnded": "debugging",
     "Code": "code",
@@ -23,13 +23,13 @@ _ROOMS = {
     "Killed": "outcome",
     "Limits": "policy",
     "Outcome": "outcome",
-    "Patient": "requests",
+    "Patient": "wire.requests",
     "Point": "debugging",
     "Raised": "outcome",
     "Refused": "outcome",
-    "Reins": "debugging",
-    "RequestHandler": "requests",
-    "RequestRefused": "requests",
+    "DebugControl": "debugging",
+    "RequestHandler": "wire.requests",
+    "RequestRefused": "wire.requests",
     "Returned": "outcome",
     "Sandbox": "host",
     "SandboxError": "errors",

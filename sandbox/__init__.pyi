@@ -3,11 +3,11 @@ from .attempt import Attempt as Attempt
 from .attempt import Then as Then
 from .code import Code as Code
 from .code import Evaluation as Evaluation
-from .debugging import Around as Around
 from .debugging import CallEnded as CallEnded
+from .debugging import CallHooks as CallHooks
 from .debugging import Debug as Debug
+from .debugging import DebugControl as DebugControl
 from .debugging import Point as Point
-from .debugging import Reins as Reins
 from .errors import SandboxError as SandboxError
 from .errors import SandboxUnavailable as SandboxUnavailable
 from .host import Sandbox as Sandbox
@@ -20,6 +20,6 @@ from .outcome import Refused as Refused
 from .outcome import Returned as Returned
 from .outcome import TimedOut as TimedOut
 from .policy import Limits as Limits
-from .requests import Patient as Patient
-from .requests import RequestHandler as RequestHandler
-from .requests import RequestRefused as RequestRefused
+from .wire.requests import Patient as Patient
+from .wire.requests import RequestHandler as RequestHandler
+from .wire.requests import RequestRefused as RequestRefused

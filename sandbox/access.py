@@ -1,6 +1,6 @@
-"""What one function may reach beyond the sandbox itself: files, folders and packages, as plain values.
+"""The files, folders and packages that one function may reach beyond the sandbox itself, as plain values.
 
-The host decides what is granted; here it is only a value that workers are told apart by.
+The host decides what is granted; here it is only a value that distinguishes workers.
 """
 
 import os
@@ -13,19 +13,19 @@ Identities: TypeAlias = tuple[tuple[int, int] | None, ...]  # device and inode o
 
 
 class AccessRefused(SandboxError):
-    """What was granted is not there as it was granted, or cannot be given."""
+    """A granted path is no longer what was granted, or cannot be given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Files and folders, seen at their own paths, and packages; empty is the default and nothing at all."""
+    """Files and folders, seen at their own paths, and packages. The default is empty: nothing at all."""
 
     readable: tuple[str, ...] = ()  # real absolute paths
     writable: tuple[str, ...] = ()
     packages: tuple[tuple[str, str], ...] = ()  # import name → folder that it is imported from
     preload: tuple[str, ...] = ()  # names that the zygote imports ahead
     home: str = ""  # where the worker stands, instead of in its scratch folder
-    owner: str = ""  # whose alone the zygote is: what it imported ahead may keep what its workers have
+    owner: str = ""  # the only function that uses the zygote: what it imported ahead may keep what its workers have
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -34,17 +34,17 @@ class Access:
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Where the packages lie."""
+        """The folders that hold the packages."""
         return tuple(dict.fromkeys(folder for _name, folder in self.packages))
 
     @property
     def identities(self) -> Identities:
-        """What lies at the paths just now: another file of the same name is not what a running zygote shows."""
+        """The identities of the files at the paths now: a running zygote does not show a new file of the same name."""
         return tuple(_identity(path) for path in self.paths)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Access":  # JSON, from the host
-        """As it arrives."""
+        """Return the value sent by the host."""
         values = {key: tuple(data[key]) for key in ("readable", "writable", "preload")}
         packages = tuple((name, folder) for name, folder in data["packages"])
         return cls(**values, packages=packages, home=data["home"], owner=data["owner"])

@@ -1,7 +1,7 @@
-"""Many attempts in one worker: any of them may spoil the rest, so their outcomes are advice and never proof.
+"""Many attempts in one worker. Any of them may spoil the rest, so their outcomes are advice and never proof.
 
 Each has its own time on the host's clock. One that hangs, dies or breaks a rule ends its worker, and
-the rest goes on in another; a module whose import does that ends them all.
+the rest goes on in another; a module that does that on import ends them all.
 """
 
 import asyncio
@@ -10,27 +10,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from .caps import MOST_TRIED
-from .claims import within
 from .code import Evaluation
-from .conversation import Conversation, Late, Serve, judge
 from .errors import ProtocolError
 from .outcome import Outcome, Refused, TimedOut
 from .policy import Limits
-from .pool import Pool
-from .protocol import Frame as Message
-from .protocol import pack
-from .running import Session
-from .values import Unsendable, encode
+from .processes.pool import Pool
+from .processes.worker_session import WorkerSession
+from .wire.caps import MOST_TRIED
+from .wire.claims import within
+from .wire.conversation import Late, Serve, WorkerConversation, judge
+from .wire.protocol import Frame as Message
+from .wire.protocol import pack
+from .wire.values import Unsendable, encode
 
 _FEW, _PAUSE_S = 4, 0.001
-RESULT: Final = 64 * 1024  # bytes of one value; a larger one is told as ResultTooLarge
+RESULT: Final = 64 * 1024  # bytes of one value; a larger one is reported as ResultTooLarge
 _TOGETHER: Final = 4  # times a call's result: all that is heard, after which nothing more is reached
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try: an example, or the arguments of a call; `text` stands in for the module's source (a mutant).
+    """One attempt: an example, or the arguments of a call. `text` replaces the module's source (a mutant).
 
     `most_s` is for one that may take less time than all.
     """
@@ -41,7 +41,7 @@ class Attempt:
 
     @property
     def said(self) -> tuple[str, ...]:
-        """The code that stands beside the module."""
+        """The code that is evaluated next to the module."""
         return (*self.work.setup, self.work.expression) if isinstance(self.work, Evaluation) else ()
 
 
@@ -49,8 +49,8 @@ Then: TypeAlias = Callable[[Sequence[Outcome | None]], Sequence[Attempt]]
 """What is to be tried next, of all outcomes until now; nothing ends it."""
 
 
-class Series:
-    """Attempts in order, and what became of each: None where it was not reached."""
+class AttemptSeries:
+    """Attempts in order with their outcomes, None for those not reached."""
 
     def __init__(self, attempts: Sequence[Attempt], each_s: float, limits: Limits, then: Then | None = None) -> None:
         self.attempts: list[Attempt] = []
@@ -66,25 +66,25 @@ class Series:
         self._add(attempts)
 
     def _add(self, attempts: Sequence[Attempt]) -> None:
-        for at, one in enumerate(attempts, len(self.attempts)):
-            message = self._message(one)
-            self.attempts.append(one)
+        for at, attempt in enumerate(attempts, len(self.attempts)):
+            message = self._message(attempt)
+            self.attempts.append(attempt)
             self.outcomes.append(message if isinstance(message, Refused) else None)
             self._messages.append({} if isinstance(message, Refused) else message)
             if self.outcomes[at] is None:
                 self._waiting.append(at)
 
-    def _message(self, one: Attempt) -> Message | Refused:
-        text = {} if one.text is None else {"text": self._numbers.setdefault(one.text, len(self._numbers))}
-        if isinstance(one.work, Evaluation):
-            return text | {"setup": list(one.work.setup), "expression": one.work.expression}
+    def _message(self, attempt: Attempt) -> Message | Refused:
+        text = {} if attempt.text is None else {"text": self._numbers.setdefault(attempt.text, len(self._numbers))}
+        if isinstance(attempt.work, Evaluation):
+            return text | {"setup": list(attempt.work.setup), "expression": attempt.work.expression}
         try:
-            return text | {"arguments": encode(dict(one.work))}
+            return text | {"arguments": encode(dict(attempt.work))}
         except Unsendable as error:
             return Refused(f"arguments: {error}")
 
     def _goes_on(self) -> bool:
-        """Whether something is left to try, which is asked for where nothing is."""
+        """Return whether an attempt is left. If none is waiting, ask for more."""
         while not self._waiting and self._then is not None:
             more = self._then(self.outcomes)
             if not more:
@@ -93,11 +93,11 @@ class Series:
         return bool(self._waiting)
 
     def _job(self, texts: int = 0) -> Message:
-        """What waits, and the texts but for so many that the worker has."""
+        """Return the waiting attempts, and the texts without the first `texts`, which the worker has."""
         return {"texts": [*self._numbers][texts:], "attempts": [self._messages[at] for at in self._waiting]}
 
     async def run(self, pool: Pool, job: Message, serve: Serve) -> None:
-        """Try what waits, in as many workers as it takes, until the time or the room for replies is used up."""
+        """Run the waiting attempts in as many workers as needed, until the time or the room for replies is used up."""
         try:
             async with asyncio.timeout(self._limits.wall_s) as clock:
                 while self._room > 0 and self._goes_on():
@@ -109,7 +109,7 @@ class Series:
     async def _in_one_worker(self, pool: Pool, job: Message, serve: Serve) -> None:
         data = pack(job | {"result": self._limits.result} | self._job())
         self._is_loaded = False
-        async with Session(pool, self._limits) as session:
+        async with WorkerSession(pool, self._limits) as session:
             end = await self._end(session.talk, data, serve)
         self._room -= session.talk.heard
         if not self._waiting or self._room <= 0:
@@ -121,14 +121,14 @@ class Series:
         self.outcomes = [ended if at in charged else outcome for at, outcome in enumerate(self.outcomes)]
         self._waiting = self._waiting[len(charged) :]
 
-    async def _end(self, talk: Conversation, data: bytes, serve: Serve) -> Late | str | None:
-        """Take replies until all are here; why there are no more, where some are missing."""
+    async def _end(self, talk: WorkerConversation, data: bytes, serve: Serve) -> Late | str | None:
+        """Take replies until all have arrived. Return why there are no more if some are missing."""
         try:
             return await self._told(talk, data, serve)
         except ProtocolError as error:
             return f"the worker was stopped, because {error}"
 
-    async def _told(self, talk: Conversation, data: bytes, serve: Serve) -> Late | None:
+    async def _told(self, talk: WorkerConversation, data: bytes, serve: Serve) -> Late | None:
         if not await talk.ready():
             return None
         await talk.say(data)
@@ -140,7 +140,7 @@ class Series:
         self._is_loaded = True
         return await self._hear_all(talk, serve)
 
-    async def _hear_all(self, talk: Conversation, serve: Serve) -> Late | None:
+    async def _hear_all(self, talk: WorkerConversation, serve: Serve) -> Late | None:
         loop = asyncio.get_running_loop()
         while await self._more(talk) and talk.heard <= self._room:
             began = loop.time()
@@ -153,11 +153,11 @@ class Series:
             await asyncio.sleep(0)  # what is here already never waits, and each may be large
         return None
 
-    async def _more(self, talk: Conversation) -> bool:
-        """Whether something is left; what is new is told to the worker."""
-        known = len(self._numbers)
+    async def _more(self, talk: WorkerConversation) -> bool:
+        """Return whether an attempt is left. Send new attempts to the worker."""
+        sent_count = len(self._numbers)
         if not self._waiting and self._goes_on():
-            await talk.say(pack({"kind": "attempts", **self._job(known)}))
+            await talk.say(pack({"kind": "attempts", **self._job(sent_count)}))
         return bool(self._waiting)
 
     @property

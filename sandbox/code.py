@@ -1,12 +1,12 @@
-"""One module's source as the host knows it; the sandbox reads it and nothing else about a workspace."""
+"""One module's source as the host knows it. The sandbox reads it and nothing else of a workspace."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 
-class Source(Protocol):
-    """What the sandbox needs to know of a module; any object with these four attributes will do."""
+class SourceText(Protocol):
+    """The facts that the sandbox needs about a module. Any object with these four attributes is accepted."""
 
     @property
     def module(self) -> str:
@@ -18,7 +18,7 @@ class Source(Protocol):
 
     @property
     def path(self) -> str:
-        """What tracebacks show, such as `functions/web/pages.py`."""
+        """The path that tracebacks show, such as `functions/web/pages.py`."""
 
     @property
     def version(self) -> str:
@@ -43,4 +43,4 @@ class Evaluation:
     expression: str
 
 
-Modules: TypeAlias = Mapping[str, Source]  # what can be imported as functions.<module>; looked up, never walked
+Modules: TypeAlias = Mapping[str, SourceText]  # what can be imported as functions.<module>; looked up, never walked

@@ -1,4 +1,4 @@
-"""What the host sends along with a call that is to be debugged, and how it stops one that runs.
+"""Debugging data that the host sends along with a call, and the way to stop a running one.
 
 Plain values: the breakpoints cross as JSON, and what the worker sees comes back as requests named `debug`.
 """
@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from .errors import ProtocolError
-from .launch import Worker
+from .processes.launch import Worker
 
 NOW = signal.SIGUSR1  # as `inside.debugger` has it
 
 
 class CallEnded(ProtocolError):
-    """Raised by a handler of requests to end the call; the message completes "the worker was stopped, because …"."""
+    """Raised by a request handler to end the call. The message completes "the worker was stopped, because …"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +36,22 @@ class Point:
     once: bool = False
 
     def to_json(self) -> dict[str, Any]:  # JSON
-        """As it crosses."""
+        """Return the form that is sent to the worker."""
         return {**asdict(self), "expressions": list(self.expressions)}
 
 
-class Reins:
-    """A hold on the worker of a running call."""
+class DebugControl:
+    """A handle on the worker of a running call."""
 
     def __init__(self) -> None:
         self._worker: Worker | None = None
 
     def take(self, worker: Worker | None) -> None:
-        """The worker that the call runs in; None when it has ended."""
+        """Set the worker that the call runs in, None when it has ended."""
         self._worker = worker
 
     def stop_now(self) -> bool:
-        """Have it stop at the next line of function code; False where nothing runs."""
+        """Stop the worker at the next line of function code. Return False if nothing runs."""
         if self._worker is None:
             return False
         with contextlib.suppress(ProcessLookupError):
@@ -62,10 +62,10 @@ class Reins:
 
 @dataclass(frozen=True, slots=True)
 class Debug:
-    """How one call is debugged.
+    """The debugging options of one call.
 
     `human`: stops are questions. `trace`: which lines ran, with changed locals or (`cover`) without; `covers` is the
-    module and function whose lines are counted. `looks_back`: a call that raised stops where it did.
+    module and function to count the lines of. `looks_back`: a call that raised stops where it did.
     """
 
     points: Sequence[Point] = ()
@@ -73,12 +73,12 @@ class Debug:
     trace: Literal["", "lines", "cover"] = ""
     covers: tuple[str, str] | None = None
     looks_back: bool = False
-    reins: Reins = field(default_factory=Reins)
+    reins: DebugControl = field(default_factory=DebugControl)
 
     def to_json(self) -> dict[str, Any]:  # JSON
-        """As it crosses."""
+        """Return the form that is sent to the worker."""
         return {
-            "points": [one.to_json() for one in self.points],
+            "points": [point.to_json() for point in self.points],
             "human": self.human,
             "trace": self.trace,
             "covers": self.covers and list(self.covers),
@@ -87,17 +87,17 @@ class Debug:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """What a call finds around it: the seed of `random`, the time zone of a replay, and the debugger."""
+class CallHooks:
+    """The environment of a call: the seed of `random`, the time zone of a replay, and the debugger."""
 
     seed: int | None = None
     zone: str | None = None
     debug: Debug | None = None
 
     def to_json(self) -> dict[str, Any]:  # JSON
-        """What of it is sent along with the job."""
-        found = {"seed": self.seed, "zone": self.zone, "debug": self.debug and self.debug.to_json()}
-        return {key: value for key, value in found.items() if value is not None}
+        """Return the part that is sent along with the job."""
+        data = {"seed": self.seed, "zone": self.zone, "debug": self.debug and self.debug.to_json()}
+        return {key: value for key, value in data.items() if value is not None}
 
 
-PLAIN = Around()
+PLAIN = CallHooks()

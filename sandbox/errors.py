@@ -7,7 +7,7 @@ SandboxError
 
 
 class SandboxError(Exception):
-    """The root of what the sandbox itself raises; how a call ended is an `Outcome` instead."""
+    """The root of errors that the sandbox itself raises. The end of a call is an `Outcome` instead."""
 
 
 class SandboxUnavailable(SandboxError):

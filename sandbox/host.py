@@ -1,4 +1,4 @@
-"""The sandbox as the host uses it: start it, run function code in workers of their own, read the outcomes.
+"""The sandbox as the host uses it: start it, run function code in separate workers, read the outcomes.
 
 The host keeps the clock, kills by pidfd, caps output and replies, and takes every reply as a claim
 about a value. Cancelling any of these coroutines kills its worker.
@@ -12,26 +12,27 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from . import cgroup, visible
 from .access import NOTHING, Access
-from .attempt import Attempt, Series, Then
-from .calls import Call, parents
-from .code import Evaluation, Modules, Source
-from .compiled import Broken, Compiled, Shelf
-from .conversation import OnOutput
-from .debugging import PLAIN, Around
+from .attempt import Attempt, AttemptSeries, Then
+from .code import Evaluation, Modules, SourceText
+from .confine import mounts as visible
+from .debugging import PLAIN, CallHooks
 from .errors import ProtocolError
-from .keeping import Keeper, Work
-from .launch import LayerFailed, NoPlace, ZygoteEnded
 from .outcome import Killed, Outcome, Refused, TimedOut
 from .policy import Limits
-from .pool import SPARES, Places, kernel_limits
-from .pools import Pools
-from .protocol import Frame as Message
-from .requests import RequestHandler, without_handler
-from .running import Onlookers, Told, judged, run
-from .starting import Ground, find_ground
-from .values import Unsendable, encode
+from .processes import cgroup
+from .processes.calls import CallServer, parents
+from .processes.compiled import Compiled, CompiledCache, UncompilableModule
+from .processes.launch import LayerFailed, NoPlace, ZygoteEnded
+from .processes.pool import SPARES, Places, kernel_limits
+from .processes.pools import Pools
+from .processes.starting import StartedLevel, find_ground
+from .processes.stateful_workers import KeptCall, StatefulWorkers
+from .processes.worker_session import StreamListeners, WorkerReply, judged, run
+from .wire.conversation import OnOutput
+from .wire.protocol import Frame as Message
+from .wire.requests import RequestHandler, without_handler
+from .wire.values import Unsendable, encode
 
 DEFAULT: Final = Limits()
 _NO_WORKER: Final = (LayerFailed, NoPlace, ZygoteEnded)  # nothing was run
@@ -40,17 +41,17 @@ _NESTED: Final = 4  # workers per place that may exist, the others waiting for c
 
 
 class Sandbox:
-    """Runs function code. Made by `start`; an async context manager."""
+    """Runner of function code and async context manager, created by `start`."""
 
-    def __init__(self, ground: Ground, parallel: int) -> None:
+    def __init__(self, ground: StartedLevel, parallel: int) -> None:
         self.level = ground.level
         self.layers = ground.layers
         self.missing = ground.missing
         self.plan = ground.plan
         self._places = Places(parallel)
         self._pools = Pools(ground.plan, ground.pool)
-        self._shelf = Shelf(self._compile)
-        self._keeper = Keeper(self._places)
+        self._shelf = CompiledCache(self._compile)
+        self._keeper = StatefulWorkers(self._places)
 
     @classmethod
     async def start(
@@ -61,7 +62,7 @@ class Sandbox:
         guarded: Sequence[str] = (),
         override: bool = False,
     ) -> "Sandbox":
-        """A sandbox whose self-test has passed; SandboxUnavailable, naming what is missing, otherwise.
+        """Return a sandbox that passed its self-test. Raise SandboxUnavailable, naming what is missing, otherwise.
 
         What is `guarded` (files, folders) no function can ever be granted to write, nor what they lie in.
         """
@@ -82,10 +83,10 @@ class Sandbox:
         handler: RequestHandler | None = None,
         access: Access = NOTHING,
         keep: str = "",
-        around: Around = PLAIN,
+        around: CallHooks = PLAIN,
         on_output: OnOutput | None = None,
     ) -> Outcome:
-        """How `functions.<module>.<function>(**arguments)` ended, in a worker of its own.
+        """Return the outcome of `functions.<module>.<function>(**arguments)` in a worker of its own.
 
         With a key to `keep`, in the worker that the last call with this key left, and with what it left there.
         """
@@ -105,9 +106,9 @@ class Sandbox:
         limits: Limits = DEFAULT,
         handler: RequestHandler | None = None,
         access: Access = NOTHING,
-        around: Around = PLAIN,
+        around: CallHooks = PLAIN,
     ) -> Outcome:
-        """The value of an example's expression, after its setup, in a copy of the module's namespace."""
+        """Return the value of an example's expression, after its setup, in a copy of the module's namespace."""
         job = {
             "kind": "evaluate",
             "module": module,
@@ -119,7 +120,7 @@ class Sandbox:
     async def load(
         self, modules: Modules, module: str, *, limits: Limits = DEFAULT, access: Access = NOTHING
     ) -> Outcome:
-        """Whether the module can be imported: Returned(None), or why not."""
+        """Import the module. Return Returned(None), or why it cannot be imported."""
         return await self._run(modules, {"kind": "load", "module": module}, _Terms(limits, access))
 
     async def describe(
@@ -131,7 +132,7 @@ class Sandbox:
         limits: Limits = DEFAULT,
         access: Access = NOTHING,
     ) -> Outcome:
-        """Returned({function: {parameter or "return": JSON Schema}}), as the worker claims it."""
+        """Return Returned({function: {parameter or "return": JSON Schema}}), as the worker claims it."""
         job = {"kind": "describe", "module": module, "functions": list(functions)}
         return await self._run(modules, job, _Terms(limits, access))
 
@@ -147,37 +148,37 @@ class Sandbox:
         then: Then | None = None,
         access: Access = NOTHING,
     ) -> tuple[Outcome | None, ...]:
-        """The attempts' outcomes in order, of one worker as far as it goes: advice, to be confirmed by `call`.
+        """Return the attempts' outcomes in order, from one worker if possible: advice, to be confirmed by `call`.
 
         `limits.wall_s` is for all of them; what was not reached is None. `then` gives more, once all were tried; what
-        stands beside the module is said by the first of them.
+        runs next to the module is given by the first of them.
         """
         job = {"kind": "attempts", "module": module, "function": function}
-        said = " ".join(text for one in attempts for text in one.said)
-        ready = await self._prepare(modules, job, said, None)
+        code_text = " ".join(text for attempt in attempts for text in attempt.said)
+        ready = await self._prepare(modules, job, code_text, None)
         if not isinstance(ready, _Ready):
             return (ready,) * len(attempts)
-        series = Series(attempts, each_s, limits, then)
+        series = AttemptSeries(attempts, each_s, limits, then)
         async with self._places:
             try:
                 await series.run(await self._pools.get(ready.ahead, limits, access), ready.job, ready.call.serve)
             except _NO_WORKER as error:
-                return tuple(one or Refused(str(error)) for one in series.outcomes)
+                return tuple(outcome or Refused(str(error)) for outcome in series.outcomes)
         return tuple(
-            outcome and _illustrated(ready.call, one, outcome, modules[module])
-            for one, outcome in zip(series.attempts, series.outcomes, strict=True)
+            outcome and _illustrated(ready.call, attempt, outcome, modules[module])
+            for attempt, outcome in zip(series.attempts, series.outcomes, strict=True)
         )
 
     @property
     def resources(self) -> dict[str, str]:
-        """What bounds memory, pids and cpu of all workers of a zygote together, and how many there can be."""
+        """The limits on memory, pids and CPU of all workers of a zygote together, and their maximum number."""
         zygote = self._pools.lean.zygote
         group = cgroup.Group() if zygote is None else zygote.group
         return cgroup.described(group) | {"workers": f"at most {self.plan.slots} at a time from one zygote"}
 
     @property
     def zygotes(self) -> int:
-        """How many warm processes stand ready or may be started."""
+        """The number of warm processes that stand ready or may be started."""
         return len(self._pools)
 
     async def aclose(self) -> None:
@@ -192,8 +193,8 @@ class Sandbox:
         await self.aclose()
 
     async def _run(self, modules: Modules, job: Message, terms: "_Terms") -> Outcome:
-        said = " ".join([*job.get("setup", ()), job.get("expression", "")])
-        ready = await self._prepare(modules, job, said, terms.handler)
+        code_text = " ".join([*job.get("setup", ()), job.get("expression", "")])
+        ready = await self._prepare(modules, job, code_text, terms.handler)
         if not isinstance(ready, _Ready):
             return ready
         for label, text in _labels(job.get("setup", ()), job.get("expression", "")):
@@ -205,48 +206,48 @@ class Sandbox:
 
     async def _outcome(self, ready: "_Ready", terms: "_Terms") -> Outcome:
         limits, job = terms.limits, ready.job | {"result": terms.limits.result} | terms.around.to_json()
-        onlookers = Onlookers(terms.around.debug.reins if terms.around.debug else None, terms.on_output)
+        onlookers = StreamListeners(terms.around.debug.reins if terms.around.debug else None, terms.on_output)
         if terms.keep:
-            place = partial(self._pools.get, ready.ahead, limits, terms.access, kept=True)
-            work = Work(place, partial(ready.seal, terms), job | {"kind": "kept"}, limits, ready.call, onlookers)
+            place = partial(self._pools.get, ready.ahead, limits, terms.access, stateful=True)
+            work = KeptCall(place, partial(ready.seal, terms), job | {"kind": "kept"}, limits, ready.call, onlookers)
             return await self._keeper.call(terms.keep, work)
         async with self._places:
             pool = await self._pools.get(ready.ahead, limits, terms.access)
             return await judged(await run(pool, job, limits, ready.call.serve, onlookers))
 
     async def _prepare(
-        self, modules: Modules, job: Message, said: str, handler: RequestHandler | None
+        self, modules: Modules, job: Message, code_text: str, handler: RequestHandler | None
     ) -> "_Ready | Outcome":
-        """The job with the code that it needs, all of it compiled; `said` is code that stands beside its module."""
+        """Return the job with all the compiled code that it needs. `code_text` is code evaluated next to its module."""
         name = job["module"]
         source = modules.get(name)
         if source is None:
             return Refused(f"there is no module functions.{name}")
         compiled = await self._shelf.get(source)
         if not isinstance(compiled, Compiled):
-            return compiled.outcome if isinstance(compiled, Broken) else compiled
+            return compiled.outcome if isinstance(compiled, UncompilableModule) else compiled
         closure = await self._shelf.closure(modules, name)
-        call = Call(modules, self._shelf, self._places, handler or without_handler)
-        for near in closure:
-            call.show(modules[near].path, modules[near].text)
-        ahead = self._pools.ahead_for(closure, said, describes=job["kind"] == "describe")
+        call = CallServer(modules, self._shelf, self._places, handler or without_handler)
+        for dependency in closure:
+            call.show(modules[dependency].path, modules[dependency].text)
+        ahead = self._pools.ahead_for(closure, code_text, describes=job["kind"] == "describe")
         return _Ready(call, job | {"modules": _sent_along(name, closure)}, ahead, closure.keys())
 
     async def _compile(self, job: Message) -> Message | Killed | TimedOut:
         async with self._places:
-            told = await run(self._pools.lean, job, Limits(result=_SENT_ALONG * 64), _refuse)
-        return told.reply if isinstance(told, Told) else told
+            result = await run(self._pools.lean, job, Limits(result=_SENT_ALONG * 64), _refuse)
+        return result.reply if isinstance(result, WorkerReply) else result
 
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """What a call may use, reach and ask."""
+    """The limits, access and request handler of a call."""
 
     limits: Limits
     access: Access
     handler: RequestHandler | None = None
     keep: str = ""
-    around: Around = PLAIN
+    around: CallHooks = PLAIN
     on_output: OnOutput | None = None
 
 
@@ -254,14 +255,14 @@ class _Terms:
 class _Ready:
     """A job that can be given to a worker."""
 
-    call: Call
+    call: CallServer
     job: Message
     ahead: tuple[str, ...]
     reached: Set[str]  # the module and all that its import statements reach
 
-    def seal(self, terms: "_Terms", asked: frozenset[str]) -> Hashable:
-        """What must be the same for a kept worker to go on; `asked` is what it imported by other ways."""
-        texts = self.call.versions(self.reached | asked)
+    def seal(self, terms: "_Terms", requested: frozenset[str]) -> Hashable:
+        """Return what must be unchanged for a stateful worker to go on. `requested` are modules it asked for."""
+        texts = self.call.versions(self.reached | requested)
         limits = kernel_limits(terms.limits), terms.limits.scratch
         return self.job["module"], texts, terms.access, terms.access.identities, limits
 
@@ -275,7 +276,7 @@ def _labels(setup: Sequence[str], expression: str) -> list[tuple[str, str]]:
     return [*numbered, ("<example>", expression)]
 
 
-def _illustrated(call: Call, attempt: Attempt, outcome: Outcome, source: Source) -> Outcome:
+def _illustrated(call: CallServer, attempt: Attempt, outcome: Outcome, source: SourceText) -> Outcome:
     call.show(source.path, source.text if attempt.text is None else attempt.text)
     if isinstance(attempt.work, Evaluation):
         for label, text in _labels(attempt.work.setup, attempt.work.expression):
@@ -284,7 +285,7 @@ def _illustrated(call: Call, attempt: Attempt, outcome: Outcome, source: Source)
 
 
 def _sent_along(name: str, closure: dict[str, Compiled]) -> dict[str, Message]:
-    """The module itself, the folders it lies in, and its neighbours as long as they are small together."""
+    """Return the module itself, the folders that contain it, and its neighbors as long as they are small in total."""
     sent: dict[str, Message] = {}
     size = 0
     for folder in {folder for module in closure for folder in parents(module)} - closure.keys():

@@ -23,7 +23,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An exception as the worker told it, innermost frame last.
+    """An exception as reported by the worker, innermost frame last.
 
     `cause` is the one that it was raised from, or (`was_handling`) while that was handled; a few, one in another.
     """
@@ -35,16 +35,16 @@ class Failure:
     was_handling: bool = False
 
     def each_frame(self, change: Callable[[Frame], Frame]) -> "Failure":
-        """The same with other frames, those of its causes too."""
+        """Return the same failure with changed frames, including those of its causes."""
         cause = self.cause and self.cause.each_frame(change)
         return replace(self, frames=tuple(change(frame) for frame in self.frames), cause=cause)
 
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """The call gave a value, decoded to plain Python objects; `shown` is its repr as the worker claims it."""
+    """The call returned a value, decoded to plain Python objects. `shown` is its repr as the worker claims it."""
 
-    value: Any  # any value that `sandbox.values` can carry
+    value: Any  # any value that `sandbox.wire.values` can carry
     shown: str
     output: str
     seconds: float
@@ -65,7 +65,7 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class TimedOut:
-    """The call was stopped when its wall-clock limit had passed."""
+    """The call was stopped because its wall-clock limit had passed."""
 
     limit_s: float
     output: str
@@ -76,7 +76,7 @@ class TimedOut:
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """The worker died or broke the protocol; `reason` says which, in a sentence."""
+    """The worker died or broke the protocol. `reason` says which, in a sentence."""
 
     reason: str
     output: str

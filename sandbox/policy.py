@@ -1,4 +1,4 @@
-"""Limits as plain values: what one call may use."""
+"""Limits of one call, as plain values."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one call may use; sizes in bytes, times in seconds.
+    """The limits of one call, with sizes in bytes and times in seconds.
 
     `wall_s` is the host's clock and the main limit; `cpu_s` is the kernel's backstop.
     """

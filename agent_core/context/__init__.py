@@ -1,9 +1,9 @@
-"""What the model sees at one step: the system message, functions, and the conversation or what stands for it."""
+"""The model's view at one step: the system message, the functions, and the conversation or its summary."""
 
-from .build import BYTES_PER_TOKEN, Budget, Prompt, build
+from .build import BYTES_PER_TOKEN, Budget, RequestPrompt, build
 from .history import PRESSURE, History, Summary
 from .instructions import INSTRUCTIONS
-from .paging import Reading, beginning, kept
+from .paging import PageReader, beginning, first_page
 from .resume import claim, pop, resume
 from .room import KIND, Room
 from .sections import Remembered, Section, SystemMessage
@@ -16,9 +16,9 @@ __all__ = [
     "PRESSURE",
     "Budget",
     "History",
-    "Prompt",
-    "Reading",
+    "PageReader",
     "Remembered",
+    "RequestPrompt",
     "Room",
     "Section",
     "Shown",
@@ -27,7 +27,7 @@ __all__ = [
     "beginning",
     "build",
     "claim",
-    "kept",
+    "first_page",
     "pop",
     "resume",
 ]

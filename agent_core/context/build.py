@@ -1,4 +1,4 @@
-"""History + system message → prompt, and how much of the window each may take.
+"""Builds the prompt from system message and history, and computes how much of the window each may take.
 
 All of the history is sent: what would not fit was summarised before, and stays in storage.
 """
@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..messages import Message, System
-from ..model.request import FunctionShown
-from ..settings import MemorySettings
+from agent_core.base.messages import Message, System
+from agent_core.base.settings import MemorySettings
+from agent_core.model.request import FunctionShown
+
 from .history import History
 
 # Measured on mixed text, code and JSON; corrected by what the endpoint reports.
@@ -24,10 +25,10 @@ _LEAST_ROOM: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a request may hold: the window and what the reply needs of it, both in tokens.
+    """The token budget of a request: the window, and the part of it that the reply needs.
 
     `fixed` is what stands before the conversation, in bytes: the system message, and what the model in use writes
-    beside it, the functions above all. `correction`: how many tokens the endpoint reported for each that was estimated.
+    next to it, mainly the functions. `correction`: how many tokens the endpoint reported for each that was estimated.
     """
 
     window: int
@@ -36,46 +37,50 @@ class Budget:
     correction: float = 1.0
 
     def tokens(self, size: int) -> int:
-        """About how many tokens a prompt of so many bytes has, and what stands before it."""
+        """Return about how many tokens a prompt of this many bytes has, including the fixed prefix."""
         return int((self.fixed + size) / BYTES_PER_TOKEN * self.correction)
 
     def most(self, settings: MemorySettings) -> int:
-        """The tokens of prompt at which the conversation is compacted: the reply must fit beside them."""
+        """Return the prompt size in tokens at which the conversation is compacted: the reply must fit next to it."""
         return int(min(self.window * settings.compact_at, max(self.window - self.reply, self.window // 4)))
 
     def warned_at(self, settings: MemorySettings) -> int:
-        """The tokens of prompt at which the model is warned: before that, also where the reply needs much room."""
+        """Return the prompt size in tokens at which the model is warned: before compaction, even if the reply needs
+        much room.
+        """
         share = min(settings.warn_at / settings.compact_at, 1)
         return int(min(self.window * settings.warn_at, self.most(settings) * share))
 
     def room(self, settings: MemorySettings) -> int:
-        """The bytes that the conversation may have."""
+        """Return the number of bytes that the conversation may take."""
         return max(int(self.most(settings) * BYTES_PER_TOKEN / self.correction) - self.fixed, _LEAST_ROOM)
 
     def page_chars(self, settings: MemorySettings, answer_chars: int) -> int:
-        """How much of one message is shown."""
+        """Return how many characters of one message are shown."""
         return max(min(settings.page_chars, answer_chars, int(self.window * BYTES_PER_TOKEN * _PAGE)), 200)
 
 
 def tail_bytes(room: int) -> int:
-    """How much of the newest messages stays as it is at a compaction."""
+    """Return how many bytes of the newest messages a compaction leaves unchanged."""
     return int(room * _TAIL)
 
 
 def summary_chars(room: int) -> int:
-    """How long a summary may be."""
+    """Return how long a summary may be."""
     return min(max(int(room * _SUMMARY), _LEAST_SUMMARY), _MOST_SUMMARY)
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
-    """One request's content; `tokens` is an estimate."""
+class RequestPrompt:
+    """The content of one request; `tokens` is an estimate."""
 
     messages: tuple[Message, ...]
     functions: tuple[FunctionShown, ...]
     tokens: int
 
 
-def build(system: Sequence[System], history: History, functions: tuple[FunctionShown, ...], budget: Budget) -> Prompt:
-    """The system message, the functions and the conversation."""
-    return Prompt((*system, *history), functions, budget.tokens(history.size))
+def build(
+    system: Sequence[System], history: History, functions: tuple[FunctionShown, ...], budget: Budget
+) -> RequestPrompt:
+    """Return the prompt: the system message, the functions and the conversation."""
+    return RequestPrompt((*system, *history), functions, budget.tokens(history.size))

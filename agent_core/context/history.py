@@ -1,4 +1,4 @@
-"""What of a conversation is in the context: a summary of its older part, and every message after that.
+"""The part of a conversation that is in the context: a summary of the older part, and every message after it.
 
 Each message is known by its entry's number in storage (`seq`), so that a summary can say how far it reaches.
 """
@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ..messages import Answer, Assistant, Message, Notice, System, User
-from ..storage import Shape, fitting
+from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
+from agent_core.storage import Shape, fitting
+
 from .paging import in_part
 from .whose import ASKED, label_of
 
@@ -34,44 +35,46 @@ PRESSURE: Final = Notice(
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What stands for the older part: `covers` messages up to the entry `upto`; `seq` is its own entry.
+    """The summary of the older part: it covers `covers` messages up to the entry `upto`; `seq` is its own entry.
 
-    `told` is what a model made of it (or all there is, of an entry that has no more); `said` are sentences, each
-    after whose it is; `asked` is what the user wants of the turn that goes on.
+    `model_text` is the model's summary (or all there is, in an entry that has no more); `quotes` are sentences, each
+    after its author; `open_request` is what the user wants of the current turn.
     """
 
-    told: str
+    model_text: str
     covers: int
     upto: int
     style: str = "summary"
     seq: int = 0
-    said: tuple[tuple[str, str], ...] = ()
-    asked: str = ""
+    quotes: tuple[tuple[str, str], ...] = ()
+    open_request: str = ""
     is_imported: bool = False
 
     @classmethod
     def read(cls, payload: dict[str, Any], seq: int, *, is_imported: bool = False) -> "Summary":  # Any: JSON
-        """From its entry."""
+        """Read a summary from its entry."""
         fitting(payload, _SHAPE, "A summary of the conversation")
-        said = tuple((each["by"], each["text"]) for each in payload.get("said", ()))
-        style, asked = payload.get("style", "summary"), payload.get("asked", "")
-        return cls(payload["text"], payload["covers"], payload["upto"], style, seq, said, asked, is_imported)
+        quotes = tuple((quote["by"], quote["text"]) for quote in payload.get("said", ()))
+        style, open_request = payload.get("style", "summary"), payload.get("asked", "")
+        return cls(payload["text"], payload["covers"], payload["upto"], style, seq, quotes, open_request, is_imported)
 
     def payload(self) -> dict[str, Any]:  # Any: JSON
-        """For its entry."""
-        said = [{"by": by, "text": text} for by, text in self.said]
-        known = {"text": self.told, "covers": self.covers, "upto": self.upto, "style": self.style}
-        return known | ({"said": said} if said else {}) | ({"asked": self.asked} if self.asked else {})
+        """Return the payload for its entry."""
+        quotes = [{"by": by, "text": text} for by, text in self.quotes]
+        fields = {"text": self.model_text, "covers": self.covers, "upto": self.upto, "style": self.style}
+        return (
+            fields | ({"said": quotes} if quotes else {}) | ({"asked": self.open_request} if self.open_request else {})
+        )
 
     @property
     def text(self) -> str:
-        """All of it, as the model reads it."""
-        lines = [f"- {label_of(by)}{text}" for by, text in self.said]
-        head = [self.told, *(["Also said:"] if lines else [])] if self.told else []
-        return "\n".join([*head, *lines, *([f"{ASKED}: {self.asked}"] if self.asked else [])])
+        """The whole summary as the model reads it."""
+        lines = [f"- {label_of(by)}{text}" for by, text in self.quotes]
+        head = [self.model_text, *(["Also said:"] if lines else [])] if self.model_text else []
+        return "\n".join([*head, *lines, *([f"{ASKED}: {self.open_request}"] if self.open_request else [])])
 
     def notice(self) -> Notice:
-        """As the model reads it."""
+        """Return the summary as a notice for the model."""
         return Notice(
             f"The {self.covers:,} oldest messages of this conversation are out of your sight. This stands for them;"
             f" conversation_search(query) finds each of them word for word.\n{self.text}",
@@ -80,8 +83,8 @@ class Summary:
 
 
 @dataclass(slots=True)
-class Item:
-    """One message: whole, or as far as it was kept in its entry (`chars` long in truth), and as it is shown."""
+class HistoryItem:
+    """One message: whole, or as much as its entry stores (`chars` is the real length), and as it is shown."""
 
     turn: str
     seq: int
@@ -93,16 +96,16 @@ class Item:
 
 @dataclass(slots=True)
 class History:
-    """Every message of an agent that is in its context, the oldest first."""
+    """All messages of an agent that are in its context, oldest first."""
 
     summary: Summary | None = None
-    items: list[Item] = field(default_factory=list)
+    items: list[HistoryItem] = field(default_factory=list)
     size: int = 0
     page_chars: int = 12_000
     _notice: Notice | None = None
 
     def add(self, turn: str, messages: Iterable[Message], seq: int = 0, chars: int = 0) -> None:
-        """Append what one entry says; answers stand in the order of their calls, in whatever order they came.
+        """Append what one entry says; answers are put in the order of their calls, however they arrived.
 
         `chars` is how long the text is in truth, where its entry has but the first part.
         """
@@ -110,13 +113,13 @@ class History:
             if is_pressure(message) and self.summary is not None and 0 < seq < self.summary.seq:
                 continue  # of the period before
             shown = in_part(message, seq, chars, self.page_chars)
-            item = Item(turn, seq, chars, message, shown, size_of(shown))
+            item = HistoryItem(turn, seq, chars, message, shown, size_of(shown))
             self.items.insert(self._place(message), item)
             self.size += item.size
 
     @property
     def warned(self) -> bool:
-        """Whether the model was told of memory pressure since the last compaction."""
+        """True if the model was warned of memory pressure since the last compaction."""
         return any(is_pressure(item.whole) for item in self.items)
 
     def page(self, page_chars: int) -> None:
@@ -131,12 +134,12 @@ class History:
         self.size = self._measured()
 
     def fit(self, room: int) -> None:
-        """Show less and less of the longest messages, until all of it fits or there is nothing left to leave out."""
+        """Shorten the longest messages until everything fits or there is nothing left to omit."""
         while self.size > room and self.page_chars > _LEAST_PAGE:
             self.page(max(self.page_chars // 2, _LEAST_PAGE))
 
     def compact(self, summary: Summary, covered: int = 0) -> None:
-        """Let a summary stand for the first messages, and for those that it took over."""
+        """Replace the first messages by a summary, including those covered by the previous one."""
         self.summary, self._notice = summary, summary.notice()
         self.items = [item for item in self.items[covered:] if not is_pressure(item.whole)]
         self.size = self._measured()
@@ -160,8 +163,8 @@ class History:
         end = len(self.items)
         if not isinstance(message, Answer):
             return end
-        asked = next(each.whole for each in reversed(self.items) if isinstance(each.whole, Assistant))
-        order = [call.id for call in asked.calls]
+        reply = next(item.whole for item in reversed(self.items) if isinstance(item.whole, Assistant))
+        order = [call.id for call in reply.calls]
         while isinstance(before := self.items[end - 1].whole, Answer) and order.index(before.call_id) > order.index(
             message.call_id
         ):
@@ -170,12 +173,12 @@ class History:
 
 
 def is_pressure(message: Message) -> bool:
-    """Whether it is the warning of memory pressure."""
+    """Check whether a message is the warning of memory pressure."""
     return isinstance(message, Notice) and message.text == PRESSURE.text
 
 
 def size_of(message: Message) -> int:
-    """About how many bytes a message takes on the wire."""
+    """Return about how many bytes a message takes on the wire."""
     match message:
         case Assistant():
             calls = sum(len(call.name) + _bytes(call.arguments) + 2 * _ENVELOPE for call in message.calls)

@@ -1,4 +1,4 @@
-"""Long messages in parts: what is shown of one at first, and the pages that `read_on` gives.
+"""Long messages in parts: the part that is shown first, and the pages that `read_on` returns.
 
 The whole stands in storage under its entry's number, which is its name here: `text-` and the number in hex.
 """
@@ -9,11 +9,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from sandbox.foreign import LOOSE, read_json
-
-from ..errors import UsageError
-from ..messages import Answer, Assistant, Call, Message, Notice, System, User
-from ..storage import SaveText, Store, content_hash
+from agent_core.base.errors import UsageError
+from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.storage import SaveText, Store, content_hash
+from sandbox.wire.foreign import LOOSE, read_json
 
 _NAME: Final = "text-"
 _PAGED: Final = ("user", "notice", "assistant", "result")
@@ -24,12 +23,14 @@ Payload = dict[str, Any]  # Any: JSON
 
 
 def beginning(text: str, page_chars: int) -> str:
-    """As much of a text as is told at once."""
+    """Return as much of a text as is shown at once."""
     return text if len(text) <= page_chars else f"{text[:page_chars]}\n[… {len(text):,} characters in all]"
 
 
-def kept(text: str, page_chars: int) -> tuple[Payload, tuple[SaveText, ...]]:
-    """A text for an entry: whole, or its first page with the hash under which all of it is kept, and that write."""
+def first_page(text: str, page_chars: int) -> tuple[Payload, tuple[SaveText, ...]]:
+    """Return a text for an entry: whole, or its first page and the hash of the full text, with the write that stores
+    it.
+    """
     if len(text) <= page_chars:
         return {"text": text}, ()
     whole = SaveText(text.encode("utf-8", "replace").decode())
@@ -37,7 +38,7 @@ def kept(text: str, page_chars: int) -> tuple[Payload, tuple[SaveText, ...]]:
 
 
 def in_part(message: Message, seq: int, chars: int, page_chars: int) -> Message:
-    """The message as the model is shown it; `chars` is how long it is where more is kept than stands in it."""
+    """Return the message as it is shown to the model; `chars` is its length if more is stored than it contains."""
     match message:
         case System():
             return message
@@ -65,14 +66,14 @@ def _first(text: str, seq: int, chars: int, page_chars: int) -> str:
 
 
 def _size(page_chars: int) -> int:
-    """How much of a text stands on a page: what stands around it must fit as well."""
+    """Return how much of a text fits on a page next to the text around it."""
     return max(page_chars - _AROUND, _AROUND)
 
 
 def _repacked(packed: str, text: str) -> str:
-    """A packed message with another text in it; an event, which says it under another name, is told unpacked."""
-    said = read_json(packed, LOOSE) if packed else {}
-    return json.dumps({**said, "message": text}, ensure_ascii=False) if "message" in said else ""
+    """Return a packed message with another text; an event, which uses another key, is returned unpacked."""
+    data = read_json(packed, LOOSE) if packed else {}
+    return json.dumps({**data, "message": text}, ensure_ascii=False) if "message" in data else ""
 
 
 def _shorter(call: Call, most: int) -> Call:
@@ -81,8 +82,8 @@ def _shorter(call: Call, most: int) -> Call:
     return replace(call, arguments=json.dumps({"left_out": f"{len(call.arguments):,} characters"}))
 
 
-class Reading:
-    """Gives the pages of what one agent was shown in part; `page_chars` is asked for at each page."""
+class PageReader:
+    """Returns the pages of texts that one agent was shown in part; `page_chars` is read for each page."""
 
     def __init__(self, store: Store, agent: str, page_chars: Callable[[], int]) -> None:
         self._store = store
@@ -90,7 +91,7 @@ class Reading:
         self._page_chars = page_chars
 
     async def page(self, name: str, page: int) -> str:
-        """A page of a long text, with its place among the others.
+        """Return a page of a long text, with its place among the others.
 
         Raises:
             UsageError: nothing has this name, or it has no such page.
@@ -99,20 +100,20 @@ class Reading:
         size = _size(self._page_chars())
         pages = max(-(-len(text) // size), 1)
         if not 1 <= page <= pages:
-            raise UsageError(f"`{name}` has {pages} page{'' if pages == 1 else 's'}.", mend="Ask for one of them.")
+            raise UsageError(f"`{name}` has {pages} page{'' if pages == 1 else 's'}.", fix="Ask for one of them.")
         more = f" Next: read_on(name={name!r}, page={page + 1})." if page < pages else " This is its end."
         return f"Page {page} of {pages} of {name}.{more}\n{text[(page - 1) * size : page * size]}"
 
     async def _whole(self, name: str) -> str:
         seq = _number(name)
-        found = await self._store.history(self._agent, since=seq - 1, kinds=_PAGED, most=1) if seq > 0 else []
-        entry = next((each for each in found if each.seq == seq), None)
+        entries = await self._store.history(self._agent, since=seq - 1, kinds=_PAGED, most=1) if seq > 0 else []
+        entry = next((row for row in entries if row.seq == seq), None)
         if entry is None:
-            raise UsageError(f"There is no long text named {name!r}.", mend="Take the name from where it was shown.")
+            raise UsageError(f"There is no long text named {name!r}.", fix="Take the name from where it was shown.")
         whole = await self._store.text(entry.payload["whole"]) if "whole" in entry.payload else None
         return str(whole if whole is not None else entry.payload["text"])
 
 
 def _number(name: str) -> int:
-    found = re.fullmatch(rf"(?:{_NAME})?([0-9a-f]{{1,15}})", name.strip().lower())
-    return int(found[1], 16) if found else 0
+    match = re.fullmatch(rf"(?:{_NAME})?([0-9a-f]{{1,15}})", name.strip().lower())
+    return int(match[1], 16) if match else 0

@@ -1,4 +1,4 @@
-"""The system message: ordered parts, the most stable first, for servers cache the longest unchanged prefix.
+"""The system message: ordered sections, the most stable first, because servers cache the longest unchanged prefix.
 
 Rendered when a turn begins and after a compaction; in between it stands as it is, whatever is edited.
 """
@@ -7,33 +7,35 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from ..clock import shown_time
-from ..memory.sections import POSITIONS
-from ..messages import System
-from ..storage import Counts, SectionRow
-from ..untrusted import shorten
+from agent_core.base.clock import shown_time
+from agent_core.base.messages import System
+from agent_core.base.untrusted import shorten
+from agent_core.memory.sections import POSITIONS
+from agent_core.storage import Counts, SectionRow
 
-_GROWN, _MORE = 1.5, 10  # the number of messages is told anew when it has grown by so much, or another part changed
+_GROWN, _MORE = 1.5, 10  # the number of messages is updated when it has grown by so much, or another part changed
 _MOST: Final = 0.5  # of the window
 _LEAST_CHARS: Final = 200
 
 
 class Remembered(Protocol):
-    """What memory gives to the system message."""
+    """The part of memory that goes into the system message."""
 
     def render_blocks(self) -> str:
-        """The blocks as the model reads them."""
+        """Return the blocks as the model reads them."""
 
     async def counts(self) -> Counts:
-        """How much there is beside them."""
+        """Return how much memory there is outside the blocks."""
 
     async def custom_sections(self) -> Sequence[SectionRow]:
-        """The sections that somebody added."""
+        """Return the sections that were added."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the system message; one that `leads` is the program's instructions: first, and never shortened."""
+    """A part of the system message; one that `leads` holds the program's instructions: it is first and never
+    shortened.
+    """
 
     name: str
     position: int
@@ -42,7 +44,7 @@ class Section:
 
 
 class SystemMessage:
-    """The system message of one agent, as it was last rendered."""
+    """The system message of one agent, as last rendered."""
 
     def __init__(self, remembered: Remembered | None = None) -> None:
         self.sections: tuple[Section, ...] = ()
@@ -53,13 +55,15 @@ class SystemMessage:
 
     @property
     def messages(self) -> tuple[System, ...]:
-        """What it is for a model: up to the instructions the same in all conversations, and what this one adds."""
+        """The system messages for a model: the instructions, equal in all conversations, and what this one adds."""
         first = [section for section in self.sections if section.leads]
         halves = (first, [section for section in self.sections if not section.leads])
         return tuple(System("\n\n".join(section.text for section in half)) for half in halves if half)
 
     async def render(self, instructions: str, notes: str, window_chars: int) -> None:
-        """Make it anew; `notes` is about functions. Parts that leave the conversation no room are shortened."""
+        """Render the message again; `notes` is about functions. Sections that leave the conversation no room are
+        shortened.
+        """
         parts = [Section("instructions", POSITIONS["instructions"], instructions, leads=True)]
         parts.append(Section("functions", POSITIONS["functions"], notes))
         if self._remembered is not None:
@@ -74,18 +78,20 @@ class SystemMessage:
         self.text = "\n\n".join(section.text for section in self.sections)
 
     def _is_news(self, counts: Counts, others: tuple[Section, ...], window_chars: int) -> bool:
-        """Whether the statistics are told anew: if only a few messages came, the whole prefix stays as it was."""
+        """Check whether the statistics are rendered again: if only a few messages were added, the prefix stays
+        unchanged.
+        """
         before = self._counted
         if before is None or (before.passages, before.edited) != (counts.passages, counts.edited):
             return True
         if counts.messages < before.messages or counts.messages > before.messages * _GROWN + _MORE:
             return True
-        told = tuple(section for section in self.sections if section.name != "statistics")
-        return told != fitting(others, int(window_chars * _MOST))
+        shown_sections = tuple(section for section in self.sections if section.name != "statistics")
+        return shown_sections != fitting(others, int(window_chars * _MOST))
 
 
 def statistics(counts: Counts) -> str:
-    """How much there is out of sight, and how to find it."""
+    """Return how much is out of sight, and how to find it."""
     edited = shown_time(counts.edited) if counts.edited else "never"
     return (
         f"Memory: {counts.messages:,} messages in recall (conversation_search), {counts.passages:,} passages in"
@@ -102,7 +108,7 @@ def _ordered(parts: Iterable[Section]) -> tuple[Section, ...]:
 
 
 def fitting(sections: tuple[Section, ...], most: int) -> tuple[Section, ...]:
-    """The sections, those beside the instructions shortened alike where together they have more bytes than that."""
+    """Return the sections; all except the instructions are shortened alike if together they exceed `most` bytes."""
     sizes = [len(section.text.encode("utf-8", "replace")) for section in sections]
     extra = sum(sizes) - most
     movable = sum(size for section, size in zip(sections, sizes, strict=True) if not section.leads)

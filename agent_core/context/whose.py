@@ -1,4 +1,4 @@
-"""Whose words a line of a summary, or of the material for one, is: told by the program, never read from a text.
+"""The author of a line in a summary or in its material: set by the program, never read from a text.
 
 Words of others keep what they say; what in them would pass for the program's word on who speaks stands in quotes.
 """
@@ -6,7 +6,7 @@ Words of others keep what they say; what in them would pass for the program's wo
 import re
 from typing import Final
 
-from ..untrusted import visible
+from agent_core.base.untrusted import visible
 
 USER: Final = "user"
 """Whose the user's sentences are; a function's are of its name with `()`, the assistant's of nobody."""
@@ -21,17 +21,19 @@ _NAME: Final = re.compile(r"[^\W\d]\w{0,63}")
 
 
 def label_of(by: str) -> str:
-    """What stands before a sentence of theirs."""
+    """Return the label before a sentence of this author."""
     if by == USER:
         return "user: "
     return f"{by} said: " if by else ""
 
 
 def of_function(name: str) -> str:
-    """Whose the sentences of a function's answer are; no name of a function is the user's."""
+    """Return the author label for a function's answer; no function name is the user's."""
     return f"{name}()" if _NAME.fullmatch(name) else "a function"
 
 
 def harmless(text: str) -> str:
-    """The words of anybody but the user: in them no line begins like another's, and nothing acts on a screen."""
+    """Return text of anyone but the user in which no line starts like another author's and nothing controls a
+    terminal.
+    """
     return _AS_ASKED.sub(r"“\g<0>”", _AS_A_SPEAKER.sub(r"\1“\2”", visible(text)))

@@ -1,4 +1,4 @@
-"""A typed yes: it takes a word that its question shows, and that is drawn anew for each question.
+"""A typed yes: the user types a word that the question shows and that is drawn anew for each question.
 
 Nothing that was typed before the question holds that word: not a line that waits, not half a line that Enter completes,
 not what is on its way while the program is busy. No flush of the terminal has to win a race for that.
@@ -16,17 +16,17 @@ def _drawn() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The word of one question."""
+    """The confirmation word of one question."""
 
     word: str = field(default_factory=_drawn)
 
     @property
     def asks(self) -> str:
-        """What a human has to type."""
+        """The text that asks the user to type the word."""
         return f"Type y {self.word} and Enter for yes."
 
     def key(self, typed: str) -> str:
-        """Return what a line says before the word, in small letters; nothing where the word is missing."""
+        """Return the text before the word, in lower case, or "" if the word is missing."""
         key, _, word = typed.strip().lower().partition(" ")
         return key if word.strip() == self.word else ""
 

@@ -1,4 +1,4 @@
-"""The question about grants as a human reads it: what, why, by which lines, and what is different; and its answers.
+"""The grant question as the user reads it: what, why, which lines need it, and what has changed; and its answers.
 
 What a model wrote stands behind a bar, escaped: it cannot look like a line of the program. Nothing of the code is cut:
 a long line is folded, and each row that goes on with it is marked; what does not fit the screen comes in pages.
@@ -11,10 +11,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal
 
-from agent_core.events import GrantAnswered
-from agent_core.grants import Answer, Decision, Question
-from agent_core.untrusted import one_line, visible, whole_line
-from sandbox.lines import bare_lines, first_lines
+from agent_core.access.grants import Answer, Decision, Question
+from agent_core.base.events import GrantAnswered
+from agent_core.base.untrusted import one_line, visible, whole_line
+from sandbox.wire.lines import bare_lines, first_lines
 
 from .agreement import Agreement
 from .columns import certain
@@ -58,35 +58,37 @@ _DIFF_ROLES: dict[str, Role] = {"+": "ok", "-": "bad", "@": "dim"}
 
 
 def grant_lines(question: Question) -> list[Line]:
-    """Who asks and for what: all that a yes gives."""
+    """Return who asks and for what: everything that a yes gives."""
     name, (title, without) = one_line(question.function, 80), _TITLES[question.moment]
     if question.is_again:
         title = _AGAIN.get(question.moment, " is another version now, and asks again to")
     caller = line(", called by ", ("name", one_line(question.caller, 80)), ",") if question.caller else ()
-    wanted, whose = question.missing.sentences(), "You grant " if question.moment == "grant" else ""
-    head = line(("warn", "? "), whose, ("name", name), *caller, title if wanted else without, ":" if wanted else ".")
-    installs = [line("      ", whole_line(each)) for each in question.installs]
-    doubts = [line("    ", ("warn", whole_line(each))) for each in question.doubts]
-    says = [line("    ", ("strong", whole_line(each))) for each in wanted]
+    sentences, whose = question.missing.sentences(), "You grant " if question.moment == "grant" else ""
+    head = line(
+        ("warn", "? "), whose, ("name", name), *caller, title if sentences else without, ":" if sentences else "."
+    )
+    installs = [line("      ", whole_line(install)) for install in question.installs]
+    doubts = [line("    ", ("warn", whole_line(doubt))) for doubt in question.doubts]
+    says = [line("    ", ("strong", whole_line(sentence))) for sentence in sentences]
     return [head, *says, *doubts, *installs]
 
 
 def question_lines(question: Question, columns: int) -> list[Line]:
-    """All of a question, folded: what a yes gives, and then what a human decides by."""
+    """Return the whole question, folded: first what a yes gives, then the facts to decide by."""
     return list(question_rows(question, columns))
 
 
 def question_rows(question: Question, columns: int) -> Iterator[Line]:
-    """The same, row by row: a page costs no more than its rows."""
-    held = () if question.is_again else question.granted.sentences()
+    """Yield the same row by row, so that a page costs only its own rows."""
+    sentences = () if question.is_again else question.granted.sentences()
     why = one_line(" ".join(question.why.split()), _LONGEST_WHY)
     needing = (line(("dim", f"{number} "), whole_line(text)) for number, text in question.lines)
     is_new = _is_new(question)
     rows = bare_lines(question.diff)[_HEAD if is_new else 0 :]
     differing = (line(_diff_span(text)) for text in rows if text)
     yield from folded(_certain(grant_lines(question)), columns)
-    if held:
-        says = whole_line("; ".join(held))
+    if sentences:
+        says = whole_line("; ".join(sentences))
         yield from folded(_certain([line("  ", ("dim", "It may already: "), says)]), columns)
     yield from _quoted("The reason given:", [line(why)] if why else [], columns)
     yield from _quoted("The lines that need it:", needing, columns)
@@ -94,21 +96,21 @@ def question_rows(question: Question, columns: int) -> Iterator[Line]:
 
 
 def _quoted(title: str, lines: Iterable[Line], columns: int) -> Iterator[Line]:
-    """What a model wrote: every row of it stands behind a bar, or a mark where it goes on with the row above."""
-    for at, each in enumerate(_certain(lines)):
+    """Yield text that a model wrote, with a bar before every row, or a mark if it continues the row above."""
+    for at, spans in enumerate(_certain(lines)):
         if not at:
             yield from folded([line("  ", ("dim", title))], columns)
-        for number, row in enumerate(folded([each], max(columns - 4, 8))):
+        for number, row in enumerate(folded([spans], max(columns - 4, 8))):
             yield (*(_GOES_ON if number else _BAR), *row)
 
 
 def _certain(lines: Iterable[Line]) -> Iterator[Line]:
-    """Write what terminals draw in different widths as escapes: no end of a row hides behind the margin."""
-    return (tuple((role, certain(text)) for role, text in each) for each in lines)
+    """Escape what terminals draw in different widths, so that no end of a row hides behind the margin."""
+    return (tuple((role, certain(text)) for role, text in spans) for spans in lines)
 
 
-def kept(question: Question) -> Question:
-    """A question as it stays on the screen: a new function's text follows with its verdict."""
+def transcript_form(question: Question) -> Question:
+    """Return a question as it stays on the screen. The text of a new function follows with its verdict."""
     return replace(question, diff="") if _is_new(question) else question
 
 
@@ -119,7 +121,9 @@ def _is_new(question: Question) -> bool:
 
 @lru_cache(maxsize=8)
 def fitting(question: Question, columns: int, rows: int) -> tuple[list[Line], int]:
-    """As much of a question as fits the screen, in its order of weight, and how many rows are left out, up to 200."""
+    """Return as much of a question as fits the screen, most important first, and how many rows are left out, up to
+    200.
+    """
     lines = list(islice(question_rows(question, columns), rows + MOST_COUNTED))
     if len(lines) <= rows:
         return lines, 0
@@ -127,17 +131,17 @@ def fitting(question: Question, columns: int, rows: int) -> tuple[list[Line], in
     return lines[:shown], min(len(lines) - shown, MOST_COUNTED)
 
 
-def more_rows(left: int) -> str:
-    """How many rows are left out, as a human reads it."""
-    return f"{left} more rows" if left < MOST_COUNTED else f"at least {left} more rows"
+def more_rows(count: int) -> str:
+    """Return how many rows are left out, as text for the user."""
+    return f"{count} more rows" if count < MOST_COUNTED else f"at least {count} more rows"
 
 
 def pages(question: Question, columns: int, rows: int) -> Iterator[tuple[list[Line], bool]]:
-    """A question in pages, each with whether it is the last: only below that one a yes is taken."""
-    left = question_rows(question, columns)
-    page = list(islice(left, rows))
+    """Yield a question in pages, each with whether it is the last. A yes is accepted only below the last one."""
+    remaining = question_rows(question, columns)
+    page = list(islice(remaining, rows))
     while page:
-        following = list(islice(left, rows))
+        following = list(islice(remaining, rows))
         yield page, not following
         page = following
 
@@ -145,7 +149,7 @@ def pages(question: Question, columns: int, rows: int) -> Iterator[tuple[list[Li
 async def answered(
     question: Question, show: Callable[[Iterable[Line]], None], ask: Callable[[str], Awaitable[str | None]]
 ) -> Decision:
-    """What a human types below the last page of a question; a no can be typed below each; no at the end of input."""
+    """Return the user's answer below the last page. A no can be typed below each page; the end of input is a no."""
     rows, agreement = max(shutil.get_terminal_size().lines - 2, 8), Agreement()
     for page, is_last in pages(question, screen_columns(), rows):
         show(page)
@@ -162,24 +166,24 @@ async def answered(
 
 
 def answer_line(decision: Decision) -> Line:
-    """What was answered, under its question."""
-    role, said = _SAID[decision.answer]
+    """Return the answer as a line under its question."""
+    role, answer = _SAID[decision.answer]
     word = f": {one_line(decision.word)}" if decision.word else ""
-    return line("  ", ("dim", "→ "), (role, said + word))
+    return line("  ", ("dim", "→ "), (role, answer + word))
 
 
 def denied_lines(denied: Iterable[GrantAnswered]) -> list[Line]:
-    """What was not granted without a human being asked, each once, and the command that grants it."""
-    found = {(each.function, each.says): each for each in denied if each.answer == "no" and each.by in _BECAUSE}
-    shown = [each for event in list(found.values())[:_MOST_DENIED] for each in _denied(event)]
-    more = len(found) - _MOST_DENIED
+    """Return what was denied without asking the user, each once, with the command that grants it."""
+    denials = {(event.function, event.says): event for event in denied if event.answer == "no" and event.by in _BECAUSE}
+    shown = [row for event in list(denials.values())[:_MOST_DENIED] for row in _denied(event)]
+    more = len(denials) - _MOST_DENIED
     return [*shown, *([line(("dim", f"… and {more} more"))] if more > 0 else [])]
 
 
 def _denied(event: GrantAnswered) -> Sequence[Line]:
-    what = "; ".join(event.says) or "join"
+    request = "; ".join(event.says) or "join"
     name, why = one_line(event.function, 80), _BECAUSE[event.by]
-    head = line(("warn", "! "), "denied, for ", why, ": ", ("name", name), " to ", one_line(what, _LONGEST_DENIED))
+    head = line(("warn", "! "), "denied, for ", why, ": ", ("name", name), " to ", one_line(request, _LONGEST_DENIED))
     why_not = [line(one_line(event.word, 1_000))] if event.by in ("never", "unavailable") and event.word else []
     how = [line("to grant it: ", ("strong", one_line(event.command, 1_000)))] if event.command else []
     return [head, *indented([*why_not, *how])]
@@ -192,7 +196,7 @@ def typed_keys(agreement: Agreement) -> str:
 
 
 def typed_decision(text: str, agreement: Agreement) -> Decision | None:
-    """Return the answer that a typed line is, if it is one: after `o` and `y` the question's word, after `w` any."""
+    """Return the answer that a typed line gives, if any. `o` and `y` need the question's word; `w` takes any text."""
     key, _, word = text.strip().partition(" ")
     if key.lower() == "w" and word.strip():
         return Decision("no", word.strip())

@@ -1,11 +1,11 @@
-"""Sources as documents and as lines: what became of each that was added, and which an agent has."""
+"""Sources as documents and as lines: the result of each that was added, and those that an agent has."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from agent_core.clock import shown_time
-from agent_core.memory.sources import Report
+from agent_core.base.clock import shown_time
+from agent_core.memory.source_catalog import SourceReport
 from agent_core.storage import DocumentRow
 
 from .columns import columns
@@ -15,13 +15,13 @@ from .status_line import CELLS, StatusLine
 Json = dict[str, Any]  # Any: JSON
 
 
-class Bar:
-    """How far the passages of a source are kept: a bar on a terminal, nothing elsewhere."""
+class SourceProgressBar:
+    """A progress bar for storing the passages of a source; shown on a terminal only."""
 
     def __init__(self) -> None:
         self._line = StatusLine()
 
-    def __enter__(self) -> "Bar":
+    def __enter__(self) -> "SourceProgressBar":
         self._line.__enter__()
         return self
 
@@ -29,34 +29,38 @@ class Bar:
         self._line.__exit__(*error)
 
     def hear(self, done: int, total: int, name: str) -> None:
-        """What `Sources.add` tells."""
+        """Take the progress that `Sources.add` reports."""
         if self._line.shown:
             filled = round(done / total * CELLS) if total else 0
             bar = "█" * filled + "░" * (CELLS - filled)
             self._line.show(f"{bar} {done:,} of {total:,} passages · {name}")
 
 
-def report_lines(reports: Iterable[Report]) -> list[Line]:
-    """What became of each source."""
+def report_lines(reports: Iterable[SourceReport]) -> list[Line]:
+    """Return the result for each source as lines."""
     return [
-        line(("bad", "✗ ") if one.outcome == "refused" else ("ok", "✓ "), ("name", one.name), str(one)[len(one.name) :])
-        for one in reports
+        line(
+            ("bad", "✗ ") if report.outcome == "refused" else ("ok", "✓ "),
+            ("name", report.name),
+            str(report)[len(report.name) :],
+        )
+        for report in reports
     ]
 
 
-def report_json(report: Report) -> Json:
-    """The same as a document."""
+def report_json(report: SourceReport) -> Json:
+    """Return the same as a document."""
     return asdict(report)
 
 
 def source_json(row: DocumentRow) -> Json:
-    """A source as a document; `passages` are kept, of `total`."""
+    """Return a source as a document, with the stored `passages` and their `total`."""
     facts: Json = {"name": row.name, "kind": row.kind, "hash": row.hash, "at": row.at}
     return {**facts, "passages": row.done, "total": row.total, "complete": row.complete}
 
 
 def source_lines(rows: Sequence[DocumentRow]) -> list[Line]:
-    """The sources as a table."""
+    """Return the sources as a table."""
     return columns([_row(row) for row in rows], ["name", "", "dim", "dim", "dim"]) if rows else []
 
 

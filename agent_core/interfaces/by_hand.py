@@ -1,4 +1,4 @@
-"""Memory changed by a human: an editor on its text, and an edit that is carried out until it holds."""
+"""Manual changes of memory: an editor on its text, and an edit that is retried until it succeeds."""
 
 from collections.abc import Awaitable
 from pathlib import Path
@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
+from agent_core.functions.service import Author
 from agent_core.memory.block import Block, reasons
 from agent_core.memory.blocks import Blocks
-from agent_core.memory.planned import Edit
-from agent_core.workshop import Author
+from agent_core.memory.planned_edit import PlannedEdit
 
 from .editor import open_editor
 
@@ -19,7 +19,7 @@ HUMAN = Author("human")
 
 
 async def text_from_editor(name: str, text: str, suffix: str = ".txt") -> str | None:
-    """What a text became in the user's editor; None if it is as it was."""
+    """Return the text as changed in the user's editor, or None if it is unchanged."""
     with TemporaryDirectory(prefix="toolwright-") as folder:
         path = Path(folder) / f"{Path(name).name or 'text'}{suffix}"
         path.write_text(text + "\n" if text else "", "utf-8")
@@ -31,7 +31,7 @@ async def text_from_editor(name: str, text: str, suffix: str = ".txt") -> str | 
     return None if edited == text else edited
 
 
-async def write_block(blocks: Blocks, label: str, text: str) -> Edit:
+async def write_block(blocks: Blocks, label: str, text: str) -> PlannedEdit:
     """Give a block a new text.
 
     Raises:
@@ -40,8 +40,8 @@ async def write_block(blocks: Blocks, label: str, text: str) -> Edit:
     return await blocks.commit(await blocks.write(label, text, HUMAN))
 
 
-async def add_block(blocks: Blocks, label: str, **fields: Any) -> Edit:  # Any: the block's fields
-    """Give an agent one more block.
+async def add_block(blocks: Blocks, label: str, **fields: Any) -> PlannedEdit:  # Any: the block's fields
+    """Give an agent another block.
 
     Raises:
         UsageError: it cannot be as it is described.
@@ -53,13 +53,13 @@ async def add_block(blocks: Blocks, label: str, **fields: Any) -> Edit:  # Any: 
     return await done(blocks, blocks.add(block, HUMAN))
 
 
-async def done(blocks: Blocks, planned: Awaitable[Edit]) -> Edit:
-    """Carry an edit out, once it is planned."""
+async def done(blocks: Blocks, planned: Awaitable[PlannedEdit]) -> PlannedEdit:
+    """Carry out a planned edit."""
     return await blocks.commit(await planned)
 
 
-async def undo_block(blocks: Blocks, label: str) -> Edit:
-    """Put back what a block held before its last change; without a label, the block that was changed last.
+async def undo_block(blocks: Blocks, label: str) -> PlannedEdit:
+    """Restore a block to its value before the last change; without a label, the block that was changed last.
 
     Raises:
         UsageError: the agent has no such block.

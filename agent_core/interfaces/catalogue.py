@@ -1,15 +1,15 @@
-"""The commands that begin with a slash, as data: what completion and `/help` know of them."""
+"""The slash commands as data, for completion and `/help`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agent_core import matching
-from agent_core.errors import UsageError
+from agent_core.base import matching
+from agent_core.base.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One command: what to type after its name, what it does, and what can stand at each place after it.
+class CommandEntry:
+    """One command: its arguments, what it does, and what can stand at each position after it.
 
     `takes` has words and kinds of names, such as `<function>`, for each place; `after` those of the second place after
     one word at the first.
@@ -24,11 +24,11 @@ class Entry:
 
     @property
     def typed(self) -> str:
-        """The command with its arguments, as one types it."""
+        """The command with its arguments, as the user types it."""
         return f"/{self.name} {self.usage}".rstrip()
 
     def offers(self, before: Sequence[str]) -> tuple[str, ...]:
-        """What can stand at the place after these words."""
+        """Return what can stand at the position after these words."""
         if len(before) == 1 and before[0] in self.after:
             return self.after[before[0]]
         return self.takes[len(before)] if len(before) < len(self.takes) else ()
@@ -40,23 +40,25 @@ _COMMAND, _AGENT, _PATH = (("<command>",),), (("<agent>",),), (("<path>",),)
 _CALL, _LABEL = (("<call>",),), (("<label>",),)
 
 ENTRIES = (
-    Entry("help", "[COMMAND]", "What can be typed here.", _COMMAND, in_turn=True),
-    Entry("exit", "", "Leave; Ctrl-D does the same. The conversation is kept.", in_turn=True),
-    Entry(
+    CommandEntry("help", "[COMMAND]", "What can be typed here.", _COMMAND, in_turn=True),
+    CommandEntry("exit", "", "Leave; Ctrl-D does the same. The conversation is kept.", in_turn=True),
+    CommandEntry(
         "functions",
         "[TEXT]",
         "The functions, to be looked through, or those with TEXT; `unused`: nobody calls them.",
         (("unused",),),
         in_turn=True,
     ),
-    Entry("introspect", "NAME", "A function's source, standing, calls, verdict, callers.", _FUNCTION, in_turn=True),
-    Entry("show", "[N]", "Call number N in full; without N the last one.", _CALL, in_turn=True),
-    Entry(
+    CommandEntry(
+        "introspect", "NAME", "A function's source, standing, calls, verdict, callers.", _FUNCTION, in_turn=True
+    ),
+    CommandEntry("show", "[N]", "Call number N in full; without N the last one.", _CALL, in_turn=True),
+    CommandEntry(
         "create", "NAME [MODULE]", "Write a function in your editor; it is judged as any other.", ((), ("<module>",))
     ),
-    Entry("edit", "NAME", "Open a function in $VISUAL or $EDITOR, at its line.", _FUNCTION),
-    Entry("test", "NAME [JSON]", "Run a function's examples, or one call with arguments.", _FUNCTION),
-    Entry(
+    CommandEntry("edit", "NAME", "Open a function in $VISUAL or $EDITOR, at its line.", _FUNCTION),
+    CommandEntry("test", "NAME [JSON]", "Run a function's examples, or one call with arguments.", _FUNCTION),
+    CommandEntry(
         "break",
         "[FUNCTION[:LINE] [if CONDITION] [after N] [every N] [once] | clear [N] | now]",
         "Stop there, in the debugger; `now`: where it runs; without more: the list.",
@@ -64,86 +66,94 @@ ENTRIES = (
         in_turn=True,
         after={"now": (), "clear": ("<breakpoint>",)},
     ),
-    Entry(
+    CommandEntry(
         "debug",
         "NAME [JSON] | last",
         "Stop at a function's first line; `last`: where the last failed call raised.",
         (("last", "<function>"),),
     ),
-    Entry("trace", "NAME [JSON]", "The lines that a call runs, with the locals that they change.", _FUNCTION),
-    Entry("release", "NAME", "Let a function out of quarantine: the model sees it again.", _FUNCTION, in_turn=True),
-    Entry(
+    CommandEntry("trace", "NAME [JSON]", "The lines that a call runs, with the locals that they change.", _FUNCTION),
+    CommandEntry(
+        "release", "NAME", "Let a function out of quarantine: the model sees it again.", _FUNCTION, in_turn=True
+    ),
+    CommandEntry(
         "grants",
         "[NAME [revoke [WHAT]]]",
         "What functions may reach; `revoke` takes it all, a kind or one item back.",
         (("<function>",), ("revoke",)),
         in_turn=True,
     ),
-    Entry("delete", "NAME", "Delete a function, after asking.", _FUNCTION),
-    Entry("history", "NAME", "A function's versions: when, who, why; also a deleted one's.", _FUNCTION, in_turn=True),
-    Entry("diff", "NAME [VERSION]", "What changed since a version, or by the last change.", _VERSION, in_turn=True),
-    Entry("blame", "NAME [VERSION]", "Who wrote which line, when and why.", _VERSION, in_turn=True),
-    Entry("rollback", "NAME [VERSION]", "Put an earlier version back, or a deleted function.", _VERSION),
-    Entry("example", "NAME CALL = RESULT", "Keep one more example with a function, if it holds.", _FUNCTION),
-    Entry(
+    CommandEntry("delete", "NAME", "Delete a function, after asking.", _FUNCTION),
+    CommandEntry(
+        "history", "NAME", "A function's versions: when, who, why; also a deleted one's.", _FUNCTION, in_turn=True
+    ),
+    CommandEntry(
+        "diff", "NAME [VERSION]", "What changed since a version, or by the last change.", _VERSION, in_turn=True
+    ),
+    CommandEntry("blame", "NAME [VERSION]", "Who wrote which line, when and why.", _VERSION, in_turn=True),
+    CommandEntry("rollback", "NAME [VERSION]", "Put an earlier version back, or a deleted function.", _VERSION),
+    CommandEntry("example", "NAME CALL = RESULT", "Keep one more example with a function, if it holds.", _FUNCTION),
+    CommandEntry(
         "pending",
         "[NAME [drop]]",
-        "The candidates that stand refused, and why; `drop` gives one up.",
+        "The rejected candidates, and why; `drop` discards one.",
         (("<candidate>",), ("drop",)),
         in_turn=True,
     ),
-    Entry("confirm", "NAME [REASON]", "Admit one of them with the results that came back.", (("<candidate>",),)),
-    Entry("reload", "", "Read the functions folder again."),
-    Entry(
+    CommandEntry("confirm", "NAME [REASON]", "Admit one of them with the results that came back.", (("<candidate>",),)),
+    CommandEntry("reload", "", "Read the functions folder again."),
+    CommandEntry(
         "memory",
         "[LABEL | edit LABEL [TEXT] | history [LABEL] | undo [LABEL] | search TEXT | section …]",
         "What the agent remembers; `/memory section [NAME [POSITION TEXT | drop]]` for the system message.",
         (("<label>", "edit", "history", "undo", "search", "section"),),
         after={"edit": _LABEL[0], "history": _LABEL[0], "undo": _LABEL[0], "section": ("<section>",)},
     ),
-    Entry("attach", "PATH|URL", "Have it read into archival memory. Ctrl-C stops; the same again goes on.", _PATH),
-    Entry("summarize", "", "Summarise the older part of the conversation now; nothing leaves recall."),
-    Entry("memorywarning", "", "Tell the agent now that its context is filling up."),
-    Entry("heartbeat", "", "Let the agent think and act without a message."),
-    Entry("agents", "", "The agents of this workspace; * is the one that you talk to.", in_turn=True),
-    Entry("switch", "NAME", "Talk to another agent, or to a new one of that name.", _AGENT),
-    Entry("save", "[FILE]", "Write this agent whole into FILE, as one JSON document.", _PATH),
-    Entry("load", "FILE", "Put the agent of a file in the place of this one, after asking.", _PATH),
-    Entry("retry", "", "Take the last message back and send it again."),
-    Entry("pop", "", "Take the last turn out of the context; it stays on record."),
-    Entry("undo", "", "Take back what was done last: a function, a block of memory or a message, after asking."),
-    Entry(
+    CommandEntry(
+        "attach", "PATH|URL", "Have it read into archival memory. Ctrl-C stops; the same again goes on.", _PATH
+    ),
+    CommandEntry("summarize", "", "Summarise the older part of the conversation now; nothing leaves recall."),
+    CommandEntry("memorywarning", "", "Tell the agent now that its context is filling up."),
+    CommandEntry("heartbeat", "", "Let the agent think and act without a message."),
+    CommandEntry("agents", "", "The agents of this workspace; * is the one that you talk to.", in_turn=True),
+    CommandEntry("switch", "NAME", "Talk to another agent, or to a new one of that name.", _AGENT),
+    CommandEntry("save", "[FILE]", "Write this agent whole into FILE, as one JSON document.", _PATH),
+    CommandEntry("load", "FILE", "Put the agent of a file in the place of this one, after asking.", _PATH),
+    CommandEntry("retry", "", "Take the last message back and send it again."),
+    CommandEntry("pop", "", "Take the last turn out of the context; it stays on record."),
+    CommandEntry("undo", "", "Take back what was done last: a function, a block of memory or a message, after asking."),
+    CommandEntry(
         "cost",
         "",
         "What each turn of this session took: tokens, and money where prices are known.",
         in_turn=True,
     ),
-    Entry("new", "", "Begin a new conversation; this one leaves the context and stays on record."),
-    Entry("clear", "", "Clear the screen; the conversation stays.", in_turn=True),
-    Entry("dump", "[FILE]", "What the model has in its context, here or into FILE.", _PATH),
-    Entry("model", "[NAME]", "The model and why it was chosen; with NAME, another one.", (("<model>",),)),
+    CommandEntry("new", "", "Begin a new conversation; this one leaves the context and stays on record."),
+    CommandEntry("clear", "", "Clear the screen; the conversation stays.", in_turn=True),
+    CommandEntry("dump", "[FILE]", "What the model has in its context, here or into FILE.", _PATH),
+    CommandEntry("model", "[NAME]", "The model and why it was chosen; with NAME, another one.", (("<model>",),)),
 )
 _MEANT = {"quit": "exit", "q": "exit", "bye": "exit", "ls": "functions", "rm": "delete"}
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 
 
 def needed(words: str, name: str) -> str:
-    """What was typed after a command that cannot do without.
+    """Return the argument of a command that requires one. Raise a usage error if it is missing.
 
     Raises:
         UsageError: nothing was.
     """
     if not words:
-        raise UsageError(f"/{name} needs to know which.", mend=f"Type {BY_NAME[name].typed}.")
+        raise UsageError(f"/{name} needs to know which.", fix=f"Type {BY_NAME[name].typed}.")
     return words
 
 
 def nearest(name: str) -> str:
-    """The known command that is closest to a mistyped one, or nothing."""
-    begun = [known for known in BY_NAME if name and known.startswith(name)]
+    """Return the known command that is closest to a mistyped one, or "" if none is."""
+    begun = [command_name for command_name in BY_NAME if name and command_name.startswith(name)]
     if begun:
         return begun[0]
     if name in _MEANT:
         return _MEANT[name]
-    near = matching.nearest(name, BY_NAME)
-    return near[0] if near else ""
+    matches = matching.nearest(name, BY_NAME)
+    return matches[0] if matches else ""

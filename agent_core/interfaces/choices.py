@@ -1,4 +1,4 @@
-"""What can be looked through: a line each, and what lies behind it."""
+"""A list to look through: one line per entry, and the details behind it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from .spans import Line, Span
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of many: its line in the list, the text that letters are looked for in, and what is shown of it."""
+    """One entry: its line in the list, the text that is searched, and its details."""
 
     name: str
     line: Line
@@ -20,7 +20,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Choices under a head, and what else is to be said; `keeps_order`: what fits better does not come first."""
+    """Choices under a head, with further lines. With `keeps_order`, better matches do not move to the top."""
 
     title: str
     head: Line
@@ -29,6 +29,6 @@ class Table:
     below: tuple[Line, ...] = ()
 
     def lines(self) -> list[Line]:
-        """The whole of it, where it is only printed."""
+        """Return the whole table as lines, for printing."""
         heads = [tuple[Span, ...](("dim", text) for _, text in self.head)] if self.choices else []
         return [*heads, *(choice.line for choice in self.choices), *self.below]

@@ -1,4 +1,4 @@
-"""The command line: noun then verb, one answer, exit codes 0 done, 1 refused or failed, 2 usage.
+"""The command line: noun then verb, one answer, exit codes 0 done, 1 rejected or failed, 2 usage.
 
 A command's module is imported when it is used, so that none pays for another. Every way out of
 a command that is not its answer ends in `main`.
@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import click
 
 from agent_core import __version__
-from agent_core.errors import ToolwrightError
+from agent_core.base.errors import ToolwrightError
 
 from .faults import REFUSED, USAGE, innermost, report, report_crash, tell
 
@@ -48,11 +48,11 @@ class LazyGroup(click.Group):
     """A group whose commands are `module:attribute` below `commands`, imported when they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order in which a newcomer meets them."""
+        """Return the commands in the order in which a newcomer meets them."""
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, or None."""
+        """Return the command of that name, or None."""
         if cmd_name not in _COMMANDS:
             return None
         module, attribute = _COMMANDS[cmd_name].split(":")
@@ -60,7 +60,7 @@ class LazyGroup(click.Group):
         return command
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """What a newcomer types, and then the usual help."""
+        """Write what a newcomer types, and then the usual help."""
         with formatter.section("New here? Type"):
             formatter.write_dl(_START, col_max=40)
         self.format_usage(ctx, formatter)
@@ -69,7 +69,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the arguments name, or an error with the nearest name."""
+        """Return the command that the arguments name. Fail with the nearest name if there is none."""
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             raise click.NoSuchCommand(args[0], possibilities=_COMMANDS, ctx=ctx)
         return super().resolve_command(ctx, args)
@@ -87,11 +87,11 @@ class LazyGroup(click.Group):
 )
 @click.option("--json", "as_json", is_flag=True, hidden=True)
 def toolwright(root: Path | None, *, as_json: bool) -> None:
-    """An assistant that makes its own functions as you talk, proved in a sandbox."""
+    """An assistant that makes its own functions as you talk, tested in a sandbox."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one command; returns the exit code."""
+    """Run one command, and return the exit code."""
     as_json = "--json" in arguments
     try:
         answer: Any = toolwright.main(list(arguments), prog_name="toolwright", standalone_mode=False)
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         tell("interrupted", "Interrupted.", "", as_json=as_json)
         return REFUSED
-    except Exception as error:  # noqa: BLE001  (the interface's top: each is told, and its traceback kept)
+    except Exception as error:  # noqa: BLE001  (the interface's top: each is reported, and its traceback kept)
         return _failed(innermost(error), as_json=as_json, root=_root(arguments))
     return answer if isinstance(answer, int) else 0
 
@@ -111,10 +111,10 @@ def main(arguments: Sequence[str]) -> int:
 def _misused(error: click.ClickException, *, as_json: bool) -> int:
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else "toolwright"
-    mend = f"Try: {path} --help"
+    fix = f"Try: {path} --help"
     if isinstance(error, click.NoSuchOption) and error.option_name in _LAST and context and context.parent:
-        mend = f"Put {error.option_name} at the end of the line, after the command."
-    tell("usage", error.format_message(), mend, as_json=as_json)
+        fix = f"Put {error.option_name} at the end of the line, after the command."
+    tell("usage", error.format_message(), fix, as_json=as_json)
     return USAGE
 
 
@@ -134,7 +134,7 @@ def _root(arguments: Sequence[str]) -> Path:
 
 
 def _is_unwritable(stream: TextIO) -> bool:
-    """Whether what was written there cannot go out; it goes nowhere then, so that the interpreter can end."""
+    """Check whether buffered output cannot be written. If so, discard it, so that the interpreter can exit."""
     try:
         stream.flush()
     except OSError:

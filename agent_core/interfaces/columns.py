@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from rich.cells import cell_len
 
-from agent_core.untrusted import escaped, one_line
+from agent_core.base.untrusted import escaped, one_line
 
 from .spans import Line, Role, Span
 
@@ -24,14 +24,14 @@ _FOREIGN = re.compile(r"[^\x00-\x7f]")
 
 
 def columns(rows: Sequence[Sequence[str]], roles: Sequence[Role], gap: int = 2) -> list[Line]:
-    """Each row as a line whose cells stand under one another; the last column is not filled up."""
+    """Return each row as a line with aligned cells. The last column is not padded."""
     shown = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(width, cells)) for cells in zip(*shown, strict=True)]
     return [_row(row, widths, roles, gap) for row in shown]
 
 
 def explained(rows: Sequence[tuple[str, str]], screen: int, most: int = 30) -> list[Line]:
-    """Terms with their meanings beside them, folded to the screen; below a term that is too long for its column."""
+    """Return terms with their meanings next to them, folded to the screen, or below a term that is too long."""
     room = min(most, screen // 3)
     start = max((width(term) for term, _ in rows if width(term) <= room), default=room) + 2
     lines: list[Line] = []
@@ -41,8 +41,8 @@ def explained(rows: Sequence[tuple[str, str]], screen: int, most: int = 30) -> l
             lines.append((("name", term + " " * (start - width(term))), ("", first)))
         else:
             folded = textwrap.wrap(term, max(screen - 1, 8), subsequent_indent="    ")
-            lines += [*((("name", each),) for each in folded), (("", " " * start + first),)]
-        lines += [(("", " " * start + each),) for each in more]
+            lines += [*((("name", piece),) for piece in folded), (("", " " * start + first),)]
+        lines += [(("", " " * start + piece),) for piece in more]
     return lines
 
 
@@ -52,7 +52,7 @@ def width(text: str) -> int:
 
 
 def pieces(text: str, room: int, used: int = 0) -> Iterator[str]:
-    """Cut the text into pieces that fit in a row; `used` cells of the first are taken, so that it may come out empty.
+    """Cut the text into pieces that fit in a row. The first `used` cells are taken, so the first piece may be empty.
 
     A piece has one character at least, however narrow the row is.
     """
@@ -72,14 +72,14 @@ def certain(text: str) -> str:
 
 
 def meter(done: float, total: float, cells: int) -> str:
-    """How far something is, in cells of which some are full."""
+    """Draw progress as a row of cells, some of them filled."""
     share = done / total if total > 0 else 0.0
     filled = round(min(max(share, 0.0), 1.0) * cells) if share == share else 0
     return "█" * filled + "░" * (cells - filled)
 
 
 def cut(text: str, cells: int) -> str:
-    """The beginning of the text that fits, with an ellipsis where something is missing."""
+    """Return as much of the text as fits, with an ellipsis if something is missing."""
     shown = _beginning(text, cells)
     if len(shown) == len(text):
         return text
@@ -87,7 +87,7 @@ def cut(text: str, cells: int) -> str:
 
 
 def cut_middle(text: str, cells: int) -> str:
-    """The two ends of the text, with an ellipsis between them where it does not fit."""
+    """Return both ends of the text, with an ellipsis between them if it does not fit."""
     if len(_beginning(text, cells)) == len(text):
         return text
     head = cut(text, max(cells // 2, 1))

@@ -1,13 +1,13 @@
-"""The one question about an address that this user did not choose, put to a human at a terminal.
+"""The question about an address that this user did not choose, asked at a terminal.
 
 It is named by the workspace's file alone, or a server was found there that may be another user's.
 """
 
 from pathlib import Path
 
-from agent_core.doctor import check_address, check_texts
-from agent_core.grants.addresses import UnconfirmedAddress, confirm, shown
-from agent_core.settings import FILE_NAME, Settings, load
+from agent_core.access.grants.addresses import UnconfirmedAddress, confirm, shown
+from agent_core.base.settings import FILE_NAME, Settings, load
+from agent_core.workspace.doctor import check_address, check_texts
 
 from .options import RunOptions
 from .question import agreed, say
@@ -15,19 +15,19 @@ from .spans import Line, line
 
 
 def ask_to_confirm(root: Path, settings: Settings, url: str) -> None:
-    """Have the human confirm the address.
+    """Ask the user to confirm the address.
 
     Raises:
         UnconfirmedAddress: they did not.
     """
-    say(told(settings, url))
+    say(address_lines(settings, url))
     if not agreed("Send it there from now on?"):
         raise UnconfirmedAddress(url)
     confirm(root, url)
 
 
 def settle_address(options: RunOptions, *, can_ask: bool) -> None:
-    """Before a conversation begins: what it would send to an address that only the file names is confirmed, or refused.
+    """Confirm or reject an address that only the file names, before a conversation sends anything to it.
 
     Raises:
         UnconfirmedAddress: nobody can be asked, or the human said no.
@@ -43,8 +43,8 @@ def settle_address(options: RunOptions, *, can_ask: bool) -> None:
         ask_to_confirm(options.root, settings, error.url)
 
 
-def told(settings: Settings, url: str) -> list[Line]:
-    """What a yes means: which address, and all that goes there."""
+def address_lines(settings: Settings, url: str) -> list[Line]:
+    """Return what a yes means: which address, and everything that goes there."""
     is_named = settings.model.base_url == url
     head = f"{FILE_NAME} names " if is_named else "A server that may be another user's answers at "
     why = "The file may come from somebody else." if is_named else "Its port belongs neither to you nor to root."

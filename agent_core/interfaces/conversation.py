@@ -1,21 +1,27 @@
-"""A conversation with one agent: turns, and the commands that begin with a slash.
+"""A conversation with one agent: turns and slash commands.
 
 The prompt and the plain mode drive the same object; what differs is the voice that it speaks with.
+
+The answerer of grant questions in one run: the user, nobody, or a file that lists what may be granted.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
-from agent_core.agent import Agent
-from agent_core.assemble import Workspace
-from agent_core.errors import ToolwrightError, UsageError
-from agent_core.events import Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
-from agent_core.interruption import Interrupted, Interruption
-from agent_core.messages import SEND, Answer, Message, Notice, User
-from agent_core.untrusted import one_line
+from agent_core.access.grants import Approver, Decision, Grants, Question
+from agent_core.access.grants.file import checked
+from agent_core.base.errors import ToolwrightError, UsageError, WorkspaceError
+from agent_core.base.events import Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
+from agent_core.base.interruption import Interrupted, Interruption
+from agent_core.base.messages import SEND, Answer, Message, Notice, User
+from agent_core.base.untrusted import one_line
+from agent_core.runtime.agent import Agent
+from agent_core.workspace.workspace import Workspace
+from sandbox.wire.foreign import Malformed, read_toml
 
-from .approving import chosen
 from .deeds import Deeds
 from .faults import crash_line, fault_lines, innermost
 from .listeners import Listener
@@ -25,11 +31,64 @@ from .spending import Spending
 from .told import CallLog, changed_lines, is_speech
 from .voice import Voice
 
+ASK, DENY = "ask", "deny"
+_NOTES = ("by", "at")  # what `functions/grants.toml` has besides grants: such a file is accepted, too
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An approver that says yes, one call at a time and only in this run, to what a file lists for a function."""
+
+    entries: Mapping[str, Grants]
+
+    async def __call__(self, question: Question) -> Decision:
+        """Answer "once" if the file lists everything that is asked for."""
+        entry = self.entries.get(question.function)
+        is_listed = entry is not None and entry.covers(question.missing)
+        return Decision("once" if is_listed else "no", by="policy")
+
+
+def chosen(approve: str | None, human: Approver | None) -> Approver | None:
+    """Return the approver that `--approve` selects; `human` is the user, if there is one.
+
+    Raises:
+        UsageError: nobody can be asked, or the file cannot be taken.
+    """
+    if approve == ASK and human is None:
+        fix = "Give --approve deny, or a file of what may be granted."
+        raise UsageError("There is no terminal to ask at.", fix=fix)
+    if approve in (None, ASK):
+        return human
+    return None if approve == DENY else listed(Path(str(approve)))
+
+
+def listed(file: Path) -> Listed:
+    """Read what a file lists, in the format of `functions/grants.toml`.
+
+    Raises:
+        UsageError: it cannot be read, or lists what cannot be granted.
+    """
+    try:
+        tables = read_toml(file.read_bytes())
+        return Listed({name: _grants(name, table) for name, table in tables.items()})
+    except (OSError, Malformed) as error:
+        fix = "--approve takes ask, deny, or a file such as functions/grants.toml."
+        raise UsageError(f"{file} cannot be read: {one_line(str(error), 200)}.", fix=fix) from error
+    except WorkspaceError as error:
+        raise UsageError(f"{file}: {error.message}", fix=error.fix) from error
+
+
+def _grants(name: str, table: object) -> Grants:
+    if not isinstance(table, dict):
+        raise WorkspaceError(f"`{one_line(name, 60)}` is no entry.", fix="An entry is [FUNCTION] and lines below it.")
+    return checked({key: value for key, value in table.items() if key not in _NOTES})
+
+
 GO_ON = "Your last turn was cut off. Go on with what I asked for."
 
 
 class Conversation:
-    """Takes what is typed, and keeps what was told."""
+    """A conversation that takes what the user types, and keeps what was shown."""
 
     def __init__(self, workspace: Workspace, agent: Agent, voice: Voice) -> None:
         self.workspace = workspace
@@ -50,15 +109,15 @@ class Conversation:
 
     @property
     def stoppable(self) -> bool:
-        """Whether something runs that `interrupt` ends."""
+        """True if something is running that `interrupt` ends."""
         return self.busy or self._command is not None
 
     def names(self) -> list[str]:
-        """The functions, for completion."""
+        """Return the function names, for completion."""
         return list(self.workspace.workshop.names())
 
     async def switch(self, name: str) -> None:
-        """Talk to another agent, or take this one up again as it is on disk by now.
+        """Switch to another agent, or reload this one from disk.
 
         Raises:
             AgentBusy: another process runs it; this one stays.
@@ -73,7 +132,9 @@ class Conversation:
             self._beating = asyncio.create_task(self._beat(self._hears_beats))
 
     async def turn(self, message: str | None, listener: Listener | None = None) -> bool:
-        """One turn, told as it goes; whether it ended with a reply. None takes up what waits."""
+        """Run one turn and report it as it goes; return whether it ended with a reply. None takes up waiting
+        messages.
+        """
         heard = listener or self.voice.listener(self.log)
         self.busy, reason = True, ""
         try:
@@ -94,7 +155,7 @@ class Conversation:
             self.spending.hear(event, self.agent.name, self.agent.status().model)
 
     async def say(self, message: str) -> None:
-        """A message to the agent, and then what was typed while its turn ran and came too late for it."""
+        """Send a message to the agent, and then what was typed too late for the running turn."""
         try:
             await self.turn(message)
             while not self.left and await self.agent.waiting():
@@ -103,12 +164,12 @@ class Conversation:
             self.explain(error)
 
     async def be_spoken_to(self, listener: Listener | None = None) -> None:
-        """Let the agent speak first."""
+        """Start a turn in which the agent speaks first."""
         await self.agent.talk.post("login")
         await self.turn(None, listener)
 
     async def resume(self, listener: Listener | None = None) -> None:
-        """Go on with a turn that was cut off, and take up the messages that no turn has taken."""
+        """Resume a turn that was cut off, and take up the messages that no turn has taken."""
         is_cut = _was_cut_off(await self.agent.history())
         if not (is_cut or await self.agent.waiting()):
             self.voice.aloud([line(("dim", "Nothing was cut off, and no message waits."))])
@@ -119,7 +180,7 @@ class Conversation:
 
     @asynccontextmanager
     async def awake(self, listener: Listener | None = None) -> AsyncIterator[None]:
-        """While this lasts the agent has its timed heartbeats."""
+        """Give the agent its timed heartbeats while the block runs."""
         self._hears_beats, self._beating = listener, asyncio.create_task(self._beat(listener))
         try:
             yield
@@ -135,7 +196,7 @@ class Conversation:
         await self.turn(None, listener)
 
     async def guarded(self, work: Awaitable[None]) -> None:
-        """Do something that ends nothing when it goes wrong: a fault of our own is told, and its traceback kept."""
+        """Run something that must not end the conversation: an internal error is reported, and its traceback kept."""
         try:
             await work
         except ToolwrightError as error:
@@ -146,7 +207,7 @@ class Conversation:
 
     @asynccontextmanager
     async def command(self) -> AsyncIterator[None]:
-        """What is inside is ended by `interrupt`, as a turn is."""
+        """Make `interrupt` end the block, as it ends a turn."""
         self._command = Interruption()
         try:
             async with self._command:
@@ -157,7 +218,7 @@ class Conversation:
             self._command = None
 
     async def interrupt(self) -> None:
-        """End the running turn, or command."""
+        """End the running turn or command."""
         if self._command is not None:
             self._command.request()
         else:
@@ -166,10 +227,10 @@ class Conversation:
     def explain(self, error: ToolwrightError) -> None:
         """Show a failure that does not end the conversation."""
         self.failed = True
-        self.voice.lines(fault_lines(error.message, error.mend))
+        self.voice.lines(fault_lines(error.message, error.fix))
 
     async def greet(self) -> None:
-        """What was recovered at the start, which model answers, and whether a conversation goes on.
+        """Show what was recovered at startup, which model answers, and whether a conversation continues.
 
         Raises:
             NoModel: nothing is configured and nothing was found.
@@ -179,16 +240,16 @@ class Conversation:
         await self.agent.measure()
 
     def news(self) -> list[Line]:
-        """What was recovered, and which functions another hand changed while no program ran."""
-        told = [*self.workspace.recovered, self.agent.restored]
+        """Return what was recovered, and which functions someone else changed while no program ran."""
+        sentences = [*self.workspace.recovered, self.agent.restored]
         since = self.workspace.workshop.changed_since()
         return [
-            *(line(("warn", f"! {sentence}")) for sentence in told if sentence),
+            *(line(("warn", f"! {sentence}")) for sentence in sentences if sentence),
             *(changed_lines(since, "since the last time, ") if since else ()),
         ]
 
     def announce(self, change: FunctionsChanged) -> None:
-        """Tell of functions that another hand changed: at once, or when an editor that has the screen is left."""
+        """Report functions that someone else changed: now, or after an editor that has the screen is closed."""
         self.deeds.hear(change)
         if self._held is not None:
             self._held.append(change)
@@ -197,29 +258,29 @@ class Conversation:
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
-        """Give the terminal to another program for a while; what changes meanwhile is told after it."""
-        held: list[FunctionsChanged] = []
-        self._held = held
+        """Give the terminal to another program; changes made meanwhile are reported afterwards."""
+        changes: list[FunctionsChanged] = []
+        self._held = changes
         try:
             async with self.voice.aside():
                 yield
         finally:
             self._held = None
-            for change in held:
+            for change in changes:
                 self.announce(change)
 
 
 def greeting(model: str, history: Sequence[Message]) -> list[Line]:
-    """Which model answers, what was said last in a conversation that goes on, and how to get help."""
-    said = [message.text for message in history if isinstance(message, User)]
-    many = f"{len(said)} message{'' if len(said) == 1 else 's'}"
-    goes_on = f"the conversation goes on after {many}, the last: {one_line(said[-1], 60)}" if said else ""
+    """Return which model answers, what was said last in a continued conversation, and how to get help."""
+    texts = [message.text for message in history if isinstance(message, User)]
+    many = f"{len(texts)} message{'' if len(texts) == 1 else 's'}"
+    goes_on = f"the conversation goes on after {many}, the last: {one_line(texts[-1], 60)}" if texts else ""
     sentences = (model, goes_on, "/help lists the commands; Ctrl-D leaves")
     return [line(("dim", sentence)) for sentence in sentences if sentence]
 
 
 def _was_cut_off(history: Sequence[Message]) -> bool:
-    """Whether the last turn ended before its reply: with a message, a notice, or an answer that nobody read."""
+    """Check whether the last turn ended before its reply: with a message, a notice, or an answer that nobody read."""
     last = history[-1] if history else None
     return isinstance(last, User | Notice) or (isinstance(last, Answer) and last.name != SEND)
 
@@ -227,13 +288,13 @@ def _was_cut_off(history: Sequence[Message]) -> bool:
 def _check_preset(options: RunOptions, agent: Agent) -> None:
     had = agent.talk.style.preset
     if options.preset not in (None, had):
-        what = f"The agent {agent.name} has been of the preset {had} since its first use."
-        raise UsageError(what, mend=f"For another agent: toolwright run --preset {options.preset} --agent NAME")
+        message = f"The agent {agent.name} has been of the preset {had} since its first use."
+        raise UsageError(message, fix=f"For another agent: toolwright run --preset {options.preset} --agent NAME")
 
 
 @asynccontextmanager
 async def opened(options: RunOptions, voice: Voice) -> AsyncIterator[Conversation]:
-    """The workspace, its agent, and a conversation with it; everything is closed at the end."""
+    """Open the workspace, its agent and a conversation; close everything at the end."""
     root = Workspace.find(options.root)
     async with Workspace.open(
         root, flags=options.flags(), environment=options.environment(), approver=chosen(options.approve, voice.approver)

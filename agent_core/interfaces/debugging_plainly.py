@@ -1,9 +1,9 @@
-"""The human at a `(debug)` prompt without a screen: a line each, on standard error, without colours."""
+"""The user at a `(debug)` prompt without a screen: plain lines on standard error, without colors."""
 
 from collections.abc import Awaitable, Callable, Iterable
 
-from agent_core.debugging import Command, Stop
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
+from agent_core.functions.debug import Command, DebugStop
 
 from .spans import Line
 from .stopped import explained, stop_parts, typed_command
@@ -14,7 +14,7 @@ Answers = Callable[[str], Awaitable[str | None]]
 
 
 class PlainHuman:
-    """Asks by `fresh` for a line that was not typed ahead, and within a stop by `answers`."""
+    """A plain debugger front end: `fresh` reads a line that was not typed ahead; `answers` reads within a stop."""
 
     def __init__(self, show: Callable[[Iterable[Line]], None], answers: Answers, fresh: Answers) -> None:
         self._show = show
@@ -24,8 +24,8 @@ class PlainHuman:
         self._typed = ""
         self._last = Command("")
 
-    async def stopped(self, stop: Stop) -> Command:
-        """What the human wants; the end of input, or Ctrl-C, ends the call."""
+    async def stopped(self, stop: DebugStop) -> Command:
+        """Return the user's command; the end of input, or Ctrl-C, ends the call."""
         above, source, below = stop_parts(stop, self._last)
         self._show([*above, *row_lines(source), *below])
         while True:

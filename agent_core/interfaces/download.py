@@ -1,4 +1,4 @@
-"""How far a download is, with its rate and the time left: a bar on a terminal, a line now and then elsewhere.
+"""Download progress with rate and time left: a bar on a terminal, an occasional line elsewhere.
 
 All of it goes to standard error. Time is handed in, so that a test owns it.
 """
@@ -17,14 +17,14 @@ _LINES = 10
 
 
 class Rate:
-    """Bytes a second over the last seconds; what was here before does not count."""
+    """The download rate over the last seconds, not counting what was there before."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._seen: deque[tuple[float, int]] = deque()
 
     def add(self, done: int) -> float | None:
-        """The rate now, or None while it is not known."""
+        """Return the current rate, or None while it is unknown."""
         now = self._clock()
         if self._seen and done < self._seen[-1][1]:
             self._seen.clear()  # another source began anew
@@ -36,7 +36,7 @@ class Rate:
 
 
 class Download:
-    """Tells a human about one download; leave the block and the bar is gone."""
+    """The progress display of one download; leaving the block removes the bar."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._line = StatusLine()
@@ -52,7 +52,7 @@ class Download:
         self._line.__exit__(*error)
 
     def hear(self, done: int, total: int | None, note: str) -> None:
-        """Take in how many bytes are here; a note is a line that stays."""
+        """Take the number of bytes downloaded so far; a note is printed as a line that stays."""
         rate = self._rate.add(done)
         share = done / total if total else 0.0
         if note:
@@ -72,7 +72,7 @@ class Download:
 
 
 def progress_text(done: int, total: int | None, rate: float | None) -> str:
-    """`412 of 1117 MB, 37%, 8.1 MB/s, 1 min 27 s left`; what is not known is left out."""
+    """Return `412 of 1117 MB, 37%, 8.1 MB/s, 1 min 27 s left`, without the parts that are not known."""
     parts = (
         [f"{done / 1e6:.0f} of {total / 1e6:.0f} MB", f"{int(done / total * 100)}%"]
         if total

@@ -9,11 +9,11 @@ import shlex
 import shutil
 from pathlib import Path
 
-from agent_core import programs
-from agent_core.errors import UsageError
-from agent_core.own_environment import environment, without_secrets
+from agent_core.base import programs
+from agent_core.base.errors import UsageError
+from agent_core.base.own_environment import environment, without_secrets
 
-# How an editor is told the line; those that are not named get `+LINE FILE`, which most understand.
+# How to pass the line to an editor; editors not listed get `+LINE FILE`, which most understand.
 _GOTO = {"code", "codium", "cursor", "windsurf"}
 _COLON = {"subl", "hx", "helix", "zed"}
 _SET = "Set EDITOR to one that is installed, such as: export EDITOR=nano"
@@ -21,7 +21,7 @@ _WAITING = {"code", "codium", "cursor", "windsurf", "subl", "zed"}
 
 
 async def open_editor(path: Path, line: int) -> None:
-    """Open a file at a line, and wait until the editor is left.
+    """Open a file at a line, and wait until the editor is closed.
 
     Raises:
         UsageError: there is no such editor, or it cannot be started.
@@ -35,12 +35,12 @@ async def open_editor(path: Path, line: int) -> None:
             start_new_session=False,  # the terminal is its own for the while
         )
     except OSError as error:
-        raise UsageError(f"The editor `{command[0]}` cannot be started: {error.strerror}.", mend=_SET) from error
+        raise UsageError(f"The editor `{command[0]}` cannot be started: {error.strerror}.", fix=_SET) from error
     await running.wait()
 
 
 def editor_command(path: Path, line: int) -> list[str]:
-    """The command that opens the file at the line, in $VISUAL, $EDITOR, or what is installed."""
+    """Return the command that opens the file at the line, in $VISUAL, $EDITOR, or an installed editor."""
     chosen = _chosen("VISUAL") or _chosen("EDITOR") or [_installed()]
     name = Path(chosen[0]).name
     waiting = ["--wait"] if name in _WAITING and "--wait" not in chosen else []
@@ -57,7 +57,7 @@ def _home() -> Path:
 
 
 def _program(name: str) -> str:
-    """Return what the user means by a path from the current folder; a bare name is looked up in PATH."""
+    """Return a program given as a path relative to the current folder. A bare name is looked up in PATH."""
     return str(_absolute(Path(name))) if "/" in name else name
 
 
@@ -69,11 +69,11 @@ def _chosen(variable: str) -> list[str]:
     try:
         return shlex.split(os.environ.get(variable, ""))
     except ValueError as error:
-        raise UsageError(f"{variable} is no command line: {error}.", mend=_SET) from error
+        raise UsageError(f"{variable} is no command line: {error}.", fix=_SET) from error
 
 
 def _installed() -> str:
     for name in ("nano", "vim", "vi"):
         if shutil.which(name):
             return name
-    raise UsageError("No editor was found.", mend=_SET)
+    raise UsageError("No editor was found.", fix=_SET)

@@ -1,4 +1,4 @@
-"""The one place where an error becomes what a human or a script reads, and an exit code.
+"""The one place where an error becomes output for people or scripts, and an exit code.
 
 A foreseen error is its message and what to do next. An unforeseen one is a short message and the
 name of a file that holds the traceback: this is the interface's top edge.
@@ -11,9 +11,9 @@ import time
 import traceback
 from pathlib import Path
 
-from agent_core.errors import ToolwrightError, UsageError
-from agent_core.untrusted import one_line
-from sandbox.lines import bare_lines
+from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.untrusted import one_line
+from sandbox.wire.lines import bare_lines
 
 from .scene import print_json
 from .spans import Line, line
@@ -22,40 +22,40 @@ from .wrap import write
 REFUSED, USAGE = 1, 2
 
 
-def fault_lines(message: str, mend: str = "") -> list[Line]:
-    """What went wrong, and what to do next."""
+def fault_lines(message: str, fix: str = "") -> list[Line]:
+    """Return what went wrong, and what to do next."""
     first, *others = bare_lines(message) or [""]
-    lines = [line(("bad", "✗ "), first), *(line("  ", other) for other in others)]
-    return [*lines, *(line("  ", ("strong", each)) for each in bare_lines(mend))]
+    lines = [line(("bad", "✗ "), first), *(line("  ", text) for text in others)]
+    return [*lines, *(line("  ", ("strong", text)) for text in bare_lines(fix))]
 
 
 def report(error: ToolwrightError, *, as_json: bool) -> int:
-    """Tell about a foreseen error; returns the exit code."""
-    tell(error.code, error.message, error.mend, as_json=as_json)
+    """Report an expected error, and return the exit code."""
+    tell(error.code, error.message, error.fix, as_json=as_json)
     return USAGE if isinstance(error, UsageError) else REFUSED
 
 
 def report_crash(error: BaseException, root: Path, *, as_json: bool) -> int:
-    """Keep the traceback of an unforeseen error in a file, and tell where."""
-    tell("internal", _crashed(error), f"{_kept(error, root)} What was said is on disk.", as_json=as_json)
+    """Write the traceback of an unexpected error to a file, and report its path."""
+    tell("internal", _crashed(error), f"{_save_traceback(error, root)} What was said is on disk.", as_json=as_json)
     return REFUSED
 
 
 def crash_line(error: BaseException, root: Path) -> Line:
-    """The same in one line, where the program goes on."""
-    return line(("bad", "✗ "), f"{_crashed(error)} {_kept(error, root)} ", ("strong", "Type on, or /retry."))
+    """Return the same as one line, for when the program continues."""
+    return line(("bad", "✗ "), f"{_crashed(error)} {_save_traceback(error, root)} ", ("strong", "Type on, or /retry."))
 
 
-def tell(code: str, message: str, mend: str, *, as_json: bool) -> None:
+def tell(code: str, message: str, fix: str, *, as_json: bool) -> None:
     """Print one failure: on standard error for people, as a document for scripts."""
     if as_json:
-        print_json({"error": {"code": code, "message": message, "mend": mend or None}})
+        print_json({"error": {"code": code, "message": message, "fix": fix or None}})
     else:
-        write(fault_lines(message, mend), sys.stderr)
+        write(fault_lines(message, fix), sys.stderr)
 
 
 def innermost(error: BaseException) -> BaseException:
-    """The one error inside groups of one, which task groups wrap around what failed in them."""
+    """Return the one error inside groups of one, which task groups wrap around it."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
@@ -66,7 +66,7 @@ def _crashed(error: BaseException) -> str:
     return f"{message}."
 
 
-def _kept(error: BaseException, root: Path) -> str:
+def _save_traceback(error: BaseException, root: Path) -> str:
     try:
         return f"The traceback is in {_keep(error, root)}; please report it."
     except OSError as failure:
@@ -74,7 +74,7 @@ def _kept(error: BaseException, root: Path) -> str:
 
 
 def _masked(text: str) -> str:
-    from agent_core.secrets import GIVEN  # noqa: PLC0415  (no command that goes well pays for it)
+    from agent_core.access.secrets import GIVEN  # noqa: PLC0415  (no command that goes well pays for it)
 
     return GIVEN.clean(text)
 

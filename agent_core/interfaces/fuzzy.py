@@ -1,4 +1,4 @@
-"""Which texts fit a few letters, and how well: they begin with them, contain them, or have them in their order."""
+"""Fuzzy matching of texts by a few letters, with a rank: they begin with them, contain them, or have them in order."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -10,33 +10,33 @@ _STARTS, _WORD_STARTS, _CONTAINS, _LETTERS = 0, 1, 2, 3
 
 
 def rank(typed: str, text: str) -> tuple[int, int] | None:
-    """How well it fits, the less the better; None where it does not."""
-    wanted, there = typed.lower(), text.lower()
-    at = there.find(wanted)
+    """Return how well the text matches, lower is better, or None if it does not."""
+    letters, target = typed.lower(), text.lower()
+    at = target.find(letters)
     if at == 0:
         return _STARTS, 0
-    if at > 0 and not there[at - 1].isalnum():
+    if at > 0 and not target[at - 1].isalnum():
         return _WORD_STARTS, at
-    if at > 0 and len(wanted) >= _LEAST_INSIDE:
+    if at > 0 and len(letters) >= _LEAST_INSIDE:
         return _CONTAINS, at
-    spread = _spread(wanted, there)
+    spread = _spread(letters, target)
     return None if spread is None else (_LETTERS, spread)
 
 
 def fitting(typed: str, things: Iterable[T], text: Callable[[T], str]) -> list[T]:
-    """The things whose text fits, the best first; in their order where they fit equally."""
+    """Return the items with matching text, best first; equal matches keep their order."""
     ranked = [(rank(typed, text(thing)), thing) for thing in things]
-    kept = [(found, thing) for found, thing in ranked if found is not None]
-    return [thing for _, thing in sorted(kept, key=lambda each: each[0])]
+    matches = [(score, thing) for score, thing in ranked if score is not None]
+    return [thing for _, thing in sorted(matches, key=lambda match: match[0])]
 
 
-def _spread(wanted: str, there: str) -> int | None:
-    """Over how many letters the wanted ones are spread, if they come in their order and the first begins a word."""
+def _spread(letters: str, target: str) -> int | None:
+    """Return how many letters the match spans, if the letters come in order and the first begins a word."""
     first = at = -1
-    for letter in wanted:
-        at = there.find(letter, at + 1)
+    for letter in letters:
+        at = target.find(letter, at + 1)
         if at < 0:
             return None
         first = at if first < 0 else first
-    begins_word = first == 0 or not there[first - 1].isalnum()
+    begins_word = first == 0 or not target[first - 1].isalnum()
     return at - first if begins_word else None

@@ -1,4 +1,4 @@
-"""What an import or an export did, as lines."""
+"""The results of an import or an export, as lines."""
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -10,36 +10,36 @@ Document: TypeAlias = Mapping[str, Any]  # Any: JSON of the report
 
 _MARKS: dict[str, tuple[Role, str]] = {
     "joined": ("ok", "✓ "),
-    "mended": ("ok", "✓ "),
+    "fixed": ("ok", "✓ "),
     "skipped": ("dim", "· "),
     "refused": ("bad", "✗ "),
 }
 
 
 def function_lines(row: Document, *, is_tried: bool) -> list[Line]:
-    """One function: what became of it, its mends, its problems with their mends."""
+    """Return one function's result, its fixes, and its problems with their fixes."""
     outcome = row["outcome"]
-    said = {
+    text = {
         "joined": f" {'could join' if is_tried else 'joins'} {row['module']} as {row['standing']}",
-        "mended": f" {'could join' if is_tried else 'joins'} {row['module']} as {row['standing']}, mended",
+        "fixed": f" {'could join' if is_tried else 'joins'} {row['module']} as {row['standing']}, fixed",
         "skipped": f" is in {row['module']} already",
         "refused": " refused",
     }[outcome]
     tail: Span = ("dim", f"  {row['from']}")
     return [
-        line(_MARKS[outcome], ("name", row["name"]), said, tail),
-        *indented(line(("warn", "~ "), ("dim", "mended: "), str(mend["message"])) for mend in row["mends"]),
+        line(_MARKS[outcome], ("name", row["name"]), text, tail),
+        *indented(line(("warn", "~ "), ("dim", "fixed: "), str(fix["message"])) for fix in row["fixes"]),
         *indented(problem_line(problem) for problem in row["problems"] if problem.get("severity") != "warns"),
     ]
 
 
 def summary_lines(report: Document) -> list[Line]:
-    """What was passed over, the modules that were written, the counts."""
+    """Return what was skipped, the modules that were written, and the counts."""
     lines = [
-        line(("dim", "· "), f"{one['path']} passed over: {one['message']}")
-        if one["code"] == "passed-over"
-        else line(("warn", "! "), f"{one['path']} {one['code']}: {one['message']}")
-        for one in report["files"]
+        line(("dim", "· "), f"{file['path']} passed over: {file['message']}")
+        if file["code"] == "passed-over"
+        else line(("warn", "! "), f"{file['path']} {file['code']}: {file['message']}")
+        for file in report["files"]
     ]
     for module in report["modules"]:
         verb = "written" if module["written"] else "would be written"
@@ -51,8 +51,8 @@ def summary_lines(report: Document) -> list[Line]:
 
 
 def export_lines(report: Document) -> list[Line]:
-    """The package, its functions, and what could not be taken along."""
-    lines = [line(("warn", "! "), f"{one['name']}: {one['message']}") for one in report["notes"]]
+    """Return the package, its functions, and what could not be included."""
+    lines = [line(("warn", "! "), f"{note['name']}: {note['message']}") for note in report["notes"]]
     count = len(report["functions"])
-    told = f"{count} function{'' if count == 1 else 's'} in {report['folder']}, package {report['package']}"
-    return [*lines, line(("ok", "✓ "), told)]
+    summary = f"{count} function{'' if count == 1 else 's'} in {report['folder']}, package {report['package']}"
+    return [*lines, line(("ok", "✓ "), summary)]

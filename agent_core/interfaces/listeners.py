@@ -1,12 +1,12 @@
-"""Who listens to a turn outside the prompt: plain text for pipes and dumb terminals, JSON lines for scripts."""
+"""Listeners to a turn outside the prompt: plain text for pipes and dumb terminals, JSON lines for scripts."""
 
 import sys
 import time
 from typing import Protocol
 
-from agent_core import events
-from agent_core.events import Event
-from agent_core.untrusted import visible
+from agent_core.base import events
+from agent_core.base.events import Event
+from agent_core.base.untrusted import visible
 
 from .asked import denied_lines
 from .scene import print_json
@@ -19,14 +19,14 @@ WIDTH = 100
 
 
 class Listener(Protocol):
-    """Hears every event of a turn, in order."""
+    """A listener that hears every event of a turn, in order."""
 
     def hear(self, event: Event) -> None:
-        """Tell the human or the script about it."""
+        """Show the event to the user or the script."""
 
 
 class JsonLines:
-    """One event a line on standard output."""
+    """A listener that prints one event per line on standard output."""
 
     def hear(self, event: Event) -> None:
         """Print the event's published shape."""
@@ -34,7 +34,9 @@ class JsonLines:
 
 
 class PlainText:
-    """The reply on standard output as it comes; calls, verdicts and warnings on standard error."""
+    """A listener that prints the reply on standard output as it comes; calls, verdicts and warnings on standard
+    error.
+    """
 
     def __init__(self, log: CallLog) -> None:
         self._log = log
@@ -45,7 +47,7 @@ class PlainText:
         self._denied: list[events.GrantAnswered] = []
 
     def hear(self, event: Event) -> None:
-        """Print what a reader of plain text wants to know."""
+        """Print what a reader of plain text needs."""
         self._note_step(event.step)
         match event:
             case events.TurnStarted():

@@ -1,14 +1,14 @@
-"""What an agent remembers, as documents and as lines: blocks, sections, their history, and what a search found."""
+"""Memory of an agent as documents and as lines: blocks, sections, their history, and search results."""
 
 from collections.abc import Collection
 from typing import Any
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import one_line
 from agent_core.memory.agent_memory import counts_of
-from agent_core.memory.found import Found, Item, excerpt
+from agent_core.memory.results import FoundItem, ResultPage, excerpt
 from agent_core.storage import BlockChange, BlockRow, MemoryStore, SectionRow, Store
-from agent_core.untrusted import one_line
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from .agents import day, text_of
 from .columns import columns
@@ -28,16 +28,16 @@ _HANDS = {
 
 
 async def memory_document(store: Store, agent: str, label: str = "") -> Json:
-    """All blocks and sections of an agent, or those of one label or name.
+    """Return all blocks and sections of an agent, or those with one label or name.
 
     Raises:
         UsageError: there is none of that name.
     """
-    kept = store.memory
-    blocks = [row for row in await kept.blocks(agent) if label in ("", row.label)]
-    sections = [row for row in await kept.sections(agent) if label in ("", row.name)]
+    memory_store = store.memory
+    blocks = [row for row in await memory_store.blocks(agent) if label in ("", row.label)]
+    sections = [row for row in await memory_store.sections(agent) if label in ("", row.name)]
     if label and not (blocks or sections):
-        raise UsageError(f"`{agent}` has no block `{label}`.", mend=await known_labels(kept, agent))
+        raise UsageError(f"`{agent}` has no block `{label}`.", fix=await known_labels(memory_store, agent))
     counts = await counts_of(store, agent)
     return {
         "agent": agent,
@@ -49,98 +49,103 @@ async def memory_document(store: Store, agent: str, label: str = "") -> Json:
     }
 
 
-async def history_document(kept: MemoryStore, agent: str, label: str = "") -> Json:
-    """Every change of a block, also of one that the agent has no more, or of all its blocks; the oldest first.
+async def history_document(memory_store: MemoryStore, agent: str, label: str = "") -> Json:
+    """Return every change of a block, even of one the agent no longer has, or of all its blocks, oldest first.
 
     Raises:
         UsageError: the agent never had a block of that label.
     """
-    ids = [(id, each) for id, each in (await kept.block_ids(agent)).items() if label in ("", each)]
+    ids = [
+        (id, block_label)
+        for id, block_label in (await memory_store.block_ids(agent)).items()
+        if label in ("", block_label)
+    ]
     if not ids and label:
-        raise UsageError(f"`{agent}` never had a block `{label}`.", mend=await known_labels(kept, agent))
-    changes = [(each, change) for id, each in ids for change in await kept.block_history(id)]
-    changes.sort(key=lambda one: one[1].at)
-    return {"agent": agent, "changes": [_change(each, change) for each, change in changes]}
+        raise UsageError(f"`{agent}` never had a block `{label}`.", fix=await known_labels(memory_store, agent))
+    changes = [(block_label, change) for id, block_label in ids for change in await memory_store.block_history(id)]
+    changes.sort(key=lambda pair: pair[1].at)
+    return {"agent": agent, "changes": [_change(block_label, change) for block_label, change in changes]}
 
 
-async def known_labels(kept: MemoryStore, agent: str) -> str:
-    """A sentence that names the blocks there are."""
-    labels = [row.label for row in await kept.blocks(agent)]
+async def known_labels(memory_store: MemoryStore, agent: str) -> str:
+    """Return a sentence that names the existing blocks."""
+    labels = [row.label for row in await memory_store.blocks(agent)]
     return f"There are: {', '.join(labels)}." if labels else f"Next: toolwright run --agent {agent}"
 
 
-def found_document(found: Found) -> Json:
-    """A page of results."""
+def found_document(results: ResultPage) -> Json:
+    """Return a page of results."""
     return {
-        "what": found.what,
-        "total": found.total,
-        "page": found.page,
-        "pages": found.pages,
+        "what": results.item_kind,
+        "total": results.total,
+        "page": results.page,
+        "pages": results.pages,
         "results": [
             {"text": item.text, "at": item.at, "who": item.who, "id": item.id or None, "tags": list(item.tags)}
-            for item in found.items
+            for item in results.items
         ],
     }
 
 
-def memory_lines(found: Json) -> list[Line]:
-    """Blocks and sections with their text."""
+def memory_lines(data: Json) -> list[Line]:
+    """Return blocks and sections with their text."""
     lines: list[Line] = []
-    for block in found["blocks"]:
+    for block in data["blocks"]:
         marks = "".join(f", {mark.replace('_', '-')}" for mark in ("shared", "read_only") if block[mark])
         size = f"{len(text_of(block['value']))}/{block['limit']} characters, version {block['version']}{marks}"
         lines += [line(("name", block["label"]), "  ", ("dim", size)), *_text(text_of(block["value"]))]
-    for section in found["sections"]:
+    for section in data["sections"]:
         size = f"section at {section['position']}, {len(section['text'])} characters"
         lines += [line(("name", section["name"]), "  ", ("dim", size)), *_text(section["text"])]
     return lines
 
 
-def total_line(found: Json) -> Line:
-    """How much there is besides."""
-    return line(("dim", f"{found['messages']:,} messages in recall, {found['passages']:,} passages in archival"))
+def total_line(data: Json) -> Line:
+    """Return the sizes of recall and archival memory as one line."""
+    return line(("dim", f"{data['messages']:,} messages in recall, {data['passages']:,} passages in archival"))
 
 
-def history_lines(found: Json) -> list[Line]:
-    """The changes, the newest first: when, which block, version, by whom, in which turn, and below it what was done."""
-    changes = [*reversed(found["changes"])]
+def history_lines(data: Json) -> list[Line]:
+    """Return the changes, newest first: when, which block, version, by whom, in which turn, and the change itself."""
+    changes = [*reversed(data["changes"])]
     if not changes:
         return []
-    rows = [[day(one["at"]), one["label"], f"v{one['version']}", _hand(one)] for one in changes]
+    rows = [[day(change["at"]), change["label"], f"v{change['version']}", _hand(change)] for change in changes]
     titles, *heads = columns([("when", "block", "version", "by"), *rows], ("dim", "name", "", ""))
-    whats = [indented([line(one_line(one["what"], 400))]) for one in changes]
-    below = [each for head, what in zip(heads, whats, strict=True) for each in (head, *what)]
+    whats = [indented([line(one_line(change["what"], 400))]) for change in changes]
+    below = [row for head, body in zip(heads, whats, strict=True) for row in (head, *body)]
     return [tuple(("dim", text) for _, text in titles), *below]
 
 
 def edit_says(change: BlockChange) -> str:
-    """A change of a block in a sentence: whose it was, and what."""
-    what = one_line(change.what.removeprefix("write: "))
+    """Return a sentence about a change of a block: who made it, and what it did."""
+    description = one_line(change.action.removeprefix("write: "))
     if change.by == "human":
-        return f"your edit “{what}”"
+        return f"your edit “{description}”"
     hand = _HANDS.get(change.by, change.by).format(change.agent)
-    return f"the edit “{what}” {hand if change.by == 'class' else f'by {hand}'}"
+    return f"the edit “{description}” {hand if change.by == 'class' else f'by {hand}'}"
 
 
-def found_lines(found: Found, query: str = "TEXT", when: str = "") -> list[Line]:
-    """What a search found, as a human reads it: what is lacking, each hit around the words, and where more is."""
-    if not found.items:
-        notes = [note for note in found.notes if note.startswith(_TOLD)]
-        none = f"There is no page {found.page}; the last is {found.pages - 1}." if found.total else ""
-        return [line(("dim", none or f"No {found.what} found.")), *(line(("dim", note)) for note in notes)]
-    first = found.page * found.count + 1
-    heading = f"{found.what} {first} to {first + len(found.items) - 1} of {found.total}"
-    count = f" --count {found.count}" if found.count != _COUNT else ""
-    more = f"more{when}: toolwright memory search {query} --in {_WHERE[found.what]}{count} --page {found.page + 1}"
+def found_lines(results: ResultPage, query: str = "TEXT", when: str = "") -> list[Line]:
+    """Return search results for the user: what is missing, an excerpt of each hit, and how to see more."""
+    if not results.items:
+        notes = [note for note in results.notes if note.startswith(_TOLD)]
+        none = f"There is no page {results.page}; the last is {results.pages - 1}." if results.total else ""
+        return [line(("dim", none or f"No {results.item_kind} found.")), *(line(("dim", note)) for note in notes)]
+    first = results.page * results.count + 1
+    heading = f"{results.item_kind} {first} to {first + len(results.items) - 1} of {results.total}"
+    count = f" --count {results.count}" if results.count != _COUNT else ""
+    command = f"toolwright memory search {query} --in {_WHERE[results.item_kind]}{count}"
+    more = f"more{when}: {command} --page {results.page + 1}"
     return [
-        *(line(("warn", note)) for note in found.notes if note.startswith(_TOLD)),
+        *(line(("warn", note)) for note in results.notes if note.startswith(_TOLD)),
         line(("dim", heading)),
-        *(_hit(item, found.terms) for item in found.items),
-        *([line(("dim", more))] if found.page + 1 < found.pages else []),
+        *(_hit(item, results.terms) for item in results.items),
+        *([line(("dim", more))] if results.page + 1 < results.pages else []),
     ]
 
 
-def _hit(item: Item, terms: Collection[str]) -> Line:
+def _hit(item: FoundItem, terms: Collection[str]) -> Line:
     about = " · ".join(filter(None, (day(item.at), one_line(item.who, 60))))
     return line(("dim", f"- {about}: "), excerpt(item.text, terms, _HIT))
 
@@ -168,7 +173,7 @@ def _change(label: str, change: BlockChange) -> Json:
         "label": label,
         "version": change.version,
         "value": change.value if isinstance(change.value, str) else list(change.value),
-        "what": change.what,
+        "what": change.action,
         "by": change.by,
         "agent": change.agent,
         "turn": change.turn,
@@ -183,4 +188,4 @@ def _hand(change: Json) -> str:
 
 
 def _text(text: str) -> list[Line]:
-    return indented([line(each) for each in bare_lines(text)] or [line(("dim", "(empty)"))])
+    return indented([line(row) for row in bare_lines(text)] or [line(("dim", "(empty)"))])

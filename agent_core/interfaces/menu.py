@@ -1,4 +1,4 @@
-"""The way from nothing to an answer, at a terminal: a workspace; a key or an address, the local model, or the tour.
+"""The setup menu at a terminal, from nothing to an answer: a workspace; a key, an address, a local model, or the tour.
 
 A key that is typed here is never shown and never written; it lives as long as this run.
 """
@@ -10,7 +10,10 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent_core.connection import (
+from agent_core.base.errors import ModelError, NoModel, NoWorkspace, ToolwrightError, UsageError
+from agent_core.workspace.doctor import check_address
+from agent_core.workspace.local_models import fetch_model, list_models
+from agent_core.workspace.model_check import (
     KEY,
     Tested,
     check_new_address,
@@ -20,10 +23,7 @@ from agent_core.connection import (
     keep_address,
     try_model,
 )
-from agent_core.doctor import check_address
-from agent_core.errors import ModelError, NoModel, NoWorkspace, ToolwrightError, UsageError
-from agent_core.offline import fetch_model, list_models
-from agent_core.starters import create
+from agent_core.workspace.scaffold import create
 
 from .download import Download
 from .faults import fault_lines
@@ -36,7 +36,7 @@ _LEAVE = ("q", "quit", "exit", "/exit")
 
 
 def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
-    """The options with a model that answers, or None if the human leaves."""
+    """Return the options with a model that answers, or None if the user leaves."""
     say([*fault_lines(error.message), line()])
     while True:
         say(_choices())
@@ -51,19 +51,19 @@ def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
 
 
 def make_workspace(options: RunOptions, error: NoWorkspace) -> RunOptions | None:
-    """The same options once the folder is a workspace, or None if the human does not want one here."""
+    """Return the same options once the folder is a workspace, or None if the user does not want one here."""
     say(fault_lines(error.message))
     if not agreed("Make one here (functions/ with five starters, and toolwright.toml)?"):
-        say([line("Nothing was changed. ", error.mend)])
+        say([line("Nothing was changed. ", error.fix)])
         return None
     say([*(line(("ok", "+ "), name) for name in create(options.root)), line()])
     return options
 
 
 def tested_lines(tested: Tested) -> list[Line]:
-    """What came of a real request, for people."""
+    """Return the result of a real request as lines."""
     if not tested.ok:
-        return fault_lines(tested.problem, tested.mend)
+        return fault_lines(tested.problem, tested.fix)
     at = f" at {tested.address}" if tested.address else ""
     return [line(("ok", "✓ "), f"{tested.model}{at} answers ({tested.seconds:.1f} s).")]
 
@@ -73,12 +73,12 @@ def _choices() -> list[Line]:
     about = f"{model['bytes'] / 1e9:.1f} GB, {model['licence']}, by {model['publisher']}"
     source = f"from {_host(model['url'])}, else from data packages of the package registry"
     return [
-        line(("strong", "What shall answer you?")),
+        line(("strong", "Which model should answer you?")),
         line(("name", "  1 "), "a key, or the address of an endpoint"),
         line(("name", "  2 "), f"the local model: {model['title']}"),
-        *(line("    ", ("dim", each)) for each in (["it is here already"] if model["here"] else [about, source])),
+        *(line("    ", ("dim", text)) for text in (["it is here already"] if model["here"] else [about, source])),
         line("    ", ("dim", "no key, no server, nothing leaves this machine; small and slow")),
-        *(line("    ", ("dim", f"or smaller, and less able: {_to_fetch(each)}")) for each in smaller),
+        *(line("    ", ("dim", f"or smaller, and less able: {_to_fetch(variant)}")) for variant in smaller),
         line(("name", "  3 "), "the tour: five minutes, scripted, nothing to fetch"),
     ]
 
@@ -95,7 +95,7 @@ def _take(typed: str, options: RunOptions) -> RunOptions | None:
     try:
         return ways[typed](options)
     except ToolwrightError as error:
-        say(fault_lines(error.message, error.mend))
+        say(fault_lines(error.message, error.fix))
     except KeyboardInterrupt:
         say([line(), line(("warn", "Interrupted. What was fetched is kept."))])
     return None
@@ -118,9 +118,9 @@ def _address(options: RunOptions, url: str) -> RunOptions:
     say([line("The address is ", ("strong", url))])
     key = ask_hidden("Its key (not shown; Enter: it needs none):") or ""
     name = check_new_name(ask("The model's name (Enter: the first that it lists):") or "")
-    asked = replace(options, base_url=url, model=name or None, key=_key(key) if key else "")
+    request = replace(options, base_url=url, model=name or None, key=_key(key) if key else "")
     say([line(("dim", "Trying it …"))])
-    chosen = replace(asked, model=_try(asked).model)
+    chosen = replace(request, model=_try(request).model)
     if agreed("Keep the address and the model's name in toolwright.toml?"):
         keep_address(options.root, {"model.base_url": url, "model.name": chosen.model or ""})
         say([line(("ok", "✓ "), "They are in toolwright.toml.")])
@@ -137,7 +137,7 @@ def _try(options: RunOptions) -> Tested:
         try_model(settings.model, {**without, KEY: options.key} if options.key else without, options.root)
     )
     if not tested.ok:
-        raise ModelError(tested.problem, mend=tested.mend)
+        raise ModelError(tested.problem, fix=tested.fix)
     say(tested_lines(tested))
     return tested
 
@@ -153,14 +153,14 @@ def _tell_about_key(commands: list[str]) -> None:
 
 def _key(typed: str) -> str:
     if not typed.isascii() or not typed.isprintable() or " " in typed:
-        raise UsageError("That is not a key: it has characters that no key has.", mend="Copy it again, whole.")
+        raise UsageError("That is not a key: it has characters that no key has.", fix="Copy it again, whole.")
     return typed
 
 
 def _local(options: RunOptions) -> RunOptions:
     if find_spec("xllamacpp") is None:
-        what = "The engine of the local model is not installed."
-        raise UsageError(what, mend="pip install xllamacpp, or `make run` in a clone; then: toolwright run")
+        message = "The engine of the local model is not installed."
+        raise UsageError(message, fix="pip install xllamacpp, or `make run` in a clone; then: toolwright run")
     model = list_models()[0]
     name = str(model["name"])
     with Download() as download:

@@ -1,10 +1,10 @@
-"""What can be typed as an argument of a slash command at this moment, by kind: for completion."""
+"""The possible arguments of a slash command at this moment, by kind, for completion."""
 
 from collections.abc import Awaitable, Callable
 
-from agent_core.debugging import stopping_lines
-from agent_core.errors import UsageError
-from agent_core.offline import installed_models
+from agent_core.base.errors import UsageError
+from agent_core.functions.debug import stopping_lines
+from agent_core.workspace.local_models import installed_models
 
 from .conversation import Conversation
 from .state import opened_state
@@ -13,7 +13,7 @@ Offers = list[tuple[str, str]]
 
 
 async def offered(talk: Conversation, kind: str, first: str) -> Offers:
-    """Each name of a kind, such as `<version>`, with what is said of it; `first` is the word before it."""
+    """Return each name of a kind, such as `<version>`, with its description; `first` is the word before it."""
     try:
         return await _OFFERS[kind](talk, first) if kind in _OFFERS else []
     except UsageError:  # what stands before it names nothing
@@ -21,8 +21,11 @@ async def offered(talk: Conversation, kind: str, first: str) -> Offers:
 
 
 async def _versions(talk: Conversation, name: str) -> Offers:
-    found = await talk.workspace.workshop.past.versions(name)
-    return [(str(one.number), f"{one.short or one.what} {one.who} {one.when}") for one in reversed(found)]
+    versions = await talk.workspace.workshop.past.versions(name)
+    return [
+        (str(version.number), f"{version.short or version.change_kind} {version.who} {version.when}")
+        for version in reversed(versions)
+    ]
 
 
 async def _lines(talk: Conversation, name: str) -> Offers:
@@ -32,7 +35,7 @@ async def _lines(talk: Conversation, name: str) -> Offers:
 
 async def _breakpoints(talk: Conversation, _first: str) -> Offers:
     placed = talk.workspace.debugging.breakpoints.placed(talk.workspace.workshop.registry.snapshot())
-    return [(str(one.breakpoint.id), one.text) for one in placed]
+    return [(str(entry.breakpoint.id), entry.text) for entry in placed]
 
 
 async def _candidates(talk: Conversation, _first: str) -> Offers:

@@ -1,4 +1,4 @@
-"""A workspace opened for one command and closed after it. Heavy: imported by command bodies alone."""
+"""A workspace opened for one command and closed after it. Slow to import: imported only by command bodies."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,20 +6,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from agent_core.assemble import Workspace
-from agent_core.errors import WorkspaceError
-from agent_core.grants import Approver
-from agent_core.workshop import Workshop
+from agent_core.access.grants import Approver
+from agent_core.base.errors import WorkspaceError
+from agent_core.functions.service import FunctionService
+from agent_core.workspace.workspace import Workspace
 
 from .editor import open_editor
 from .question_of_grants import decide, is_attended
-from .scene import Scene
+from .scene import CliContext
 
 T = TypeVar("T")
 
 
-def with_workspace(scene: Scene, use: Callable[[Workspace], Awaitable[T]]) -> T:
-    """Open the scene's workspace, tell what it recovered, and use it.
+def with_workspace(scene: CliContext, use: Callable[[Workspace], Awaitable[T]]) -> T:
+    """Open the scene's workspace, report what it recovered, and use it.
 
     Raises:
         WorkspaceError: there is none: a command that looks makes nothing.
@@ -27,8 +27,8 @@ def with_workspace(scene: Scene, use: Callable[[Workspace], Awaitable[T]]) -> T:
     return _use(scene, Workspace.find(scene.root), use)
 
 
-def with_any_workspace(scene: Scene, use: Callable[[Workspace], Awaitable[T]]) -> T:
-    """The scene's workspace, or an empty one for the while, for what asks about the machine."""
+def with_any_workspace(scene: CliContext, use: Callable[[Workspace], Awaitable[T]]) -> T:
+    """Open the scene's workspace, or an empty temporary one for commands that only inspect the machine."""
     with TemporaryDirectory() as folder:
         try:
             root = Workspace.find(scene.root)
@@ -37,7 +37,9 @@ def with_any_workspace(scene: Scene, use: Callable[[Workspace], Awaitable[T]]) -
         return _use(scene, root, use)
 
 
-def _use(scene: Scene, root: Path, use: Callable[[Workspace], Awaitable[T]], approver: Approver | None = None) -> T:
+def _use(
+    scene: CliContext, root: Path, use: Callable[[Workspace], Awaitable[T]], approver: Approver | None = None
+) -> T:
     async def opened() -> T:
         async with Workspace.open(root, approver=approver) as workspace:
             scene.talk(*workspace.recovered)
@@ -46,22 +48,22 @@ def _use(scene: Scene, root: Path, use: Callable[[Workspace], Awaitable[T]], app
     return asyncio.run(opened())
 
 
-def with_workshop(scene: Scene, use: Callable[[Workshop], Awaitable[T]]) -> T:
-    """The same, for what needs only its functions."""
+def with_workshop(scene: CliContext, use: Callable[[FunctionService], Awaitable[T]]) -> T:
+    """Do the same, for commands that need only its functions."""
     return with_workspace(scene, lambda workspace: use(workspace.workshop))
 
 
-def with_asking_workshop(scene: Scene, use: Callable[[Workshop], Awaitable[T]]) -> T:
-    """The same, where a human at the terminal is asked for the grants that are missing; a script's answer is no."""
+def with_asking_workshop(scene: CliContext, use: Callable[[FunctionService], Awaitable[T]]) -> T:
+    """Do the same, but ask the user at the terminal for missing grants. For a script, the answer is no."""
     approver = decide if is_attended() and not scene.as_json else None
     return _use(scene, Workspace.find(scene.root), lambda workspace: use(workspace.workshop), approver)
 
 
-async def edit_function(workshop: Workshop, name: str) -> dict[str, Any]:  # Any: the shape of `reload`
-    """Open the user's editor on a function, wait until it is left, and read the folder again."""
+async def edit_function(workshop: FunctionService, name: str) -> dict[str, Any]:  # Any: the shape of `reload`
+    """Open the user's editor on a function, wait until it is closed, and read the folder again."""
     return await workshop.reload_after(open_editor(*workshop.path_of(name)))
 
 
-async def drop_pending(workshop: Workshop, name: str) -> dict[str, Any]:  # Any: JSON
-    """Give up a candidate that stands refused."""
+async def drop_pending(workshop: FunctionService, name: str) -> dict[str, Any]:  # Any: JSON
+    """Discard a rejected candidate."""
     return await workshop.make(await workshop.plans.drop(name), None)

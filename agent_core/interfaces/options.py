@@ -1,4 +1,4 @@
-"""What `toolwright run` was asked for, and the settings that its flags stand for."""
+"""The options of `toolwright run`, and the settings that its flags stand for."""
 
 import re
 from collections.abc import Mapping
@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent_core.errors import UsageError
-from agent_core.own_environment import environment
+from agent_core.base.errors import UsageError
+from agent_core.base.own_environment import environment
 
 TOUR = "tour"
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The choices of one `toolwright run`."""
+    """The options of one `toolwright run`."""
 
     root: Path
     agent: str | None = None
@@ -38,16 +38,16 @@ class RunOptions:
 
     @property
     def is_tour(self) -> bool:
-        """Whether the tour was asked for; it has a conversation of its own, so that no other gets its script."""
+        """True if the tour was requested. It has its own conversation, so that no other one gets its script."""
         return self.model == TOUR
 
     @property
     def opening(self) -> str:
-        """What is said first at a terminal without waiting for the human, if anything."""
+        """The first message at a terminal that is sent without waiting for the user, if any."""
         return "start" if self.is_tour else ""
 
     def flags(self) -> Mapping[str, Any]:  # Any: values of settings, checked where they are read
-        """The settings that were given as flags; None stands for "not given"."""
+        """Return the settings that were given as flags; None stands for "not given"."""
         return {
             "agent": self.agent or (TOUR if self.is_tour else None),
             "model.name": self.model,
@@ -62,16 +62,16 @@ class RunOptions:
         }
 
     def environment(self) -> Mapping[str, str]:
-        """The process's variables, and the key that was typed among them; no other process sees it there."""
+        """Return the process's variables plus the key that was typed, which no other process can see there."""
         return {**environment(), "OPENAI_API_KEY": self.key} if self.key else environment()
 
 
-def _words(kind: str, given: str | None) -> str | None:
-    """A name as it is, or what the file says that was given instead."""
-    if given is None or re.fullmatch(r"[A-Za-z0-9_-]{1,64}", given):
-        return given
+def _words(kind: str, name: str | None) -> str | None:
+    """Return a name as it is, or the text of the file that was given instead."""
+    if name is None or re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
+        return name
     try:
-        return Path(given).read_text("utf-8").strip()
+        return Path(name).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError, ValueError) as error:
-        mend = f"--{kind} takes the name of one, or a file of text."
-        raise UsageError(f"The {kind} {given!r} cannot be read: {error}.", mend=mend) from error
+        fix = f"--{kind} takes the name of one, or a file of text."
+        raise UsageError(f"The {kind} {name!r} cannot be read: {error}.", fix=fix) from error

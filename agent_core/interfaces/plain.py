@@ -1,4 +1,4 @@
-"""Turns without a prompt: one message, or a line of standard input each; Ctrl-C ends the turn properly."""
+"""Turns without a prompt: one message, or one per line of standard input; Ctrl-C ends the turn properly."""
 
 import asyncio
 import signal
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 
-from agent_core.untrusted import visible
+from agent_core.base.untrusted import visible
 
 from .conversation import Conversation, greeting, opened
 from .listeners import JsonLines, Listener
@@ -24,7 +24,7 @@ MARK = "› "
 
 
 async def one_message(options: RunOptions, message: str | None) -> bool:
-    """One turn and out, after what was cut off where that is to go on; whether all ended with a reply."""
+    """Run one turn, after resuming an interrupted one if requested; return whether all ended with a reply."""
     heard = _listener(options)
     voice = PlainVoice(approver=decide if is_attended() and (options.approve or not options.as_json) else None)
     async with opened(options, voice) as talk, asyncio.TaskGroup() as group:
@@ -37,7 +37,7 @@ async def one_message(options: RunOptions, message: str | None) -> bool:
 
 
 async def each_line(options: RunOptions) -> bool:
-    """A turn for each line of standard input; whether all ended with a reply."""
+    """Run a turn for each line of standard input; return whether all ended with a reply."""
     typed = Typed()
     voice = PlainVoice(typed.answer, typed.fresh_answer) if sys.stdin.isatty() else PlainVoice()
     heard = _listener(options)
@@ -71,7 +71,7 @@ async def _open_with(talk: Conversation, opening: str) -> None:
 
 
 async def _before(talk: Conversation, options: RunOptions, heard: Listener | None) -> None:
-    """What comes before the first message."""
+    """Do what comes before the first message."""
     if options.resume:
         await talk.resume(heard)
     if options.first:
@@ -94,7 +94,7 @@ async def _stop(talk: Conversation, typed: "Typed") -> None:
 
 @contextmanager
 def _ctrl_c(group: asyncio.TaskGroup, stop: Callable[[], Coroutine[None, None, None]]) -> Iterator[None]:
-    """Ctrl-C ends the running turn; the default way of dying comes back after it."""
+    """Make Ctrl-C end the running turn; restore the default behavior afterwards."""
     loop = asyncio.get_running_loop()
     before = signal.getsignal(signal.SIGINT)
     loop.add_signal_handler(signal.SIGINT, lambda: group.create_task(stop()))
@@ -106,7 +106,7 @@ def _ctrl_c(group: asyncio.TaskGroup, stop: Callable[[], Coroutine[None, None, N
 
 
 class Typed:
-    """The lines of standard input as they come; functions go on being watched meanwhile."""
+    """The lines of standard input as they come; functions are still watched meanwhile."""
 
     def __init__(self) -> None:
         self._lines: asyncio.Queue[tuple[float, str | None]] = asyncio.Queue()  # with the moment when each was there
@@ -115,19 +115,19 @@ class Typed:
         self._asked = self._is_dismissed = False
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start reading."""
         # Not a thread of the loop's pool: a terminal's readline cannot be ended, and leaving must not wait for it.
         threading.Thread(target=self._read, args=[asyncio.get_running_loop()], daemon=True).start()
 
     async def line(self, mark: str) -> str | None:
-        """The next line that says something, or None at the end."""
+        """Return the next nonempty line, or None at the end."""
         while (text := await self._next(mark)) is not None:
             if text.strip():
                 return text
         return None
 
     async def answer(self, question: str) -> str | None:
-        """What a human answers; nothing, if the question is dismissed."""
+        """Return the user's answer, or None if the question is dismissed."""
         self._asked, self._is_dismissed = True, False
         try:
             typed = await self._next(question)
@@ -136,7 +136,7 @@ class Typed:
             self._asked = False
 
     async def fresh_answer(self, question: str) -> str | None:
-        """The same, and what was typed before the question is no answer to it: whole lines are kept for later."""
+        """Do the same, but not with what was typed before the question: whole lines are kept for later."""
         forget_typed()
         self._since = time.monotonic()
         try:
@@ -148,7 +148,7 @@ class Typed:
             self._early = []
 
     def dismiss(self) -> bool:
-        """Answer an open question with nothing; whether there was one."""
+        """Answer an open question with nothing, and return whether there was one."""
         if self._asked:
             self._is_dismissed = True
             self._lines.put_nowait((time.monotonic(), ""))

@@ -1,12 +1,12 @@
-"""Has a local model read, once and before anybody asks it something, what every request to it begins with."""
+"""Prefill of a local model's prompt cache, once, with the fixed prefix of every request."""
 
 import asyncio
 from importlib.util import find_spec
 from tempfile import TemporaryDirectory
 
 import agent_core
-from agent_core.errors import ToolwrightError
-from agent_core.settings import ModelSettings, Settings
+from agent_core.base.errors import ToolwrightError
+from agent_core.base.settings import ModelSettings, Settings
 
 from .question import say
 from .spans import line
@@ -16,7 +16,9 @@ _NOTE = "reading what every request begins with"
 
 
 def prepare(name: str) -> None:
-    """Show how far it is. What stands in the way is told and no failure: the first request does the same."""
+    """Prefill the cache and show the progress. An obstacle is reported but is no failure: the first request does the
+    same.
+    """
     if find_spec("xllamacpp") is None:
         return
     say([line(("dim", "The model reads what every request begins with, and keeps it: up to a minute, this once."))])

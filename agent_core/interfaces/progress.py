@@ -1,4 +1,4 @@
-"""How far many things are: a bar on a terminal, a line now and then elsewhere; all of it on standard error."""
+"""Progress of many items: a bar on a terminal, an occasional line elsewhere; all on standard error."""
 
 import time
 from collections.abc import Callable
@@ -11,16 +11,16 @@ from .verdicts import duration
 _EVERY_S = 20.0
 
 
-class Progress:
-    """Counts towards a total that may be unknown; leave the block and the bar is gone."""
+class ProgressBar:
+    """A counter toward a total that may be unknown; leaving the block removes the bar."""
 
-    def __init__(self, total: int | None, what: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, total: int | None, label: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.done = self.refused = 0
-        self._total, self._what, self._clock = total, what, clock
+        self._total, self._what, self._clock = total, label, clock
         self._line = StatusLine()
         self._began = self._told = clock()
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> "ProgressBar":
         self._line.__enter__()
         self.draw()
         return self
@@ -29,22 +29,22 @@ class Progress:
         self._line.__exit__(*error)
 
     def count(self, *, refused: bool) -> None:
-        """One more is done."""
+        """Count one more item as done."""
         self.done += 1
         self.refused += refused
         self.draw()
 
     def expect(self, total: int) -> None:
-        """How many there will be."""
+        """Set the total."""
         self._total = total
         self.draw()
 
     def clear(self) -> None:
-        """Take the bar away for something that is printed."""
+        """Remove the bar so that something can be printed."""
         self._line.show("")
 
     def draw(self) -> None:
-        """Show how far it is."""
+        """Draw the progress."""
         now = self._clock()
         if self._line.shown:
             self._line.show(f"{self._bar()}{self.text(now)}")
@@ -53,12 +53,12 @@ class Progress:
             say([line(self.text(now))])
 
     def text(self, now: float) -> str:
-        """`210 of 565 judged, 4 refused, 12.3 s left`."""
+        """Return `210 of 565 judged, 4 refused, 12.3 s left`."""
         of = f" of {self._total}" if self._total else ""
         parts = [f"{self.done}{of} {self._what}", f"{self.refused} refused"]
         if self._total and self.done >= 5:
-            left = (now - self._began) / self.done * (self._total - self.done)
-            parts.append(f"{duration(max(left, 1))} left")
+            seconds_left = (now - self._began) / self.done * (self._total - self.done)
+            parts.append(f"{duration(max(seconds_left, 1))} left")
         return ", ".join(parts)
 
     def _bar(self) -> str:

@@ -1,4 +1,4 @@
-"""Questions to a human at a terminal, a line each, on standard error: what works on every terminal there is."""
+"""Questions to the user at a terminal, one line each, on standard error: these work on every terminal."""
 
 import asyncio
 import getpass
@@ -6,7 +6,7 @@ import sys
 import termios
 from collections.abc import Iterable
 
-from agent_core.untrusted import visible
+from agent_core.base.untrusted import visible
 
 from .agreement import Agreement
 from .spans import Line, line, painted
@@ -19,7 +19,7 @@ def say(lines: Iterable[Line]) -> None:
 
 
 def ask(question: str) -> str | None:
-    """What is typed from now on, without the spaces around it; None at the end of input."""
+    """Return what is typed from now on, stripped, or None at the end of input."""
     forget_typed()
     rows = folded([line(question)], screen_columns()) if sys.stderr.isatty() else [line(visible(question))]
     sys.stderr.write(painted(rows, sys.stderr).rstrip("\n") + " ")
@@ -32,13 +32,13 @@ def ask(question: str) -> str | None:
 
 
 def forget_typed() -> None:
-    """Drop what was typed at the terminal and not read yet, half a line too; what comes from a pipe stays."""
+    """Discard what was typed at the terminal and not read yet, even half a line. Input from a pipe is kept."""
     if sys.stdin.isatty():
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
 async def typed_line(mark: str, *, is_fresh: bool = False) -> str | None:
-    """A line that is typed at a terminal while the program goes on; None at the end of input.
+    """Return a line typed at a terminal while the program continues, or None at the end of input.
 
     A fresh one is typed from now on.
     """
@@ -56,7 +56,7 @@ async def typed_line(mark: str, *, is_fresh: bool = False) -> str | None:
 
 
 def ask_hidden(question: str) -> str | None:
-    """The same, and nothing of it is shown: for what may be a key."""
+    """Do the same without echo, for what may be a key."""
     try:
         return getpass.getpass(visible(question) + " ", stream=sys.stderr).strip()
     except EOFError:
@@ -64,6 +64,6 @@ def ask_hidden(question: str) -> str | None:
 
 
 def agreed(question: str) -> bool:
-    """Whether the human says yes; anything else is a no."""
+    """Ask the user and return whether they say yes; any other answer is a no."""
     agreement = Agreement()
     return agreement.is_given(ask(f"{question} {agreement.asks}"))

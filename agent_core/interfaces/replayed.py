@@ -1,12 +1,12 @@
-"""Recorded calls and replays, from their published JSON to lines."""
+"""Recorded calls and replays as lines, from their published JSON."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from agent_core.clock import shown_time
-from agent_core.untrusted import one_line, visible
-from sandbox.lines import bare_lines
+from agent_core.base.clock import shown_time
+from agent_core.base.untrusted import one_line, visible
+from sandbox.wire.lines import bare_lines
 
 from .columns import columns
 from .spans import Line, indented, line
@@ -18,8 +18,8 @@ Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design 
 _MOST_ASKED = 20
 
 
-def calls_lines(found: Iterable[Document]) -> list[Line]:
-    """Each recorded call with its number, its arguments, how it ended, when, and whether a replay lacks something."""
+def calls_lines(records: Iterable[Document]) -> list[Line]:
+    """Return each recorded call: its number, arguments, outcome, time, and whether a replay is missing something."""
     rows = [
         [
             str(row["call"]),
@@ -28,40 +28,40 @@ def calls_lines(found: Iterable[Document]) -> list[Line]:
             shown_time(row["at"], "%Y-%m-%d %H:%M:%S"),
             "not all of it was recorded" if row["lacking"] else "",
         ]
-        for row in found
+        for row in records
     ]
     return columns(rows, ("name", "strong", "", "dim", "warn")) if rows else []
 
 
-def call_lines(found: Document) -> list[Line]:
-    """One recorded call: its arguments, what it got through `self`, how it ended."""
-    ended, asked = found["outcome"], [one_line(f"{row['name']} {row['arguments']}", 200) for row in found["heard"]]
+def call_lines(record: Document) -> list[Line]:
+    """Return one recorded call: its arguments, what it got through `self`, and its outcome."""
+    ended, requests = record["outcome"], [one_line(f"{row['name']} {row['arguments']}", 200) for row in record["heard"]]
     word = ended["outcome"] if isinstance(ended, Mapping) else str(ended)
-    lines = [line(("strong", f"[{found['call']}] {found['function']}"), ("dim", "  "), (outcome_role(word), word))]
-    lines += [line(("dim", "arguments  "), one_line(str(found["arguments"]), 2_000))]
-    lines += indented([line(("dim", "asked  "), each) for each in asked[:_MOST_ASKED]])
-    more = len(asked) - _MOST_ASKED
+    lines = [line(("strong", f"[{record['call']}] {record['function']}"), ("dim", "  "), (outcome_role(word), word))]
+    lines += [line(("dim", "arguments  "), one_line(str(record["arguments"]), 2_000))]
+    lines += indented([line(("dim", "asked  "), request) for request in requests[:_MOST_ASKED]])
+    more = len(requests) - _MOST_ASKED
     lines += [line(("dim", f"  … and {more} more"))] if more > 0 else []
-    return [*lines, *(_ended(ended) if isinstance(ended, Mapping) else []), *_lacking(found["lacking"])]
+    return [*lines, *(_ended(ended) if isinstance(ended, Mapping) else []), *_lacking(record["lacking"])]
 
 
-def replay_lines(found: Document) -> list[Line]:
-    """Whether a call gave the same again, and where it did not."""
-    number, hash = found["number"], str(found["version"])[:8]
+def replay_lines(result: Document) -> list[Line]:
+    """Return whether a replay gave the same result, and the difference if not."""
+    number, hash = result["number"], str(result["version"])[:8]
     version = f"version {number} ({hash})" if number else f"version {hash}"
-    head = line(("name", str(found["function"])), ("dim", f"  call {found['call']} again, on {version}: "))
-    if found["quit"]:
+    head = line(("name", str(result["function"])), ("dim", f"  call {result['call']} again, on {version}: "))
+    if result["quit"]:
         return [(*head, ("dim", "ended at the debugger"))]
-    if found["same"]:
-        return [(*head, ("ok", "the same")), *_ended(found["outcome"]), *_lacking(found["lacking"])]
-    told = coloured(bare_lines(visible(str(found["difference"]))))
-    return [(*head, ("warn", "another outcome")), *indented(told), *_lacking(found["lacking"])]
+    if result["same"]:
+        return [(*head, ("ok", "the same")), *_ended(result["outcome"]), *_lacking(result["lacking"])]
+    diff = coloured(bare_lines(visible(str(result["difference"]))))
+    return [(*head, ("warn", "another outcome")), *indented(diff), *_lacking(result["lacking"])]
 
 
-def trace_lines(found: Document) -> list[Line]:
-    """The lines that a call ran, and how it ended."""
-    ran = [text for text in bare_lines(str(found["text"])) if not text.startswith("```")]
-    return [*(line(text) for text in ran), *_ended(found["outcome"])]
+def trace_lines(result: Document) -> list[Line]:
+    """Return the lines that a call ran, and its outcome."""
+    ran = [text for text in bare_lines(str(result["text"])) if not text.startswith("```")]
+    return [*(line(text) for text in ran), *_ended(result["outcome"])]
 
 
 def _ended(outcome: Document) -> Sequence[Line]:
@@ -70,4 +70,4 @@ def _ended(outcome: Document) -> Sequence[Line]:
 
 
 def _lacking(lacking: Iterable[str]) -> list[Line]:
-    return [line(("warn", "~ "), "not recorded: ", one_line(each, 400)) for each in lacking]
+    return [line(("warn", "~ "), "not recorded: ", one_line(item, 400)) for item in lacking]

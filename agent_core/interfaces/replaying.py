@@ -1,30 +1,30 @@
-"""A recorded call made again; in the debugger, where that is wanted, it stops where it raised or at its first line."""
+"""Replay of a recorded call; in the debugger, if requested, it stops where it raised or at its first line."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from agent_core.assemble import Workspace
-from agent_core.debugging import Breakpoint, Debugger
+from agent_core.functions.debug import Breakpoint, Debugger
+from agent_core.workspace.workspace import Workspace
 
 from .debugging_plainly import PlainHuman
 from .question import say, typed_line
 
 
 def human_at_terminal() -> Debugger:
-    """The human who types the command, a line each."""
+    """Return a debugger for the user who types the command, with plain lines."""
     return PlainHuman(say, typed_line, lambda mark: typed_line(mark, is_fresh=True))
 
 
 @contextmanager
 def stopping_first(workspace: Workspace, function: str) -> Iterator[None]:
-    """While this lasts a function stops at its first line, whatever breakpoint of one's own stands there.
+    """Make a function stop at its first line while the block runs, even if the user has a breakpoint there.
 
     Raises:
         UsageError: there is no such function.
     """
     breakpoints, snapshot = workspace.debugging.breakpoints, workspace.workshop.registry.snapshot()
-    before = {one.breakpoint.id for one in breakpoints.placed(snapshot)}
+    before = {entry.breakpoint.id for entry in breakpoints.placed(snapshot)}
     placed = breakpoints.arm(Breakpoint(0, function, "", 0, once=True), 0, snapshot)
     try:
         yield
@@ -34,7 +34,7 @@ def stopping_first(workspace: Workspace, function: str) -> Iterator[None]:
 
 
 async def replayed(workspace: Workspace, call: int, version: str, *, is_debugged: bool) -> dict[str, Any]:  # Any: JSON
-    """The `replay` shape; with the debugger, whoever sits at it is asked.
+    """Replay a call and return the `replay` shape. With the debugger, its user is asked.
 
     Raises:
         UsageError: the call, or the version, is not kept.

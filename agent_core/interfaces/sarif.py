@@ -1,6 +1,6 @@
-"""Verdicts as a SARIF 2.1.0 log, which editors and code scanning services read; written piece by piece.
+"""Verdicts as a SARIF 2.1.0 log, which editors and code scanning services read, written piece by piece.
 
-Refusals are errors, warnings warnings, mends notes with what they would change. The shape keeps to what GitHub's code
+Refusals are errors, warnings warnings, fixes notes with what they would change. The shape keeps to what GitHub's code
 scanning takes: rules with descriptions, one location a result, relative addresses, fingerprints.
 """
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
-from agent_core.matching import compare
-from sandbox.lines import lines_of
+from agent_core.base.matching import compare
+from sandbox.wire.lines import lines_of
 
 Document: TypeAlias = dict[str, Any]  # Any: JSON of SARIF
 
@@ -24,7 +24,7 @@ _BASE = "SRCROOT"
 
 
 class SarifLog:
-    """One log with one run; `close` ends it, whatever has been written until then."""
+    """One log with one run; `close` ends it, however much has been written."""
 
     def __init__(self, write: Callable[[str], object], version: str, root: Path) -> None:
         self._write = write
@@ -35,14 +35,14 @@ class SarifLog:
         self._began = False
 
     def add(self, verdict: Mapping[str, Any]) -> None:  # Any: a verdict as published
-        """The results of one verdict."""
+        """Write the results of one verdict."""
         for result in self._results(verdict):
             self._write(",\n" if self._began else self._head())
             self._write(json.dumps(result))
             self._began = True
 
     def close(self, *, whole: bool = True) -> None:
-        """End the log; it says whether all that was asked for has been judged."""
+        """End the log, and record whether everything requested has been judged."""
         if not self._began:
             self._write(self._head())
         driver = {
@@ -51,13 +51,13 @@ class SarifLog:
             "semanticVersion": self._version,
             "rules": list(self._rules.values()),
         }
-        rest = {
+        tail = {
             "tool": {"driver": driver},
             "columnKind": "unicodeCodePoints",
             "originalUriBaseIds": {_BASE: {"description": {"text": "The folder in which the check ran."}}},
             "invocations": [{"executionSuccessful": whole}],
         }
-        self._write(f"], {json.dumps(rest)[1:]}]}}\n")
+        self._write(f"], {json.dumps(tail)[1:]}]}}\n")
 
     def _head(self) -> str:
         return f'{{"$schema": {json.dumps(SCHEMA)}, "version": "2.1.0", "runs": [{{"results": ['
@@ -65,13 +65,13 @@ class SarifLog:
     def _results(self, verdict: Mapping[str, Any]) -> Iterator[Document]:
         for problem in verdict["problems"]:
             level = _LEVELS[problem.get("severity", "refuses")]
-            mend = f" — {problem['mend']}" if problem.get("mend") else ""
+            fix = f" — {problem['fix']}" if problem.get("fix") else ""
             place = problem["line"] or 1, problem["column"]
-            yield self._result(verdict, problem["code"], level, f"{problem['message']}{mend}", place)
-        for number, mend in enumerate(verdict["mends"]):
-            result = self._result(verdict, f"mend/{mend['code']}", "note", f"The gate {mend['message']}.", (1, 0))
-            if number == 0 and (fix := self._fix(verdict)):
-                result["fixes"] = [fix]
+            yield self._result(verdict, problem["code"], level, f"{problem['message']}{fix}", place)
+        for number, fix in enumerate(verdict["fixes"]):
+            result = self._result(verdict, f"fix/{fix['code']}", "note", f"The gate {fix['message']}.", (1, 0))
+            if number == 0 and (replacement := self._fix(verdict)):
+                result["fixes"] = [replacement]
             yield result
 
     def _result(
@@ -98,14 +98,16 @@ class SarifLog:
 
     def _rule(self, code: str, level: str) -> int:
         if code not in self._rules:
-            words = code.removeprefix("mend/").replace("-", " ")
-            told = f"What the gate mends: {words}." if code.startswith("mend/") else f"What the gate finds: {words}."
+            words = code.removeprefix("fix/").replace("-", " ")
+            description = (
+                f"What the gate fixes: {words}." if code.startswith("fix/") else f"What the gate finds: {words}."
+            )
             self._rules[code] = {
                 "id": code,
                 "name": "".join(word.capitalize() for word in words.split()),
                 "shortDescription": {"text": words},
-                "fullDescription": {"text": told},
-                "help": {"text": "Each result says what is wrong there and how it is mended."},
+                "fullDescription": {"text": description},
+                "help": {"text": "Each result says what is wrong there and how it is fixed."},
                 "defaultConfiguration": {"level": level},
                 "properties": {"tags": ["function", "gate"]},
             }
@@ -118,7 +120,7 @@ class SarifLog:
         return {"uri": path.as_uri()}
 
     def _fingerprint(self, file: str, name: str, code: str, region: Document) -> str:
-        """Stays the same while lines move: of the line's own text, not of its number."""
+        """Return a fingerprint that stays the same while lines move: it uses the text of the line, not its number."""
         lines = _lines_of(file)
         line = lines[region["startLine"] - 1].strip() if region["startLine"] <= len(lines) else ""
         text = "\0".join((Path(file).name, name, code, line))
@@ -127,7 +129,7 @@ class SarifLog:
         return f"{digest}:{self._seen[digest]}"
 
     def _fix(self, verdict: Mapping[str, Any]) -> Document | None:
-        """All mends of a function at once, where its text is a file of its own."""
+        """Return all fixes of a function as one, if its text is a file of its own."""
         file, row = _file_of(verdict["path"])
         before, after = _lines_of(file), lines_of(verdict["source"])
         if row or not before or not after:
@@ -141,12 +143,12 @@ class SarifLog:
             if tag != "equal"
         ]
         change = {"artifactLocation": self._address(file), "replacements": changes}
-        told = "; ".join(mend["message"] for mend in verdict["mends"])
-        return {"description": {"text": f"The gate {told}."}, "artifactChanges": [change]} if changes else None
+        description = "; ".join(fix["message"] for fix in verdict["fixes"])
+        return {"description": {"text": f"The gate {description}."}, "artifactChanges": [change]} if changes else None
 
 
 def _file_of(path: str) -> tuple[str, int]:
-    """The file, and the line of a `.jsonl` file that the verdict is of."""
+    """Return the file, and the line of a `.jsonl` file that the verdict belongs to."""
     file, _, row = path.rpartition(":")
     return (file, int(row)) if file and row.isdigit() else (path, 0)
 

@@ -1,15 +1,20 @@
-"""What the commands that begin with a slash do; their names, usage and help are in `catalogue`."""
+"""The slash commands; their names, usage and help are in `catalogue`.
+
+`/create`: write a function manually in the user's editor; it is judged like any other.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
 
-from agent_core.errors import ToolwrightError, UsageError
-from agent_core.messages import Answer, Assistant, Message, Notice, System, User
-from agent_core.untrusted import one_line
-from sandbox.lines import bare_lines
+from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
+from agent_core.base.untrusted import one_line
+from sandbox.wire.lines import bare_lines
 
-from . import slash_create, slash_debug, slash_grants, slash_history, slash_memory, slash_session
+from . import slash_debug, slash_grants, slash_history, slash_memory, slash_session
 from .agents import write_new
+from .by_hand import text_from_editor
 from .catalogue import BY_NAME, ENTRIES, nearest, needed
 from .columns import explained
 from .conversation import Conversation
@@ -18,15 +23,60 @@ from .spans import Line, line, plain
 from .standings import SLASH, released_lines, unused_hint, unused_lines
 from .tables import functions_table
 from .told import laid_open
-from .verdicts import changes_line, compact_call, examples_lines, outcome_lines, problem_lines, value_lines
+from .verdicts import (
+    changes_line,
+    compact_call,
+    examples_lines,
+    outcome_lines,
+    problem_lines,
+    value_lines,
+    verdict_lines,
+)
 from .views import facts_lines, list_lines, missed_by_examples
 from .wrap import screen_columns
+
+_BEGUN: Final = '''\
+def {name}(text: str) -> str:
+    """Say here what it does.
+
+    Args:
+        text: What it is given.
+
+    >>> {name}("")
+    ''
+    """
+    return text
+'''
+
+
+async def _create(talk: Conversation, words: str) -> None:
+    name, _, module = needed(words, "create").partition(" ")
+    if not name.isidentifier():
+        raise UsageError(f"{name} can be no function's name.", fix="Take letters, digits and _.")
+    if name in talk.names():
+        raise UsageError(f"There is a function {name} already.", fix=f"Type /edit {name}.")
+    shop = talk.workspace.workshop
+    pending = await shop.pending(name) or {}
+    begun = str(pending.get("code") or _BEGUN.format(name=name))
+    async with talk.aside():
+        code = await text_from_editor(name, begun, suffix=".py")
+    if code is None:
+        talk.voice.lines([line(("dim", "Nothing was made: the text is as it was."))])
+        return
+    into = [module.strip() or str(pending.get("module") or "")]
+    verdict = await shop.create(name, code, *filter(None, into), reason="written at the prompt")
+    hint = line(("dim", f"  /create {name} opens it again; /pending lists rejected candidates."))
+    talk.voice.lines([*verdict_lines(verdict), *([] if verdict["admitted"] else [hint])])
+
+
+RUNS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[None]]]] = {"create": _create}
+
 
 Run = Callable[[Conversation, str], Awaitable[None]]
 
 
 async def take(talk: Conversation, text: str) -> None:
-    """Do what a typed line asks for: a command, or a message to the agent."""
+    """Process a typed line: a command, or a message to the agent."""
     if _is_command(text):
         await command(talk, text.strip())
     else:
@@ -38,7 +88,9 @@ async def take(talk: Conversation, text: str) -> None:
 
 
 async def during(talk: Conversation, text: str) -> None:
-    """The same while a turn runs: a message is delivered at its next step; some commands wait for its end."""
+    """Process a line while a turn runs: a message is delivered at its next step; some commands wait for the turn to
+    end.
+    """
     if not _is_command(text):
         await talk.agent.say_during_turn(text)
         talk.voice.lines([line(("dim", "  delivered at the next step"))])
@@ -47,14 +99,14 @@ async def during(talk: Conversation, text: str) -> None:
     entry = BY_NAME.get(_name(text))
     if entry is not None and not entry.in_turn:
         talk.later.append(text)
-        what = "turn" if talk.busy else "call"
-        talk.voice.lines([line(("dim", f"  /{entry.name} waits until this {what} has ended"))])
+        activity = "turn" if talk.busy else "call"
+        talk.voice.lines([line(("dim", f"  /{entry.name} waits until this {activity} has ended"))])
         return
     await command(talk, text)
 
 
 async def command(talk: Conversation, text: str) -> None:
-    """Run one command; what goes wrong is told and ends nothing."""
+    """Run one command. An error is reported and ends nothing."""
     run = _RUNS.get(_name(text))
     if run is None:
         talk.explain(_no_command(_name(text)))
@@ -67,9 +119,9 @@ async def command(talk: Conversation, text: str) -> None:
 
 
 def _no_command(name: str) -> UsageError:
-    near = nearest(name)
-    mend = f"Did you mean /{near}?" if near else "Type /help for the list."
-    return UsageError(f"There is no command /{one_line(name, 60)}.", mend=mend)
+    suggestion = nearest(name)
+    fix = f"Did you mean /{suggestion}?" if suggestion else "Type /help for the list."
+    return UsageError(f"There is no command /{one_line(name, 60)}.", fix=fix)
 
 
 def _is_command(text: str) -> bool:
@@ -83,13 +135,13 @@ def _name(text: str) -> str:
 
 
 async def _help(talk: Conversation, words: str) -> None:
-    wanted = words.removeprefix("/")
-    if wanted and wanted not in BY_NAME:
-        raise _no_command(wanted)
-    entries = [BY_NAME[wanted]] if wanted else ENTRIES
+    name = words.removeprefix("/")
+    if name and name not in BY_NAME:
+        raise _no_command(name)
+    entries = [BY_NAME[name]] if name else ENTRIES
     shown = explained([(entry.typed, entry.says) for entry in entries], screen_columns())
     keys = "Alt-Enter: new line · Tab: complete · Ctrl-R: search · Ctrl-C: end the turn · Ctrl-D: leave"
-    talk.voice.lines([*shown, *([] if wanted else [line(("dim", keys))])])
+    talk.voice.lines([*shown, *([] if name else [line(("dim", keys))])])
 
 
 async def _exit(talk: Conversation, words: str) -> None:
@@ -103,19 +155,19 @@ async def _functions(talk: Conversation, words: str) -> None:
         none = line(("dim", "Every function was called not long ago, or is used by others."))
         talk.voice.lines(unused_lines(await shop.unused(), SLASH) or [none])
         return
-    found = await shop.list(words)
-    if words or not found["functions"]:
+    data = await shop.list(words)
+    if words or not data["functions"]:
         why = f"None has “{one_line(words)}” in its name, module or description." if words else "None. Ask for one."
-        talk.voice.lines(list_lines(found, heads=True) or [line(("dim", why))])
+        talk.voice.lines(list_lines(data, heads=True) or [line(("dim", why))])
         return
-    below = (*list_lines({**found, "functions": []}), *unused_hint(found, "/functions unused"))
-    await talk.voice.browse(functions_table(found, shop.source, below))
+    below = (*list_lines({**data, "functions": []}), *unused_hint(data, "/functions unused"))
+    await talk.voice.browse(functions_table(data, shop.source, below))
 
 
 async def _introspect(talk: Conversation, words: str) -> None:
-    found = await talk.workspace.workshop.introspect(needed(words, "introspect"))
-    talk.voice.lines(facts_lines(found, SLASH))
-    talk.voice.source(found["source"], found["line"], missed_by_examples(found))
+    data = await talk.workspace.workshop.introspect(needed(words, "introspect"))
+    talk.voice.lines(facts_lines(data, SLASH))
+    talk.voice.source(data["source"], data["line"], missed_by_examples(data))
 
 
 async def _show(talk: Conversation, words: str) -> None:
@@ -123,7 +175,7 @@ async def _show(talk: Conversation, words: str) -> None:
     if not calls:
         raise UsageError("No call was made in this session.")
     if words and not (words.isdigit() and 1 <= int(words) <= len(calls)):
-        raise UsageError(f"There is no call {words}.", mend=f"Type /show 1 … /show {len(calls)}.")
+        raise UsageError(f"There is no call {words}.", fix=f"Type /show 1 … /show {len(calls)}.")
     call = calls[int(words) - 1 if words else -1]
     talk.voice.lines(laid_open(call))
     if call.source:
@@ -133,7 +185,7 @@ async def _show(talk: Conversation, words: str) -> None:
 async def _edit(talk: Conversation, words: str) -> None:
     name = needed(words, "edit")
     async with talk.aside():
-        # What came of it is announced, as any change by hand is.
+        # The result is announced, like any manual change.
         await edit_function(talk.workspace.workshop, name)
 
 
@@ -160,32 +212,32 @@ async def _release(talk: Conversation, words: str) -> None:
 async def _delete(talk: Conversation, words: str) -> None:
     name = needed(words, "delete")
     if name not in talk.names():
-        raise UsageError(f"There is no function {name}.", mend="Type /functions for the list.")
+        raise UsageError(f"There is no function {name}.", fix="Type /functions for the list.")
     if await talk.voice.confirm(f"Delete {name}?"):
-        gone = await talk.workspace.workshop.delete(name)
-        talk.voice.lines([line(("ok", "✓ "), f"deleted {gone['deleted']} from {gone['module']}")])
+        result = await talk.workspace.workshop.delete(name)
+        talk.voice.lines([line(("ok", "✓ "), f"deleted {result['deleted']} from {result['module']}")])
     else:
         talk.voice.lines([line(("dim", "Nothing was deleted."))])
 
 
 async def _reload(talk: Conversation, words: str) -> None:
     change = await talk.workspace.workshop.reload()
-    announced = change["loaded"] or change["changed"] or change["removed"] or change["mended"]
-    told = [] if announced else [changes_line(change)]
-    talk.voice.lines([*told, *problem_lines(change["rejected"])])
+    announced = change["loaded"] or change["changed"] or change["removed"] or change["fixed"]
+    summary = [] if announced else [changes_line(change)]
+    talk.voice.lines([*summary, *problem_lines(change["rejected"])])
 
 
 async def _pop(talk: Conversation, words: str) -> None:
     message = await talk.agent.pop()
-    said = [line(("ok", "✓ "), "out of the context: ", ("strong", message))] if message else None
-    talk.voice.lines(said or [line(("dim", "There is nothing to take back."))])
+    lines = [line(("ok", "✓ "), "out of the context: ", ("strong", message))] if message else None
+    talk.voice.lines(lines or [line(("dim", "There is nothing to take back."))])
 
 
 async def _new(talk: Conversation, words: str) -> None:
     turns = await talk.agent.begin_anew()
     many = f"{turns} turn{'' if turns == 1 else 's'}"
-    told = f"A new conversation. {many} left the context and stay{'s' if turns == 1 else ''} on record."
-    talk.voice.lines([line(("ok", "✓ "), told) if turns else line(("dim", "The conversation is new already."))])
+    message = f"A new conversation. {many} left the context and stay{'s' if turns == 1 else ''} on record."
+    talk.voice.lines([line(("ok", "✓ "), message) if turns else line(("dim", "The conversation is new already."))])
 
 
 async def _clear(talk: Conversation, words: str) -> None:
@@ -194,17 +246,17 @@ async def _clear(talk: Conversation, words: str) -> None:
 
 async def _retry(talk: Conversation, words: str) -> None:
     if await talk.agent.ends_with_a_file():
-        raise UsageError("The last message came with an agent's file.", mend="Type it yourself to send it.")
+        raise UsageError("The last message came with an agent's file.", fix="Type it yourself to send it.")
     message = await talk.agent.pop()
     if message is None:
         raise UsageError("There is no message to send again.")
     first, *others = message.split("\n")
-    talk.voice.lines([line(("name", "› "), ("strong", first)), *(line("  ", ("strong", other)) for other in others)])
+    talk.voice.lines([line(("name", "› "), ("strong", first)), *(line("  ", ("strong", text)) for text in others)])
     await talk.say(message)
 
 
 async def _dump(talk: Conversation, words: str) -> None:
-    lines = [each for message in await talk.agent.history() for each in _message_lines(message)]
+    lines = [row for message in await talk.agent.history() for row in _message_lines(message)]
     if not words:
         talk.voice.lines(lines or [line(("dim", "Nothing was said yet."))])
         return
@@ -214,24 +266,24 @@ async def _dump(talk: Conversation, words: str) -> None:
 
 async def _model(talk: Conversation, words: str) -> None:
     if " " in words:
-        raise UsageError("A model's name has no space.", mend=f"Type {BY_NAME['model'].typed}.")
-    told = await (talk.agent.set_model(words) if words else talk.agent.model_line())
-    talk.voice.lines([line(told)])
+        raise UsageError("A model's name has no space.", fix=f"Type {BY_NAME['model'].typed}.")
+    message = await (talk.agent.set_model(words) if words else talk.agent.model_line())
+    talk.voice.lines([line(message)])
 
 
 def _message_lines(message: Message) -> list[Line]:
     match message:
         case Assistant():
-            asked = [line("  ▸ ", compact_call(call.name, call.arguments)) for call in message.calls]
-            return [*_said("assistant", message.text), *asked]
+            call_lines = [line("  ▸ ", compact_call(call.name, call.arguments)) for call in message.calls]
+            return [*_speech_lines("assistant", message.text), *call_lines]
         case Answer():
-            return _said(f"answer of {message.name}", message.text)
+            return _speech_lines(f"answer of {message.name}", message.text)
         case System() | User() | Notice():
-            return _said(type(message).__name__.lower(), message.text)
+            return _speech_lines(type(message).__name__.lower(), message.text)
 
 
-def _said(who: str, text: str) -> list[Line]:
-    return [line(("strong", who)), *(line("  ", each) for each in bare_lines(text))]
+def _speech_lines(who: str, text: str) -> list[Line]:
+    return [line(("strong", who)), *(line("  ", row) for row in bare_lines(text))]
 
 
 _RUNS: dict[str, Run] = {
@@ -245,7 +297,7 @@ _RUNS: dict[str, Run] = {
     "delete": _delete,
     **slash_history.RUNS,
     **slash_grants.RUNS,
-    **slash_create.RUNS,
+    **RUNS,
     **slash_debug.RUNS,
     **slash_memory.RUNS,
     **slash_session.RUNS,

@@ -1,10 +1,10 @@
-"""The slash commands of the debugger: breakpoints, a call that stops, the lines that a call ran."""
+"""The slash commands of the debugger: breakpoints, a call that stops, and the lines that a call ran."""
 
 from collections.abc import Awaitable, Callable
 
-from agent_core.debugging import Placed, typed_breakpoint
-from agent_core.errors import UsageError
-from sandbox.lines import bare_lines
+from agent_core.base.errors import UsageError
+from agent_core.functions.debug import Placed, typed_breakpoint
+from sandbox.wire.lines import bare_lines
 
 from .catalogue import BY_NAME, needed
 from .conversation import Conversation
@@ -17,22 +17,22 @@ _NOBODY = "Nobody sits at a debugger here: what is seen there is recorded, and t
 
 
 async def _break(talk: Conversation, words: str) -> None:
-    first, _, rest = words.partition(" ")
+    first, _, arguments = words.partition(" ")
     match first:
         case "":
             _list(talk)
-        case "now" if not rest:
+        case "now" if not arguments:
             _break_now(talk)
         case "clear":
-            _clear(talk, rest.strip())
+            _clear(talk, arguments.strip())
         case _:
-            _told(talk, _armed(talk, words))
+            _show_placed(talk, _armed(talk, words))
 
 
 def _list(talk: Conversation) -> None:
     placed = talk.workspace.debugging.breakpoints.placed(talk.workspace.workshop.registry.snapshot())
     talk.voice.lines(
-        [_line(one) for one in placed] or [line(("dim", "No breakpoint is set. Type /break FUNCTION:LINE."))]
+        [_line(entry) for entry in placed] or [line(("dim", "No breakpoint is set. Type /break FUNCTION:LINE."))]
     )
 
 
@@ -40,33 +40,33 @@ def _break_now(talk: Conversation) -> None:
     if talk.workspace.debugging.debugger is None:
         raise UsageError("Nobody sits at a debugger here, so nothing is stopped.")
     reached = talk.workspace.debugging.break_now()
-    said = f"stopping {', '.join(reached)} at its next line" if reached else "No function is running."
-    talk.voice.lines([line(("dim", f"  {said}"))])
+    message = f"stopping {', '.join(reached)} at its next line" if reached else "No function is running."
+    talk.voice.lines([line(("dim", f"  {message}"))])
 
 
-def _clear(talk: Conversation, wanted: str) -> None:
-    name, _, number = wanted.partition(":")
+def _clear(talk: Conversation, target: str) -> None:
+    name, _, number = target.partition(":")
     id = int(name) if name.isdecimal() else 0
     snapshot = talk.workspace.workshop.registry.snapshot()
     breakpoints = talk.workspace.debugging.breakpoints
-    gone = breakpoints.clear("" if id else name, _number(number) if number else 0, snapshot, id)
-    if not gone:
-        raise UsageError(f"There is no breakpoint {wanted}.".replace(" .", "."), mend="Type /break for the list.")
-    talk.voice.lines([line(("ok", "✓ "), "cleared ", one.text) for one in gone])
+    removed = breakpoints.clear("" if id else name, _number(number) if number else 0, snapshot, id)
+    if not removed:
+        raise UsageError(f"There is no breakpoint {target}.".replace(" .", "."), fix="Type /break for the list.")
+    talk.voice.lines([line(("ok", "✓ "), "cleared ", entry.text) for entry in removed])
 
 
 def _armed(talk: Conversation, words: str, *, once: bool = False) -> Placed:
-    wanted, line_number = typed_breakpoint(words, once=once)
-    return talk.workspace.debugging.breakpoints.arm(wanted, line_number, talk.workspace.workshop.registry.snapshot())
+    target, line_number = typed_breakpoint(words, once=once)
+    return talk.workspace.debugging.breakpoints.arm(target, line_number, talk.workspace.workshop.registry.snapshot())
 
 
 def _number(text: str) -> int:
     if not text.strip().isdecimal():
-        raise UsageError(f"{text!r} is no line.", mend=f"Type {BY_NAME['break'].typed}.")
+        raise UsageError(f"{text!r} is no line.", fix=f"Type {BY_NAME['break'].typed}.")
     return int(text)
 
 
-def _told(talk: Conversation, placed: Placed) -> None:
+def _show_placed(talk: Conversation, placed: Placed) -> None:
     nobody = [] if talk.workspace.debugging.debugger is not None else [line(("dim", f"  {_NOBODY}"))]
     moved = [line(("dim", f"  {placed.moved}"))] if placed.moved else []
     talk.voice.lines([_line(placed), *moved, *nobody])
@@ -82,7 +82,7 @@ async def _debug(talk: Conversation, words: str) -> None:
         await _debug_last(talk)
         return
     if not arguments:
-        _told(talk, _armed(talk, name, once=True))
+        _show_placed(talk, _armed(talk, name, once=True))
         return
     async with talk.command():
         with stopping_first(talk.workspace, name):
@@ -93,17 +93,17 @@ async def _debug(talk: Conversation, words: str) -> None:
 async def _debug_last(talk: Conversation) -> None:
     failed = await talk.workspace.workshop.replays.calls(failed=True)
     if not failed:
-        raise UsageError("No recorded call has failed.", mend="Type /debug NAME [JSON].")
+        raise UsageError("No recorded call has failed.", fix="Type /debug NAME [JSON].")
     async with talk.command():
-        found = await replayed(talk.workspace, failed[0]["call"], "", is_debugged=True)
-        talk.voice.lines(replay_lines(found))
+        result = await replayed(talk.workspace, failed[0]["call"], "", is_debugged=True)
+        talk.voice.lines(replay_lines(result))
 
 
 async def _trace(talk: Conversation, words: str) -> None:
     name, _, arguments = needed(words, "trace").partition(" ")
     async with talk.command():
-        found = await talk.workspace.workshop.trace(name, arguments or "{}")
-        talk.voice.lines([line(("name", compact_call(name, arguments))), *trace_lines(found)])
+        result = await talk.workspace.workshop.trace(name, arguments or "{}")
+        talk.voice.lines([line(("name", compact_call(name, arguments))), *trace_lines(result)])
 
 
 def _show_outcome(talk: Conversation, call: str, outcome: dict[str, object]) -> None:

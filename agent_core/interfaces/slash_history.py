@@ -1,8 +1,8 @@
-"""The slash commands about a function's past, and about what stands refused."""
+"""The slash commands for a function's history, and for rejected candidates."""
 
 from collections.abc import Awaitable, Callable
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 
 from .catalogue import needed
 from .conversation import Conversation
@@ -15,8 +15,8 @@ from .versions import blame_lines, diff_lines, pending_hint, pending_lines
 
 async def _history(talk: Conversation, words: str) -> None:
     past = talk.workspace.workshop.past
-    found = await past.history(needed(words, "history"))
-    await talk.voice.browse(versions_table(found, await past.versions(words)))
+    data = await past.history(needed(words, "history"))
+    await talk.voice.browse(versions_table(data, await past.versions(words)))
 
 
 async def _diff(talk: Conversation, words: str) -> None:
@@ -32,10 +32,10 @@ async def _rollback(talk: Conversation, words: str) -> None:
 
 
 async def _example(talk: Conversation, words: str) -> None:
-    name, _, rest = needed(words, "example").partition(" ")
-    call, arrow, expected = rest.rpartition(" = ")
+    name, _, example = needed(words, "example").partition(" ")
+    call, arrow, expected = example.rpartition(" = ")
     if not arrow:
-        raise UsageError("An example is a call and its result.", mend="Type /example NAME CALL = RESULT.")
+        raise UsageError("An example is a call and its result.", fix="Type /example NAME CALL = RESULT.")
     talk.voice.lines(verdict_lines(await talk.workspace.workshop.add_example(name, call, expected)))
 
 
@@ -46,15 +46,17 @@ async def _confirm(talk: Conversation, words: str) -> None:
 
 async def _pending(talk: Conversation, words: str) -> None:
     shop = talk.workspace.workshop
-    name, _, what = words.partition(" ")
-    if what == "drop":
+    name, _, action = words.partition(" ")
+    if action == "drop":
         await drop_pending(shop, name)
         talk.voice.lines([line(("ok", "✓ "), f"The candidate for {name} is given up.")])
         return
     everything = await shop.all_pending()
-    found = {one: kept for one, kept in everything.items() if name in ("", one)}
-    hint = pending_hint(found, "/confirm") if found else "No candidate stands refused."
-    talk.voice.lines([*pending_lines(found), *([line(("dim", hint))] if hint else [])])
+    candidates = {
+        candidate_name: candidate for candidate_name, candidate in everything.items() if name in ("", candidate_name)
+    }
+    hint = pending_hint(candidates, "/confirm") if candidates else "There are no rejected candidates."
+    talk.voice.lines([*pending_lines(candidates), *([line(("dim", hint))] if hint else [])])
 
 
 def _two(words: str, command: str) -> tuple[str, str]:

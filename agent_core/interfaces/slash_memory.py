@@ -1,4 +1,4 @@
-"""The slash commands about memory and about agents whole: looked at, edited, searched, saved, loaded, switched."""
+"""The slash commands for memory and agents: view, edit, search, save, load and switch."""
 
 import asyncio
 import shlex
@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from agent_core.errors import UsageError
-from agent_core.memory.planned import Edit
-from agent_core.portable import read_file
-from agent_core.untrusted import one_line
-from sandbox.lines import bare_lines
+from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import one_line
+from agent_core.memory.planned_edit import PlannedEdit
+from agent_core.workspace.portable import read_file
+from sandbox.wire.lines import bare_lines
 
 from .agents import agents_listing, listing_lines, report_lines, waiting_lines, write_new
 from .attached import report_lines as attached_lines
@@ -25,14 +25,14 @@ Run = Callable[[Conversation, str], Awaitable[None]]
 
 
 async def _memory(talk: Conversation, words: str) -> None:
-    verb, _, rest = words.partition(" ")
+    verb, _, arguments = words.partition(" ")
     run = _VERBS.get(verb)
     if run is not None:
-        await run(talk, rest.strip())
+        await run(talk, arguments.strip())
         return
     async with opened_state(talk.workspace.root) as state:
-        found = await memory_document(state.store, talk.agent.name, words)
-    talk.voice.lines([*memory_lines(found), *([] if words else [total_line(found)])])
+        data = await memory_document(state.store, talk.agent.name, words)
+    talk.voice.lines([*memory_lines(data), *([] if words else [total_line(data)])])
 
 
 async def _edit(talk: Conversation, words: str) -> None:
@@ -45,8 +45,8 @@ async def _edit(talk: Conversation, words: str) -> None:
 
 async def _history(talk: Conversation, words: str) -> None:
     async with opened_state(talk.workspace.root) as state:
-        found = await history_document(state.store.memory, talk.agent.name, words)
-    _show(talk, history_lines(found), "Nothing was ever changed.")
+        data = await history_document(state.store.memory, talk.agent.name, words)
+    _show(talk, history_lines(data), "Nothing was ever changed.")
 
 
 async def _undo(talk: Conversation, words: str) -> None:
@@ -55,34 +55,38 @@ async def _undo(talk: Conversation, words: str) -> None:
 
 async def _search(talk: Conversation, words: str) -> None:
     query = needed(words, "memory")
-    again = f"{shlex.quote(query)} --agent {shlex.quote(talk.agent.name)}"
+    query_arguments = f"{shlex.quote(query)} --agent {shlex.quote(talk.agent.name)}"
     async with talk.command():
-        said = await talk.agent.memory.recall.search(query)
-        kept = await talk.agent.memory.archival.search(query)
-        talk.voice.lines([each for found in (said, kept) for each in found_lines(found, again, ", once you have left")])
+        messages = await talk.agent.memory.recall.search(query)
+        passages = await talk.agent.memory.archival.search(query)
+        talk.voice.lines(
+            [
+                row
+                for results in (messages, passages)
+                for row in found_lines(results, query_arguments, ", once you have left")
+            ]
+        )
 
 
 async def _section(talk: Conversation, words: str) -> None:
     sections = talk.agent.memory.sections
-    name, _, rest = words.partition(" ")
-    if not name or not rest.strip():
+    name, _, arguments = words.partition(" ")
+    if not name or not arguments.strip():
         rows = [row for row in await sections.list() if name in ("", row.name)]
         shown = [
             [line(("name", row.name), ("dim", f"  at {row.position}")), *map(line, bare_lines(row.text))]
             for row in rows
         ]
         none = f"There is no section {name}." if name else "No section yet."
-        _show(
-            talk, [each for lines in shown for each in lines], f"{none} /memory section NAME POSITION TEXT makes one."
-        )
+        _show(talk, [row for lines in shown for row in lines], f"{none} /memory section NAME POSITION TEXT makes one.")
         return
-    position, _, text = rest.strip().partition(" ")
+    position, _, text = arguments.strip().partition(" ")
     if position == "drop":
         await sections.drop(name)
     elif position.lstrip("-").isdigit() and text.strip():
         await sections.set(name, int(position), text.strip())
     else:
-        raise UsageError("A section has a name, a position and a text.", mend="Type /memory section NAME 10 TEXT.")
+        raise UsageError("A section has a name, a position and a text.", fix="Type /memory section NAME 10 TEXT.")
     _done(
         talk, f"the section {name} is {'taken away' if position == 'drop' else 'kept'}; it counts from the next turn on"
     )
@@ -90,7 +94,7 @@ async def _section(talk: Conversation, words: str) -> None:
 
 async def _summarize(talk: Conversation, words: str) -> None:
     async with talk.command():
-        talk.voice.lines([line(each) for each in bare_lines(await talk.agent.summarize())])
+        talk.voice.lines([line(row) for row in bare_lines(await talk.agent.summarize())])
 
 
 async def _memorywarning(talk: Conversation, words: str) -> None:
@@ -118,8 +122,8 @@ async def _attach(talk: Conversation, words: str) -> None:
 
 async def _agents(talk: Conversation, words: str) -> None:
     async with opened_state(talk.workspace.root) as state:
-        found = await agents_listing(state)
-    talk.voice.lines(listing_lines(found, talk.agent.name))
+        data = await agents_listing(state)
+    talk.voice.lines(listing_lines(data, talk.agent.name))
 
 
 async def _switch(talk: Conversation, words: str) -> None:
@@ -127,8 +131,8 @@ async def _switch(talk: Conversation, words: str) -> None:
     if name == talk.agent.name:
         raise UsageError(f"You talk to {name} already.")
     async with opened_state(talk.workspace.root) as state:
-        known = await state.moves.names()
-    if name not in known and not await talk.voice.confirm(f"There is no agent {name}. Begin one?"):
+        names = await state.moves.names()
+    if name not in names and not await talk.voice.confirm(f"There is no agent {name}. Begin one?"):
         return
     await talk.switch(name)
     await talk.greet()
@@ -143,7 +147,9 @@ async def _save(talk: Conversation, words: str) -> None:
 
 
 async def _load(talk: Conversation, words: str) -> None:
-    """The file is checked whole before anything is asked, and this agent goes only with the other at hand."""
+    """Load an agent from a file. Check the whole file before asking, and replace this agent only once the other is
+    ready.
+    """
     name, path = talk.agent.name, Path(needed(words, "load"))
     text = await asyncio.to_thread(read_file, path)
     async with opened_state(talk.workspace.root) as state:
@@ -167,7 +173,7 @@ async def _edited(talk: Conversation, name: str, text: str) -> str | None:
         return await text_from_editor(name, text)
 
 
-def _tell(talk: Conversation, edit: Edit | None) -> None:
+def _tell(talk: Conversation, edit: PlannedEdit | None) -> None:
     if edit is None:
         talk.voice.lines([line(("dim", "Nothing was changed."))])
     elif edit.outcome == "returned":

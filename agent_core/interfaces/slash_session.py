@@ -1,10 +1,10 @@
-"""The slash commands about the session itself: what it took, and taking back what was done last in it."""
+"""The slash commands for the session itself: its cost, and undoing its last action."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from agent_core.errors import UsageError
-from agent_core.untrusted import one_line
-from agent_core.workshop.history import Version
+from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import one_line
+from agent_core.functions.service.history import Version
 
 from . import deeds
 from .by_hand import undo_block
@@ -24,8 +24,8 @@ async def _undo(talk: Conversation, words: str) -> None:
     last = deeds.latest([deed async for deed in _deeds(talk)])
     talk.voice.lines(await _not_undone(talk, last.at if last else 0.0))
     if last is None:
-        mend = "What is older: /rollback NAME, /memory undo, /pop."
-        raise UsageError("Nothing was changed or said in this session.", mend=mend)
+        fix = "What is older: /rollback NAME, /memory undo, /pop."
+        raise UsageError("Nothing was changed or said in this session.", fix=fix)
     if await talk.voice.confirm(f"This would {last.says}."):
         await last.undo()
     else:
@@ -49,10 +49,10 @@ async def _function(talk: Conversation, name: str) -> Deed | None:
         versions = await talk.workspace.workshop.past.versions(name)
     except UsageError:  # what was touched was never there
         return None
-    found = deeds.states(versions, talk.deeds.undone, name)
-    if not found or found[-1].row.at < talk.deeds.began:
+    live_versions = deeds.states(versions, talk.deeds.undone, name)
+    if not live_versions or live_versions[-1].row.at < talk.deeds.began:
         return None
-    last, before = found[-1], found[-2] if len(found) > 1 else None
+    last, before = live_versions[-1], live_versions[-2] if len(live_versions) > 1 else None
     if before is None or not before.hash:
         return Deed(last.row.at, f"delete {name}, made by {last.who}", lambda: _unmake(talk, name))
     change = f"change {name} back to version {before.number} ({before.who}, {before.when})"
@@ -69,7 +69,7 @@ async def _block(talk: Conversation, label: str) -> Deed | None:
 
 
 async def _not_undone(talk: Conversation, since: float) -> list[Line]:
-    """What was done after all that can be undone here, and how it is taken back."""
+    """Return what was done after the last action that can be undone here, and how to undo that."""
     memory, now = talk.agent.memory, max(since, talk.deeds.began)
     newer = [
         (row.edited, f"The section {row.name}", f"/memory section {row.name} drop takes it away")
@@ -79,14 +79,14 @@ async def _not_undone(talk: Conversation, since: float) -> list[Line]:
         (row.at, f"The source {one_line(row.name)}", f"toolwright sources remove {row.hash[:8]} forgets it")
         for row in await memory.sources.list()
     ]
-    at, what, how = max(newer, default=(0.0, "", ""))
-    return [line(("warn", f"{what} came last and is not undone here: {how}."))] if at > now else []
+    at, action, how = max(newer, default=(0.0, "", ""))
+    return [line(("warn", f"{action} came last and is not undone here: {how}."))] if at > now else []
 
 
 async def _unmake(talk: Conversation, name: str) -> None:
-    gone = await talk.workspace.workshop.delete(name)
+    result = await talk.workspace.workshop.delete(name)
     await _note_undone(talk, name)
-    talk.voice.lines([line(("ok", "✓ "), f"deleted {gone['deleted']} from {gone['module']}")])
+    talk.voice.lines([line(("ok", "✓ "), f"deleted {result['deleted']} from {result['module']}")])
 
 
 async def _restore(talk: Conversation, name: str, version: Version) -> None:
@@ -97,7 +97,7 @@ async def _restore(talk: Conversation, name: str, version: Version) -> None:
 
 
 async def _note_undone(talk: Conversation, name: str) -> None:
-    """The version that is the last now is no deed: it took one back."""
+    """Note that the latest version is not an action, because it undid one."""
     talk.deeds.undone.add((name, (await talk.workspace.workshop.past.versions(name))[-1].number))
 
 
@@ -111,8 +111,10 @@ async def _forget(talk: Conversation, label: str) -> None:
 async def _unsay(talk: Conversation) -> None:
     message = await talk.agent.pop()
     talk.deeds.messages.pop()
-    said = line(("ok", "✓ "), "out of the context: ", ("strong", message)) if message else line("It was out already.")
-    talk.voice.lines([said])
+    summary = (
+        line(("ok", "✓ "), "out of the context: ", ("strong", message)) if message else line("It was out already.")
+    )
+    talk.voice.lines([summary])
 
 
 RUNS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {"cost": _cost, "undo": _undo}

@@ -1,4 +1,4 @@
-"""Lines of text with roles, and their two forms: plain, and coloured for a terminal.
+"""Lines of text with roles, in two forms: plain, and colored for a terminal.
 
 What a command or the prompt shows is built from these, so that one renderer serves pipes and
 terminals, and so that no text reaches a terminal without passing `visible`.
@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 from typing import IO, Literal, TypeAlias
 
-from agent_core.untrusted import visible
+from agent_core.base.untrusted import visible
 
 Role = Literal["", "ok", "bad", "warn", "dim", "name", "strong", "alarm"]
 Span: TypeAlias = tuple[Role, str]
@@ -29,37 +29,39 @@ BAR: Span = ("dim", "│ ")
 
 
 def line(*spans: Span | str) -> Line:
-    """One line; bare text has no role."""
+    """Return one line. Plain text has no role."""
     return tuple(("", span) if isinstance(span, str) else span for span in spans)
 
 
 def indented(lines: Iterable[Line], by: int = 2) -> list[Line]:
-    """The same lines, moved to the right."""
-    return [(("", " " * by), *each) for each in lines]
+    """Return the same lines, indented."""
+    return [(("", " " * by), *spans) for spans in lines]
 
 
 def quoted(lines: Iterable[Line]) -> list[Line]:
-    """What a value or a worker says, each line behind a bar: none can look like a line of the program."""
-    return [(BAR, *each) for each in lines]
+    """Return text of a value or worker with a bar before each line, so that none looks like a line of the program."""
+    return [(BAR, *spans) for spans in lines]
 
 
 def plain(lines: Iterable[Line]) -> str:
-    """The lines as text, each ended by a newline."""
-    return "".join("".join(visible(text) for _, text in each) + "\n" for each in lines)
+    """Return the lines as text, each ended by a newline."""
+    return "".join("".join(visible(text) for _, text in spans) + "\n" for spans in lines)
 
 
 def coloured(lines: Iterable[Line]) -> str:
-    """The lines with the terminal's own sixteen colours."""
-    return "".join("".join(_paint(role, text) for role, text in each) + "\n" for each in lines)
+    """Return the lines with the terminal's own sixteen colors."""
+    return "".join("".join(_paint(role, text) for role, text in spans) + "\n" for spans in lines)
 
 
 def takes_colour(stream: IO[str]) -> bool:
-    """Whether control sequences may be written there: a terminal that is not dumb, and no NO_COLOR."""
+    """Check whether control sequences may be written: the stream is a terminal, not a dumb one, and NO_COLOR is not
+    set.
+    """
     return stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
 
 
 def painted(lines: Iterable[Line], stream: IO[str]) -> str:
-    """The lines in the form that the stream takes."""
+    """Return the lines in the form that the stream takes."""
     return coloured(lines) if takes_colour(stream) else plain(lines)
 
 

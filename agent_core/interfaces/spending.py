@@ -1,4 +1,4 @@
-"""What the turns of a session took: tokens, and money where the price of the model is known."""
+"""The cost of a session's turns: tokens, and money if the price of the model is known."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_core import events
-from agent_core.errors import UsageError
-from agent_core.events import Event
-from agent_core.plain_files import read_plain
-from agent_core.untrusted import one_line
-from sandbox.foreign import read_toml
+from agent_core.base import events
+from agent_core.base.errors import UsageError
+from agent_core.base.events import Event
+from agent_core.base.plain_files import read_plain
+from agent_core.base.untrusted import one_line
+from sandbox.wire.foreign import read_toml
 
 from .columns import columns
 from .spans import Line, line
@@ -26,22 +26,22 @@ HEADS = ("agent", "message", "steps", "in", "cached", "out", "cost")
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars for a million tokens."""
+    """Prices in US dollars per million tokens."""
 
     input: float
     output: float
     cached: float | None = None
 
-    def of(self, usage: "Taken") -> float:
-        """What so many tokens cost."""
+    def of(self, usage: "TurnCost") -> float:
+        """Return the cost of these tokens."""
         cached = self.input if self.cached is None else self.cached
         fresh = usage.prompt - usage.cached
         return (fresh * self.input + usage.cached * cached + usage.completion * self.output) / _MILLION
 
 
 @dataclass(slots=True)
-class Taken:
-    """What one turn took; `cost` is None as soon as a price was not known."""
+class TurnCost:
+    """The usage of one turn; `cost` is None if a price is unknown."""
 
     agent: str = ""
     message: str = ""
@@ -52,8 +52,8 @@ class Taken:
     cost: float | None = 0.0
     is_estimated: bool = False
 
-    def add(self, more: "Taken") -> None:
-        """Count what another took, too."""
+    def add(self, more: "TurnCost") -> None:
+        """Add the usage of another."""
         self.steps += more.steps
         self.prompt += more.prompt
         self.cached += more.cached
@@ -63,44 +63,44 @@ class Taken:
 
     @property
     def tokens(self) -> int:
-        """All of them."""
+        """The total number of tokens."""
         return self.prompt + self.completion
 
 
 class Spending:
-    """The turns of a session, as they are heard."""
+    """The turns of a session, recorded from their events."""
 
     def __init__(self, root: Path) -> None:
-        self.turns: list[Taken] = []
+        self.turns: list[TurnCost] = []
         self.unpriced: set[str] = set()
         self._root = root
         self._prices: dict[str, Price] | None = None
 
     def hear(self, event: Event, agent: str, model: str) -> None:
-        """Count what an event tells."""
+        """Count the usage in an event."""
         match event:
             case events.TurnStarted():
-                self.turns.append(Taken(event.agent, event.message or event.event))
+                self.turns.append(TurnCost(event.agent, event.message or event.event))
             case events.Usage():
                 if not self.turns:
-                    self.turns.append(Taken(agent))
+                    self.turns.append(TurnCost(agent))
                 self.turns[-1].add(self._taken(event, model))
             case _:
                 pass
 
     @property
-    def total(self) -> Taken:
-        """All turns together."""
+    def total(self) -> TurnCost:
+        """The usage of all turns together."""
         return _sum("", self.turns)
 
-    def _taken(self, event: events.Usage, model: str) -> Taken:
-        taken = Taken("", "", 1, event.prompt_tokens, event.cached_tokens, event.completion_tokens)
-        taken.is_estimated = event.estimated
+    def _taken(self, event: events.Usage, model: str) -> TurnCost:
+        usage = TurnCost("", "", 1, event.prompt_tokens, event.cached_tokens, event.completion_tokens)
+        usage.is_estimated = event.estimated
         price = self._price(model)
-        if price is None and taken.tokens:
+        if price is None and usage.tokens:
             self.unpriced.add(model)
-        taken.cost = 0.0 if not taken.tokens else price.of(taken) if price else None
-        return taken
+        usage.cost = 0.0 if not usage.tokens else price.of(usage) if price else None
+        return usage
 
     def _price(self, model: str) -> Price | None:
         if self._prices is None:
@@ -109,7 +109,7 @@ class Spending:
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
-    """The price of a model by its name, by its name without the maker, and without the date."""
+    """Return the price of a model, looked up by its name, without the maker, and without the date."""
     if model.startswith(_FREE):
         return Price(0, 0)
     bare = model.rpartition("/")[2]
@@ -120,7 +120,7 @@ def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
 
 
 def read_prices(path: Path) -> dict[str, Price]:
-    """The prices of a file.
+    """Read the prices from a file.
 
     Raises:
         UsageError: it does not say them as it should.
@@ -129,8 +129,8 @@ def read_prices(path: Path) -> dict[str, Price]:
         models: dict[str, dict[str, Any]] = read_toml(read_plain(path, _MOST_BYTES))["models"]
         return {name: Price(**{key: float(value) for key, value in row.items()}) for name, row in models.items()}
     except (OSError, KeyError, TypeError, ValueError, AttributeError) as e:
-        mend = '[models], and a line for each: "NAME" = { input = 1.0, cached = 0.1, output = 4.0 }'
-        raise UsageError(f"{path} cannot be read as prices: {e}.", mend=mend) from e
+        fix = '[models], and a line for each: "NAME" = { input = 1.0, cached = 0.1, output = 4.0 }'
+        raise UsageError(f"{path} cannot be read as prices: {e}.", fix=fix) from e
 
 
 def _prices(root: Path) -> dict[str, Price]:
@@ -138,15 +138,15 @@ def _prices(root: Path) -> dict[str, Price]:
     return {**read_prices(Path(__file__).with_name(FILE)), **(read_prices(own) if own.is_file() else {})}
 
 
-def _sum(agent: str, turns: Sequence[Taken]) -> Taken:
-    total = Taken(agent, f"{len(turns)} turn{'' if len(turns) == 1 else 's'}")
+def _sum(agent: str, turns: Sequence[TurnCost]) -> TurnCost:
+    total = TurnCost(agent, f"{len(turns)} turn{'' if len(turns) == 1 else 's'}")
     for turn in turns:
         total.add(turn)
     return total
 
 
 def spending_lines(spending: Spending) -> list[Line]:
-    """A row for each turn, then one for each agent, and what is not known."""
+    """Return a row for each turn, then one for each agent, and what is unknown."""
     if not spending.turns:
         return [line(("dim", "Nothing was asked in this session yet."))]
     names = list(dict.fromkeys(turn.agent for turn in spending.turns))
@@ -164,20 +164,20 @@ def spending_lines(spending: Spending) -> list[Line]:
 
 
 def money(cost: float) -> str:
-    """`$0.0123`, `$1.20`."""
+    """Return `$0.0123` or `$1.20`."""
     return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
 
 
-def short(total: Taken) -> str:
-    """`12k $0.03`: for the bar."""
+def short(total: TurnCost) -> str:
+    """Return `12k $0.03` for the bar."""
     if not total.tokens:
         return ""
     count = f"{total.tokens / 1e6:.1f}M" if total.tokens >= 1e6 else f"{total.tokens / 1e3:.1f}k"
     return f"{count} tokens" + (f" {money(total.cost)}" if total.cost else "")
 
 
-def _row(taken: Taken) -> list[str]:
-    about = "≈" if taken.is_estimated else ""
-    cost = "" if taken.cost is None else money(taken.cost)
-    tokens = [f"{about}{taken.prompt:,}", f"{taken.cached:,}" if taken.cached else "", f"{about}{taken.completion:,}"]
-    return [taken.agent, one_line(taken.message, 40), str(taken.steps), *tokens, cost]
+def _row(usage: TurnCost) -> list[str]:
+    about = "≈" if usage.is_estimated else ""
+    cost = "" if usage.cost is None else money(usage.cost)
+    tokens = [f"{about}{usage.prompt:,}", f"{usage.cached:,}" if usage.cached else "", f"{about}{usage.completion:,}"]
+    return [usage.agent, one_line(usage.message, 40), str(usage.steps), *tokens, cost]

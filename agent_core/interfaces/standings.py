@@ -1,9 +1,9 @@
-"""What calls came to, from their published JSON to lines: statistics, quarantine, and what nobody calls any more."""
+"""Call results as lines, from their published JSON: statistics, quarantine, and unused functions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from agent_core.clock import shown_time
+from agent_core.base.clock import shown_time
 
 from .columns import columns
 from .spans import Line, indented, line
@@ -17,16 +17,16 @@ _WAYS = {"rollback": "to go back", "release": "to let the model see it all the s
 
 
 def quarantine_lines(case: Document, typed: str = COMMAND) -> list[Line]:
-    """Why the model no longer sees a function, what worked last, and what to type."""
+    """Return why the model no longer sees a function, which version worked last, and what to type."""
     below = [line(("dim", "lately: "), failure) for failure in case["failures"]]
     below.append(line(("dim", "last worked: "), _worked(case)))
-    below += [line(("dim", f"{_WAYS[way.split()[0]]}: "), ("strong", f"{typed}{way}")) for way in case["ways"]]
-    what = " kept failing and is quarantined: the model no longer sees it"
-    return [line(("bad", "✗ "), ("name", str(case["name"])), what), *indented(below)]
+    below += [line(("dim", f"{_WAYS[option.split()[0]]}: "), ("strong", f"{typed}{option}")) for option in case["ways"]]
+    message = " kept failing and is quarantined: the model no longer sees it"
+    return [line(("bad", "✗ "), ("name", str(case["name"])), message), *indented(below)]
 
 
 def statistics_lines(statistics: Document) -> list[Line]:
-    """How calls went in all, how they failed, and how each version did; nothing where there were none."""
+    """Return how calls went overall, how they failed, and how each version did. Return nothing if there were none."""
     if not statistics["calls"]:
         return [line(("dim", "never called"))]
     lines = [line(_counted(statistics)), line(("dim", _times(statistics)))]
@@ -40,30 +40,30 @@ def statistics_lines(statistics: Document) -> list[Line]:
 
 
 def released_lines(released: Document) -> list[Line]:
-    """A function is out of quarantine."""
-    told = " is released: the model sees it again, and its failures count anew"
-    return [line(("ok", "✓ "), ("name", str(released["released"])), told)]
+    """Return the message that a function is released from quarantine."""
+    message = " is released: the model sees it again, and its failures count anew"
+    return [line(("ok", "✓ "), ("name", str(released["released"])), message)]
 
 
-def unused_lines(found: Document, typed: str = COMMAND) -> list[Line]:
-    """Each function that nobody called for long, since when, and how to delete it: that is for a human to do."""
+def unused_lines(data: Document, typed: str = COMMAND) -> list[Line]:
+    """Return each function unused for long, since when, and the command with which the user deletes it."""
     rows = [
-        [str(each["name"]), _since(each), f"{typed}delete {each['name']}"]
-        for each in found["functions"]
-        if each["unused_since"] is not None
+        [str(function["name"]), _since(function), f"{typed}delete {function['name']}"]
+        for function in data["functions"]
+        if function["unused_since"] is not None
     ]
     return columns(rows, ("name", "dim", "")) if rows else []
 
 
-def unused_hint(found: Document, typed: str) -> list[Line]:
-    """One line about what may be retired, under a list."""
-    many = found["unused"]
-    told = f"{many} function{_s(many)} nobody called for long: {typed}"
-    return [line(("dim", told))] if many else []
+def unused_hint(data: Document, typed: str) -> list[Line]:
+    """Return one line about unused functions, shown under a list."""
+    many = data["unused"]
+    hint = f"{many} function{_s(many)} nobody called for long: {typed}"
+    return [line(("dim", hint))] if many else []
 
 
 def moment(at: float | None) -> str:
-    """A time as people here read it."""
+    """Format a time in the local form."""
     return shown_time(at) if at is not None else "never"
 
 
@@ -82,14 +82,14 @@ def _counted(statistics: Document) -> str:
 
 def _times(statistics: Document) -> str:
     usual, longest = duration(statistics["median_s"] or 0.0), duration(statistics["longest_s"])
-    told = f"{usual} a call (median), {longest} at most, {duration(statistics['seconds'])} in all"
+    text = f"{usual} a call (median), {longest} at most, {duration(statistics['seconds'])} in all"
     if statistics["cpu_s"] is not None:
-        told += f", {duration(statistics['cpu_s'])} of it on a processor"
-    return told + (f", {statistics['memory'] / 2**20:.0f} MiB at most" if statistics["memory"] else "")
+        text += f", {duration(statistics['cpu_s'])} of it on a processor"
+    return text + (f", {statistics['memory'] / 2**20:.0f} MiB at most" if statistics["memory"] else "")
 
 
 def _kinds(kinds: Sequence[Document]) -> str:
-    shown = [f"{_kind(each)} {each['calls']} ×" for each in kinds[:_KINDS]]
+    shown = [f"{_kind(kind)} {kind['calls']} ×" for kind in kinds[:_KINDS]]
     return ", ".join([*shown, *(["…"] if len(kinds) > _KINDS else [])])
 
 
@@ -103,14 +103,14 @@ def _version_lines(versions: Sequence[Document]) -> list[Line]:
         return []
     rows = [
         [
-            str(each["version"])[:_SHORT],
-            "now" if each["present"] else "",
-            f"{each['calls']} ×",
-            f"{each['failed']} failed",
-            duration(each["mean_s"]),
-            f"last {moment(each['last_called'])}",
+            str(version["version"])[:_SHORT],
+            "now" if version["present"] else "",
+            f"{version['calls']} ×",
+            f"{version['failed']} failed",
+            duration(version["mean_s"]),
+            f"last {moment(version['last_called'])}",
         ]
-        for each in versions[:_VERSIONS]
+        for version in versions[:_VERSIONS]
     ]
     older = [line(("dim", f"and {len(versions) - _VERSIONS} older"))] if len(versions) > _VERSIONS else []
     lines = [*columns(rows, ("name", "ok", "", "", "dim", "dim")), *older]
@@ -118,8 +118,8 @@ def _version_lines(versions: Sequence[Document]) -> list[Line]:
 
 
 def _since(function: Document) -> str:
-    what = "last called" if function["last_called"] == function["unused_since"] else "not called since it joined"
-    return f"{what} {moment(function['unused_since'])[:10]}"
+    label = "last called" if function["last_called"] == function["unused_since"] else "not called since it joined"
+    return f"{label} {moment(function['unused_since'])[:10]}"
 
 
 def _s(many: int) -> str:

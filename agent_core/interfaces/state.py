@@ -1,4 +1,4 @@
-"""What is on disk of a workspace, opened for one command: no function is read, no agent is started. Heavy."""
+"""The state of a workspace on disk, opened for one command without loading functions or agents. Slow to import."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from agent_core.assemble import Workspace
-from agent_core.clock import Clock
-from agent_core.portable import Known, Moves, reader_of_files
-from agent_core.presets import presets
-from agent_core.settings import load
+from agent_core.base.clock import Clock
+from agent_core.base.settings import load
 from agent_core.storage import AgentLock, SqliteStore, lock_agent, open_store, prepare_state_dir
 from agent_core.storage.sqlite_whole import SqliteWholes
+from agent_core.workspace.portable import KnownNames, Moves, reader_of_files
+from agent_core.workspace.presets import presets
+from agent_core.workspace.workspace import Workspace
 
-from .scene import Scene
+from .scene import CliContext
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """The store of a workspace, and what moves agents in it."""
+class WorkspaceState:
+    """The store of a workspace, and the operations that move agents in it."""
 
     store: SqliteStore
     moves: Moves
@@ -31,7 +31,7 @@ class State:
     """The agent that is meant where none is named."""
 
     def alone(self, agent: str) -> AgentLock:
-        """The right to change an agent whole.
+        """Return the lock for changing a whole agent.
 
         Raises:
             AgentBusy: a process runs it.
@@ -40,8 +40,8 @@ class State:
 
 
 @asynccontextmanager
-async def opened_state(root: Path) -> AsyncIterator[State]:
-    """The state of a workspace.
+async def opened_state(root: Path) -> AsyncIterator[WorkspaceState]:
+    """Open the state of a workspace.
 
     Raises:
         NoWorkspace: there is none: a command that looks makes nothing.
@@ -51,14 +51,14 @@ async def opened_state(root: Path) -> AsyncIterator[State]:
     store = open_store(folder / "state.db", clock=Clock())
     try:
         settings = load(root)
-        known = Known({name for name, _ in presets(root)}, {"chat", settings.memory.class_name})
+        known_names = KnownNames({name for name, _ in presets(root)}, {"chat", settings.memory.class_name})
         async with reader_of_files() as reader:
-            yield State(store, Moves(store, SqliteWholes(store), reader, known), folder, settings.agent)
+            yield WorkspaceState(store, Moves(store, SqliteWholes(store), reader, known_names), folder, settings.agent)
     finally:
         await store.close()
 
 
-def with_state(scene: Scene, use: Callable[[State], Awaitable[T]]) -> T:
+def with_state(scene: CliContext, use: Callable[[WorkspaceState], Awaitable[T]]) -> T:
     """Open the state of the scene's workspace, and use it."""
 
     async def opened() -> T:

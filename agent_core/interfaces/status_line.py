@@ -1,8 +1,8 @@
-"""One line on standard error that is drawn over again: how far something is. Elsewhere than on a terminal, nothing."""
+"""A line on standard error that is redrawn with the progress. It is shown on a terminal only."""
 
 import sys
 
-from agent_core.untrusted import one_line
+from agent_core.base.untrusted import one_line
 
 from .columns import cut, meter
 from .spans import takes_colour
@@ -12,7 +12,7 @@ CELLS = 20
 
 
 class StatusLine:
-    """The line; leave the block and it is gone."""
+    """The status line; leaving the block removes it."""
 
     def __init__(self) -> None:
         self._shown = takes_colour(sys.stderr)
@@ -26,13 +26,13 @@ class StatusLine:
             self._draw("")
 
     def count(self, done: float, total: float | None, note: str) -> None:
-        """What a running function tells of itself."""
+        """Show the progress that a running function reports."""
         bar = f"{meter(done, total, CELLS)} {done / total:.0%} " if total and total > 0 else f"{done:g} "
         self._draw(bar + one_line(note, 40))
 
     @property
     def shown(self) -> bool:
-        """Whether the line is drawn at all: standard error is a terminal that can."""
+        """True if the line is drawn at all: standard error is a terminal that supports it."""
         return self._shown
 
     def show(self, text: str) -> None:

@@ -1,11 +1,11 @@
-"""Functions, and the versions of one, as tables to be looked through."""
+"""Functions, and the versions of one, as tables to look through."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from agent_core.workshop.history import Version, diff
-from sandbox.lines import bare_lines
+from agent_core.functions.service.history import Version, diff
+from sandbox.wire.lines import bare_lines
 
 from .choices import Choice, Table
 from .spans import Line, line
@@ -17,18 +17,18 @@ Document: TypeAlias = dict[str, Any]  # Any: JSON of a shape that the design pub
 _HEAD = line("version · what · when · who · lines · standing · why")
 
 
-def functions_table(found: Document, source: Callable[[str], str], below: tuple[Line, ...]) -> Table:
-    """The functions of a listing with their source, and what is told besides."""
-    head, *lines = list_lines({**found, "rejected": []}, heads=True)
-    choices = map(partial(_function, source), found["functions"], lines)
+def functions_table(data: Document, source: Callable[[str], str], below: tuple[Line, ...]) -> Table:
+    """Return the functions of a listing with their source, and further lines."""
+    head, *lines = list_lines({**data, "rejected": []}, heads=True)
+    choices = map(partial(_function, source), data["functions"], lines)
     return Table("functions", head, tuple(choices), below=below)
 
 
-def versions_table(found: Document, versions: Sequence[Version]) -> Table:
-    """The versions of a function, the newest first, each with what it changed."""
-    pairs = zip((None, *versions), versions, found["versions"], strict=False)
-    choices = [_version(found["name"], row, before, after) for before, after, row in pairs]
-    return Table(f"versions of {found['name']}", _HEAD, tuple(reversed(choices)), keeps_order=True)
+def versions_table(data: Document, versions: Sequence[Version]) -> Table:
+    """Return the versions of a function, newest first, each with its change."""
+    pairs = zip((None, *versions), versions, data["versions"], strict=False)
+    choices = [_version(data["name"], row, before, after) for before, after, row in pairs]
+    return Table(f"versions of {data['name']}", _HEAD, tuple(reversed(choices)), keeps_order=True)
 
 
 def _function(source: Callable[[str], str], row: Document, shown: Line) -> Choice:
@@ -45,5 +45,5 @@ def _version(name: str, row: Document, before: Version | None, after: Version) -
 
 def _difference(name: str, before: Version | None, after: Version) -> list[Line]:
     old = f"{name} {before.number} ({before.short})" if before else "nothing"
-    new = f"{name} {after.number} ({after.short or after.what})"
+    new = f"{name} {after.number} ({after.short or after.change_kind})"
     return coloured(bare_lines(diff(before.source if before else "", after.source, (old, new))))

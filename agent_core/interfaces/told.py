@@ -1,4 +1,4 @@
-"""What a turn tells, as lines: calls and their answers, changes, warnings, and how the turn ended.
+"""A turn's events as lines: calls and their answers, changes, warnings, and how the turn ended.
 
 The prompt and the plain output show the same lines; only the reply's text differs between them.
 """
@@ -6,10 +6,10 @@ The prompt and the plain output show the same lines; only the reply's text diffe
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_core.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded, to_json
-from agent_core.messages import SEND
-from agent_core.untrusted import one_line
-from sandbox.lines import bare_lines
+from agent_core.base.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded, to_json
+from agent_core.base.messages import SEND
+from agent_core.base.untrusted import one_line
+from sandbox.wire.lines import bare_lines
 
 from .columns import cut, width
 from .spans import Line, Role, Span, indented, line, quoted
@@ -26,8 +26,8 @@ _ENDINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One call of a session: what `/show N` lays open."""
+class ShownCall:
+    """One call of a session, as `/show N` displays it."""
 
     number: int
     name: str
@@ -47,46 +47,52 @@ class CallLog:
     """The calls of a session, numbered as they are answered."""
 
     def __init__(self) -> None:
-        self.calls: list[Told] = []
+        self.calls: list[ShownCall] = []
         self._asked: dict[str, str] = {}
 
     def started(self, event: CallStarted) -> None:
-        """Keep the arguments until the answer comes."""
+        """Store the arguments until the answer comes."""
         self._asked[event.call_id] = event.arguments
 
-    def answered(self, event: CallAnswered) -> Told:
-        """The call with its answer and its number."""
+    def answered(self, event: CallAnswered) -> ShownCall:
+        """Return the call with its answer and its number."""
         arguments = self._asked.pop(event.call_id, "")
         number = len(self.calls) + 1
-        call = Told(number, event.name, arguments, event.text, event.outcome, event.seconds, event.detail)
+        call = ShownCall(number, event.name, arguments, event.text, event.outcome, event.seconds, event.detail)
         self.calls.append(call)
         return call
 
 
-def call_line(call: Told, columns: int) -> Line:
-    """`▸ count_vowels(text='queueing') → 5  12 ms  [3]`, on one line of the screen."""
+def call_line(call: ShownCall, columns: int) -> Line:
+    """Return `▸ count_vowels(text='queueing') → 5 12 ms [3]`, on one line of the screen."""
     tail = f"  {duration(call.seconds)}  [{call.number}]"
     result, role = _result(call)
     unproven = "  unproven" if call.detail.get("unproven") else ""
     room = max(24, columns - width(tail + unproven) - 5)
-    asked = cut(one_line(_asked(call), 2 * room), max(room - width(result), room * 3 // 5))
-    given = cut(result, room - width(asked))
-    name, opening, rest = asked.partition("(")
+    call_text = cut(one_line(_call_text(call), 2 * room), max(room - width(result), room * 3 // 5))
+    answer = cut(result, room - width(call_text))
+    name, opening, arguments = call_text.partition("(")
     return line(
-        ("dim", "▸ "), ("name", name), opening + rest, ("dim", " → "), (role, given), ("warn", unproven), ("dim", tail)
+        ("dim", "▸ "),
+        ("name", name),
+        opening + arguments,
+        ("dim", " → "),
+        (role, answer),
+        ("warn", unproven),
+        ("dim", tail),
     )
 
 
-def verdict_part(call: Told) -> list[Line]:
-    """The verdict under a call that made or changed a function: headline, mends, problems."""
+def verdict_part(call: ShownCall) -> list[Line]:
+    """Return the verdict under a call that made or changed a function: headline, fixes, problems."""
     if "admitted" not in call.detail:
         return []
     lines, apart = verdict_lines(call.detail), str(call.detail.get("conflict") or "")
     return indented([*lines, *indented(coloured(bare_lines(apart)))])
 
 
-def laid_open(call: Told) -> list[Line]:
-    """Everything about one call: arguments as they came, answer as the model read it."""
+def laid_open(call: ShownCall) -> list[Line]:
+    """Return everything about one call: the arguments as they came, the answer as the model read it."""
     return [
         line(("strong", f"[{call.number}] {call.name}"), ("dim", f"  {call.outcome}, {duration(call.seconds)}")),
         line(("dim", "arguments")),
@@ -97,26 +103,26 @@ def laid_open(call: Told) -> list[Line]:
 
 
 def changed_lines(event: FunctionsChanged, when: str = "") -> list[Line]:
-    """What another hand did to the functions, and `when`, if not just now."""
+    """Return what someone else changed in the functions, and `when`, if not just now."""
     change = to_json(event)
-    below = [*save_lines(change), *(each for text in event.rejected for each in _rejected(event, text))]
+    below = [*save_lines(change), *(row for text in event.rejected for row in _rejected(event, text))]
     if not (event.loaded or event.changed or event.removed):
         return below
     return [changes_line(change, when + ("by hand" if event.by == "human" else f"by {event.by}")), *indented(below)]
 
 
 def _rejected(event: FunctionsChanged, text: str) -> list[Line]:
-    told = line(("bad", "✗ rejected: "), text)
-    return [told, *indented(quoted([line(event.lines[text])]))] if text in event.lines else [told]
+    headline = line(("bad", "✗ rejected: "), text)
+    return [headline, *indented(quoted([line(event.lines[text])]))] if text in event.lines else [headline]
 
 
 def was_told(reply: str, heard: str) -> bool:
-    """Whether a reply is in what was shown already, however it was spaced."""
+    """Check whether a reply is already in what was shown, ignoring whitespace."""
     return "".join(reply.split()) in "".join(heard.split())
 
 
 def is_speech(event: Event) -> bool:
-    """Whether it is of a call that only speaks to the user, who has its text."""
+    """Check whether an event is of a call that only speaks to the user, who has its text."""
     match event:
         case CallStarted():
             return event.name == SEND
@@ -127,30 +133,30 @@ def is_speech(event: Event) -> bool:
 
 
 def ended_lines(event: TurnEnded, seconds: float) -> list[Line]:
-    """What the turn made, and how it ended if not with a reply."""
+    """Return what the turn made, and how it ended if not with a reply."""
     lines: list[Line] = []
     if event.reason != "replied":
         role: Role = "warn" if event.reason in ("interrupted", "steps", "repeated") else "bad"
         lines.append(line((role, _ENDINGS.get(event.reason, f"The turn ended: {event.reason}."))))
-    made: list[Span] = [("ok", f"{what} {', '.join(names)}") for what, names in event.made.items() if names]
+    changes: list[Span] = [("ok", f"{verb} {', '.join(names)}") for verb, names in event.made.items() if names]
     tokens = event.usage.get("prompt_tokens", 0) + event.usage.get("completion_tokens", 0)
     steps = f"{event.steps} step{'' if event.steps == 1 else 's'}"
     spent = ", ".join([steps, *([f"{tokens:,} tokens"] if tokens else []), duration(seconds)])
-    parts: list[Span] = [*made, ("dim", spent)]
+    parts: list[Span] = [*changes, ("dim", spent)]
     between: list[Span] = [("dim", "∙ "), parts[0]]
     for part in parts[1:]:
         between += [("dim", " · "), part]
     return [*lines, tuple(between)]
 
 
-def _asked(call: Told) -> str:
+def _call_text(call: ShownCall) -> str:
     # The source and the verdict are shown below such a call: its name says enough.
     return (
         f"{call.name}({call.detail['name']})" if "admitted" in call.detail else compact_call(call.name, call.arguments)
     )
 
 
-def _result(call: Told) -> tuple[str, Role]:
+def _result(call: ShownCall) -> tuple[str, Role]:
     if "admitted" in call.detail:
         return ("admitted", "ok") if call.detail["admitted"] else ("refused", "bad")
     first = call.text.partition("\n")[0]

@@ -1,12 +1,12 @@
-"""Verdicts, problems and outcomes, from their published JSON to lines: for the commands and for the prompt."""
+"""Verdicts, problems and outcomes as lines, from their published JSON, for the commands and the prompt."""
 
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from agent_core.untrusted import one_line
-from sandbox.foreign import LOOSE, Malformed, read_json
-from sandbox.lines import bare_lines
+from agent_core.base.untrusted import one_line
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.lines import bare_lines
 
 from .spans import Line, Role, Span, indented, line, quoted
 
@@ -17,13 +17,13 @@ _OUTCOME_ROLES: dict[str, Role] = {"returned": "ok", "interrupted": "warn", "ski
 
 
 def verdict_lines(verdict: Document, joins: str = "joins") -> list[Line]:
-    """One headline, then what was mended and every problem with its place and mend."""
+    """Return one headline, then the fixes and every problem with its place and fix."""
     if verdict.get("error") and not verdict.get("problems"):
         first, *more = bare_lines(str(verdict["error"]))
         return [line(("bad", "✗ "), first), *indented(line(text) for text in more)]
     return [
         verdict_headline(verdict, joins),
-        *indented(line(("warn", "~ "), ("dim", "mended: "), str(mend["message"])) for mend in verdict.get("mends", ())),
+        *indented(line(("warn", "~ "), ("dim", "fixed: "), str(fix["message"])) for fix in verdict.get("fixes", ())),
         *indented(problem_line(problem) for problem in verdict.get("problems", ())),
         *indented(
             line(("warn", "~ "), call, ("dim", ": its result was taken as it came back, not predicted"))
@@ -33,7 +33,7 @@ def verdict_lines(verdict: Document, joins: str = "joins") -> list[Line]:
 
 
 def verdict_headline(verdict: Document, joins: str) -> Line:
-    """Whether the function joined, as what, and what the gate looked at."""
+    """Return whether the function joined, with which standing, and what the gate checked."""
     name, module = str(verdict.get("name") or verdict.get("path", "")), str(verdict.get("module", ""))
     stages = verdict.get("stages", ())
     ran = [stage for stage in stages if not str(stage.get("note", "")).startswith("not run")]
@@ -48,7 +48,7 @@ def verdict_headline(verdict: Document, joins: str) -> Line:
 
 
 def _passed(stages: Iterable[Document]) -> float:
-    """The time that went by: of stages that ran at once, that of the longest."""
+    """Return the elapsed time: of stages that ran concurrently, that of the longest."""
     spent: list[float] = []
     for stage in stages:
         seconds = float(stage.get("seconds", 0))
@@ -60,24 +60,26 @@ def _passed(stages: Iterable[Document]) -> float:
 
 
 def problem_line(problem: Document) -> Line:
-    """`path:line:column code: what — mend`."""
+    """Return `path:line:column code: message — fix`."""
     place = ":".join(str(problem[key]) for key in ("path", "line", "column") if problem.get(key))
     role: Role = "warn" if problem.get("severity") == "warns" else "bad"
-    mend = problem.get("mend")
+    fix = problem.get("fix")
     return line(
         (role, f"{place} {problem['code']}".strip()),
         f": {problem['message']}",
-        ("strong", f" — {mend}" if mend else ""),
+        ("strong", f" — {fix}" if fix else ""),
     )
 
 
 def problem_lines(problems: Iterable[Document]) -> list[Line]:
-    """Each problem on its line."""
+    """Return each problem on its own line."""
     return [problem_line(problem) for problem in problems]
 
 
 def outcome_lines(outcome: Document) -> list[Line]:
-    """How a call ended besides its value: what it printed, its error with the function's own frames."""
+    """Return the details of an outcome besides its value: printed output, and the error with the function's own
+    frames.
+    """
     lines = quoted(line(("dim", text)) for text in bare_lines(str(outcome.get("output") or "")))
     word = str(outcome.get("outcome", "unknown"))
     error = outcome.get("error")
@@ -90,26 +92,26 @@ def outcome_lines(outcome: Document) -> list[Line]:
 
 
 def _failure_lines(error: Document) -> list[Line]:
-    """An error with its frames, and those that it came of."""
+    """Return an error with its frames, and its causes."""
     lines: list[Line] = []
-    one: Document | None = error
-    while one:
-        how = "✗" if one is error else "  while handling" if one.get("was_handled") else "  raised from"
-        role: Role = "bad" if one is error else "warn"
-        first, *more = bare_lines(f"{how} {one['type']}: {one['message']}")
+    current: Document | None = error
+    while current:
+        how = "✗" if current is error else "  while handling" if current.get("was_handled") else "  raised from"
+        role: Role = "bad" if current is error else "warn"
+        first, *more = bare_lines(f"{how} {current['type']}: {current['message']}")
         lines += [line((role, first)), *quoted(line((role, text)) for text in more)]
-        lines += [_frame_line(frame) for frame in one.get("frames", ())]
-        one = one.get("cause")
+        lines += [_frame_line(frame) for frame in current.get("frames", ())]
+        current = current.get("cause")
     return lines
 
 
 def outcome_role(word: str) -> Role:
-    """The colour of an outcome's word."""
+    """Return the color of an outcome's word."""
     return _OUTCOME_ROLES.get(word, "bad")
 
 
 def examples_lines(tested: Document) -> list[Line]:
-    """Each example of a tested function, with what it returned where that is not what it says."""
+    """Return each example of a tested function, with what it returned if that differs from the example."""
     lines: list[Line] = []
     examples = tested.get("examples", ())
     for example in examples:
@@ -125,7 +127,7 @@ def examples_lines(tested: Document) -> list[Line]:
 
 
 def changes_line(change: Document, by: str = "") -> Line:
-    """What a reload, or another hand, did to the set of functions."""
+    """Return what a reload, or someone else, changed in the set of functions."""
     spans: list[Span] = [("name", "⟳"), ("dim", f" {by}" if by else "")]
     roles: dict[str, Role] = {"loaded": "ok", "changed": "warn", "removed": "bad"}
     for key, role in roles.items():
@@ -138,7 +140,7 @@ def changes_line(change: Document, by: str = "") -> Line:
 
 
 def save_lines(change: Document) -> list[Line]:
-    """How functions stand after a save, which differ from their examples, and which files are good again."""
+    """Return the standing of functions after a save, those with failing examples, and the files that work again."""
     stands: dict[str, str] = change.get("standings") or {}
     differing: dict[str, str] = change.get("disagreeing") or {}
     noted: dict[str, str] = change.get("noted") or {}
@@ -150,18 +152,22 @@ def save_lines(change: Document) -> list[Line]:
             for name, how in stands.items()
         ),
         *(line(("warn", "~ "), ("name", name), f" is a draft now: {how}") for name, how in differing.items()),
-        *(line(("warn", "~ "), ("name", name), f": {one}") for name, what in noted.items() for one in bare_lines(what)),
-        *(line(("ok", "✓ "), f"{path} is good again") for path in change.get("mended") or ()),
+        *(
+            line(("warn", "~ "), ("name", name), f": {text}")
+            for name, note in noted.items()
+            for text in bare_lines(note)
+        ),
+        *(line(("ok", "✓ "), f"{path} is good again") for path in change.get("fixed") or ()),
     ]
 
 
 def value_text(value: Any) -> str:  # Any: a JSON value
-    """A returned value for people: text as it is, everything else as JSON."""
+    """Return a returned value for people: text as it is, everything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def value_lines(outcome: Document, *, as_it_is: bool = False) -> list[Line]:
-    """What a call returned; nothing, if it did not. Among other lines, many of its own stand behind a bar."""
+    """Return the lines of a returned value; nothing if the call did not return. Multiple lines get a bar."""
     if outcome["outcome"] != "returned":
         return []
     texts = [line(text) for text in bare_lines(value_text(outcome["value"]))]
@@ -169,18 +175,18 @@ def value_lines(outcome: Document, *, as_it_is: bool = False) -> list[Line]:
 
 
 def compact_call(name: str, arguments: str) -> str:
-    """`name(key=value, …)` from the model's own JSON; text that is no object, or long, is shown as it is."""
+    """Return `name(key=value, …)` from the model's own JSON. Text that is not an object, or is long, is unchanged."""
     try:
-        given = read_json(arguments or "{}", LOOSE) if len(arguments) <= _LONGEST_READ else None
+        data = read_json(arguments or "{}", LOOSE) if len(arguments) <= _LONGEST_READ else None
     except Malformed:
-        given = None
-    if not isinstance(given, dict):
+        data = None
+    if not isinstance(data, dict):
         return f"{name}({arguments})"
-    return f"{name}({', '.join(f'{key}={_short(value)}' for key, value in given.items())})"
+    return f"{name}({', '.join(f'{key}={_short(value)}' for key, value in data.items())})"
 
 
 def duration(seconds: float) -> str:
-    """`12 ms`, `3.4 s`, `2 min 5 s`."""
+    """Return `12 ms`, `3.4 s` or `2 min 5 s`."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     return f"{seconds:.1f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
@@ -192,7 +198,11 @@ def _short(value: Any) -> str:  # Any: a JSON value
 
 
 def _frame_line(frame: Document) -> Line:
-    known = frame.get("locals") or {}
-    held = ", ".join(f"{name}={one_line(text, 400)}" for name, text in known.items()) if isinstance(known, dict) else ""
+    variables = frame.get("locals") or {}
+    locals_text = (
+        ", ".join(f"{name}={one_line(text, 400)}" for name, text in variables.items())
+        if isinstance(variables, dict)
+        else ""
+    )
     place = one_line(f"{frame.get('path', '')}:{frame.get('line', '')} in {frame.get('function', '')}", 500)
-    return line("  ", place, f": {frame.get('source', '')}", ("dim", f"   {held}" if held else ""))
+    return line("  ", place, f": {frame.get('source', '')}", ("dim", f"   {locals_text}" if locals_text else ""))

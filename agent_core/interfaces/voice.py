@@ -1,12 +1,12 @@
-"""How a conversation speaks to its human: a seam with one side for the prompt and one for plain text."""
+"""The output of a conversation to its user: an interface with a version for the prompt and one for plain text."""
 
 import sys
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
-from agent_core.debugging import Debugger
-from agent_core.grants import Approver, Decision, Question
+from agent_core.access.grants import Approver, Decision, Question
+from agent_core.functions.debug import Debugger
 
 from .agreement import Agreement
 from .asked import answered
@@ -20,49 +20,49 @@ from .wrap import write
 
 
 class Voice(Protocol):
-    """Where a conversation's output goes and its questions are asked."""
+    """The interface for a conversation's output and questions."""
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Show lines."""
 
     def aloud(self, lines: Iterable[Line]) -> None:
-        """Tell what nobody asked for."""
+        """Show something that nobody asked for."""
 
     def clear(self) -> None:
-        """Empty the screen."""
+        """Clear the screen."""
 
     def source(self, code: str, first: int, marked: Collection[int] = ()) -> None:
         """Show Python source, numbered from its first line, with some of its lines marked."""
 
     def listener(self, log: CallLog) -> Listener:
-        """Somebody who tells a turn's events here."""
+        """Return a listener that shows a turn's events here."""
 
     async def browse(self, table: Table) -> None:
-        """Show a table, or let it be looked through."""
+        """Show a table, or let the user look through it."""
 
     def aside(self) -> AbstractAsyncContextManager[None]:
         """Give the terminal to another program for a while."""
 
     def status(self, text: str) -> None:
-        """Show what is being done that takes long; nothing, when it is done."""
+        """Show a long activity, or nothing once it is done."""
 
     async def confirm(self, question: str) -> bool:
-        """Ask for a yes; anything else is a no."""
+        """Ask for a yes. Any other answer is a no."""
 
     @property
     def approver(self) -> Approver | None:
-        """Somebody who is asked about grants, if there is anybody."""
+        """The approver of grants, if there is a user."""
 
     @property
     def debugger(self) -> Debugger | None:
-        """Somebody who sits at the debugger, if there is anybody."""
+        """The debugger's user, if there is one."""
 
 
 Answers = Callable[[str], Awaitable[str | None]]
 
 
 class PlainVoice:
-    """Text without a control character: results on standard output, talk on standard error.
+    """A voice of text without control characters: results on standard output, messages on standard error.
 
     `answers` asks a human for a line, `fresh` for one that was not typed ahead; without them there is nobody to ask
     but the `approver` about grants.
@@ -80,11 +80,11 @@ class PlainVoice:
         write(lines, sys.stdout)
 
     def aloud(self, lines: Iterable[Line]) -> None:
-        """Tell what nobody asked for, on standard error."""
+        """Show something that nobody asked for, on standard error."""
         write(lines, sys.stderr)
 
     def clear(self) -> None:
-        """Empty the screen, if there is one."""
+        """Clear the screen, if there is one."""
         if takes_colour(sys.stdout):
             sys.stdout.write("\x1b[H\x1b[2J")
 
@@ -93,24 +93,24 @@ class PlainVoice:
         write(source_lines(code, first, marked), sys.stdout)
 
     def listener(self, log: CallLog) -> Listener:
-        """Somebody who tells a turn's events here."""
+        """Return a listener that shows a turn's events here."""
         return PlainText(log)
 
     async def browse(self, table: Table) -> None:
-        """Show all of it."""
+        """Show the whole table."""
         self.lines(table.lines())
 
     def aside(self) -> AbstractAsyncContextManager[None]:
-        """Nothing is in the way of another program here."""
+        """Do nothing: there is nothing in the way of another program here."""
         return nullcontext()
 
     def status(self, text: str) -> None:
-        """A line each."""
+        """Print one line per status."""
         if text:
             self.aloud([line(("dim", text))])
 
     async def confirm(self, question: str) -> bool:
-        """Ask for a yes; from a pipe, what came is what was meant."""
+        """Ask for a yes. Input from a pipe is taken as meant."""
         if self._fresh is None:
             return True
         agreement = Agreement()
@@ -118,12 +118,12 @@ class PlainVoice:
 
     @property
     def approver(self) -> Approver | None:
-        """The human who types the answers, a line each; nobody at a pipe."""
+        """The user who types the answers, one line each; None for a pipe."""
         return self._approver if self._fresh is None else self._decide
 
     @property
     def debugger(self) -> Debugger | None:
-        """The same human."""
+        """The same user."""
         if self._answers is None or self._fresh is None:
             return None
         return PlainHuman(self.aloud, self._answers, self._fresh)

@@ -1,4 +1,4 @@
-"""Lines folded to a screen's width at their spaces, under the indentation, or behind the bar, that they began with.
+"""Lines folded at spaces to a screen's width, under their indentation, or behind their bar.
 
 The one place that folds: at the prompt, above it, in a question and in plain output. The last cell of a row stays
 free, so that a terminal that draws a character wider than it was taken for does not break the row behind its bar.
@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from typing import IO
 
-from agent_core.untrusted import visible
+from agent_core.base.untrusted import visible
 
 from .columns import pieces, width
 from .spans import BAR, Line, Role, Span, painted
@@ -21,7 +21,7 @@ _WORDS = re.compile(" +|[^ ]+ *")
 
 
 def write(lines: Iterable[Line], stream: IO[str]) -> None:
-    """Print the lines in the form that the stream takes: folded for a terminal, as they are for a pipe."""
+    """Print the lines in the form that the stream takes: folded for a terminal, unchanged for a pipe."""
     shown = folded(lines, screen_columns()) if stream.isatty() else lines
     stream.write(painted(shown, stream))
     stream.flush()
@@ -33,21 +33,21 @@ def screen_columns() -> int:
 
 
 def wrapped(lines: Iterable[Line], columns: int) -> list[Line]:
-    """The same lines, none wider than the screen; what has no space is broken where it must be."""
+    """Return the same lines, none wider than the screen. Text without a space is broken where necessary."""
     return list(folded(lines, columns))
 
 
 def folded(lines: Iterable[Line], columns: int, hang: int = HANG) -> Iterator[Line]:
-    """Fold the lines one after another, so that the first rows of a long text cost no more than these rows."""
-    for each in lines:
-        yield from _folded(each, columns, hang)
+    """Fold the lines one after another, so that the first rows of a long text cost only these rows."""
+    for line in lines:
+        yield from _folded(line, columns, hang)
 
 
 def _folded(line: Line, columns: int, hang: int) -> Iterator[Line]:
     bars = _bars(line)
     room = columns - sum(width(text) for _, text in line[:bars])
     if bars and room >= _LEAST_ROOM:
-        yield from ((*line[:bars], *rest) for rest in _folded(line[bars:], room, hang))
+        yield from ((*line[:bars], *tail) for tail in _folded(line[bars:], room, hang))
         return
     shown: Line = tuple((role, visible(text).replace("\n", " ").replace("\t", "    ")) for role, text in line)
     if sum(len(text) for _, text in shown) <= 4 * columns and sum(width(text) for _, text in shown) <= columns:
@@ -78,14 +78,14 @@ def _bars(line: Line) -> int:
 
 
 def _trimmed(row: list[Span]) -> Line:
-    kept = list(row)
-    while kept and not kept[-1][1].strip(" "):
-        kept.pop()
-    return (*kept[:-1], (kept[-1][0], kept[-1][1].rstrip(" "))) if kept else ()
+    spans = list(row)
+    while spans and not spans[-1][1].strip(" "):
+        spans.pop()
+    return (*spans[:-1], (spans[-1][0], spans[-1][1].rstrip(" "))) if spans else ()
 
 
 def _words(line: Line, longest: int) -> Iterator[Span]:
-    """The words of a line with the spaces after them; a word longer than a row comes in pieces."""
+    """Yield the words of a line with the spaces after them. A word longer than a row comes in pieces."""
     for role, text in line:
         for word in _WORDS.finditer(text):
             yield from _pieces(role, word[0], longest)

@@ -1,21 +1,22 @@
-"""Archival: passages that an agent put aside, or that were cut from its sources, found by words and meaning.
+"""Archival memory: passages that an agent stored, or that were cut from its sources, found by words and meaning.
 
-A passage has no form of a talk: what counts is its words, its meaning, and a little what stands beside it.
+A passage is not part of a dialog: its words and its meaning count, and a little the passages next to it.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Final
 
-from ..clock import Clock
-from ..embedding import Embedder
-from ..errors import UsageError
-from ..storage import DropPassages, MemoryStore, PassageRow, SavePassages, Store
-from . import asked, hints, words
-from .found import Found, Item, page_of
-from .planned import Edit
-from .vectors import Vectors
+from agent_core.base.clock import Clock
+from agent_core.base.errors import UsageError
+from agent_core.storage import DropPassages, MemoryStore, PassageRow, SavePassages, Store
+
+from . import hints, words
+from . import search_query as asked
+from .embedding import Embedder
+from .planned_edit import PlannedEdit
+from .results import FoundItem, ResultPage, page_of
+from .vectors import ShelfVectors
 from .weights import pool, weights
 
 PAGE: Final = 5
@@ -26,7 +27,7 @@ _ID_FROM: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A passage to be kept, as its source gives it: `document` is a content hash, `n` the place in it."""
+    """A passage to store, as its source gives it: `document` is a content hash, `n` the position in it."""
 
     text: str
     source: str
@@ -39,15 +40,17 @@ class Piece:
 class Archival:
     """The passages of one agent."""
 
-    def __init__(self, store: Store, kept: MemoryStore, agent: str, embedder: Embedder | None, clock: Clock) -> None:
-        self.vectors = Vectors(store, kept, "archival", embedder)
+    def __init__(
+        self, store: Store, memory_store: MemoryStore, agent: str, embedder: Embedder | None, clock: Clock
+    ) -> None:
+        self.vectors = ShelfVectors(store, memory_store, "archival", embedder)
         self._store = store
-        self._kept = kept
+        self._kept = memory_store
         self._agent = agent
         self._clock = clock
 
-    async def insert(self, content: str, tags: Iterable[str] = ()) -> Edit:
-        """A passage of the agent's own, kept with the writes.
+    async def insert(self, content: str, tags: Iterable[str] = ()) -> PlannedEdit:
+        """Return the edit that stores a passage of the agent's own with the writes.
 
         Raises:
             UsageError: there is nothing to keep.
@@ -57,60 +60,61 @@ class Archival:
             raise UsageError("`content` is empty, so there is nothing to keep.")
         passage = self._passage(Piece(text, "", tags=_tags(tags)))
         total = (await self._kept.counts(self._agent)).passages + 1
-        said = f"Kept as {passage.id[:_SHOWN_ID]}; archival memory now holds {total} {_plural(total)}."
-        return Edit(said, (SavePassages((passage,)),))
+        message = f"Kept as {passage.id[:_SHOWN_ID]}; archival memory now holds {total} {_plural(total)}."
+        return PlannedEdit(message, (SavePassages((passage,)),))
 
     async def add_passages(self, pieces: Sequence[Piece]) -> None:
-        """Keep passages of a source, now."""
+        """Store passages of a source now."""
         await self._store.apply([self.saving(pieces)])
 
     def saving(self, pieces: Sequence[Piece]) -> SavePassages:
-        """The write that keeps passages of a source, for those who put it together with others."""
+        """Return the write that stores passages of a source, for callers that combine it with others."""
         return SavePassages(tuple(self._passage(piece) for piece in pieces))
 
-    async def delete(self, id: str) -> Edit:
-        """Delete the passage whose id begins so, with the writes.
+    async def delete(self, id: str) -> PlannedEdit:
+        """Return the edit that deletes the passage with this id prefix, with the writes.
 
         Raises:
             UsageError: there is none, or there are several.
         """
         begins = id.strip()
-        found = await self._kept.passage_ids(self._agent, begins) if len(begins) >= _ID_FROM else []
-        if len(found) != 1:
-            many = f"{len(found)} passages begin so: {', '.join(found)}." if found else ""
-            raise UsageError(f"No one passage has the id `{id}`. {many}".strip(), mend="Take it from a search.")
-        return Edit(f"Deleted {found[0][:_SHOWN_ID]}.", (DropPassages(self._agent, (found[0],)),))
+        ids = await self._kept.passage_ids(self._agent, begins) if len(begins) >= _ID_FROM else []
+        if len(ids) != 1:
+            many = f"{len(ids)} passages begin so: {', '.join(ids)}." if ids else ""
+            raise UsageError(f"No one passage has the id `{id}`. {many}".strip(), fix="Take it from a search.")
+        return PlannedEdit(f"Deleted {ids[0][:_SHOWN_ID]}.", (DropPassages(self._agent, (ids[0],)),))
 
-    async def search(self, query: str, tags: Iterable[str] = (), page: int = 0, count: int = PAGE) -> Found:
-        """The passages that fit a question best and have all of these tags, a page of them from 0."""
+    async def search(self, query: str, tags: Iterable[str] = (), page: int = 0, count: int = PAGE) -> ResultPage:
+        """Return a page, counted from 0, of the passages that have all of these tags, best match first."""
         await self.vectors.embed()
-        wanted = set(_tags(tags))
+        required_tags = set(_tags(tags))
         if not query.strip():
-            return await self._newest(sorted(wanted), page, count)
+            return await self._newest(sorted(required_tags), page, count)
         question = asked.read(asked.heard(query), (), self._clock.now())
-        ranked = [row for row in await self.rank(question) if wanted <= set(row.tags)]
+        ranked = [row for row in await self.rank(question) if required_tags <= set(row.tags)]
         shown = page_of(ranked, page, count)
         notes = hints.of(question, [row.text for row in shown], self.vectors.trouble)
-        return Found(_PASSAGES, _items(shown), page, len(ranked), count, frozenset(question.terms), notes)
+        return ResultPage(_PASSAGES, _items(shown), page, len(ranked), count, frozenset(question.terms), notes)
 
-    async def rank(self, question: asked.Asked) -> list[PassageRow]:
-        """The passages that hold a word of the question or are near it, best first."""
+    async def rank(self, question: asked.ParsedQuery) -> list[PassageRow]:
+        """Return the passages that contain a word of the question or are near it, best first."""
         limits = pool("archival")
         worded = await self._kept.search_words("archival", self._agent, question.words, limits["words"])
         vector = await self.vectors.of(question.text)
-        near = await self.vectors.near(self._agent, vector, limits["vectors"])
-        rows = await self._kept.passages({hit.seq for hit in [*worded, *near]})
-        cosines = await self.vectors.cosines(vector, [row.seq for row in rows])
+        neighbors = await self.vectors.near(self._agent, vector, limits["vectors"])
+        rows = await self._kept.passages({hit.seq for hit in [*worded, *neighbors]})
+        cosines = await self.vectors.cosines(self._agent, vector, [row.seq for row in rows])
         total = (await self._kept.counts(self._agent)).passages
-        passages = import_module(f"{__package__}.passages")  # what computes is loaded with the first search
-        signals = passages.measure(rows, question, {hit.seq for hit in worded}, cosines, total)
-        return passages.order(rows, signals, weights("archival", self.vectors.recipe))  # type: ignore[no-any-return]
+        from . import passages  # noqa: PLC0415 - numpy is loaded with the first search
 
-    async def _newest(self, tags: Sequence[str], page: int, count: int) -> Found:
-        """Without a question: what is there, newest first."""
+        signals = passages.measure(rows, question, {hit.seq for hit in worded}, cosines, total)
+        return passages.order(rows, signals, weights("archival", self.vectors.recipe))
+
+    async def _newest(self, tags: Sequence[str], page: int, count: int) -> ResultPage:
+        """Return the newest passages first, for a search without a question."""
         first = tags[0] if tags else ""
         total, rows = await self._kept.list_passages(self._agent, first, max(page, 0) * count, count)
-        return Found(_PASSAGES, _items([row for row in rows if set(tags) <= set(row.tags)]), page, total, count)
+        return ResultPage(_PASSAGES, _items([row for row in rows if set(tags) <= set(row.tags)]), page, total, count)
 
     def _passage(self, piece: Piece) -> PassageRow:
         return PassageRow(
@@ -135,8 +139,10 @@ def _plural(count: int) -> str:
     return _PASSAGES.removesuffix("s") if count == 1 else _PASSAGES
 
 
-def _items(rows: Iterable[PassageRow]) -> tuple[Item, ...]:
+def _items(rows: Iterable[PassageRow]) -> tuple[FoundItem, ...]:
     return tuple(
-        Item(row.seq, row.text, row.at, ", ".join(filter(None, (row.source, row.place))), row.id[:_SHOWN_ID], row.tags)
+        FoundItem(
+            row.seq, row.text, row.at, ", ".join(filter(None, (row.source, row.place))), row.id[:_SHOWN_ID], row.tags
+        )
         for row in rows
     )

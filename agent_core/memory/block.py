@@ -1,4 +1,4 @@
-"""A block: labelled text of a limited size that is always in the context."""
+"""A block: labeled text of a limited size that is always in the context."""
 
 import re
 from collections.abc import Collection
@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from ..storage import MEND, BlockRow, Misfit, Value
-from ..untrusted import one_line, visible
+from agent_core.base.untrusted import one_line, visible
+from agent_core.storage import FIX, BlockRow, Misfit, Value
 
 LIMIT = 2000
 _JOINERS = "\u200c\u200d\ufe0e\ufe0f"  # what may stand unseen between the letters of a tag
@@ -15,7 +15,7 @@ _JOINING = f"[{_JOINERS}]*"
 
 
 class Block(BaseModel):
-    """A labelled piece of memory; its value is a text, or a list of lines that are edited one by one."""
+    """A labeled piece of memory; its value is a text, or a list of lines that are edited one by one."""
 
     model_config = ConfigDict(validate_assignment=True, extra="forbid")
 
@@ -61,23 +61,25 @@ class Block(BaseModel):
 
     @property
     def lines(self) -> list[str]:
-        """The value line by line; none of an empty one."""
+        """The value line by line; an empty list for an empty value."""
         return self.text.split("\n") if self.text else []
 
     def put(self, lines: list[str]) -> None:
-        """Give it these lines, in the form that its value has."""
+        """Set the value to these lines, in its current form."""
         self.value = "\n".join(lines) if isinstance(self.value, str) else lines
 
-    def render(self, beside: Collection[str] = ()) -> str:
-        """The block as the model reads it; what in it would end it, or begin one `beside` it, is no tag there."""
+    def render(self, sibling_labels: Collection[str] = ()) -> str:
+        """Return the block as the model reads it. Text in it that looks like its tag, or one of `sibling_labels`, is
+        escaped.
+        """
         about = one_line(self.description, 2000).translate({ord('"'): "'", ord("<"): "‹"})
-        told = f' description="{about}"' if about else ""
-        kept = ' read_only="true"' if self.read_only else ""
+        description = f' description="{about}"' if about else ""
+        flag = ' read_only="true"' if self.read_only else ""
         size = f'characters="{len(self.text)}/{self.limit}"'
-        tags = "|".join(_JOINING.join(map(re.escape, label)) for label in {self.label, *beside})
+        tags = "|".join(_JOINING.join(map(re.escape, label)) for label in {self.label, *sibling_labels})
         like_one = rf"<(?=[\s/{_JOINERS}]*(?:{tags})(?![\w.-]))"
         text = re.sub(like_one, "‹", visible(self.text), flags=re.IGNORECASE)
-        return f"<{self.label} {size}{told}{kept}>\n{text}\n</{self.label}>"
+        return f"<{self.label} {size}{description}{flag}>\n{text}\n</{self.label}>"
 
 
 def _length(value: str | list[str]) -> int:
@@ -90,7 +92,7 @@ def _check_size(label: str, size: int, limit: int) -> None:
 
 
 def too_large(label: str, size: int, limit: int) -> str:
-    """What is said of a value that is larger than the block may be: by how much."""
+    """Return the message that a value is larger than the block allows, and by how much."""
     return (
         f"`{label}` may hold {limit:,} characters and would have {size:,}, which is {size - limit:,} too many. "
         "Shorten or remove something in it first."
@@ -98,12 +100,12 @@ def too_large(label: str, size: int, limit: int) -> str:
 
 
 def reasons(error: ValidationError) -> str:
-    """What pydantic found, in our own words alone."""
-    return " ".join(one["msg"].removeprefix("Value error, ") for one in error.errors())
+    """Return what pydantic found, using our own messages only."""
+    return " ".join(detail["msg"].removeprefix("Value error, ") for detail in error.errors())
 
 
 def from_row(row: BlockRow) -> Block:
-    """The block of a row; what is kept already is within its limit."""
+    """Return the block of a row; a stored value is within its limit."""
     value = row.value if isinstance(row.value, str) else list(row.value)
     try:
         return Block(
@@ -116,9 +118,9 @@ def from_row(row: BlockRow) -> Block:
             position=row.position,
         )
     except ValidationError as error:
-        raise Misfit(f"A memory block in the state file cannot be: {reasons(error)}", mend=MEND) from error
+        raise Misfit(f"A memory block in the state file cannot be: {reasons(error)}", fix=FIX) from error
 
 
 def kept_value(block: Block) -> Value:
-    """The value as storage keeps it."""
+    """Return the value in its stored form."""
     return block.value if isinstance(block.value, str) else tuple(block.value)

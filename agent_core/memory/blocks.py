@@ -10,17 +10,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ..clock import Clock
-from ..registry.function import Function
-from ..storage import AttachBlock, BlockChange, BlockRow, DetachBlock, ManifestConflict, MemoryStore, Store
+from agent_core.base.clock import Clock
+from agent_core.registry.function import Function
+from agent_core.storage import AttachBlock, BlockChange, BlockRow, DetachBlock, ManifestConflict, MemoryStore, Store
+
 from .block import Block
 from .classes import Memory, UnknownBlock
 from .offered import methods_of
 from .old_names import ALIASES, renamed
-from .planned import Author, Deed, Edit, Order, adding, called, plan, refused
-from .rows import Difference, Kept, opened, undo_of
+from .planned_edit import Deed, EditAuthor, EditRequest, PlannedEdit, adding, called, plan, refused
+from .rows import BlockDifference, StoredMemory, opened, undo_of
 
-_TRIES = 100  # each time that an edit is too late, another hand has made its own
+_TRIES = 100  # each time that an edit is too late, someone else has made one
 _LONGEST_PAUSE_S = 0.2
 
 
@@ -34,29 +35,29 @@ class _Class:
 
 
 class Blocks:
-    """The blocks of one agent; `load` first."""
+    """The blocks of one agent; call `load` first."""
 
-    def __init__(self, store: Store, kept: MemoryStore, agent: str, memory: Memory, clock: Clock) -> None:
+    def __init__(self, store: Store, memory_store: MemoryStore, agent: str, memory: Memory, clock: Clock) -> None:
         self._store = store
-        self._kept = kept
+        self._kept = memory_store
         self._agent = agent
         self._clock = clock
         self._first = memory
-        self._now = Kept(memory, {})
+        self._now = StoredMemory(memory, {})
         self._told: dict[str, BlockRow] = {}  # what the model knows, by id
 
     @property
     def memory(self) -> Memory:
-        """The blocks as they are; to be looked at, since only an edit changes what is kept."""
+        """The current blocks. Do not change them: only an edit changes what is stored."""
         return self._now.memory
 
     @property
     def rows(self) -> list[BlockRow]:
-        """The blocks as they are kept, in order."""
+        """The blocks as they are stored, in order."""
         return [*self._now.rows.values()]
 
     async def load(self) -> None:
-        """Read the blocks; those of the class that this agent never had are kept for it."""
+        """Read the blocks. Blocks of the class that this agent never had are added to it."""
         await self._read()
         ever = {*(await self._kept.block_ids(self._agent)).values()}
         missing = [block for block in self._first.blocks if block.label not in ever]
@@ -68,24 +69,24 @@ class Blocks:
         self._now = opened(self._first, await self._kept.blocks(self._agent))
 
     def functions(self) -> list[Function]:
-        """What the model is shown: the methods of the class."""
+        """Return the functions shown to the model: the methods of the class."""
         return [*methods_of(type(self.memory))]
 
-    async def call(self, name: str, arguments: Mapping[str, Any], author: Author) -> Edit:  # Any: JSON
-        """Plan a call of one of the class's methods; older names are understood."""
+    async def call(self, name: str, arguments: Mapping[str, Any], author: EditAuthor) -> PlannedEdit:  # Any: JSON
+        """Plan a call of one of the class's methods; older names are accepted."""
         today = ALIASES[name].name if name in ALIASES else name
-        function = next((each for each in self.functions() if each.name == today), None)
+        function = next((candidate for candidate in self.functions() if candidate.name == today), None)
         if function is None:
             return refused(f"The memory has no function `{name}`.", author.by)
-        given = renamed(name, arguments, function.parameters["properties"])
-        return await self._plan(called(today, given), author, today)
+        renamed_arguments = renamed(name, arguments, function.parameters["properties"])
+        return await self._plan(called(today, renamed_arguments), author, today)
 
-    async def edit(self, deed: Deed, author: Author, what: str) -> Edit:
-        """Plan an edit of any kind: the deed is done to a copy of the memory."""
-        return await self._plan(deed, author, what)
+    async def edit(self, deed: Deed, author: EditAuthor, action: str) -> PlannedEdit:
+        """Plan an edit of any kind, by applying it to a copy of the memory."""
+        return await self._plan(deed, author, action)
 
-    async def write(self, label: str, value: str | list[str], author: Author) -> Edit:
-        """Plan to give a block a whole new value."""
+    async def write(self, label: str, value: str | list[str], author: EditAuthor) -> PlannedEdit:
+        """Plan to replace a block's whole value."""
 
         def put(memory: Memory) -> None:
             block = memory[label]
@@ -98,11 +99,11 @@ class Blocks:
 
         return await self._plan(put, author, "write")
 
-    async def add(self, block: Block, author: Author) -> Edit:
-        """Plan a further block."""
+    async def add(self, block: Block, author: EditAuthor) -> PlannedEdit:
+        """Plan to add a block."""
         return await self._plan(adding([block]), author, "add")
 
-    async def set_up(self, label: str, author: Author, **changes: Any) -> Edit:  # Any: the block's fields
+    async def set_up(self, label: str, author: EditAuthor, **changes: Any) -> PlannedEdit:  # Any: the block's fields
         """Plan to change a block's limit, description or another of its fields."""
 
         def put(memory: Memory) -> None:
@@ -111,30 +112,30 @@ class Blocks:
 
         return await self._plan(put, author, f"set {', '.join(f'{name}={value}' for name, value in changes.items())}")
 
-    async def undo(self, label: str, author: Author) -> Edit:
-        """Plan to put back what a block held before its last change; again for the one before."""
-        found = undo_of(await self.history(label))
-        if found is None:
+    async def undo(self, label: str, author: EditAuthor) -> PlannedEdit:
+        """Plan to restore a block to its value before the last change; another undo goes back one more."""
+        target = undo_of(await self.history(label))
+        if target is None:
             return refused(f"Nothing of `{label}` is left to take back: it is as it was made.", author.by)
-        state, what = found
+        state, action = target
 
         def put(memory: Memory) -> str:
             memory[label].value = state.value if isinstance(state.value, str) else [*state.value]
             return f"As in version {state.version} again."
 
-        return await self._planned(Order(put, author, what, self._now, is_plain=True))
+        return await self._planned(EditRequest(put, author, action, self._now, is_plain=True))
 
     async def history(self, label: str) -> list[BlockChange]:
-        """Every change of a block, oldest first; also of one that the agent has no more."""
+        """Return every change of a block, oldest first, even if the agent no longer has it."""
         if label in self._now.rows:
             return await self._kept.block_history(self._now.rows[label].id)
-        ids = [id for id, each in (await self._kept.block_ids(self._agent)).items() if each == label]
+        ids = [id for id, block_label in (await self._kept.block_ids(self._agent)).items() if block_label == label]
         if not ids:
             raise UnknownBlock(label, self.memory.labels)
         return await self._kept.block_history(ids[-1])
 
-    async def share(self, label: str, author: Author) -> Edit:
-        """Plan to let other agents have a block."""
+    async def share(self, label: str, author: EditAuthor) -> PlannedEdit:
+        """Plan to share a block with other agents."""
 
         def put(memory: Memory) -> str:
             memory[label].shared = True
@@ -142,62 +143,62 @@ class Blocks:
 
         return await self._plan(put, author, "share")
 
-    async def attach(self, label: str, author: Author) -> Edit:
-        """Plan to have a block that another agent shares; one's own of the same label makes way for it."""
+    async def attach(self, label: str, author: EditAuthor) -> PlannedEdit:
+        """Plan to attach a block that another agent shares. An own block with the same label is detached."""
         shared = await self._kept.shared_blocks()
-        found = [row for row in shared if label in (row.label, row.id)]
-        if len(found) != 1:
+        matches = [row for row in shared if label in (row.label, row.id)]
+        if len(matches) != 1:
             among = ", ".join(f"{row.label} ({row.id})" for row in shared) or "none"
-            which = "Several shared blocks are" if found else "No shared block is"
+            which = "Several shared blocks are" if matches else "No shared block is"
             return refused(f"{which} called `{label}`. Shared are: {among}.", author.by)
-        own = self._now.rows.get(found[0].label)
-        if own is not None and own.id == found[0].id:
-            return Edit(f"`{own.label}` is attached already.", by=author.by)
+        own = self._now.rows.get(matches[0].label)
+        if own is not None and own.id == matches[0].id:
+            return PlannedEdit(f"`{own.label}` is attached already.", by=author.by)
         place = own.position if own else max((row.position for row in self.rows), default=-1) + 1
-        row = replace(found[0], position=place)
-        gone = (DetachBlock(self._agent, own.id),) if own else ()
-        writes = (*gone, AttachBlock(self._agent, row.id, place))
-        return Edit(f"`{row.label}` is attached.", writes, by=author.by, changed=(Difference(own, row),))
+        row = replace(matches[0], position=place)
+        detachments = (DetachBlock(self._agent, own.id),) if own else ()
+        writes = (*detachments, AttachBlock(self._agent, row.id, place))
+        return PlannedEdit(f"`{row.label}` is attached.", writes, by=author.by, changed=(BlockDifference(own, row),))
 
-    async def detach(self, label: str, author: Author) -> Edit:
-        """Plan to have a block no more; its history stays."""
+    async def detach(self, label: str, author: EditAuthor) -> PlannedEdit:
+        """Plan to detach a block; its history stays."""
 
         def drop(memory: Memory) -> str:
-            gone = memory[label]
-            memory.blocks = [block for block in memory.blocks if block is not gone]
+            target = memory[label]
+            memory.blocks = [block for block in memory.blocks if block is not target]
             return f"`{label}` is out of the memory; its history stays."
 
         return await self._plan(drop, author, "detach")
 
-    async def _plan(self, deed: Deed, author: Author, what: str) -> Edit:
-        return await self._planned(Order(deed, author, what, self._now))
+    async def _plan(self, deed: Deed, author: EditAuthor, action: str) -> PlannedEdit:
+        return await self._planned(EditRequest(deed, author, action, self._now))
 
-    async def _planned(self, order: Order) -> Edit:
+    async def _planned(self, order: EditRequest) -> PlannedEdit:
         edit = await plan(order, self._now, self._agent, self._clock)
-        return replace(edit, again=partial(self._again, order)) if edit.writes else edit
+        return replace(edit, replan=partial(self._again, order)) if edit.writes else edit
 
-    async def _again(self, order: Order) -> Edit:
+    async def _again(self, order: EditRequest) -> PlannedEdit:
         await self._read()
         return await self._planned(order)
 
-    async def commit(self, edit: Edit) -> Edit:
-        """Write an edit outside of a turn, as often as it takes; the edit as it came out."""
+    async def commit(self, edit: PlannedEdit) -> PlannedEdit:
+        """Commit an edit outside of a turn, retrying as often as necessary; return the edit in its final form."""
         for tried in range(_TRIES):
             try:
                 await self._store.apply(edit.writes)
             except ManifestConflict:
-                if edit.again is None:
+                if edit.replan is None:
                     raise
                 # Out of step with the other hand, which would else be first each time.
                 await asyncio.sleep(self._clock.random.uniform(0, min(0.002 * (tried + 1), _LONGEST_PAUSE_S)))
-                edit = await edit.again()
+                edit = await edit.replan()
             else:
                 self.applied(edit)
                 return edit
         return refused("Others change it all the time. Try again later.", edit.by)
 
-    def applied(self, edit: Edit) -> None:
-        """An edit is on disk: the memory is as it says."""
+    def applied(self, edit: PlannedEdit) -> None:
+        """Update the memory from an edit that is on disk."""
         if not edit.changed:
             return
         rows = dict(self._now.rows)
@@ -212,36 +213,38 @@ class Blocks:
             self._told = {id: row for id, row in self._told.items() if row.label in rows}
 
     def render(self) -> str:
-        """The blocks as the model reads them; from now on it knows them."""
+        """Return the blocks as the model reads them, and record that it now knows them."""
         self._told = {row.id: row for row in self.rows}
         return "\n".join(block.render(self.memory.labels) for block in self.memory.blocks)
 
     async def changed_elsewhere(self, versions: Mapping[str, int] | None = None) -> list[str]:
-        """What other hands changed since the model was told of the blocks, as sentences; each is said once.
+        """Return what others changed since the model last saw the blocks, as sentences; each is reported once.
 
         Whoever has just heard the versions of the shared blocks from the store gives them: else it is asked.
         """
-        found = await self._kept.versions(self._agent) if versions is None else versions
-        if found != {row.id: row.version for row in self.rows if row.id in found or row.shared}:
+        stored_versions = await self._kept.versions(self._agent) if versions is None else versions
+        if stored_versions != {row.id: row.version for row in self.rows if row.id in stored_versions or row.shared}:
             await self._read()
         return await self._news()
 
     async def _news(self) -> list[str]:
         now = {row.id: row for row in self.rows}
         changed = [row for id, row in now.items() if id not in self._told or self._told[id].version != row.version]
-        gone = [row for id, row in self._told.items() if id not in now]
-        said = [await self._told_of(row) for row in changed]
-        said += [
-            f"The block `{row.label}` is no longer in your memory." for row in gone if row.label not in self.memory
+        removed_rows = [row for id, row in self._told.items() if id not in now]
+        sentences = [await self._told_of(row) for row in changed]
+        sentences += [
+            f"The block `{row.label}` is no longer in your memory."
+            for row in removed_rows
+            if row.label not in self.memory
         ]
         self._told = now
-        return said
+        return sentences
 
     async def _told_of(self, row: BlockRow) -> str:
-        known = self._told.get(row.id)
+        previous = self._told.get(row.id)
         text = self.memory[row.label].render(self.memory.labels)
-        if known is None:
+        if previous is None:
             return f"A block is new in your memory:\n{text}"
-        later = [change for change in await self._kept.block_history(row.id) if change.version > known.version]
-        hands = {f"agent `{one.agent}`" if one.by == "agent" else f"a {one.by}" for one in later}
-        return f"Your memory was changed by {' and '.join(sorted(hands)) or 'another hand'}. It reads now:\n{text}"
+        later = [change for change in await self._kept.block_history(row.id) if change.version > previous.version]
+        hands = {f"agent `{change.agent}`" if change.by == "agent" else f"a {change.by}" for change in later}
+        return f"Your memory was changed by {' and '.join(sorted(hands)) or 'someone else'}. It reads now:\n{text}"

@@ -1,4 +1,4 @@
-"""Scores of texts by the words that they share with a question (BM25), over the texts at hand. Pure values."""
+"""Scores of texts by the words that they share with a question (BM25), over the given texts. Pure values."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -13,34 +13,34 @@ _B: Final = 0.75
 
 
 def counted(texts: Sequence[Mapping[str, int]], terms: Sequence[str]) -> Array:
-    """How often each text has each term: a row for each text."""
+    """Count each term in each text; the result has one row per text."""
     return np.array([[counts.get(term, 0) for term in terms] for counts in texts], "f4").reshape(len(texts), len(terms))
 
 
-def rarity(held: Array, worded: Array, total: int) -> Array:
-    """How rare each term is among all texts, of which those at hand are a part.
+def rarity(counts: Array, worded: Array, total: int) -> Array:
+    """Return the rarity of each term among all texts, of which the given ones are a part.
 
     `worded` are those that a search of words found. Such texts are counted; from the others, which came by another
     way, the share of a term among the texts that are not at hand is estimated.
     """
-    has = held > 0
+    has = counts > 0
     others = has[~worded]
-    absent = max(total - len(held), 0)
+    absent = max(total - len(counts), 0)
     among = has.sum(0) + (others.mean(0) * absent if len(others) else 0.0)
-    rare: Array = np.log1p((np.maximum(max(total, len(held)) - among, 0) + 0.5) / (among + 0.5))
+    rare: Array = np.log1p((np.maximum(max(total, len(counts)) - among, 0) + 0.5) / (among + 0.5))
     return np.where(has.any(0), rare, 0.0)
 
 
-def bm25(held: Array, sizes: Array, rare: Array) -> Array:
-    """The score of each text, of which `held` are the asked terms and `sizes` the words."""
-    if not held.size:
-        return np.zeros(len(held))
+def bm25(counts: Array, sizes: Array, rare: Array) -> Array:
+    """Return the score of each text; `counts` are its query terms, `sizes` its numbers of words."""
+    if not counts.size:
+        return np.zeros(len(counts))
     damp = _K1 * (1 - _B + _B * sizes / max(float(sizes.mean()), 1.0))
-    scores: Array = (held * (_K1 + 1) / (held + damp[:, None] + 1e-9)) @ rare
+    scores: Array = (counts * (_K1 + 1) / (counts + damp[:, None] + 1e-9)) @ rare
     return scores
 
 
 def top(scores: Array) -> Array:
-    """Scores as shares of the best."""
+    """Return the scores divided by the best one."""
     best = float(scores.max(initial=0.0))
     return scores / best if best > 0 else scores

@@ -10,25 +10,26 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ..errors import SettingsError, UsageError
+from agent_core.base.errors import SettingsError, UsageError
+
 from . import edits
 from .block import Block, too_large
 from .edits import Edited, EditRefused
 
 
 class UnknownBlock(UsageError, AttributeError, LookupError):
-    """There is no block of that label; the message names those that there are."""
+    """Raised if no block has that label; the message names the existing ones."""
 
     code = "unknown-block"
 
-    def __init__(self, label: str, known: list[str]) -> None:
-        names = ", ".join(f"`{one}`" for one in known) or "none yet"
-        super().__init__(f"There is no block `{label}`.", mend=f"The blocks are: {names}.")
-        self.label, self.known = label, known
+    def __init__(self, label: str, labels: list[str]) -> None:
+        names = ", ".join(f"`{name}`" for name in labels) or "none yet"
+        super().__init__(f"There is no block `{label}`.", fix=f"The blocks are: {names}.")
+        self.label, self.known = label, labels
 
 
 class Memory(BaseModel):
-    """What an agent always has before it: blocks in order, and the functions that edit them.
+    """Memory that is always in an agent's context: blocks in order, and the functions that edit them.
 
     Only its blocks are kept. A class of one's own names them in `starts_with` and adds methods; those of its bases
     that it is `without` are not offered.
@@ -43,16 +44,16 @@ class Memory(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _first_blocks(cls, data: Any) -> Any:  # Any: as pydantic hands it over
-        """`ChatMemory(human="…")`: the class's blocks, some with a value given by label."""
+        """Accept `ChatMemory(human="…")`: the class's blocks, some of them with a value given by label."""
         if not isinstance(data, dict):
             return data
-        given = {key: value for key, value in data.items() if key not in cls.model_fields}
+        values = {key: value for key, value in data.items() if key not in cls.model_fields}
         blocks = data.get("blocks", [block.model_copy(deep=True) for block in cls.starts_with])
-        known = {block.label: block for block in blocks if isinstance(block, Block)}
-        for label, value in given.items():
-            if label not in known:
-                raise ValueError(str(UnknownBlock(label, [*known])))
-            known[label].value = value
+        by_label = {block.label: block for block in blocks if isinstance(block, Block)}
+        for label, value in values.items():
+            if label not in by_label:
+                raise ValueError(str(UnknownBlock(label, [*by_label])))
+            by_label[label].value = value
         return {"blocks": blocks} | {key: value for key, value in data.items() if key in cls.model_fields}
 
     @model_validator(mode="after")
@@ -68,10 +69,10 @@ class Memory(BaseModel):
         return [block.label for block in self.blocks]
 
     def __getitem__(self, label: str) -> Block:
-        found = next((block for block in self.blocks if block.label == label), None)
-        if found is None:
+        match = next((block for block in self.blocks if block.label == label), None)
+        if match is None:
             raise UnknownBlock(label, self.labels)
-        return found
+        return match
 
     def __contains__(self, label: object) -> bool:
         return label in self.labels
@@ -125,26 +126,26 @@ class Memory(BaseModel):
         new = content.split("\n") if content else []
         return self._edit(name, lambda _: Edited(new, f"It holds {len(new)} lines now."))
 
-    def _edit(self, label: str, change: Callable[[list[str]], Edited], *given: str) -> str:
-        meant = [known for known in self.labels if known.casefold() == label.strip().casefold()]
+    def _edit(self, label: str, change: Callable[[list[str]], Edited], *texts: str) -> str:
+        meant = [candidate for candidate in self.labels if candidate.casefold() == label.strip().casefold()]
         block = self[meant[0] if len(meant) == 1 else label]
         if block.read_only:
             raise EditRefused(f"`{block.label}` is read-only: only a human may change it.")
-        check_given(block, *given)
+        check_given(block, *texts)
         edited = change(block.lines)
         block.put(edited.lines)
-        return edited.said
+        return edited.edit_summary
 
 
 def check_given(block: Block, *texts: str) -> None:
-    """Refuse what no block of this limit could hold, before it is compared with every line, which takes long."""
+    """Raise if no block of this limit could hold the texts. This comes before the slow comparison with every line."""
     size = max(map(len, texts), default=0)
     if size > block.limit:
         raise EditRefused(too_large(block.label, size, block.limit))
 
 
 class ChatMemory(Memory):
-    """Memory of a conversation: who the agent is, and what it knows of its user."""
+    """Memory of a conversation: who the agent is, and what it knows about its user."""
 
     starts_with: ClassVar[tuple[Block, ...]] = (
         Block(
@@ -158,20 +159,20 @@ KNOWN: Mapping[str, type[Memory]] = {"chat": ChatMemory}
 
 
 def named(name: str) -> type[Memory]:
-    """The memory class that a setting names: a known one, or `package.module:Class`."""
+    """Return the memory class that a setting names: a built-in one, or `package.module:Class`."""
     if name in KNOWN:
         return KNOWN[name]
     module, _, inner = name.partition(":")
-    mend = (
+    fix = (
         f"Write `package.module:Class`, or one of: {', '.join(KNOWN)}. A module is looked for where packages are"
         " installed and in PYTHONPATH."
     )
     if not all(part.isidentifier() for part in (*module.split("."), inner)):
-        raise SettingsError(f"`{name}` names no memory class.", mend=mend)
+        raise SettingsError(f"`{name}` names no memory class.", fix=fix)
     try:
-        found = getattr(import_module(module), inner)  # the human's own, trusted code: design 14
+        memory_class = getattr(import_module(module), inner)  # the human's own, trusted code: design 14
     except (ImportError, AttributeError, SyntaxError) as error:
-        raise SettingsError(f"The memory class `{name}` cannot be loaded: {error}.", mend=mend) from error
-    if not (isinstance(found, type) and issubclass(found, Memory)):
-        raise SettingsError(f"`{name}` is no class derived from `agent_core.memory.classes.Memory`.", mend=mend)
-    return found
+        raise SettingsError(f"The memory class `{name}` cannot be loaded: {error}.", fix=fix) from error
+    if not (isinstance(memory_class, type) and issubclass(memory_class, Memory)):
+        raise SettingsError(f"`{name}` is no class derived from `agent_core.memory.classes.Memory`.", fix=fix)
+    return memory_class

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
-from ..clock import local
-from ..errors import UsageError
+from agent_core.base.clock import local
+from agent_core.base.errors import UsageError
 
 MONTHS: Final = (
     "january february march april may june july august september october november december".split()  # noqa: SIM905
@@ -26,7 +26,7 @@ Days: TypeAlias = tuple[datetime, datetime]
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A time in a text: from `start` until before `end`, seconds since the epoch; `month` where no year was said."""
+    """A time in a text: from `start` until before `end`, in seconds since the epoch; `month` if no year was given."""
 
     start: float
     end: float
@@ -34,13 +34,13 @@ class Mention:
     month: int = 0
 
     def holds(self, at: float) -> bool:
-        """Whether a moment is in it; a month without a year is of any year."""
+        """Check whether this contains a moment. A month without a year matches any year."""
         moment = local(at) if self.month else None
         return moment.month == self.month if moment else not self.month and self.start <= at < self.end
 
-    def meets(self, other: "Mention") -> bool:
-        """Whether a moment of the other is in it."""
-        return self.holds(other.start) if self.month else self.start < other.end and other.start < self.end
+    def meets(self, mention: "Mention") -> bool:
+        """Check whether this and the other mention have a moment in common."""
+        return self.holds(mention.start) if self.month else self.start < mention.end and mention.start < self.end
 
 
 def _midnight(now: datetime) -> datetime:
@@ -52,8 +52,8 @@ def _day(day: datetime) -> Days:
 
 
 def _month(year: int, month: int) -> Days:
-    years, rest = divmod(month - 1, 12)
-    start = datetime(year + years, rest + 1, 1)
+    years, month_index = divmod(month - 1, 12)
+    start = datetime(year + years, month_index + 1, 1)
     return start, (start + timedelta(days=32)).replace(day=1)
 
 
@@ -67,7 +67,7 @@ def _week(day: datetime) -> Days:
 
 
 def _which(name: str, names: tuple[str, ...] | list[str]) -> int:
-    return next(place for place, each in enumerate(names) if each.startswith(name.lower()[:3]))
+    return next(place for place, full_name in enumerate(names) if full_name.startswith(name.lower()[:3]))
 
 
 def _number(text: str) -> int:
@@ -104,8 +104,8 @@ def _whole_year(match: Match, now: datetime) -> Days:
 
 def _near_day(match: Match, now: datetime) -> Days:
     apart = {"today": 0, "tonight": 0, "tomorrow": 1, "yesterday": -1}
-    said = " ".join(match["near"].lower().split())
-    return _day(_midnight(now) + timedelta(days=apart.get(said, -2)))
+    phrase = " ".join(match["near"].lower().split())
+    return _day(_midnight(now) + timedelta(days=apart.get(phrase, -2)))
 
 
 def _back(now: datetime, count: int, unit: str) -> Days:
@@ -173,13 +173,13 @@ _MODAL: Final = frozenset({"may", "march", "mar", "sun"})
 
 
 def mentions(text: str, now: float) -> list[Mention]:
-    """Every time that a text names, in its order; a bare "may" or "march" in lower case is none."""
+    """Return every time that a text names, in order. A bare lower-case "may" or "march" is not one."""
     matches = [match for match in _ANY.finditer(text) if match[0] not in _MODAL]
     return [mention for match in matches if (mention := _mention(match, now))]
 
 
 def read(text: str, now: float) -> tuple[float, float]:
-    """From when until before when a text means, in seconds since the epoch.
+    """Return the range that a text means, end exclusive, in seconds since the epoch.
 
     Raises:
         UsageError: it names no time; says which forms are read.
@@ -187,7 +187,7 @@ def read(text: str, now: float) -> tuple[float, float]:
     match = _ANY.search(text)
     mention = _mention(match, now) if match else None
     if mention is None:
-        raise UsageError(f"`{text}` is not a date that can be read.", mend=_HINT)
+        raise UsageError(f"`{text}` is not a date that can be read.", fix=_HINT)
     return mention.start, mention.end
 
 

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..errors import UsageError
+from agent_core.base.errors import UsageError
+
 from . import repeated
 
 ALREADY = "Already there"  # so begins what is said where nothing is left to be done
@@ -20,84 +21,86 @@ _Span = tuple[int, int]
 
 
 class EditRefused(UsageError):
-    """An edit that cannot be made as it was asked for; the block is as it was."""
+    """Raised if an edit cannot be made as requested; the block is unchanged."""
 
     code = "edit-refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """A block's lines after an edit, and what was done in words."""
+    """A block's lines after an edit, and a summary of the edit."""
 
     lines: list[str]
-    said: str
+    edit_summary: str
 
 
 def append(lines: Sequence[str], content: str) -> Edited:
-    """Add each line of the content that is not there already; one that denies a line takes its place."""
+    """Add each line of the content that is not there already. A line that denies another replaces it."""
     new = [line.strip() for line in content.split("\n") if line.strip()]
     if not new:
         raise EditRefused("`content` is empty, so there is nothing to add.")
     if _is_too_many(new, lines):
-        held = {line.strip() for line in lines}
-        fresh = [line for line in dict.fromkeys(new) if line not in held]
+        existing_lines = {line.strip() for line in lines}
+        fresh = [line for line in dict.fromkeys(new) if line not in existing_lines]
         return Edited([*lines, *fresh], f"Added {len(fresh)} lines.")
-    now, said = list(lines), []
+    now, summaries = list(lines), []
     for line in new:
         added = _add(now, line)
         now = added.lines
-        said.append(added.said)
-    return Edited(now, "\n".join(said))
+        summaries.append(added.edit_summary)
+    return Edited(now, "\n".join(summaries))
 
 
 def _add(lines: list[str], line: str) -> Edited:
     # Only a denial speaks of each alone: "A and B are friends" is more than that A is one, and B.
     parts = repeated.apart(line) if repeated.read(line).denied else [line]
-    held = [_holding(lines, part) for part in parts]
-    whole = held[0] if len(parts) == 1 or None not in held else _holding(lines, line)
+    line_numbers = [_holding(lines, part) for part in parts]
+    whole = line_numbers[0] if len(parts) == 1 or None not in line_numbers else _holding(lines, line)
     if whole is not None:
         return Edited(lines, f"{ALREADY}, line {whole + 1}: {shown(lines[whole])}")
-    missing = [part for part, number in zip(parts, held, strict=True) if number is None]
+    missing = [part for part, number in zip(parts, line_numbers, strict=True) if number is None]
     if len(missing) < len(parts):
         return append(lines, "\n".join(missing))
     facts = [repeated.read(part) for part in parts]
-    rests = {n: rest for n, old in enumerate(lines) if (rest := _denied(old, facts)) is not None}
+    rests = {n: remainder for n, old in enumerate(lines) if (remainder := _denied(old, facts)) is not None}
     if rests:
-        said = f"It took the place of {listed(lines, [*rests])}, which says otherwise."
-        return Edited(_put(lines, rests, line), said)
-    return Edited([*lines, line], f"Added as line {len(lines) + 1}.{_beside(lines, line)}")
+        summary = f"It took the place of {listed(lines, [*rests])}, which says otherwise."
+        return Edited(_put(lines, rests, line), summary)
+    return Edited([*lines, line], f"Added as line {len(lines) + 1}.{_conflict_hint(lines, line)}")
 
 
 def _is_too_many(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether there are more pairs of lines than can be compared by what they say."""
+    """Check whether there are too many pairs of lines to compare their meaning."""
     return len(some) * len(others) > _MOST_PAIRS
 
 
 def _holding(lines: Sequence[str], line: str) -> int | None:
-    """The line that says this already, alone or before something else."""
+    """Return the line that already says this, alone or before something else."""
     fact = repeated.read(line)
-    told = (n for n, old in enumerate(lines) if any(repeated.same(one, fact) for one, _ in repeated.clauses(old)))
-    return next(told, None)
+    numbers = (
+        n for n, old in enumerate(lines) if any(repeated.same(clause, fact) for clause, _ in repeated.clauses(old))
+    )
+    return next(numbers, None)
 
 
 def _denied(old: str, facts: Sequence[repeated.Fact]) -> str | None:
-    """What is left of a line that one of these denies; None where none does."""
-    for first, rest in repeated.clauses(old):
-        # "A and B are no friends" may mean of each other, where the line says whose friend A is.
+    """Return the rest of a line after the clause that one of these facts denies, or None if none does."""
+    for first, remainder in repeated.clauses(old):
+        # "A and B are no friends" may mean of each other, where the line names the friend of A.
         if any(repeated.opposite(first, fact) and (len(facts) < 2 or fact.whom or not first.whom) for fact in facts):
-            return rest
+            return remainder
     return None
 
 
 def _put(lines: Sequence[str], rests: Mapping[int, str], line: str) -> list[str]:
-    """The lines with one in the place of several, of which something is left."""
+    """Return the lines with a new one in place of several, plus what remains of those."""
     where = min(rests)
-    kept = [(n, old) for n, old in enumerate(lines) if n == where or n not in rests]
-    return [line + "".join(rests.values()) if n == where else old for n, old in kept]
+    remaining = [(n, old) for n, old in enumerate(lines) if n == where or n not in rests]
+    return [line + "".join(rests.values()) if n == where else old for n, old in remaining]
 
 
-def _beside(lines: Sequence[str], line: str) -> str:
-    """Which line the new one may have made untrue: a small model adds where it should replace."""
+def _conflict_hint(lines: Sequence[str], line: str) -> str:
+    """Return a hint about a line that the new one may have made untrue: small models add where they should replace."""
     close = repeated.close(line, lines, 1)
     if not close:
         return ""
@@ -109,7 +112,7 @@ def _beside(lines: Sequence[str], line: str) -> str:
 
 
 def replace(lines: Sequence[str], old: str, new: str) -> Edited:
-    """Put a new text in the place of an old one, which stands there once; an empty one takes it out."""
+    """Replace a text that occurs exactly once. An empty replacement removes it."""
     if not old.strip():
         raise EditRefused("`old_content` is empty. To add a line, call core_memory_append.")
     text = "\n".join(lines)
@@ -126,25 +129,27 @@ def replace(lines: Sequence[str], old: str, new: str) -> Edited:
 
 
 def remove(lines: Sequence[str], content: str) -> Edited:
-    """Take a text out, which stands there once."""
+    """Remove a text that occurs exactly once."""
     if not content.strip():
         raise EditRefused("`content` is empty, so there is nothing to remove.")
     return replace(lines, content, "")
 
 
 def _find(text: str, lines: Sequence[str], old: str) -> list[_Span]:
-    """Where the text is meant to be: as a whole line, as words, as letters, in other spelling, as the same fact."""
+    """Return the spans meant by the text: as a whole line, as words, as letters, in other spelling, or as the same
+    fact.
+    """
     whole = _lines_where(lines, [line.strip() == old.strip() for line in lines])
     if whole:
         return whole[:1]
-    if found := _whole_words(text, old) or [*_stretches(text, old)] or _same_words(text, old):
-        return found
+    if spans := _whole_words(text, old) or [*_stretches(text, old)] or _same_words(text, old):
+        return spans
     sought = repeated.read(old)
     return _lines_where(lines, [repeated.same(repeated.read(line), sought) for line in lines])
 
 
 def _stretches(text: str, sought: str) -> Iterator[_Span]:
-    """Where a text stands in another, without overlaps."""
+    """Yield the occurrences of a text in another, without overlaps."""
     start = text.find(sought)
     while start >= 0:
         yield start, start + len(sought)
@@ -152,7 +157,7 @@ def _stretches(text: str, sought: str) -> Iterator[_Span]:
 
 
 def _whole_words(text: str, sought: str) -> list[_Span]:
-    """Where it stands and begins and ends no word in the middle."""
+    """Return the occurrences that begin and end at word boundaries."""
     spans, start = list[_Span](), text.find(sought)
     for _ in range(_MOST_TRIES):
         if start < 0:
@@ -169,7 +174,7 @@ def _is_letter(character: str) -> bool:
 
 
 def _same_words(text: str, sought: str) -> list[_Span]:
-    """Where the same words stand in the same order, whatever is between them; in one pass (Knuth, Morris, Pratt)."""
+    """Return where the same words occur in order, ignoring what is between them, in one pass (Knuth, Morris, Pratt)."""
     words = [word.casefold() for word in _WORD.findall(sought)]
     spans: list[_Span] = []
     if not words:
@@ -188,7 +193,7 @@ def _same_words(text: str, sought: str) -> list[_Span]:
 
 
 def _back(words: Sequence[str]) -> list[int]:
-    """For each beginning of a row of words, how many of its last words are its first ones too."""
+    """Return, for each prefix of the words, how many of its last words are also its first."""
     back, done = [0] * len(words), 0
     for place in range(1, len(words)):
         while done and words[done] != words[place]:
@@ -198,9 +203,9 @@ def _back(words: Sequence[str]) -> list[int]:
     return back
 
 
-def _lines_where(lines: Sequence[str], wanted: Sequence[bool]) -> list[_Span]:
+def _lines_where(lines: Sequence[str], mask: Sequence[bool]) -> list[_Span]:
     spans, start = [], 0
-    for line, is_wanted in zip(lines, wanted, strict=True):
+    for line, is_wanted in zip(lines, mask, strict=True):
         if is_wanted:
             spans.append((start, start + len(line)))
         start += len(line) + 1
@@ -213,33 +218,35 @@ def _replaced(text: str, span: _Span, new: str) -> Edited:
     before, after = text[:start].split("\n")[:-1], text[end + 1 :].split("\n") if end < len(text) else []
     touched = text[start : span[0]] + new + text[span[1] : end]
     old = text[start:end]
-    kept = touched.split("\n") if new else _tidied(touched)
+    new_lines = touched.split("\n") if new else _tidied(touched)
     number = len(before) + 1
-    if old == "\n".join(kept) or _reads_so(text, span, new):
+    if old == "\n".join(new_lines) or _reads_so(text, span, new):
         return _unchanged(text.split("\n"), number, old)
     others = [*before, *after]
-    if _is_too_many(kept, others):
-        return Edited([*before, *kept, *after], _told(number, old, kept, kept))
+    if _is_too_many(new_lines, others):
+        return Edited([*before, *new_lines, *after], _change_summary(number, old, new_lines, new_lines))
     facts = [repeated.read(line) for line in others]
-    fresh = [line for line in kept if not any(repeated.same(repeated.read(line), fact) for fact in facts)]
-    return Edited([*before, *fresh, *after], _told(number, old, kept, fresh) + _otherwise(others, fresh))
+    fresh = [line for line in new_lines if not any(repeated.same(repeated.read(line), fact) for fact in facts)]
+    return Edited([*before, *fresh, *after], _change_summary(number, old, new_lines, fresh) + _otherwise(others, fresh))
 
 
 def _unchanged(lines: list[str], number: int, old: str) -> Edited:
-    """A replacement that changes nothing: perhaps the new line was named where an older one was meant."""
+    """Return a replacement that changes nothing: perhaps the new line was named where an older one was meant."""
     others = ["" if place == number else line for place, line in enumerate(lines, 1)]
-    beside = _beside(others, old) or " What is to change in it has to be in new_content."
-    return Edited(lines, f"Line {number} reads so already: {shown(old)}.{beside}")
+    hint = _conflict_hint(others, old) or " What is to change in it has to be in new_content."
+    return Edited(lines, f"Line {number} reads so already: {shown(old)}.{hint}")
 
 
 def _reads_so(text: str, span: _Span, new: str) -> bool:
-    """Whether the new text holds the old one, and stands there already: "is" → "is not", asked for twice."""
+    """Check whether the new text contains the old one and is already there, as with "is" → "is not", requested
+    twice.
+    """
     old = text[slice(*span)]
     return bool(new) and old in new and text.startswith(new, max(span[0] - new.index(old), 0))
 
 
-def _told(number: int, old: str, kept: list[str], fresh: list[str]) -> str:
-    if not kept:
+def _change_summary(number: int, old: str, new_lines: list[str], fresh: list[str]) -> str:
+    if not new_lines:
         return f"Removed line {number}: {shown(old)}."
     if not fresh:
         return f"Removed line {number}: {shown(old)}. What was to stand there, another line says already."
@@ -248,12 +255,14 @@ def _told(number: int, old: str, kept: list[str], fresh: list[str]) -> str:
 
 def _otherwise(others: Sequence[str], fresh: Sequence[str]) -> str:
     facts = [repeated.read(part) for line in fresh for part in repeated.apart(line)]
-    numbers = [n for n, line in enumerate(others) if any(repeated.opposite(repeated.read(line), one) for one in facts)]
+    numbers = [
+        n for n, line in enumerate(others) if any(repeated.opposite(repeated.read(line), fact) for fact in facts)
+    ]
     return f" But {listed(others, numbers)} says otherwise: take it out." if numbers else ""
 
 
 def _tidied(line: str) -> list[str]:
-    """What is left of a line that lost a part; nothing where no fact is left in it."""
+    """Return what is left of a line that lost a part; nothing if no fact is left in it."""
     line = re.sub(r"\s{2,}|\t", " ", line)
     line = re.sub(r"([:,;(])\s*(?:,|;|\band\b)\s*", r"\1 ", line)
     line = re.sub(r"(?:\s*[,;]|\s+and)\s*([.]?)\s*$", r"\1", line.rstrip())
@@ -278,12 +287,12 @@ def _absent(lines: Sequence[str], old: str, new: str) -> Edited:
 
 
 def listed(lines: Sequence[str], numbers: Sequence[int]) -> str:
-    """Lines with their numbers."""
+    """Return lines with their numbers."""
     return "; ".join(f"line {number + 1}: {shown(lines[number])}" for number in numbers)
 
 
 def shown(text: str) -> str:
-    """A line in quotation marks, cut where it is long."""
+    """Return a line in quotation marks, shortened if it is long."""
     return _quoted(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
 
 
@@ -292,12 +301,12 @@ def _quoted(text: str) -> str:
 
 
 def difference(before: Sequence[str], after: Sequence[str]) -> str:
-    """What became of a block's lines, for its history."""
+    """Return the change of a block's lines, for its history."""
     old, new = {*before}, {*after}
-    gone = [line for line in before if line not in new]
+    removed = [line for line in before if line not in new]
     come = [line for line in after if line not in old]
-    if gone and come:
-        return f"{shown(' / '.join(gone))} became {shown(' / '.join(come))}"
+    if removed and come:
+        return f"{shown(' / '.join(removed))} became {shown(' / '.join(come))}"
     if come:
         return f"added {shown(' / '.join(come))}"
-    return f"removed {shown(' / '.join(gone))}" if gone else ""
+    return f"removed {shown(' / '.join(removed))}" if removed else ""

@@ -1,11 +1,11 @@
-"""What else could be asked: the parts of a question that its results do not hold, and names that they bring up."""
+"""Suggestions for a better question: parts of it that the results do not contain, and names that they bring up."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from .asked import Asked
+from .search_query import ParsedQuery
 from .stem import stem
 from .words import STOP, content, split, stems
 
@@ -19,27 +19,29 @@ _LOOKED_AT: Final = 20_000  # characters of each result
 _SHOWN: Final = 4
 
 
-def of(asked: Asked, texts: Sequence[str], trouble: str) -> tuple[str, ...]:
-    """Sentences that go under a page of results; none where they hold all that was asked for."""
+def of(question: ParsedQuery, texts: Sequence[str], trouble: str) -> tuple[str, ...]:
+    """Return sentences to go under a page of results; none if the results contain everything that was asked for."""
     notes = []
     if trouble:
         notes.append(f"Searched by words alone: {trouble}")
     if not texts:
         return (*notes, "Try other words, fewer words, or a date with conversation_search_date.")
-    if lacking := _lacking(asked, texts):
+    if lacking := _lacking(question, texts):
         notes.append(f"None of these holds: {', '.join(lacking)}. Search for it alone, or in other words.")
-    parts = _parts(asked.text)
+    parts = _parts(question.text)
     if len(parts) >= _FEWEST:
         notes.append(f"The question has parts; search for each alone: {'; '.join(parts)}.")
-    elif (_MANY.search(asked.text) or lacking) and (names := _names(asked, texts)):
+    elif (_MANY.search(question.text) or lacking) and (names := _names(question, texts)):
         notes.append(f"To follow up, search again with what was found, such as: {', '.join(names)}.")
     return tuple(notes)
 
 
-def _lacking(asked: Asked, texts: Iterable[str]) -> list[str]:
-    held = {term for text in texts for term in stems(split(text[:_LOOKED_AT]))}
-    named = {name.lower() for name in asked.named} | {name.lower() for time in asked.times for name in split(time.text)}
-    return [word for word in asked.words if stem(word) not in held and word not in named][:_SHOWN]
+def _lacking(question: ParsedQuery, texts: Iterable[str]) -> list[str]:
+    result_terms = {term for text in texts for term in stems(split(text[:_LOOKED_AT]))}
+    named = {name.lower() for name in question.named} | {
+        name.lower() for time in question.times for name in split(time.text)
+    }
+    return [word for word in question.words if stem(word) not in result_terms and word not in named][:_SHOWN]
 
 
 def _parts(text: str) -> list[str]:
@@ -47,9 +49,9 @@ def _parts(text: str) -> list[str]:
     return [part for part in parts if len(content(part)) >= _FEWEST][:_SHOWN] if len(parts) > 1 else []
 
 
-def _names(asked: Asked, texts: Sequence[str]) -> list[str]:
-    spoken = set(split(asked.text)) | STOP
-    found = Counter(
+def _names(question: ParsedQuery, texts: Sequence[str]) -> list[str]:
+    spoken = set(split(question.text)) | STOP
+    name_counts = Counter(
         name for text in texts for name in set(_NAME.findall(text[:_LOOKED_AT])) if not spoken & set(split(name))
     )
-    return [name for name, _ in found.most_common(_SHOWN)]
+    return [name for name, _ in name_counts.most_common(_SHOWN)]

@@ -4,18 +4,19 @@ from functools import lru_cache
 
 from pydantic import BaseModel
 
-from ..errors import SettingsError
-from ..registry.function import Function
-from ..registry.methods import read_methods
+from agent_core.base.errors import SettingsError
+from agent_core.registry.function import Function
+from agent_core.registry.methods import read_methods
+
 from .classes import Memory
 
 
 @lru_cache(maxsize=16)
 def methods_of(memory_class: type[Memory]) -> tuple[Function, ...]:
-    """The functions of a class; one that no model could call is an error, since a human wrote it and can mend it."""
+    """Return the functions of a class. One that no model could call is an error, since its author can fix it."""
     functions, problems = read_methods(memory_class, BaseModel)
     refused = [problem for problem in problems if problem.severity == "refuses"]
     if refused:
-        what = "; ".join(f"{one.where}: {one.what}" for one in refused)
-        raise SettingsError(f"The memory class `{memory_class.__qualname__}` cannot be used: {what}.")
-    return tuple(each for each in functions if each.name not in memory_class.without)
+        reasons = "; ".join(f"{problem.where}: {problem.message}" for problem in refused)
+        raise SettingsError(f"The memory class `{memory_class.__qualname__}` cannot be used: {reasons}.")
+    return tuple(function for function in functions if function.name not in memory_class.without)

@@ -1,4 +1,4 @@
-"""Names that MemGPT's functions had, and Letta's arguments have: understood when called, never shown."""
+"""Function names from MemGPT and argument names from Letta: accepted in calls, never shown."""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """What an old name means today, and what its arguments are called now."""
+    """The current meaning of an old name, and the current names of its arguments."""
 
     name: str
     arguments: Mapping[str, str] = field(default_factory=dict)
@@ -31,7 +31,9 @@ ALIASES: Mapping[str, Alias] = {
 
 
 def renamed(name: str, arguments: Mapping[str, Any], own: Container[str]) -> dict[str, Any]:  # Any: JSON
-    """The arguments of a call of `name` as they are called now; those that the function has itself stay."""
+    """Return the arguments of a call of `name` under their current names. Those that the function itself has are
+    kept.
+    """
     names = {old: new for old, new in ALIASES.get(name, Alias(name)).arguments.items() if old not in own}
-    given = {names[key]: value for key, value in arguments.items() if key in names}
-    return {**given, **{key: value for key, value in arguments.items() if key not in names}}
+    renamed_arguments = {names[key]: value for key, value in arguments.items() if key in names}
+    return {**renamed_arguments, **{key: value for key, value in arguments.items() if key not in names}}

@@ -1,25 +1,61 @@
-"""Recall: everything that was said, found by words, meaning and time.
+"""Recall memory: everything that was said, found by words, meaning and time.
 
 The journal is the truth; the index of words and the vectors follow it when something is searched, and in the
 background after a turn. A search gathers a few hundred rows and sums their signals by the weights.
+
+Ranking of the rows that a search of the conversation collected. The numeric code is loaded with the first search.
 """
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ..aside import aside
-from ..clock import Clock
-from ..embedding import Embedder
-from ..storage import MemoryStore, Said, SaveSaid, Store
-from . import asked, dates, hints, words
-from .found import Found, Item, page_of
-from .gathered import Evidence, Row, row
-from .said import KINDS, derive, lines
-from .vectors import BATCH, Vectors
-from .weighing import Weighing
-from .weights import pool
+from agent_core.base.aside import aside
+from agent_core.base.clock import Clock
+from agent_core.storage import MemoryStore, RecallMessage, SaveSaid, Store
+
+from . import dates, hints, words
+from . import search_query as asked
+from .embedding import Embedder
+from .evidence import CountedMessage, Evidence, row
+from .journal_messages import KINDS, derive, lines
+from .results import FoundItem, ResultPage, page_of
+from .vectors import BATCH, ShelfVectors
+from .weights import pool, weights
+
+if TYPE_CHECKING:
+    from .lexicon import Lexicon
+
+
+class Weighing:
+    """A ranker that sums the signals of rows, weighted for the model that made the vectors."""
+
+    def __init__(self, embedder: Embedder | None) -> None:
+        self._words = embedder.lexicon if embedder else None
+        self._lexicon: Lexicon | None = None
+
+    async def order(self, evidence: Evidence, recipe: str) -> list[int]:
+        """Return the positions of the rows, best first; among equal rows the newest first."""
+        counts = weights("recall", recipe)
+        from .signals import summed  # noqa: PLC0415 - numpy is loaded with the first search
+
+        scores = summed(await self.signals(evidence), counts, len(evidence.rows))
+        return sorted(range(len(scores)), key=lambda place: (-scores[place], -place))
+
+    async def signals(self, evidence: Evidence) -> dict[str, Any]:  # Any: numpy arrays
+        """Return every signal by name, with one number per row."""
+        from .lexicon import Lexicon  # noqa: PLC0415 - as above
+        from .signals import measure  # noqa: PLC0415 - as above
+
+        likeness = None
+        if self._words is not None:
+            self._lexicon = self._lexicon or Lexicon(self._words)
+            likeness = await self._lexicon.likeness(
+                evidence.question.words, {row.utterance.seq: row.words for row in evidence.rows}
+            )
+        return measure(evidence, likeness)
+
 
 PAGE: Final = 10
 _CACHED: Final = 20_000
@@ -28,11 +64,11 @@ _MESSAGES: Final = "messages"
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Rows in their order, best first; `found` of them hold the words or are near, as many as are shown."""
+    """Rows, best first; the first `match_count` contain the words or are near."""
 
-    asked: asked.Asked
-    rows: list[Said]
-    found: int
+    question: asked.ParsedQuery
+    rows: list[RecallMessage]
+    match_count: int
 
 
 class Recall:
@@ -41,58 +77,58 @@ class Recall:
     def __init__(  # noqa: PLR0913 what it stands on, one thing each
         self,
         store: Store,
-        kept: MemoryStore,
+        memory_store: MemoryStore,
         agent: str,
         embedder: Embedder | None,
         clock: Clock,
         *,
         gap_minutes: float = 60,
     ) -> None:
-        self.vectors = Vectors(store, kept, "recall", embedder)
+        self.vectors = ShelfVectors(store, memory_store, "recall", embedder)
         self.weighing = Weighing(embedder)
         self._store = store
-        self._kept = kept
+        self._kept = memory_store
         self._agent = agent
         self._clock = clock
         self._gap_minutes = gap_minutes
-        self._rows: dict[int, Row] = {}
+        self._rows: dict[int, CountedMessage] = {}
         self._places: dict[int, int] = {}
         self._speakers: set[str] = set()
         self._following = asyncio.Lock()
 
     async def catch_up(self) -> int:
-        """Index what was said since the last time, and embed it; how many messages were new.
+        """Index and embed what was said since the last time; return the number of new messages.
 
-        More than a batch of vectors that lack is left to `vectors.embed_all`, in the background.
+        More than one batch of missing vectors is left to `vectors.embed_all`, in the background.
         """
         async with self._following:
             last = await self._kept.last_said(self._agent)
             entries = await self._store.history(self._agent, since=last.seq if last else 0, kinds=KINDS)
-            found = lines(entries)
-            size = sum(len(each.text) for each in found)
-            said = await aside(size, derive, self._agent, found, last, self._gap_minutes)
-            for start in range(0, len(said), BATCH):
-                await self._store.apply([SaveSaid(tuple(said[start : start + BATCH]))])
+            messages = lines(entries)
+            size = sum(len(message.text) for message in messages)
+            utterances = await aside(size, derive, self._agent, messages, last, self._gap_minutes)
+            for start in range(0, len(utterances), BATCH):
+                await self._store.apply([SaveSaid(tuple(utterances[start : start + BATCH]))])
             await self.vectors.embed()
-        return len(said)
+        return len(utterances)
 
-    async def search(self, query: str, page: int = 0, count: int = PAGE) -> Found:
-        """The messages that fit a question best, a page of them from 0."""
+    async def search(self, query: str, page: int = 0, count: int = PAGE) -> ResultPage:
+        """Return a page, counted from 0, of the messages that fit a question best."""
         await self.catch_up()
         ranking = await self.rank(query)
-        rows, question = ranking.rows[: ranking.found], ranking.asked
+        rows, question = ranking.rows[: ranking.match_count], ranking.question
         shown = page_of(rows, page, count)
-        notes = hints.of(question, [each.text for each in shown], self.vectors.trouble)
-        return Found(_MESSAGES, _items(shown), page, len(rows), count, frozenset(question.terms), notes)
+        notes = hints.of(question, [item.text for item in shown], self.vectors.trouble)
+        return ResultPage(_MESSAGES, _items(shown), page, len(rows), count, frozenset(question.terms), notes)
 
-    async def between(self, start: float, end: float, page: int = 0, count: int = PAGE) -> Found:
-        """The messages from `start` until before `end`, oldest first."""
+    async def between(self, start: float, end: float, page: int = 0, count: int = PAGE) -> ResultPage:
+        """Return the messages from `start` until before `end`, oldest first."""
         await self.catch_up()
         total, rows = await self._kept.said_between(self._agent, start, end, max(page, 0) * count, count)
-        return Found(_MESSAGES, _items(rows), page, total, count)
+        return ResultPage(_MESSAGES, _items(rows), page, total, count)
 
-    async def on_dates(self, first: str, last: str, page: int = 0, count: int = PAGE) -> Found:
-        """The messages from the begin of one time until the end of another, each as people write it.
+    async def on_dates(self, first: str, last: str, page: int = 0, count: int = PAGE) -> ResultPage:
+        """Return the messages from the beginning of one time to the end of another, each as people write it.
 
         Raises:
             UsageError: one of them is no date that can be read.
@@ -102,13 +138,13 @@ class Recall:
         return await self.between(min(start[0], end[0]), max(start[1], end[1]), page, count)
 
     async def rank(self, query: str) -> Ranking:
-        """Every row that may fit, in the order of the weighted sum of its signals."""
+        """Return every row that may match, ordered by the weighted sum of its signals."""
         evidence, hits = await self.gather(query)
         order = await self.weighing.order(evidence, self.vectors.recipe)
-        return Ranking(evidence.asked, [evidence.rows[place].said for place in order], len(hits))
+        return Ranking(evidence.question, [evidence.rows[place].utterance for place in order], len(hits))
 
     async def gather(self, query: str) -> tuple[Evidence, set[int]]:
-        """The rows to weigh, and which of them a search found."""
+        """Return the rows to weigh, and which of them a search found."""
         limits, query = pool("recall"), asked.heard(query)
         if len(self._rows) > _CACHED:
             self._rows.clear()
@@ -119,37 +155,37 @@ class Recall:
             await self._load(hit.seq for hit in worded)
         question = asked.read(query, self._speakers, self._clock.now())
         vector = await self.vectors.of(question.about)
-        near = await self.vectors.near(self._agent, vector, limits["vectors"])
-        hits = {hit.seq for hit in [*worded, *near]}
+        neighbors = await self.vectors.near(self._agent, vector, limits["vectors"])
+        hits = {hit.seq for hit in [*worded, *neighbors]}
         await self._load(hits)
-        ranked = [hit.seq for hit in [*worded[: limits["beside"]], *near[: limits["beside"]]]]
+        ranked = [hit.seq for hit in [*worded[: limits["beside"]], *neighbors[: limits["beside"]]]]
         rows = await self._with_neighbours(hits, ranked, limits["around"])
-        cosines = await self.vectors.cosines(vector, [each.said.seq for each in rows])
+        cosines = await self.vectors.cosines(self._agent, vector, [entry.utterance.seq for entry in rows])
         total = (await self._kept.counts(self._agent)).messages
         evidence = Evidence(question, rows, frozenset(hit.seq for hit in worded), cosines, total)
         return evidence, hits
 
-    async def _with_neighbours(self, hits: Collection[int], best: Iterable[int], around: int) -> list[Row]:
-        numbers = {self._rows[seq].said.n for seq in hits if seq in self._rows}
+    async def _with_neighbours(self, hits: Collection[int], best: Iterable[int], around: int) -> list[CountedMessage]:
+        numbers = {self._rows[seq].utterance.n for seq in hits if seq in self._rows}
         for seq in best:
-            n = self._rows[seq].said.n
+            n = self._rows[seq].utterance.n
             numbers.update(range(max(0, n - around), n + around + 1))
         missing = [n for n in numbers if n not in self._places]
         await self._keep(await self._kept.said_beside(self._agent, missing) if missing else [])
         return [self._rows[self._places[n]] for n in sorted(numbers) if n in self._places]
 
     async def _load(self, seqs: Iterable[int]) -> None:
-        """Rows that are needed and not at hand; what was said never changes, so that what was read stays."""
+        """Load rows that are not cached. Messages never change, so the cache stays valid."""
         missing = [seq for seq in seqs if seq not in self._rows]
         await self._keep(await self._kept.said(self._agent, missing) if missing else [])
 
-    async def _keep(self, said: Sequence[Said]) -> None:
-        rows = await aside(sum(len(each.text) for each in said), lambda: [*map(row, said)])
-        for each in rows:
-            self._rows[each.said.seq] = each
-            self._speakers.add(each.said.speaker)
-            self._places[each.said.n] = each.said.seq
+    async def _keep(self, utterances: Sequence[RecallMessage]) -> None:
+        rows = await aside(sum(len(utterance.text) for utterance in utterances), lambda: [*map(row, utterances)])
+        for entry in rows:
+            self._rows[entry.utterance.seq] = entry
+            self._speakers.add(entry.utterance.speaker)
+            self._places[entry.utterance.n] = entry.utterance.seq
 
 
-def _items(rows: Iterable[Said]) -> tuple[Item, ...]:
-    return tuple(Item(each.seq, each.text, each.at, each.speaker) for each in rows)
+def _items(rows: Iterable[RecallMessage]) -> tuple[FoundItem, ...]:
+    return tuple(FoundItem(utterance.seq, utterance.text, utterance.at, utterance.speaker) for utterance in rows)

@@ -1,4 +1,4 @@
-"""Whether two lines say the same, the opposite, or speak of the same thing; by their words alone.
+"""Comparison of lines by their words alone: whether two say the same, the opposite, or are about the same thing.
 
 Careful where it decides (a name, a number, a "not" makes another fact), generous where it only points.
 """
@@ -60,7 +60,7 @@ class _Word:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A line's words: what is compared of it."""
+    """The words of a line that are compared."""
 
     text: str
     words: tuple[_Word, ...]
@@ -71,7 +71,7 @@ class Fact:
 
 @lru_cache(maxsize=8192)
 def read(line: str) -> Fact:
-    """A line's words without those that say nothing."""
+    """Return a line's words without those that carry no meaning."""
     words: list[_Word] = []
     whom, denied = "", False
     text = _INVISIBLE.sub("", _composed(line)).replace("’", "'")
@@ -100,24 +100,24 @@ def _parted(word: str) -> tuple[str, bool]:
 
 
 def _singular(word: str) -> str:
-    """One form for singular and plural, British and American; the tense stays, since it makes another fact."""
+    """Return one form for singular and plural, British and American. The tense stays, since it makes another fact."""
     if word in _ASIDE:
         return word
-    word = _SPELLING.sub(lambda found: "or" if found[0] == "our" else "ize", word)
+    word = _SPELLING.sub(lambda match: "or" if match[0] == "our" else "ize", word)
     if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
         word = word[:-1]
     return f"{word[:-2]}y" if len(word) > 3 and word.endswith("ie") else word
 
 
-def same(one: Fact, other: Fact) -> bool:
-    """Whether they say the same: word by word, but for a slip of the pen in a common word."""
-    if one.whom and other.whom and one.whom != other.whom:
+def same(first: Fact, second: Fact) -> bool:
+    """Check whether two facts say the same, word by word, except for a typo in a common word."""
+    if first.whom and second.whom and first.whom != second.whom:
         return False
-    if not one.words:
-        return one.text == other.text
-    if len(one.words) != len(other.words):
+    if not first.words:
+        return first.text == second.text
+    if len(first.words) != len(second.words):
         return False
-    slips = [pair for pair in zip(one.words, other.words, strict=True) if pair[0].stem != pair[1].stem]
+    slips = [pair for pair in zip(first.words, second.words, strict=True) if pair[0].stem != pair[1].stem]
     return len(slips) <= _MOST_SLIPS and all(_alike(left, right) for left, right in slips)
 
 
@@ -129,43 +129,45 @@ def _alike(left: _Word, right: _Word) -> bool:
     return difflib.SequenceMatcher(None, left.stem, right.stem).ratio() >= _ALIKE
 
 
-def opposite(one: Fact, other: Fact) -> bool:
-    """Whether one denies just what the other affirms."""
-    return one.denied != other.denied and bool(one.core) and one.core == other.core
+def opposite(first: Fact, second: Fact) -> bool:
+    """Check whether one fact denies exactly what the other affirms."""
+    return first.denied != second.denied and bool(first.core) and first.core == second.core
 
 
 def apart(line: str) -> list[str]:
-    """ "A and B are …" as what it says of each; any other line alone."""
-    found = _TOGETHER.match(line.replace("’", "'"))
-    if found is None:
+    """Split "A and B are …" into what it says of each; return any other line unchanged."""
+    match = _TOGETHER.match(line.replace("’", "'"))
+    if match is None:
         return [line]
-    before, first, last, rest = found.groups()
+    before, first, last, predicate = match.groups()
     if first.count(",") >= _MOST_NAMES:
         return [line]
-    rest = _VERB.sub(lambda verb: _OF_ONE[verb[0]], rest, count=1)
-    return [f"{before}{name}{rest}" for name in [*first.split(", "), last]]
+    predicate = _VERB.sub(lambda verb: _OF_ONE[verb[0]], predicate, count=1)
+    return [f"{before}{name}{predicate}" for name in [*first.split(", "), last]]
 
 
 @lru_cache(maxsize=8192)
 def clauses(line: str) -> tuple[tuple[Fact, str], ...]:
-    """A line, and its first clause with what follows: "A is B" and ", who likes C". A list of names is one clause."""
-    found = _CLAUSE_END.search(line, 1)
+    """Return a line, and its first clause with the rest: "A is B" and ", who likes C". A list of names is one
+    clause.
+    """
+    match = _CLAUSE_END.search(line, 1)
     whole = (read(line), "")
-    first = line[: found.start()].rstrip() if found else ""
+    first = line[: match.start()].rstrip() if match else ""
     return (whole, (read(first), line[len(first) :])) if first else (whole,)
 
 
 def close(line: str, lines: Sequence[str], most: int = 3) -> list[int]:
-    """Which of the lines speak of the same thing, the nearest first: by the words that few of them share."""
-    wanted = _subjects(line)
-    each = [_subjects(other) for other in lines]
-    spread = Counter(word for words in each for word in words)
-    scores = [_weight(wanted & words, spread) for words in each]
+    """Return the lines about the same thing, best match first, by the words that few of them share."""
+    subjects = _subjects(line)
+    subject_sets = [_subjects(candidate) for candidate in lines]
+    spread = Counter(word for words in subject_sets for word in words)
+    scores = [_weight(subjects & words, spread) for words in subject_sets]
     enough = [
         number
-        for number, words in enumerate(each)
+        for number, words in enumerate(subject_sets)
         if scores[number] >= max(_SHARED, _OF_OLD * _weight(words, spread))
-        and len(wanted & words) >= _OF_WORDS * min(len(wanted), len(words))
+        and len(subjects & words) >= _OF_WORDS * min(len(subjects), len(words))
     ]
     return sorted(enough, key=lambda number: -scores[number])[:most]
 
@@ -186,8 +188,8 @@ def _plain(text: str) -> str:
 
 
 def nearest(text: str, lines: Sequence[str], most: int = 5) -> list[int]:
-    """The lines most like a text, letter by letter or in what they speak of, in their order."""
-    found = dict.fromkeys(close(text, lines, most))
+    """Return the lines most like a text, by letters or by subject, in their order."""
+    numbers = dict.fromkeys(close(text, lines, most))
     matcher = difflib.SequenceMatcher(b=text.casefold()[:_LETTERS], autojunk=False)
     begun = [line.casefold()[:_LETTERS] for line in lines]
     may_be = nlargest(_NEAREST, ((_share(matcher, line), -number) for number, line in enumerate(begun)))
@@ -196,11 +198,11 @@ def nearest(text: str, lines: Sequence[str], most: int = 5) -> list[int]:
         matcher.set_seq1(begun[-number])
         if share > 0.5 and (ratio := matcher.ratio()) > 0.5:
             scored.append((-ratio, -number))
-    found |= dict.fromkeys(number for _, number in sorted(scored)[:most])
-    return sorted([*found][:most])
+    numbers |= dict.fromkeys(number for _, number in sorted(scored)[:most])
+    return sorted([*numbers][:most])
 
 
 def _share(matcher: difflib.SequenceMatcher[str], line: str) -> float:
-    """At most how like the other text a line is."""
+    """Return an upper bound of the similarity of a line to the other text."""
     matcher.set_seq1(line)
     return matcher.quick_ratio()

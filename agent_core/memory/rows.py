@@ -1,4 +1,4 @@
-"""Blocks as they are kept and as a memory holds them; pure.
+"""Blocks as they are stored, and as a memory holds them. Pure.
 
 What differs, what would be lost, what an undo puts back.
 """
@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..storage import BlockChange, BlockRow
+from agent_core.storage import BlockChange, BlockRow
+
 from .block import Block, from_row, kept_value
 from .classes import Memory
 from .edits import EditRefused
@@ -17,7 +18,7 @@ _UNDONE = re.compile(r"undo: as in version (\d+)$")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredMemory:
     """A memory, and the row of each of its blocks by label."""
 
     memory: Memory
@@ -25,43 +26,43 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """One block that an edit changed: its row before (None: new) and after (None: gone)."""
+class BlockDifference:
+    """One block that an edit changed: its row before (None: new) and after (None: removed)."""
 
     before: BlockRow | None
     after: BlockRow | None
 
 
-def opened(memory: Memory, rows: Sequence[BlockRow]) -> Kept:
-    """The memory with these blocks; of several with one label the first counts."""
+def opened(memory: Memory, rows: Sequence[BlockRow]) -> StoredMemory:
+    """Return the memory with these blocks. If several have the same label, the first one counts."""
     by_label: dict[str, BlockRow] = {}
     for row in sorted(rows, key=lambda row: row.position):
         by_label.setdefault(row.label, row)
     now = memory.model_copy(deep=True)
     now.blocks = [from_row(row) for row in by_label.values()]
-    return Kept(now, by_label)
+    return StoredMemory(now, by_label)
 
 
-def differences(now: Kept, after: Memory) -> Iterator[Difference]:
-    """What a memory has come to differ in from what is kept; each block is held to its limit here."""
+def differences(now: StoredMemory, after: Memory) -> Iterator[BlockDifference]:
+    """Yield how a memory differs from what is stored; the limit of each block is checked here."""
     if len({*after.labels}) < len(after.labels):
         raise EditRefused(f"There can be one block per label, and there would be {', '.join(after.labels)}.")
     for place, block in enumerate(after.blocks):
         checked = Block.model_validate(block.model_dump())
         row = now.rows.get(block.label)
         if row is None:
-            yield Difference(
+            yield BlockDifference(
                 None, _row(checked, BlockRow("", block.label, "", 0, position=block.position or place, version=0))
             )
         elif from_row(row) != checked:
-            yield Difference(row, _row(checked, replace(row, position=checked.position)))
+            yield BlockDifference(row, _row(checked, replace(row, position=checked.position)))
     for label, row in now.rows.items():
         if label not in after:
-            yield Difference(row, None)
+            yield BlockDifference(row, None)
 
 
 def _row(block: Block, row: BlockRow) -> BlockRow:
-    """The next version of a row."""
+    """Return the next version of a row."""
     return replace(
         row,
         value=kept_value(block),
@@ -73,29 +74,31 @@ def _row(block: Block, row: BlockRow) -> BlockRow:
     )
 
 
-def lost(seen: Kept, now: Kept, after: Memory) -> dict[str, list[str]]:
-    """Lines, by label, that came by another hand since `seen` and would go again."""
-    found = {}
+def lost(seen: StoredMemory, now: StoredMemory, after: Memory) -> dict[str, list[str]]:
+    """Return the lines, by label, that someone else added since `seen` and that would be lost."""
+    lost_lines = {}
     for label, row in now.rows.items():
         before = seen.rows.get(label)
         if before is None or before.version == row.version or label not in after:
             continue
-        known, left = {*seen.memory[label].lines}, {*after[label].lines}
-        if gone := [line for line in now.memory[label].lines if line not in known and line not in left]:
-            found[label] = gone
-    return found
+        seen_lines, remaining_lines = {*seen.memory[label].lines}, {*after[label].lines}
+        if missing := [
+            line for line in now.memory[label].lines if line not in seen_lines and line not in remaining_lines
+        ]:
+            lost_lines[label] = missing
+    return lost_lines
 
 
 def undo_of(changes: Sequence[BlockChange]) -> tuple[BlockChange, str] | None:
-    """Which state an undo goes back to, and what its line of history says; None at the beginning.
+    """Return the state that an undo goes back to and its line for the history, or None at the beginning.
 
     An undo after an undo goes back one more. A change of a limit or the like leaves the value, so it is no state.
     """
     states: list[BlockChange] = []
     for change in changes:
-        if undone := _UNDONE.search(change.what):
-            wanted = int(undone[1])
-            while len(states) > 1 and states[-1].version > wanted:
+        if undone := _UNDONE.search(change.action):
+            version = int(undone[1])
+            while len(states) > 1 and states[-1].version > version:
                 states.pop()
         elif not states or states[-1].value != change.value:
             states.append(change)

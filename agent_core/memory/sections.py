@@ -1,11 +1,11 @@
-"""An agent's own parts of its system message: text under a name and at a place, kept by the store."""
+"""Custom sections of an agent's system message: text with a name and a position, kept in the store."""
 
 import re
 from typing import Final
 
-from ..clock import Clock
-from ..errors import UsageError
-from ..storage import DropSection, MemoryStore, SaveSection, SectionRow, Store
+from agent_core.base.clock import Clock
+from agent_core.base.errors import UsageError
+from agent_core.storage import DropSection, MemoryStore, SaveSection, SectionRow, Store
 
 _NAME = re.compile(r"[\w.-]{1,64}")
 LIMIT = 4000
@@ -17,41 +17,41 @@ POSITIONS: Final = {"instructions": 0, "memory": 100, "functions": 200, "statist
 class Sections:
     """The sections of one agent, in the order of their position and name."""
 
-    def __init__(self, store: Store, kept: MemoryStore, agent: str, clock: Clock | None = None) -> None:
+    def __init__(self, store: Store, memory_store: MemoryStore, agent: str, clock: Clock | None = None) -> None:
         self._store = store
-        self._kept = kept
+        self._kept = memory_store
         self._agent = agent
         self._clock = clock or Clock()
 
     async def list(self) -> "list[SectionRow]":
-        """The sections, in order."""
+        """Return the sections, in order."""
         return await self._kept.sections(self._agent)
 
     async def set(self, name: str, position: int, text: str) -> SectionRow:
-        """Keep a section; one of the same name makes way for it.
+        """Store a section, replacing one with the same name.
 
         Raises:
             UsageError: the name is none or one of the program's own parts, or the text is too long.
         """
         if not _NAME.fullmatch(name):
             raise UsageError(
-                f"`{name}` can be no section's name.", mend="Take up to 64 letters, digits and any of `_-.`."
+                f"`{name}` can be no section's name.", fix="Take up to 64 letters, digits and any of `_-.`."
             )
         if name in POSITIONS:
-            raise UsageError(f"The program has a section `{name}` of its own.", mend="Take another name.")
+            raise UsageError(f"The program has a section `{name}` of its own.", fix="Take another name.")
         if (over := len(text) - LIMIT) > 0:
-            what = (
+            message = (
                 f"The section `{name}` may have {LIMIT:,} characters and would have {len(text):,}: {over:,} too many."
             )
-            raise UsageError(what, mend="Shorten it.")
+            raise UsageError(message, fix="Shorten it.")
         section = SectionRow(name, position, text, LIMIT, self._clock.now())
         await self._store.apply([SaveSection(self._agent, section)])
         return section
 
     async def drop(self, name: str) -> None:
-        """Take a section away."""
-        known = [each.name for each in await self.list()]
-        if name not in known:
-            names = ", ".join(f"`{one}`" for one in known) or "none"
-            raise UsageError(f"There is no section `{name}`.", mend=f"There are: {names}.")
+        """Remove a section."""
+        known_names = [section.name for section in await self.list()]
+        if name not in known_names:
+            names = ", ".join(f"`{known_name}`" for known_name in known_names) or "none"
+            raise UsageError(f"There is no section `{name}`.", fix=f"There are: {names}.")
         await self._store.apply([DropSection(self._agent, name)])

@@ -1,6 +1,6 @@
-"""Numbers that say how well each of the rows gathered fits a question; their weighted sum is its score. Pure values.
+"""Signals that measure how well each gathered row fits a question; their weighted sum is its score. Pure values.
 
-Rows come in the order of the conversation. What belongs to neighbours counts within a session; a neighbour that was
+Rows come in the order of the conversation. What belongs to neighbors counts within a session; a neighbor that was
 not gathered counts nothing. Scores of words are shares of the best row's.
 """
 
@@ -11,10 +11,11 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from ..storage import Said
+from agent_core.storage import RecallMessage
+
 from . import dates
 from .bm25 import Array, bm25, counted, rarity, top
-from .gathered import Evidence
+from .evidence import Evidence
 
 Signals: TypeAlias = dict[str, Array]
 """By name, a number for each row."""
@@ -31,11 +32,11 @@ _COUNTING: Final = re.compile(r"\bhow (many|much|old|long|often)\b", re.IGNORECA
 
 
 class _Beside:
-    """Who stands beside whom: values of rows as seen from their neighbours in the session."""
+    """The neighbors of rows in the session: values as seen from each row."""
 
-    def __init__(self, found: Evidence) -> None:
-        numbers = np.array([each.said.n for each in found.rows])
-        sessions = np.array([each.said.session for each in found.rows])
+    def __init__(self, evidence: Evidence) -> None:
+        numbers = np.array([row.utterance.n for row in evidence.rows])
+        sessions = np.array([row.utterance.session for row in evidence.rows])
         self.first = np.flatnonzero(np.r_[True, sessions[1:] != sessions[:-1]])
         self.session = np.cumsum(np.r_[True, sessions[1:] != sessions[:-1]]) - 1
         self._places: dict[int, tuple[Array, Array]] = {}
@@ -44,105 +45,107 @@ class _Beside:
             self._places[step] = place, (numbers[place] == numbers + step) & (sessions[place] == sessions)
 
     def at(self, values: Array, step: int) -> Array:
-        """The values of the rows that stand so many places on; 0 where there is none."""
+        """Return the values of the rows `step` positions later; 0 if there is none."""
         place, is_there = self._places[step]
         return values[place] * (is_there if values.ndim == 1 else is_there[:, None])
 
     def best(self, values: Array, around: int) -> Array:
-        """The highest values among so many neighbours on each side and the row."""
+        """Return the highest values among the row and `around` neighbors on each side."""
         for step in range(1, around + 1):
             values = np.maximum(values, np.maximum(self.at(values, step), self.at(values, -step)))
         return values
 
     def best_of_session(self, values: Array) -> Array:
-        """The highest value in the row's session."""
+        """Return the highest value in the row's session."""
         best: Array = np.maximum.reduceat(values, self.first)[self.session]
         return best
 
     def whole_session(self, values: Array) -> Array:
-        """The sums of each session."""
+        """Return the sums of each session."""
         sums: Array = np.add.reduceat(values, self.first)
         return sums
 
 
-def measure(found: Evidence, likeness: Array | None = None) -> Signals:
-    """Every signal of the rows; `likeness` is how near each row has each asked word."""
-    if not found.rows:
+def measure(evidence: Evidence, likeness: Array | None = None) -> Signals:
+    """Return every signal of the rows; `likeness` is how near each row is to each query word."""
+    if not evidence.rows:
         return {}
-    beside = _Beside(found)
-    held = counted([each.counts for each in found.rows], found.asked.terms)
-    worded = np.array([each.said.seq in found.worded for each in found.rows])
-    rare = rarity(held, worded, found.total)
-    signals = _by_words(found, beside, held, rare) | _by_form(found, beside)
-    if found.cosines:
-        signals |= _by_meaning(found, beside)
+    neighbors = _Beside(evidence)
+    counts = counted([row.counts for row in evidence.rows], evidence.question.terms)
+    worded = np.array([row.utterance.seq in evidence.worded for row in evidence.rows])
+    rare = rarity(counts, worded, evidence.total)
+    signals = _by_words(evidence, neighbors, counts, rare) | _by_form(evidence, neighbors)
+    if evidence.cosines:
+        signals |= _by_meaning(evidence, neighbors)
     if likeness is not None and likeness.size:
-        signals |= _by_likeness(found, beside, likeness, rare)
+        signals |= _by_likeness(evidence, neighbors, likeness, rare)
     return signals
 
 
-def _by_words(found: Evidence, beside: _Beside, held: Array, rare: Array) -> Signals:
-    sizes = np.array([each.size for each in found.rows], "f4")
-    own = top(bm25(held, sizes, rare))
-    around, breadth = held.copy(), sizes.copy()
+def _by_words(evidence: Evidence, neighbors: _Beside, counts: Array, rare: Array) -> Signals:
+    sizes = np.array([row.size for row in evidence.rows], "f4")
+    own = top(bm25(counts, sizes, rare))
+    around, breadth = counts.copy(), sizes.copy()
     for step in range(1, AROUND + 1):
-        around += beside.at(held, step) + beside.at(held, -step)
-        breadth += beside.at(sizes, step) + beside.at(sizes, -step)
-    whole = top(bm25(beside.whole_session(held), beside.whole_session(sizes), rare))
+        around += neighbors.at(counts, step) + neighbors.at(counts, -step)
+        breadth += neighbors.at(sizes, step) + neighbors.at(sizes, -step)
+    whole = top(bm25(neighbors.whole_session(counts), neighbors.whole_session(sizes), rare))
     return {
         "own": own,
-        "before": beside.at(own, -1),
-        "after": beside.at(own, 1),
+        "before": neighbors.at(own, -1),
+        "after": neighbors.at(own, 1),
         "window": top(bm25(around, breadth, rare)),
-        "session_best": beside.best_of_session(own),
-        "session": whole[beside.session],
+        "session_best": neighbors.best_of_session(own),
+        "session": whole[neighbors.session],
     }
 
 
-def _by_form(found: Evidence, beside: _Beside) -> Signals:
-    rows, asked = found.rows, found.asked
-    asks = np.array([float(each.said.asks) for each in rows])
-    timed = np.array([float(each.said.timed) for each in rows])
-    speaker = np.array([float(each.said.speaker in asked.named) for each in rows])
-    told = np.array([each.self_told for each in rows])
-    addressed = np.array([each.addressed for each in rows])
+def _by_form(evidence: Evidence, neighbors: _Beside) -> Signals:
+    rows, question = evidence.rows, evidence.question
+    asks = np.array([float(row.utterance.asks) for row in rows])
+    timed = np.array([float(row.utterance.timed) for row in rows])
+    speaker = np.array([float(row.utterance.speaker in question.named) for row in rows])
+    self_reference = np.array([row.self_told for row in rows])
+    addressed = np.array([row.addressed for row in rows])
     return {
-        "length": np.log1p([each.said.length for each in rows]) / 3,
+        "length": np.log1p([row.utterance.length for row in rows]) / 3,
         "asks": asks,
-        "asked_before": beside.at(asks, -1),
+        "asked_before": neighbors.at(asks, -1),
         "timed": timed,
-        "timed_when": timed * asked.is_when,
+        "timed_when": timed * question.is_when,
         "speaker": speaker,
-        "told": told,
-        "told_speaker": told * speaker,
+        "told": self_reference,
+        "told_speaker": self_reference * speaker,
         "addressed": addressed,
         "addressed_speaker": addressed * speaker,
-        "name_asked": _holding(_NAME, found, is_asked=_NAMING.search(asked.text) is not None),
-        "number_asked": _holding(_NUMBER, found, is_asked=_COUNTING.search(asked.text) is not None),
-        "dated": _dated(found),
-        "names_time": _names_time(found),
+        "name_asked": _holding(_NAME, evidence, is_asked=_NAMING.search(question.text) is not None),
+        "number_asked": _holding(_NUMBER, evidence, is_asked=_COUNTING.search(question.text) is not None),
+        "dated": _dated(evidence),
+        "names_time": _names_time(evidence),
     }
 
 
-def _holding(pattern: re.Pattern[str], found: Evidence, *, is_asked: bool) -> Array:
-    """Whether a message holds what a question asks for."""
-    return np.array([float(is_asked and pattern.search(each.said.text) is not None) for each in found.rows])
+def _holding(pattern: re.Pattern[str], evidence: Evidence, *, is_asked: bool) -> Array:
+    """Return whether each message contains what a question asks for."""
+    return np.array([float(is_asked and pattern.search(row.utterance.text) is not None) for row in evidence.rows])
 
 
-def _dated(found: Evidence) -> Array:
-    """Whether a message is from a time that the question names."""
-    times = found.asked.times
-    return np.array([float(any(time.holds(each.said.at) for time in times)) for each in found.rows])
+def _dated(evidence: Evidence) -> Array:
+    """Return whether each message is from a time that the question names."""
+    times = evidence.question.times
+    return np.array([float(any(time.holds(row.utterance.at) for time in times)) for row in evidence.rows])
 
 
-def _names_time(found: Evidence) -> Array:
-    """Whether a message speaks of a time that the question names: its "last week" is reckoned from its own date."""
-    times = found.asked.times
-    return np.array([float(bool(times) and each.said.timed and _meets(each.said, times)) for each in found.rows])
+def _names_time(evidence: Evidence) -> Array:
+    """Return whether each message mentions a time that the question names; "last week" counts from its own date."""
+    times = evidence.question.times
+    return np.array(
+        [float(bool(times) and row.utterance.timed and _meets(row.utterance, times)) for row in evidence.rows]
+    )
 
 
-def _meets(said: Said, times: tuple[dates.Mention, ...]) -> bool:
-    return any(time.meets(other) for time in times for other in _spoken(said.text, said.at))
+def _meets(utterance: RecallMessage, times: tuple[dates.Mention, ...]) -> bool:
+    return any(time.meets(mention) for time in times for mention in _spoken(utterance.text, utterance.at))
 
 
 @lru_cache(maxsize=4096)
@@ -150,30 +153,34 @@ def _spoken(text: str, at: float) -> tuple[dates.Mention, ...]:
     return tuple(dates.mentions(text, at))
 
 
-def _by_meaning(found: Evidence, beside: _Beside) -> Signals:
-    near = np.array([found.cosines.get(each.said.seq, 0.0) for each in found.rows])
-    asked_before = beside.at(np.array([float(each.said.asks) for each in found.rows]), -1)
+def _by_meaning(evidence: Evidence, neighbors: _Beside) -> Signals:
+    cosines = np.array([evidence.cosines.get(row.utterance.seq, 0.0) for row in evidence.rows])
+    asked_before = neighbors.at(np.array([float(row.utterance.asks) for row in evidence.rows]), -1)
     return {
-        "meaning": near,
-        "meaning_before": beside.at(near, -1),
-        "meaning_before_2": beside.at(near, -2),
-        "meaning_after": beside.at(near, 1),
-        "meaning_session": beside.best_of_session(near),
-        "answers": asked_before * beside.at(near, -1),
+        "meaning": cosines,
+        "meaning_before": neighbors.at(cosines, -1),
+        "meaning_before_2": neighbors.at(cosines, -2),
+        "meaning_after": neighbors.at(cosines, 1),
+        "meaning_session": neighbors.best_of_session(cosines),
+        "answers": asked_before * neighbors.at(cosines, -1),
     }
 
 
-def _by_likeness(found: Evidence, beside: _Beside, likeness: Array, rare: Array) -> Signals:
-    """How much of the question the row, three rows and seven rows hold in words of a like meaning; names aside."""
-    shares = np.where(rare > 0, rare, np.log1p(found.total))
-    shares = shares * np.array([word not in found.asked.names for word in found.asked.words])
+def _by_likeness(evidence: Evidence, neighbors: _Beside, likeness: Array, rare: Array) -> Signals:
+    """Return how much of the question's words, except names, a row, three rows and seven rows match by meaning."""
+    shares = np.where(rare > 0, rare, np.log1p(evidence.total))
+    shares = shares * np.array([word not in evidence.question.names for word in evidence.question.words])
     shares = shares / max(float(shares.sum()), 1e-9)
-    near = beside.best(likeness, 1)
-    return {"like": likeness @ shares, "like_3": near @ shares, "like_7": beside.best(likeness, AROUND) @ shares}
+    nearby_likeness = neighbors.best(likeness, 1)
+    return {
+        "like": likeness @ shares,
+        "like_3": nearby_likeness @ shares,
+        "like_7": neighbors.best(likeness, AROUND) @ shares,
+    }
 
 
 def summed(signals: Signals, counts: Mapping[str, float], rows: int) -> Array:
-    """The score of each row; a signal that is not there counts nothing."""
+    """Return the score of each row; a missing signal counts nothing."""
     scores = np.zeros(rows)
     for name, weight in counts.items():
         if name in signals:

@@ -1,4 +1,4 @@
-"""Words to their stems by Porter's rules of 1980, as the text index does it: one for all forms of a word.
+"""Stems of words by Porter's rules of 1980, like in the text index: one for all forms of a word.
 
 The rules are data: an ending, what takes its place, and how much word must be left before it.
 """
@@ -26,7 +26,7 @@ _SHORTEST: Final = 3
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """The stem of a word in lower case; what is not written in a–z is left as it is."""
+    """Return the stem of a word in lower case. Words with letters other than a–z are unchanged."""
     if len(word) < _SHORTEST or not (word.isascii() and word.isalpha()):
         return word
     word = _past(_plural(word))
@@ -38,7 +38,7 @@ def stem(word: str) -> str:
 
 
 def _shape(word: str) -> str:
-    """Each letter as a vowel or a consonant; y is a vowel after a consonant."""
+    """Return each letter's class, vowel or consonant; y is a vowel after a consonant."""
     shape = ""
     for letter in word:
         is_vowel = letter in "aeiou" or (letter == "y" and shape.endswith("c"))
@@ -64,40 +64,40 @@ def _past(word: str) -> str:
     if word.endswith("eed"):
         return word[:-1] if _measure(word[:-3]) > 0 else word
     for ending in ("ed", "ing"):
-        left = word.removesuffix(ending)
-        if left != word:
-            return _mended(left) if "v" in _shape(left) else word
+        base = word.removesuffix(ending)
+        if base != word:
+            return _fixed(base) if "v" in _shape(base) else word
     return word
 
 
-def _mended(left: str) -> str:
-    if left.endswith(("at", "bl", "iz")):
-        return left + "e"
-    if left[-1:] == left[-2:-1] and _shape(left).endswith("c") and left[-1] not in "lsz":
-        return left[:-1]
-    return left + "e" if _measure(left) == 1 and _ends_short(left) else left
+def _fixed(base: str) -> str:
+    if base.endswith(("at", "bl", "iz")):
+        return base + "e"
+    if base[-1:] == base[-2:-1] and _shape(base).endswith("c") and base[-1] not in "lsz":
+        return base[:-1]
+    return base + "e" if _measure(base) == 1 and _ends_short(base) else base
 
 
 def _exchange(word: str, table: list[tuple[str, str]]) -> str:
     for ending, new in table:
         if word.endswith(ending):
-            left = word.removesuffix(ending)
-            return left + new if _measure(left) > 0 else word
+            base = word.removesuffix(ending)
+            return base + new if _measure(base) > 0 else word
     return word
 
 
 def _without_ending(word: str) -> str:
     for ending in _ENDINGS:
         if word.endswith(ending):
-            left = word.removesuffix(ending)
-            is_kept = _measure(left) <= 1 or (ending == "ion" and not left.endswith(("s", "t")))
-            return word if is_kept else left
+            base = word.removesuffix(ending)
+            is_kept = _measure(base) <= 1 or (ending == "ion" and not base.endswith(("s", "t")))
+            return word if is_kept else base
     return word
 
 
 def _last(word: str) -> str:
     if word.endswith("e"):
-        left = word[:-1]
-        if _measure(left) > 1 or (_measure(left) == 1 and not _ends_short(left)):
-            word = left
+        base = word[:-1]
+        if _measure(base) > 1 or (_measure(base) == 1 and not _ends_short(base)):
+            word = base
     return word[:-1] if word.endswith("ll") and _measure(word) > 1 else word

@@ -1,4 +1,4 @@
-"""The vectors of one shelf: made for what has none yet, and asked for what is near.
+"""The vectors of one shelf: made for what has none yet, and searched for nearest neighbors.
 
 Where the model cannot be had, search goes on with words alone, and `trouble` says why.
 """
@@ -6,30 +6,31 @@ Where the model cannot be had, search goes on with words alone, and `trouble` sa
 from collections.abc import Collection
 from typing import Final
 
-from ..embedding import Embedder
-from ..errors import ToolwrightError
-from ..storage import DropVectors, Hit, MemoryStore, SaveVectors, Shelf, Store
+from agent_core.base.errors import ToolwrightError
+from agent_core.storage import DropVectors, Hit, MemoryStore, SaveVectors, Shelf, Store
+
+from .embedding import Embedder
 
 BATCH: Final = 256
 
 
-class Vectors:
-    """What an embedding model does for a shelf."""
+class ShelfVectors:
+    """The use of an embedding model for a shelf."""
 
-    def __init__(self, store: Store, kept: MemoryStore, shelf: Shelf, embedder: Embedder | None) -> None:
+    def __init__(self, store: Store, memory_store: MemoryStore, shelf: Shelf, embedder: Embedder | None) -> None:
         self.trouble = ""
         self._store = store
-        self._kept = kept
+        self._kept = memory_store
         self._shelf: Shelf = shelf
         self._embedder = embedder
 
     @property
     def recipe(self) -> str:
-        """Whose weights to use now."""
+        """The name of the weights to use now."""
         return "none" if self._embedder is None or self.trouble else self._embedder.recipe
 
     async def embed(self, most: int = BATCH) -> int:
-        """Make vectors for at most so many texts that have none; how many were made."""
+        """Make vectors for at most `most` texts that have none; return how many were made."""
         if self._embedder is None:
             return 0
         missing = await self._kept.unembedded(self._shelf, self._embedder.space, most)
@@ -41,33 +42,36 @@ class Vectors:
         return len(pairs)
 
     async def embed_all(self) -> int:
-        """Make every vector that is missing, and then forget those of other models; how many were made."""
-        made = 0
+        """Make every missing vector, then remove those of other models; return how many were made."""
+        total = 0
         while count := await self.embed():
-            made += count
+            total += count
         if self._embedder is not None and not self.trouble:
             await self._store.apply([DropVectors(self._shelf, self._embedder.space)])
-        return made
+        return total
 
     async def of(self, text: str) -> bytes | None:
-        """The vector of a question; None where there is no model."""
+        """Return the vector of a question, or None if there is no model."""
         vectors = await self._vectors([text]) if self._embedder else []
         return vectors[0] if vectors else None
 
     async def near(self, agent: str, vector: bytes | None, limit: int) -> list[Hit]:
-        """The rows nearest to a vector."""
+        """Return the rows nearest to a vector."""
         if vector is None or self._embedder is None:
             return []
         return await self._kept.search_vector(self._shelf, agent, self._embedder.space, vector, limit)
 
-    async def cosines(self, vector: bytes | None, seqs: Collection[int]) -> dict[int, float]:
-        """How near each of these rows is."""
+    async def cosines(self, agent: str, vector: bytes | None, seqs: Collection[int]) -> dict[int, float]:
+        """Return how near each of these rows is."""
         if vector is None or self._embedder is None:
             return {}
-        return await self._kept.cosines(self._shelf, self._embedder.space, vector, seqs)
+        return await self._kept.cosines(self._shelf, agent, self._embedder.space, vector, seqs)
 
     async def _vectors(self, texts: list[str]) -> list[bytes]:
         if self._embedder is None or not texts:
+            return []
+        if trouble := await self._kept.vector_trouble():
+            self.trouble = trouble
             return []
         try:
             vectors = await self._embedder.embed(texts)

@@ -1,25 +1,27 @@
-"""What each signal counts in a search: data, with its origin beside it in `weights.toml`."""
+"""The weight of each signal in a search. The data and its origin are in `weights.toml`."""
 
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import TypeAlias
 
-from sandbox.foreign import read_toml
+from sandbox.wire.foreign import read_toml
 
 Weights: TypeAlias = Mapping[str, float]
 
 
 @cache
 def weights(shelf: str, recipe: str) -> Weights:
-    """The weights for a shelf and an embedding model; of the words alone where the model has none of its own."""
+    """Return the weights for a shelf and an embedding model; a model without its own gets those of the words alone."""
     tables = _tables()[shelf]
     return tables.get(recipe, tables["none"])
 
 
 @cache
 def pool(shelf: str) -> Mapping[str, int]:
-    """How many rows a search gathers: by words, by vector, and how many places `around` the best `beside` of each."""
+    """Return how many rows a search collects: by words, by vector, and how many positions `around` the best `beside` of
+    each.
+    """
     return {name: int(value) for name, value in _tables()["pool"][shelf].items()}
 
 

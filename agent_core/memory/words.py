@@ -1,10 +1,11 @@
-"""The words of a text: which count for search, and what its form says. Pure values."""
+"""The words of a text: which words count for search, and what the form of the text says. Pure values."""
 
 import re
 from collections.abc import Iterable
 from typing import Final
 
-from ..clock import local
+from agent_core.base.clock import local
+
 from .stem import stem
 
 _STOP: Final = """
@@ -25,36 +26,36 @@ _ASKS_WITHIN: Final = 3
 
 
 def split(text: str) -> list[str]:
-    """The words of a text, in lower case."""
+    """Return the words of a text, in lower case."""
     return _WORD.findall(text.lower())
 
 
 def content(text: str) -> list[str]:
-    """The words that say what a text is about."""
+    """Return the words that say what a text is about."""
     return [word for word in split(text) if word not in STOP]
 
 
 def stems(words: Iterable[str]) -> list[str]:
-    """Words by their stems."""
+    """Return the stems of the words."""
     return [stem(word) for word in words]
 
 
 def indexed(text: str, at: float | None = None, also: Iterable[str] = ()) -> str:
-    """What the text index reads: content words, with the date of a message and names that belong to it."""
+    """Return what the text index reads: content words, the date of a message, and the names that belong to it."""
     return " ".join([*dated(at), *also, *content(text)])
 
 
 def dated(at: float | None) -> list[str]:
-    """A time as words that questions use: day, month and year."""
+    """Return a time as the words that questions use: day, month and year."""
     moment = None if at is None else local(at)
     return moment.strftime("%-d %B %Y").lower().split() if moment else []
 
 
 def asks(text: str) -> bool:
-    """Whether a message ends as a question."""
+    """Check whether a message ends with a question."""
     return "?" in text[-_ASKS_WITHIN:]
 
 
 def timed(text: str) -> bool:
-    """Whether a text names a time."""
+    """Check whether a text names a time."""
     return _TIMED.search(text) is not None

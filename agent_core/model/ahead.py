@@ -1,4 +1,4 @@
-"""What a model can be told before it is asked: most cannot, and lose nothing by that."""
+"""Prefilling: what a model can read before it is asked. Most models cannot do this and lose nothing."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -11,10 +11,10 @@ Tell: TypeAlias = Callable[[int, int], None]
 
 @runtime_checkable
 class Preparing(Protocol):
-    """A model that reads slowly, and reads what every request begins with ahead of them."""
+    """A model that reads slowly and can read the fixed beginning of its requests in advance."""
 
     async def prepare(self, request: Request, tell: Tell) -> None:
-        """Have the fixed part of such a request read.
+        """Prefill the model's prompt cache with the fixed part of the request.
 
         Raises:
             ModelError: it cannot be.

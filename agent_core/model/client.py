@@ -1,31 +1,177 @@
-"""Opens the model that was chosen, and speaks to one that can call by itself (`native` mode).
+"""The function that opens the chosen model, and the client for models that call functions natively (`native` mode).
 
 A step costs what is new in it: messages written for the last request are not written again.
+
+The size of a model's window: from the settings, the endpoint, the table, or a default.
+
+Mode `auto`: native calls while the endpoint accepts functions, constrained mode afterwards.
+
+What the endpoint shows decides: a refusal in words that `dialects.toml` knows, or a window that the functions fill.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import urlsplit
 
-from ..clock import Clock
-from ..errors import ContextOverflow, ModelError
-from ..messages import Assistant, Message
-from ..settings import ModelSettings
+from agent_core.base.clock import Clock
+from agent_core.base.errors import ContextOverflow, ModelError
+from agent_core.base.messages import Assistant, Message
+from agent_core.base.settings import ModelSettings
+
 from .constrained import ConstrainedModel
-from .dialect import changed
-from .discover import Chosen
-from .either import EitherModel
+from .dialect import Loading, changed
+from .discover import DiscoveredModel
 from .endpoint import Endpoint
-from .reply import Model, Piece, Reply, RetryPiece, TokenUsage
+from .failures import FunctionsRefused
+from .probe import ask
+from .quirks import quirks
+from .reply import Mode, ModeChanged, Model, Piece, Reply, RetryPiece, TokenUsage
 from .request import FunctionShown, Request
 from .stream import Assembly
 from .strict import loosened
-from .tokens import Estimator
+from .tokens import Estimator, known_window, listed_window, tells_windows, window
 from .tour.endpoint import TourEndpoint
-from .window import Window, find_window
-from .wire import Writer
+from .wire import RequestWriter
+
+_BYTES_PER_TOKEN: Final = 3.4
+_MOST: Final = 0.5  # of the window may be functions
+_FROM_NOW: Final = "its calls are written under a schema from now on (`model.mode` = constrained)."
+
+
+class EitherModel:
+    """A native model that can change to constrained mode; `room_fix` says how to get a larger window."""
+
+    def __init__(self, native: Model, constrained: Callable[[], Model], room_fix: str = "") -> None:
+        self._model = native
+        self._room_fix = room_fix
+        self._constrained = constrained
+
+    @property
+    def name(self) -> str:
+        """The model's name at its endpoint."""
+        return self._model.name
+
+    @property
+    def mode(self) -> Mode:
+        """The mode in which calls are transmitted at present."""
+        return self._model.mode
+
+    @property
+    def context_limit(self) -> int:
+        """The size of the model's window in tokens."""
+        return self._model.context_limit
+
+    def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
+        """Return the size of the functions as they are shown at present."""
+        return self._model.overhead(functions)
+
+    async def stream(self, request: Request) -> AsyncIterator[Piece]:
+        """Yield the pieces of one reply, in order; the last piece is the one `Reply`."""
+        self._check_room(request)
+        try:
+            async with aclosing(self._model.stream(request)) as pieces:  # type: ignore[type-var]  # a generator
+                async for piece in pieces:
+                    yield piece
+        except FunctionsRefused as error:
+            if self.mode == "constrained":
+                raise
+            raise self._changed(f"{error.message} So {_FROM_NOW}") from error
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._model.aclose()
+
+    def _check_room(self, request: Request) -> None:
+        tokens = int(self.overhead(request.functions) / _BYTES_PER_TOKEN)
+        if self.mode == "native" and tokens > self.context_limit * _MOST:
+            message = f"The functions need about {tokens:,} tokens of {self.name}'s {self.context_limit:,}"
+            raise self._changed(f"{message}, so {_FROM_NOW} {self._room_fix}".rstrip())
+
+    def _changed(self, why: str) -> ModelError:
+        self._model = self._constrained()
+        return ModeChanged(why)
+
+
+_Told: TypeAlias = dict[str, Any]  # Any: foreign JSON
+
+_ASK_S: Final = 3.0
+_LOAD_S: Final = 60.0
+_SET: Final = re.compile(r"^num_ctx[ \t]+(\d{1,9})\b", re.MULTILINE)
+_SET_IT: Final = "Set `model.context_tokens` if its window is larger."
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The size of a model's window, the origin of the number, and how to get a larger one."""
+
+    tokens: int
+    source: str
+    fix: str = _SET_IT
+
+
+async def find_window(endpoint: Endpoint, chosen: DiscoveredModel) -> Window:
+    """Return the window of the endpoint's model."""
+    if endpoint.settings.context_tokens:
+        return Window(endpoint.settings.context_tokens, "set in model.context_tokens")
+    if endpoint.dialect.loading and (loaded := await loaded_window(chosen, endpoint.dialect.loading)):
+        return loaded
+    tokens = chosen.context_tokens
+    if tokens is None and tells_windows(endpoint.url):
+        entries = await endpoint.listing()
+        tokens = next((listed_window(entry) for entry in entries if entry["id"] == endpoint.model), None)
+    if tokens:
+        return Window(tokens, "told by the endpoint")
+    if size := known_window(endpoint.model):
+        return Window(size, "known for models of this name")
+    return Window(quirks().assumed_window, "assumed: set model.context_tokens if it is not so")
+
+
+async def loaded_window(chosen: DiscoveredModel, loading: Loading) -> Window | None:
+    """Return the window with which a server loads its model, which may be far smaller than the model's own.
+
+    What is running is the truth. So the model is loaded, as its first request would do; a model of before is asked.
+    """
+    address = urlsplit(chosen.endpoint_url)
+    root = f"{address.scheme}://{address.netloc}"
+    named = {"model": chosen.model_name}
+    shown = await ask(root + loading.shown, named, key=chosen.key, timeout_s=_ASK_S)
+    own = _own(shown)
+    if shown.get("remote_host") or address.hostname in loading.remote:
+        return Window(own, "told by the endpoint") if own else None
+    running = await _running(root + loading.running, chosen)
+    if not running and shown:
+        await ask(root + loading.load, {**named, "stream": False}, key=chosen.key, timeout_s=_LOAD_S)
+        running = await _running(root + loading.running, chosen)
+    tokens = running or _set(shown) or (min(own, loading.unset) if own else 0)
+    return Window(tokens, "as its server loads it", loading.fix if tokens < own else _SET_IT) if tokens else None
+
+
+async def _running(url: str, chosen: DiscoveredModel) -> int:
+    models = (await ask(url, key=chosen.key, timeout_s=_ASK_S)).get("models")
+    names = {chosen.model_name, f"{chosen.model_name}:latest"}
+    for entry in models if isinstance(models, list) else ():
+        if isinstance(entry, dict) and entry.get("model") in names and (size := window(entry.get("context_length"))):
+            return size
+    return 0
+
+
+def _set(shown: _Told) -> int:
+    match = _SET.search(str(shown.get("parameters") or ""))
+    return (window(int(match[1])) or 0) if match else 0
+
+
+def _own(shown: _Told) -> int:
+    """Return the window that the model itself is made for."""
+    info = shown.get("model_info")
+    sizes = (
+        [value for name, value in info.items() if name.endswith(".context_length")] if isinstance(info, dict) else []
+    )
+    return next((size for value in sizes if (size := window(value)) is not None), 0)
+
 
 _KEPT_CHARS: Final = 2000
 _NAMED: Final = 6
@@ -33,7 +179,7 @@ _TOUR_TOKENS: Final = 1 << 17
 
 
 class NativeModel:
-    """A model behind an endpoint that takes functions and answers with calls."""
+    """A model behind an endpoint that accepts functions and answers with calls."""
 
     mode: Final[Literal["native"]] = "native"
 
@@ -45,24 +191,24 @@ class NativeModel:
         self._endpoint = endpoint
         self._settings = endpoint.settings
         self._clock = clock or Clock()
-        self._writer = Writer(endpoint.dialect)
+        self._writer = RequestWriter(endpoint.dialect)
         self._shown: tuple[FunctionShown, ...] = ()
         self._is_loosened_said = False
 
     @property
     def loosened(self) -> dict[str, str]:
-        """The functions last shown that this endpoint's strict mode cannot express, and why not."""
+        """The functions last shown that this endpoint's strict mode cannot express, each with the reason."""
         if not self._writer.dialect.strict:
             return {}
-        found = {function.name: loosened(function.parameters) for function in self._shown}
-        return {name: why for name, why in found.items() if why}
+        reasons = {function.name: loosened(function.parameters) for function in self._shown}
+        return {name: why for name, why in reasons.items() if why}
 
     def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
-        """The size of the functions as they are sent."""
+        """Return the size of the functions as they are sent."""
         return len(self._writer.functions(functions)) if functions else 0
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
-        """The pieces of one reply, in order; the last is the one `Reply`."""
+        """Yield the pieces of one reply, in order; the last piece is the one `Reply`."""
         self._shown = request.functions
         begun = False
         while True:
@@ -72,29 +218,29 @@ class NativeModel:
                         begun = begun or not isinstance(piece, RetryPiece)
                         yield self._with_loosened(piece) if isinstance(piece, Reply) else piece
             except ModelError as error:
-                other = None if begun else changed(self._writer.dialect, error.message)
-                if other is None:
+                dialect = None if begun else changed(self._writer.dialect, error.message)
+                if dialect is None:
                     raise
-                self._writer.speak(other)
+                self._writer.speak(dialect)
             else:
                 return
 
     def _with_loosened(self, reply: Reply) -> Reply:
-        """The first reply says which functions were sent without strict schemas."""
+        """Add to the first reply a note that names the functions sent without strict schemas."""
         names = {} if self._is_loosened_said else self.loosened
         if not names:
             return reply
         self._is_loosened_said = True
         listed = ", ".join([*names][:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-        said = f"Sent without a strict schema, which cannot express them (`toolwright doctor` says why): {listed}."
-        return replace(reply, note=f"{reply.note} {said}".strip())
+        note = f"Sent without a strict schema, which cannot express them (`toolwright doctor` says why): {listed}."
+        return replace(reply, note=f"{reply.note} {note}".strip())
 
     async def _once(self, request: Request) -> AsyncGenerator[Piece, None]:
         body = self._body(request)
         size = len(body["messages"]) + len(body.get("tools", b""))
         assembly = Assembly(
-            shown={each.name: (*each.parameters.get("properties", ()),) for each in request.functions},
-            taken=_ids(request.messages),
+            shown={function.name: (*function.parameters.get("properties", ()),) for function in request.functions},
+            used_ids=_ids(request.messages),
             new_id=lambda: f"call_{self._clock.entropy(12).hex()}",
         )
         try:
@@ -112,7 +258,7 @@ class NativeModel:
             self.estimator.learn(size, assembly.usage.prompt)
 
     async def aclose(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         await self._endpoint.aclose()
 
     def _body(self, request: Request) -> dict[str, Any]:  # Any: JSON values, and JSON text as bytes
@@ -133,14 +279,14 @@ class NativeModel:
 
 
 class TourModel(NativeModel):
-    """The tour, which is no language model: it reads and writes no tokens."""
+    """The model of the tour. It is not a language model: it reads and writes no tokens."""
 
     def _estimate(self, prompt_bytes: int, text: str) -> TokenUsage:
         return TokenUsage(0, 0)
 
 
-async def open_model(chosen: Chosen, settings: ModelSettings, *, clock: Clock | None = None) -> Model:
-    """The chosen model, ready to be asked."""
+async def open_model(chosen: DiscoveredModel, settings: ModelSettings, *, clock: Clock | None = None) -> Model:
+    """Return the chosen model, ready for requests."""
     if chosen.kind == "local":
         from .local.server import open_local  # noqa: PLC0415 the local engine is an extra that may not be installed
 
@@ -157,10 +303,10 @@ async def open_model(chosen: Chosen, settings: ModelSettings, *, clock: Clock | 
         await endpoint.aclose()
         raise ModelError(
             f"{endpoint.dialect.name} holds no reply to a schema, which constrained mode needs.",
-            mend="Set `model.mode` to native: its models call functions by themselves.",
+            fix="Set `model.mode` to native: its models call functions by themselves.",
         )
     constrained = partial(ConstrainedModel, endpoint, endpoint.model, window.tokens, settings, clock, ways=ways)
-    return constrained() if settings.mode == "constrained" else EitherModel(native, constrained, window.mend)
+    return constrained() if settings.mode == "constrained" else EitherModel(native, constrained, window.fix)
 
 
 def _ids(messages: tuple[Message, ...]) -> set[str]:
@@ -168,8 +314,8 @@ def _ids(messages: tuple[Message, ...]) -> set[str]:
 
 
 def _with_what_came(error: ModelError, text: str) -> ModelError:
-    """The same failure, with the part of the answer that had come."""
+    """Return the same error with the part of the reply that had already arrived."""
     if not text or isinstance(error, ContextOverflow):
         return error
     shown = text if len(text) <= _KEPT_CHARS else f"…{text[-_KEPT_CHARS:]}"
-    return ModelError(f"{error.message} What had come: {shown}", mend=error.mend)
+    return ModelError(f"{error.message} What had come: {shown}", fix=error.fix)

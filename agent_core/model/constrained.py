@@ -1,29 +1,138 @@
-"""A model that cannot call functions by itself: each step is one JSON object under a schema.
+"""Constrained mode, for a model that cannot call functions natively: each step is one JSON object under a schema.
 
-Works with any endpoint that holds its model to a JSON schema. The reply's text and the thought are told
-while they are written. What the endpoint cuts off is said to be cut off.
+Works with any endpoint that constrains its model to a JSON schema. The reply's text and the thought are shown
+while they are written. What the endpoint cuts off is reported as cut off.
+
+The ways to constrain a reply to a schema, tried one after another; the first that works is kept.
+
+An incremental reader of the thought and the reply in a JSON object, so that they can be shown as they arrive.
 """
 
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol
 
-from ..clock import Clock
-from ..errors import ModelError
-from ..messages import Assistant, Call, Message, User
-from ..settings import ModelSettings
-from .conversation import Conversation, Entry, fixed_size
+from agent_core.base.clock import Clock
+from agent_core.base.errors import ModelError
+from agent_core.base.messages import Assistant, Call, Message, User
+from agent_core.base.settings import ModelSettings
+from sandbox.wire.foreign import LOOSE, read_json, with_plain_escapes
+
+from .conversation import Entry, WireConversation, fixed_size
 from .cut import cut_call, note_on
 from .dialect import Dialect, Way
 from .failures import NotTaken
-from .forms import Forms, NotHeld
-from .growing import MOST_BLANKS, GrowingStep
 from .reply import NOTES, Finish, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from .request import FunctionShown, Request
 from .step import REPLY, read_step, step_schema
 from .thought import Splitter
 from .wire import read_chunk, read_usage
+
+_OPENINGS: Final = (
+    ("thought", re.compile(r'\s*(?:```\w*\s*)?\{\s*"thought"\s*:\s*"')),
+    ("reply", re.compile(r'"\s*,\s*"reply"\s*:\s*"')),
+)
+# Whole characters only: an escape, or a pair of surrogates, that is not complete waits for its rest.
+_CHARACTERS = re.compile(
+    r'(?:[^"\\]+|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\[^u])*'
+)
+
+
+MOST_BLANKS: Final = 4_096  # before a step begins: what brings more brings none
+
+
+@dataclass(slots=True)
+class GrowingStep:
+    """An incremental parser of one step; `thought` and `reply` hold what was read so far."""
+
+    text: str = ""
+    thought: str = ""
+    reply: str = ""
+    _place: int = 0
+    _opened: int = field(default=0)
+    _is_blank: bool = False
+
+    def feed(self, more: str) -> list[TextPiece | ThoughtPiece]:
+        """Return what the new text adds to the thought and to the reply."""
+        self.text += more
+        if not self._opened and not self._is_blank:
+            self._is_blank = len(self.text) > MOST_BLANKS and not self.text[:MOST_BLANKS].strip()
+        pieces = [self._read_string(), *(self._read_string() for _ in _OPENINGS if self._open())]
+        return [piece for piece in pieces if piece is not None]
+
+    def _open(self) -> bool:
+        """Check whether the next of the two strings begins here."""
+        if self._opened == len(_OPENINGS) or self._is_blank:
+            return False
+        match = _OPENINGS[self._opened][1].match(self.text, self._place)
+        if match is None:
+            return False
+        self._place = match.end()
+        self._opened += 1
+        return True
+
+    def _read_string(self) -> TextPiece | ThoughtPiece | None:
+        match = _CHARACTERS.match(self.text, self._place) if self._opened else None
+        if match is None or not match[0]:
+            return None
+        self._place = match.end()
+        read = str(read_json(f'"{with_plain_escapes(match[0])}"', LOOSE))
+        if self._opened == 1:
+            self.thought += read
+            return ThoughtPiece(read)
+        self.reply += read
+        return TextPiece(read)
+
+
+_FIX: Final = "Use another server or model, or set `model.mode` to native."
+
+
+class NotHeld(ModelError):
+    """Error raised when the endpoint answers as if no schema had been requested."""
+
+
+class ReplyFormState:
+    """The way in use at one endpoint. `holds` is true once it has constrained a reply."""
+
+    def __init__(self, ways: Sequence[Way]) -> None:
+        self._ways = ways
+        self._place = 0
+        self._failed: list[tuple[str, ModelError]] = []
+        self.holds = False
+
+    def constrain(self, schema: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
+        """Return the part of a request that constrains the reply to the schema."""
+        return self._ways[self._place].constrain(schema)
+
+    def worked(self) -> None:
+        """Record that the reply was constrained, so that this way is kept."""
+        self.holds = True
+        self._failed.clear()
+
+    def next(self, error: NotTaken | NotHeld) -> None:
+        """Switch to the next way for the same request.
+
+        Raises:
+            ModelError: every way was tried; the next request begins with the first again.
+        """
+        self._failed.append((self._ways[self._place].name, error))
+        self._place = (self._place + 1) % len(self._ways)
+        self.holds = False
+        if len(self._failed) == len(self._ways):
+            failed, self._failed = self._failed, []
+            raise _none_left(failed) from error
+
+
+def _none_left(failed: Sequence[tuple[str, ModelError]]) -> ModelError:
+    first = failed[0][1]
+    if len(failed) > 1 and len({error.message for _, error in failed}) == 1 and isinstance(first, NotTaken):
+        return first  # the same words for every way: it is about something else
+    tried = "; ".join(f"{name} ({error.message.rstrip('.')})" for name, error in failed)
+    message = "The endpoint holds no reply to a schema, which constrained mode needs."
+    return ModelError(f"{message} Tried: {tried}.", fix=_FIX)
+
 
 REPLY_TOKENS: Final = 1_536
 """Longest step unless the settings say otherwise: a function of about a hundred lines."""
@@ -38,17 +147,17 @@ _USUAL: Final = Dialect().ways[:1]
 
 
 class Completions(Protocol):
-    """Something that completes chats, such as an `Endpoint`."""
+    """A provider of chat completions, such as an `Endpoint`."""
 
     def complete(self, body: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any] | RetryPiece, None]:
-        """The chunks of one completion; Any: JSON in the shape of chat completions."""
+        """Yield the chunks of one completion. Any: JSON in the shape of chat completions."""
 
     async def aclose(self) -> None:
-        """Let go of what it holds."""
+        """Release the resources."""
 
 
 class ConstrainedModel:
-    """A `Model` that writes one JSON object a step; `ways` are those that may hold it to a schema."""
+    """A `Model` that writes one JSON object per step; `ways` are the ways that may constrain it to a schema."""
 
     mode: Literal["constrained"] = "constrained"
 
@@ -62,23 +171,25 @@ class ConstrainedModel:
         *,
         ways: Sequence[Way] = _USUAL,
     ) -> None:
-        self._forms = Forms(ways)
+        self._forms = ReplyFormState(ways)
         self.name = name
         self.context_limit = context_limit
         self._completions = completions
         self._settings = settings or ModelSettings()
         self._clock = clock or Clock()
-        self._conversation = Conversation()
+        self._conversation = WireConversation()
         self._measured: tuple[tuple[FunctionShown, ...], int] = ((), fixed_size(()))
 
     def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
-        """The size of the fixed text: the protocol, the few functions that are always there, the demonstration."""
+        """Return the size of the fixed text: the protocol, the few functions that are always shown, the
+        demonstration.
+        """
         if functions is not self._measured[0]:
             self._measured = functions, fixed_size(functions)
         return self._measured[1]
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece, None]:
-        """The pieces of one step; the last is the one `Reply`.
+        """Yield the pieces of one step; the last piece is the one `Reply`.
 
         Raises:
             ContextOverflow: the request is longer than the window.
@@ -114,12 +225,12 @@ class ConstrainedModel:
         yield reply
 
     def _check_held(self, is_loose: bool) -> None:  # noqa: FBT001 - what was found, not a mode
-        """Prose from where replies are not known to be held to a schema says that they are not."""
+        """Raise `NotHeld` for prose from an endpoint that is not known to constrain replies."""
         if is_loose and not self._forms.holds:
             raise NotHeld("answered as if it had not been asked for")
 
     async def aclose(self) -> None:
-        """Let go of the endpoint."""
+        """Close the endpoint."""
         await self._completions.aclose()
 
     def _body(self, request: Request, entries: list[Entry]) -> dict[str, Any]:
@@ -142,7 +253,7 @@ class ConstrainedModel:
 
 
 def _is_repeating(messages: Sequence[Message]) -> bool:
-    """Whether the model has asked for the same call twice since the user spoke."""
+    """Check whether the model has requested the same call twice since the user's last message."""
     calls: list[tuple[str, str]] = []
     for message in messages:
         if isinstance(message, User):
@@ -153,7 +264,7 @@ def _is_repeating(messages: Sequence[Message]) -> bool:
 
 
 class _Whole:
-    """The chunks of one completion, put together."""
+    """The chunks of one completion, combined."""
 
     def __init__(self) -> None:
         self.step = GrowingStep()
@@ -165,25 +276,25 @@ class _Whole:
 
     @property
     def is_prose(self) -> bool:
-        """Whether what came cannot become a JSON object any more."""
+        """True if the text so far can no longer become a JSON object."""
         return self.step.text[:MOST_BLANKS].lstrip()[:1] not in ("", "{", "`")
 
     @property
     def is_other(self) -> bool:
-        """Whether it is no step at all, although there is something."""
+        """True if there is text but it is not a step."""
         return bool(self.step.text.strip()) and read_step(self.step.text) is None
 
     def take(self, chunk: Mapping[str, Any]) -> list[Piece]:
-        """What the chunk adds that can be shown."""
+        """Return what the chunk adds that can be shown."""
         self._usage = read_usage(dict(chunk)) or self._usage
-        said = read_chunk(dict(chunk))
-        self._finish = said.finish or self._finish
-        thought, text = self._splitter.feed(said.text)
-        pieces: list[Piece] = [ThoughtPiece(said.thought + thought)] if said.thought + thought else []
+        delta = read_chunk(dict(chunk))
+        self._finish = delta.finish or self._finish
+        thought, text = self._splitter.feed(delta.text)
+        pieces: list[Piece] = [ThoughtPiece(delta.thought + thought)] if delta.thought + thought else []
         return [*pieces, *(self.step.feed(text) if text else ())]
 
     def reply(self, call_id: str, entries: list[Entry]) -> Reply:
-        """The whole reply. A call that was cut off is not in it: `cut` says which, and where."""
+        """Return the whole reply. It omits a call that was cut off; `cut` says which call, and where."""
         self.step.feed(self._splitter.rest()[1])
         text, finish = self.step.text, self._finish_word()
         base = Reply("", self.step.thought, (), finish, self._tokens(entries), note=NOTES.get(finish, ""))
@@ -193,7 +304,7 @@ class _Whole:
             return replace(base, text=text.strip(), note=note)
         if not step.is_whole and finish == "stop":
             raise ModelError(
-                "The model's answer broke off in the middle.", mend="Try again, or raise `model.max_tokens`."
+                "The model's answer broke off in the middle.", fix="Try again, or raise `model.max_tokens`."
             )
         self.is_step = step.is_whole
         thought = step.thought or base.thought

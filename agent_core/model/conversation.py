@@ -1,7 +1,7 @@
-"""A conversation as a model in constrained mode reads it: its own steps as JSON objects, results as messages.
+"""The form of a conversation in constrained mode: the model's own steps as JSON objects, results as messages.
 
 The fixed part (instructions, the functions that are always there, the demonstration) comes first and is
-the same, byte for byte, from step to step; what is new is told in the message it came with, and stays
+the same, byte for byte, from step to step; what is new is announced in the message it came with, and stays
 there. So a server that caches the longest known prefix reads each message once.
 """
 
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final, TypeAlias
 
-from sandbox.foreign import read_json
+from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
+from sandbox.wire.foreign import read_json
 
-from ..messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
 from .demonstration import DEMONSTRATION, TOLD
 from .listing import choice, describe, find, line, trim
 from .request import FunctionShown, Request
@@ -37,14 +37,14 @@ _NAMED = re.compile(r"`([A-Za-z_]\w*)`")
 _NAMES = re.compile(r"[A-Za-z_]\w*")
 
 
-class Conversation:
-    """Writes the messages of requests; remembers which function was told of in which message."""
+class WireConversation:
+    """A writer of request messages that remembers which message announced which function."""
 
     def __init__(self) -> None:
         self._told: dict[Message, Told] = {}
 
     def write(self, request: Request) -> list[Entry]:
-        """The request's messages, with one role after the other."""
+        """Return the messages of the request, with alternating roles."""
         functions = {function.name: trim(function) for function in request.functions}
         entries: list[Entry] = [{"role": "system", "content": _system_text(request.messages, functions)}]
         _append(entries, DEMONSTRATION, TOLD)
@@ -54,26 +54,26 @@ class Conversation:
         return entries
 
     def callable_now(self, request: Request) -> list[FunctionShown]:
-        """The functions of this step's schema: those always there, told of, called before, or named just now."""
-        told = {function.name for message in request.messages for function in self._told.get(message, ())}
+        """Return the functions in this step's schema: always shown, announced, called before, or named just now."""
+        announced = {function.name for message in request.messages for function in self._told.get(message, ())}
         named = _NAMES.findall(_last_text(request.messages))
-        known = {*choice().always, *told, *named, *_called(request.messages)} - request.excluded
+        callable_names = {*choice().always, *announced, *named, *_called(request.messages)} - request.excluded
         if _is_about_memory(request.messages):
-            known &= {*choice().remembers}
-        return [trim(function) for function in request.functions if function.name in known]
+            callable_names &= {*choice().remembers}
+        return [trim(function) for function in request.functions if function.name in callable_names]
 
     def _tell(self, messages: Sequence[Message], functions: Mapping[str, FunctionShown]) -> Mapping[Message, Told]:
-        kept: dict[Message, Told] = {}
-        known = {*choice().always}
+        announced: dict[Message, Told] = {}
+        listed = {*choice().always}
         for message in messages:
-            kept[message] = self._told[message] if message in self._told else _news(message, functions, known)
-            known.update(function.name for function in kept[message])
-        self._told = kept
-        return kept
+            announced[message] = self._told[message] if message in self._told else _news(message, functions, listed)
+            listed.update(function.name for function in announced[message])
+        self._told = announced
+        return announced
 
 
 def fixed_part(entries: Sequence[Mapping[str, str]]) -> Sequence[Mapping[str, str]]:
-    """Of written entries, those that are the same from request to request: the system text and the demonstration."""
+    """Return those written entries that are the same in every request: the system text and the demonstration."""
     return entries[: 1 + _demonstrated()]
 
 
@@ -85,40 +85,42 @@ def _demonstrated() -> int:
 
 
 def fixed_size(functions: Iterable[FunctionShown]) -> int:
-    """The bytes that stand before a conversation, whatever is in it, but for the instructions."""
+    """Return the bytes that precede any conversation, not counting the instructions."""
     entries: list[Entry] = [
-        {"role": "system", "content": _system_text((), {each.name: trim(each) for each in functions})}
+        {"role": "system", "content": _system_text((), {function.name: trim(function) for function in functions})}
     ]
     _append(entries, DEMONSTRATION, TOLD)
     return sum(len(entry["content"].encode("utf-8", "replace")) for entry in entries)
 
 
-def _news(message: Message, functions: Mapping[str, FunctionShown], known: Iterable[str]) -> Told:
-    """The functions to tell of in a message: those that may help the user, or that an answer is about."""
+def _news(message: Message, functions: Mapping[str, FunctionShown], listed: Iterable[str]) -> Told:
+    """Return the functions to announce in a message: those that may help the user, or that an answer is about."""
     match message:
         case User():
-            return tuple(find(message.text, [each for name, each in functions.items() if name not in known]))
+            return tuple(find(message.text, [function for name, function in functions.items() if name not in listed]))
         case Answer() | Notice():
             about = dict.fromkeys(_NAMED.findall(message.text))
             own = message.name if isinstance(message, Answer) else ""
-            known = {own, *choice().always, *re.findall(r"(\w+)\(", message.text)}
-            named = [functions[name] for name in about if name in functions and name not in known]
+            listed = {own, *choice().always, *re.findall(r"(\w+)\(", message.text)}
+            named = [functions[name] for name in about if name in functions and name not in listed]
             return tuple(named[:_MOST_NAMED])
         case _:
             return ()
 
 
 def _is_about_memory(messages: Sequence[Message]) -> bool:
-    """Whether memory was edited just now, for a user who asked for no function: a small model goes on to make one."""
+    """Check whether memory was just edited for a user who asked for no function: a small model would then create
+    one.
+    """
     last = messages[-1] if messages else None
     if not (isinstance(last, Answer) and last.name in choice().remembers):
         return False
-    asked = next((message.text for message in reversed(messages) if isinstance(message, User)), "")
-    return not choice().making.search(asked)
+    request_text = next((message.text for message in reversed(messages) if isinstance(message, User)), "")
+    return not choice().making.search(request_text)
 
 
 def _last_text(messages: Sequence[Message]) -> str:
-    """What the program said last, if nobody spoke since."""
+    """Return the last text from the program, if nobody has written since."""
     last = messages[-1] if messages else None
     return last.text if isinstance(last, Answer | Notice) else ""
 
@@ -137,9 +139,9 @@ def _systems(messages: Iterable[Message]) -> list[System]:
     return [message for message in messages if isinstance(message, System)]
 
 
-def _append(entries: list[Entry], messages: Iterable[Message], told: Mapping[Message, Told]) -> None:
+def _append(entries: list[Entry], messages: Iterable[Message], announced: Mapping[Message, Told]) -> None:
     waiting: dict[str, tuple[Call, str]] = {}
-    asked = ""
+    request_text = ""
     for message in messages:
         match message:
             case System():
@@ -153,24 +155,24 @@ def _append(entries: list[Entry], messages: Iterable[Message], told: Mapping[Mes
             case Answer(call_id, name):
                 call, thought = waiting.pop(call_id, (Call(call_id, name, "{}"), ""))
                 _add(entries, "assistant", _call_text(call, thought))
-                said = _answer_text(message, call, asked)
+                message_text = _answer_text(message, call, request_text)
             case Notice(text):
-                said = mark(message, text)
+                message_text = mark(message, text)
             case User(text):
-                said = asked = mark(message, text)
-        _add(entries, "user", said + _told_text(told.get(message, ())))
+                message_text = request_text = mark(message, text)
+        _add(entries, "user", message_text + _told_text(announced.get(message, ())))
 
 
-def _answer_text(answer: Answer, call: Call, asked: str) -> str:
-    """A result with what to do about it: a small model forgets whose data it has, and that it is done."""
+def _answer_text(answer: Answer, call: Call, request_text: str) -> str:
+    """Return a result with advice on what to do next: a small model forgets whose data it has, and that it is done."""
     if _spoken(call):
         return ""
-    hint = choice().after(answer.name).format(asked=shorten(" ".join(asked.split())))
+    hint = choice().after(answer.name).format(asked=shorten(" ".join(request_text.split())))
     return f"Result of {answer.name}: {answer.text}\n{hint}"
 
 
 def shorten(text: str) -> str:
-    """The text, or as much of its beginning as is worth reading twice."""
+    """Return the text, or as much of its beginning as is worth reading twice."""
     return text if len(text) <= _ASKED_CHARS else text[:_ASKED_CHARS] + " …"
 
 
@@ -181,7 +183,7 @@ def _call_text(call: Call, thought: str) -> str:
 
 
 def _spoken(call: Call) -> str:
-    """What a call said to the user that was made while calls travelled natively: here it is a reply."""
+    """Return what a call said to the user if it was made in native mode: in constrained mode it is a reply."""
     if call.name != SEND or not is_object(call.arguments):
         return ""
     return str(read_json(call.arguments).get("message") or "")

@@ -1,25 +1,25 @@
-"""What was cut off at the length limit: which argument of which call. Pure."""
+"""Calls that were cut off at the length limit: which argument of which call. Pure."""
 
 import re
 from collections.abc import Iterable
 from typing import Final
 
-from sandbox.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 _MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]:,]', re.DOTALL)
 
 
 def cut_call(name: str, arguments: str) -> str:
-    """The call, and its argument that the text of arguments breaks off in, as a sentence may name them."""
+    """Return a phrase that names the call and the argument at which its JSON text breaks off."""
     argument = cut_argument(arguments)
     return f"the argument `{argument}` of a call of `{name}`" if argument else f"a call of `{name}`"
 
 
 def cut_argument(arguments: str) -> str:
-    """The name of the argument that a broken text of arguments ends in; empty where none is begun."""
+    """Return the name of the argument in which a truncated JSON text ends; empty if no argument has begun."""
     depth, key, last = 0, "", ""
-    for found in _MARK.finditer(arguments):
-        mark = found[0]
+    for match in _MARK.finditer(arguments):
+        mark = match[0]
         if mark in "{[":
             depth += 1
         elif mark in "}]":
@@ -33,7 +33,7 @@ def cut_argument(arguments: str) -> str:
 
 
 def note_on(cut: Iterable[str]) -> str:
-    """What a human is told about calls that were cut off."""
+    """Return the note for the user about calls that were cut off."""
     where = " and ".join(cut)
     return f"The reply was cut off at its longest, in {where}: that was not called. `model.max_tokens` sets the limit."
 

@@ -1,4 +1,5 @@
-"""The played demonstration: a greeting, a function made, confirmed, called, another one used, a plain answer. Data.
+"""The scripted demonstration: a greeting, a function created, confirmed and called, another one used, a plain answer.
+Data.
 
 A small model does with an example what it does not do with a rule: with instructions alone it solved 1 of
 10 requests, with a demonstration 7. It imitates all of it: without the plain answers it made a function to
@@ -8,7 +9,8 @@ say hello, without the confirmed example it never confirmed one.
 import json
 from typing import Final
 
-from ..messages import Answer, Assistant, Call, Message, User
+from agent_core.base.messages import Answer, Assistant, Call, Message, User
+
 from .request import FunctionShown
 
 _CODE: Final = '''\
@@ -75,7 +77,7 @@ DEMONSTRATION: Final[tuple[Message, ...]] = (
         "`swap_ends` is not made yet: its code and its examples do not agree.\n"
         "- swap_ends(\"lamp\") returned 'paml', and the example says 'palm'.\n"
         "If what it returned is right, call confirm_function(function_name='swap_ends'). "
-        "If the example is right, mend the code and call create_function again.",
+        "If the example is right, fix the code and call create_function again.",
     ),
     Assistant(
         "",

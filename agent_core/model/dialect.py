@@ -1,4 +1,4 @@
-"""What one endpoint does in its own way: the entry of `dialects.toml` whose address fits, over the plain defaults."""
+"""The peculiarities of an endpoint: the entry of `dialects.toml` that matches its address, over the defaults."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from sandbox.foreign import DEEPEST_ROW, LOOSE, read_json, read_toml
+from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json, read_toml
 
 from .quirks import Instead
 
@@ -20,7 +20,7 @@ _EVERY_WAY: Final = ("json_schema", "json_object_schema", "structured_outputs", 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way to hold a reply to a schema: its name, and what it adds to a request for a schema."""
+    """A way to constrain a reply to a schema: its name, and what it adds to a request."""
 
     name: str
     constrain: Callable[[Mapping[str, Any]], dict[str, Any]]  # Any: JSON
@@ -28,19 +28,21 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """Where a server tells beside its endpoint how it loads models; the fields are explained in `dialects.toml`."""
+    """The address, next to its endpoint, where a server says how it loads models; `dialects.toml` explains the
+    fields.
+    """
 
     shown: str
     running: str
     load: str
     unset: int
-    mend: str
+    fix: str
     remote: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How an endpoint is spoken to; the fields are explained in `dialects.toml`."""
+    """The dialect of an endpoint; `dialects.toml` explains the fields."""
 
     name: str = "another endpoint"
     address: str = ""
@@ -56,78 +58,83 @@ class Dialect:
     missing_extra: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
     instead: Mapping[str, Instead] = field(default_factory=dict)
 
-    def call_id(self, given: str) -> str:
-        """The id as this endpoint takes it: as it is, or another that is always the same for it."""
-        if re.fullmatch(self.id_pattern, given):
-            return given
-        return hashlib.sha256(given.encode("utf-8", "replace")).hexdigest()[: self.id_length]
+    def call_id(self, original_id: str) -> str:
+        """Return the id in a form that this endpoint accepts: unchanged, or a replacement that is always the same for
+        it.
+        """
+        if re.fullmatch(self.id_pattern, original_id):
+            return original_id
+        return hashlib.sha256(original_id.encode("utf-8", "replace")).hexdigest()[: self.id_length]
 
     def constrain(self, schema: Mapping[str, Any], form: int = 0) -> dict[str, Any]:  # Any: JSON
-        """The part of a request that holds the reply to a schema; `form` counts the ways known for this endpoint."""
+        """Return the part of a request that constrains the reply to a schema; `form` is an index into the known
+        ways.
+        """
         template = _data()["constraints"][self.constraints[form]]
         body: dict[str, Any] = read_json(template.replace(_SCHEMA, json.dumps(schema)), LOOSE, deepest=DEEPEST_ROW)
         return body
 
     @property
     def ways(self) -> tuple[Way, ...]:
-        """The ways to hold a reply to a schema, in the order in which they are tried."""
+        """The ways to constrain a reply to a schema, in the order in which they are tried."""
         return tuple(Way(name, partial(self.constrain, form=form)) for form, name in enumerate(self.constraints))
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What a server says when it wants another way, and the fields of the dialect that give it."""
+class DialectChange:
+    """A server's message that it wants another form of request, and the dialect fields that provide it."""
 
     says: re.Pattern[str]
     fields: Mapping[str, Any]  # Any: JSON
 
 
-def wants_change(said: str) -> bool:
-    """Whether a refusal in these words asks for another way of writing."""
-    return any(change.says.search(said) for change in _changes())
+def wants_change(refusal: str) -> bool:
+    """Check whether the text of a refusal asks for another form of request."""
+    return any(change.says.search(refusal) for change in _changes())
 
 
-def refuses(what: str, said: str) -> bool:
-    """Whether a server that says this takes no `functions`, or not this `constraint` of the reply."""
-    return _refusals()[what].search(said) is not None
+def refuses(feature: str, refusal: str) -> bool:
+    """Check whether the text of a refusal rejects the feature: `functions`, or this `constraint` of the reply."""
+    return _refusals()[feature].search(refusal) is not None
 
 
-def changed(dialect: Dialect, said: str) -> Dialect | None:
-    """The dialect that a refusal in these words asks for; None where it asks for nothing, or has it already."""
+def changed(dialect: Dialect, refusal: str) -> Dialect | None:
+    """Return the dialect that a refusal asks for; None if it asks for nothing, or for what is already set."""
     for change in _changes():
-        if change.says.search(said) and (found := replace(dialect, **change.fields)) != dialect:
-            return found
+        if change.says.search(refusal) and (candidate := replace(dialect, **change.fields)) != dialect:
+            return candidate
     return None
 
 
 def dialect_of(url: str) -> Dialect:
-    """The dialect of the endpoint at an address, known by its host, or by its port on this machine."""
+    """Return the dialect of the endpoint at an address, known by its host, or by its port on this machine."""
     address = urlsplit(url).netloc.lower().rpartition("@")[2]
-    return next((each for each in dialects() if re.search(each.address, address)), Dialect())
+    return next((dialect for dialect in dialects() if re.search(dialect.address, address)), Dialect())
 
 
 @cache
 def dialects() -> tuple[Dialect, ...]:
-    """Every endpoint that this version knows."""
+    """Return every dialect that this version knows."""
     return tuple(_read(dict(entry)) for entry in _data()["endpoints"])
 
 
 @cache
-def _changes() -> tuple[Change, ...]:
+def _changes() -> tuple[DialectChange, ...]:
     return tuple(
-        Change(re.compile(each["says"], re.IGNORECASE | re.DOTALL), each["set"]) for each in _data()["changes"]
+        DialectChange(re.compile(entry["says"], re.IGNORECASE | re.DOTALL), entry["set"])
+        for entry in _data()["changes"]
     )
 
 
 @cache
 def _refusals() -> dict[str, re.Pattern[str]]:
-    lines = {what: "".join(pattern.split("\n")) for what, pattern in _data()["refusals"].items()}
-    return {what: re.compile(line, re.IGNORECASE | re.DOTALL) for what, line in lines.items()}
+    lines = {feature: "".join(pattern.split("\n")) for feature, pattern in _data()["refusals"].items()}
+    return {feature: re.compile(line, re.IGNORECASE | re.DOTALL) for feature, line in lines.items()}
 
 
 def _read(entry: dict[str, Any]) -> Dialect:
     instead = {
-        name: Instead(each.get("as", ""), each.get("value", "")) for name, each in entry.pop("instead", {}).items()
+        name: Instead(rule.get("as", ""), rule.get("value", "")) for name, rule in entry.pop("instead", {}).items()
     }
     constraints = tuple(entry.pop("constraints", _EVERY_WAY))
     loading = Loading(**entry.pop("loading")) if "loading" in entry else None

@@ -1,23 +1,54 @@
-"""Which model to use: what is set, what the environment names, what runs on this machine, what is stored here.
+"""The choice of the model: from the settings, the environment, what runs on this machine, or what is stored here.
 
 Secrets come from the environment only. Servers on this machine are asked all at once and get no key; one that may be
 another user's gets nothing else either, before this user confirmed it.
+
+Whose a server on this machine is: the owner of the sockets that listen where it is asked, as Linux tells it.
+
+Ports above 1023 are free to every user of a machine, so that a server found there may be somebody else's.
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from ..errors import ModelError, NoModel
-from ..settings import ModelSettings
-from .listening import is_of_this_user
+from agent_core.base.errors import ModelError, NoModel
+from agent_core.base.settings import ModelSettings
+
 from .probe import list_models
-from .quirks import Server, quirks
+from .quirks import ServerKind, quirks
 from .tokens import listed_window
 from .tour.script import LABEL as TOUR_LABEL
 from .tour.script import NAME as TOUR
+
+_TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+_LISTENS: Final = "0A"
+# Where a connection to 127.0.0.1 arrives: there, at every address, and at the same two of a socket for both families.
+_ADDRESSES: Final = frozenset({"0100007F", "00000000", "0" * 32, "0" * 16 + "FFFF0000" + "0100007F"})
+
+
+def is_of_this_user(port: int) -> bool:
+    """Return whether all that listens on a port of 127.0.0.1 belongs to this user or to root; False if unknown."""
+    owners = _owners(port)
+    return bool(owners) and owners <= {os.getuid(), 0}
+
+
+def _owners(port: int) -> frozenset[int]:
+    try:
+        rows = [row.split() for table in _TABLES if table.exists() for row in table.read_text("ascii").splitlines()[1:]]
+        return frozenset(int(row[7]) for row in rows if row[3] == _LISTENS and _is_at(row[1], port))
+    except (OSError, ValueError, IndexError):
+        return frozenset()
+
+
+def _is_at(place: str, port: int) -> bool:
+    address, _, number = place.partition(":")
+    return address in _ADDRESSES and int(number, 16) == port
+
 
 Kind: TypeAlias = Literal["endpoint", "local", "tour"]
 _Entries: TypeAlias = list[dict[str, Any]]  # Any: foreign JSON
@@ -29,8 +60,8 @@ _SUGGESTED: Final = "qwen2.5-coder-1.5b"
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """The model to open; `why` says in one line how it was chosen."""
+class DiscoveredModel:
+    """The model to open; `why` says in one line why it was chosen."""
 
     endpoint_url: str
     model_name: str
@@ -51,18 +82,19 @@ class UnconfirmedServer(NoModel):
             f"A server answers at {url}, and it is not known to be yours: its port belongs neither to you nor to root."
         )
         fix = "If you know it: toolwright configure --confirm-address"
-        super().__init__(f"{what} So it gets no message.", mend=f"{fix} (or export TOOLWRIGHT_MODEL_BASE_URL={url})")
+        super().__init__(f"{what} So it gets no message.", fix=f"{fix} (or export TOOLWRIGHT_MODEL_BASE_URL={url})")
 
 
 async def choose(
     settings: ModelSettings,
     environment: Mapping[str, str],
     *,
-    servers: Sequence[Server] | None = None,
+    servers: Sequence[ServerKind] | None = None,
     weights: Callable[[], str | None] = lambda: None,
     confirmed: Callable[[str], bool] = lambda url: False,
-) -> Chosen:
-    """The model to use. `weights` names a local model whose weights are here, as `local/…` without the prefix.
+) -> DiscoveredModel:
+    """Choose the model. `weights` is the name, without the prefix `local/`, of a local model with weights on this
+    machine.
 
     `confirmed` tells whether this user confirmed an address: a server that may be another user's is used only then.
 
@@ -73,7 +105,7 @@ async def choose(
     """
     name = settings.name or ""
     if name == TOUR:
-        return Chosen(
+        return DiscoveredModel(
             "", TOUR, "", f"{TOUR_LABEL}: what it says is written beforehand, what it does is real", kind="tour"
         )
     if name.startswith(LOCAL_PREFIX):
@@ -82,18 +114,20 @@ async def choose(
     if named:
         url, why = named
         return await _at_address(url, name, environment.get("OPENAI_API_KEY", ""), why)
-    found = await _on_this_machine(name, quirks().servers if servers is None else servers)
-    trusted = (server for server in found if _is_ours(server.endpoint_url) or confirmed(server.endpoint_url))
+    chosen = await _on_this_machine(name, quirks().servers if servers is None else servers)
+    trusted = (server for server in chosen if _is_ours(server.endpoint_url) or confirmed(server.endpoint_url))
     if ours := next(trusted, None):
         return ours
     stored = None if name else weights()
     if stored:
         return _local(stored.removeprefix(LOCAL_PREFIX), "its weights are on this machine, and nothing else was found")
-    raise UnconfirmedServer(found[0].endpoint_url) if found else _nothing(name)
+    raise UnconfirmedServer(chosen[0].endpoint_url) if chosen else _nothing(name)
 
 
 def asks_endpoint(name: str | None) -> bool:
-    """Whether a model of this name is asked at an address: the tour and the local models are in processes of ours."""
+    """Check whether a model of this name is reached at an address: the tour and local models run in our own
+    processes.
+    """
     return name != TOUR and not (name or "").startswith(LOCAL_PREFIX)
 
 
@@ -111,13 +145,13 @@ def _named_address(settings: ModelSettings, environment: Mapping[str, str]) -> t
     return None
 
 
-async def _at_address(url: str, name: str, key: str, why: str) -> Chosen:
+async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredModel:
     if not url.startswith(("http://", "https://")):
-        raise ModelError(f"`{url}` is not an address of an endpoint.", mend="It looks like http://127.0.0.1:8080/v1.")
+        raise ModelError(f"`{url}` is not an address of an endpoint.", fix="It looks like http://127.0.0.1:8080/v1.")
     if not name and url.rstrip("/") == quirks().openai_url:
         name = quirks().openai_model
     if name:
-        return Chosen(url, name, key, f"{name} at {url}: {why}")
+        return DiscoveredModel(url, name, key, f"{name} at {url}: {why}")
     listed = await list_models(url, key=key, timeout_s=_LISTING_S)
     entry = _pick(listed or [], "")
     if entry is None:
@@ -126,9 +160,9 @@ async def _at_address(url: str, name: str, key: str, why: str) -> Chosen:
         )
         raise ModelError(
             f"{url} {does}, and no model is named.",
-            mend="Check the address (it usually ends in /v1) and the key, or name a model: --model NAME.",
+            fix="Check the address (it usually ends in /v1) and the key, or name a model: --model NAME.",
         )
-    return Chosen(
+    return DiscoveredModel(
         url,
         entry["id"],
         key,
@@ -137,32 +171,32 @@ async def _at_address(url: str, name: str, key: str, why: str) -> Chosen:
     )
 
 
-async def _on_this_machine(name: str, servers: Sequence[Server]) -> list[Chosen]:
+async def _on_this_machine(name: str, servers: Sequence[ServerKind]) -> list[DiscoveredModel]:
     """Every server that answers and has the model, whosever it is."""
-    found: list[Chosen] = []
+    found: list[DiscoveredModel] = []
     urls = [f"http://127.0.0.1:{server.port}/v1" for server in servers]
     answers = await asyncio.gather(*(list_models(url, timeout_s=PROBE_S) for url in urls))
     for server, url, entries in zip(servers, urls, answers, strict=True):
         entry = _pick(entries or [], name)
         if entry is not None:
             why = f"{entry['id']} at {url}: {server.name} runs on this machine"
-            found.append(Chosen(url, entry["id"], "", why, context_tokens=listed_window(entry)))
+            found.append(DiscoveredModel(url, entry["id"], "", why, context_tokens=listed_window(entry)))
     return found
 
 
 def _pick(entries: _Entries, name: str) -> dict[str, Any] | None:
-    """The entry of that name (Ollama's `:latest` may be left out), or the first that can talk."""
+    """Return the entry of that name (Ollama's `:latest` is optional), or the first entry that can chat."""
     if name:
         return next((entry for entry in entries if name in {entry["id"], entry["id"].split(":")[0]}), None)
     return next((entry for entry in entries if not quirks().mute.search(entry["id"])), None)
 
 
-def _local(name: str, why: str) -> Chosen:
-    return Chosen("", name, "", f"{LOCAL_PREFIX}{name}: {why}", kind="local")
+def _local(name: str, why: str) -> DiscoveredModel:
+    return DiscoveredModel("", name, "", f"{LOCAL_PREFIX}{name}: {why}", kind="local")
 
 
 def _nothing(name: str) -> NoModel:
-    what = f"No server on this machine has the model `{name}`" if name else "No model is set and none was found"
+    message = f"No server on this machine has the model `{name}`" if name else "No model is set and none was found"
     servers = ", ".join(server.name for server in quirks().servers)
     ways = (
         "Three ways to get one:",
@@ -170,4 +204,4 @@ def _nothing(name: str) -> NoModel:
         f"2. a local server:  start {servers}; it is found by itself",
         f"3. a local model:   toolwright models get {_SUGGESTED}   (1.1 GB, no key, no server)",
     )
-    return NoModel(f"{what}.", mend="\n".join(ways))
+    return NoModel(f"{message}.", fix="\n".join(ways))

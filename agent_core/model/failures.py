@@ -1,4 +1,4 @@
-"""What an endpoint's refusal means, as the error that a human can act on. Nothing is sent here."""
+"""Errors for the refusals of an endpoint, worded so that the user can act on them. Nothing is sent here."""
 
 import json
 import re
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sandbox.foreign import LOOSE, Malformed, read_json
+from agent_core.base.errors import ContextOverflow, ModelError
+from agent_core.base.untrusted import one_line
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
-from ..errors import ContextOverflow, ModelError
-from ..untrusted import one_line
 from .dialect import refuses, wants_change
 from .quirks import quirks
 
@@ -23,36 +23,36 @@ _WAIT: Final = re.compile(r'"retryDelay": "([0-9.]+)s"|try again in ([0-9.]+) ?s
 
 
 class Unavailable(ModelError):
-    """The endpoint cannot answer now and may later; `retry_after` is its own word on when."""
+    """Error raised when the endpoint cannot answer now and may later; `retry_after` is the wait that it asked for."""
 
-    def __init__(self, message: str, *, mend: str = "", retry_after: str = "") -> None:
-        super().__init__(message, mend=mend)
+    def __init__(self, message: str, *, fix: str = "", retry_after: str = "") -> None:
+        super().__init__(message, fix=fix)
         self.retry_after = retry_after
 
 
 class ModelMissing(ModelError):
-    """The endpoint answers, but not under this path or model name."""
+    """Error raised when the endpoint answers, but not under this path or model name."""
 
 
 class NotTaken(ModelError):
-    """The endpoint does not take the request as it is written; written in another way it may."""
+    """Error raised when the endpoint rejects the form of the request; in another form it may accept it."""
 
 
 class FunctionsRefused(NotTaken):
-    """The endpoint takes no functions for this model."""
+    """Error raised when the endpoint accepts no functions for this model."""
 
 
 class ParameterRefused(ModelError):
-    """The endpoint does not take a parameter that can be renamed or left out."""
+    """Error raised when the endpoint rejects a parameter that can be renamed or omitted."""
 
-    def __init__(self, message: str, *, mend: str = "", parameter: str) -> None:
-        super().__init__(message, mend=mend)
+    def __init__(self, message: str, *, fix: str = "", parameter: str) -> None:
+        super().__init__(message, fix=fix)
         self.parameter = parameter
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error as the endpoint tells it, in whichever of the usual shapes."""
+    """An error as the endpoint reports it, in any of the usual shapes."""
 
     message: str
     code: str = ""
@@ -61,7 +61,7 @@ class Refusal:
 
     @classmethod
     def read(cls, text: str) -> "Refusal":
-        """From the body of an error response."""
+        """Parse the body of an error response."""
         try:
             return cls.of(read_json(text, LOOSE))
         except Malformed:
@@ -70,7 +70,7 @@ class Refusal:
 
     @classmethod
     def of(cls, body: Any) -> "Refusal":  # Any: foreign JSON
-        """From parsed JSON: {"error": {"message", "code", "param"}}, {"error": "…"}, {"message": …}, {"detail": …}."""
+        """Read parsed JSON: {"error": {"message", "code", "param"}}, {"error": "…"}, {"message": …}, {"detail": …}."""
         body = body[0] if isinstance(body, list) and body else body
         inner = body.get("error", body) if isinstance(body, dict) else body
         if not isinstance(inner, dict):
@@ -83,44 +83,44 @@ class Refusal:
 
 
 def explain(status: int, headers: Mapping[str, str], refusal: Refusal, where: str) -> ModelError:
-    """The error for a refused request; `where` is the endpoint's address."""
-    said = f"{where} says ({status}): {refusal.message.rstrip('.') or 'nothing'}."
+    """Return the error for a refused request; `where` is the endpoint's address."""
+    message = f"{where} says ({status}): {refusal.message.rstrip('.') or 'nothing'}."
     words = f"{refusal.code} {refusal.message}"
     if status == 413 or quirks().overflow.search(words):
-        return ContextOverflow(said, mend="Shorten the conversation, or set `model.context_tokens`.")
+        return ContextOverflow(message, fix="Shorten the conversation, or set `model.context_tokens`.")
     if status in {400, 422} and (parameter := _refused_parameter(refusal)):
-        return ParameterRefused(said, parameter=parameter)
+        return ParameterRefused(message, parameter=parameter)
     if status != 429 and refuses("functions", words):
-        return FunctionsRefused(said, mend=quirks().mends["functions"])
+        return FunctionsRefused(message, fix=quirks().fixes["functions"])
     if status == 402 or quirks().no_credit.search(words):
-        return ModelError(said, mend=quirks().mends["402"])
+        return ModelError(message, fix=quirks().fixes["402"])
     is_about_writing = _is_about_writing(status, refusal)
     if status in _MAY_PASS and headers.get("x-should-retry") != "false" and not is_about_writing:
-        return Unavailable(said, mend=_mend(status), retry_after=_retry_after(headers, refusal))
-    return _final(status, said, words, NotTaken if is_about_writing or status in _NOT_TAKEN else ModelError)
+        return Unavailable(message, fix=_fix(status), retry_after=_retry_after(headers, refusal))
+    return _final(status, message, words, NotTaken if is_about_writing or status in _NOT_TAKEN else ModelError)
 
 
-def _final(status: int, said: str, words: str, kind: type[ModelError]) -> ModelError:
+def _final(status: int, message: str, words: str, kind: type[ModelError]) -> ModelError:
     if status in {400, 403, 422} and quirks().filtered.search(words):
-        return ModelError(said, mend=quirks().mends["filtered"])
+        return ModelError(message, fix=quirks().fixes["filtered"])
     if (kind is ModelError and status == 404) or (status in {400, 422} and quirks().no_model.search(words)):
-        return ModelMissing(said)
+        return ModelMissing(message)
     if status in {401, 403}:
-        said = f"The key was refused. {said}" if status == 401 else f"The key may not do this. {said}"
-    return kind(said, mend=_mend(status))
+        message = f"The key was refused. {message}" if status == 401 else f"The key may not do this. {message}"
+    return kind(message, fix=_fix(status))
 
 
 def _is_about_writing(status: int, refusal: Refusal) -> bool:
-    """Whether the same may pass if it is written in another way, and not otherwise."""
+    """Check whether the same request may succeed only in another form."""
     return status != 429 and (wants_change(refusal.message) or refuses("constraint", refusal.message))
 
 
-def _mend(status: int) -> str:
-    return quirks().mends.get(str(status if status < 500 else 500), "")
+def _fix(status: int) -> str:
+    return quirks().fixes.get(str(status if status < 500 else 500), "")
 
 
 def _retry_after(headers: Mapping[str, str], refusal: Refusal) -> str:
-    """The wait that the endpoint asks for: seconds or a date, in a header or in its words."""
+    """Return the wait that the endpoint asks for: seconds or a date, in a header or in its message."""
     milliseconds = headers.get("retry-after-ms", "")
     if milliseconds.isascii() and milliseconds.isdecimal() and len(milliseconds) <= _MOST_DIGITS:
         return str(int(milliseconds) / 1000)
@@ -128,7 +128,7 @@ def _retry_after(headers: Mapping[str, str], refusal: Refusal) -> str:
 
 
 def explain_in_stream(body: Any, where: str) -> ModelError:  # Any: foreign JSON
-    """The error for a refusal that comes as a chunk of a stream, under status 200."""
+    """Return the error for a refusal that arrives as a chunk of a stream, under status 200."""
     error = body.get("error") if isinstance(body, dict) else None
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) else 500

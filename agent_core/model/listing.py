@@ -1,7 +1,7 @@
-"""Which functions a small model is told of, and in what few words. Pure values.
+"""The functions that a small model is shown, and their short descriptions. Pure values.
 
 Every function shown costs a small model time and attention. So the fixed text lists a handful; a function
-of the workspace is told of where it may help: its words are in the user's message, or it is new.
+of the workspace is shown when it may help: its words are in the user's message, or it is new.
 """
 
 import json
@@ -12,7 +12,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
-from sandbox.foreign import read_toml
+from sandbox.wire.foreign import read_toml
 
 from .request import FunctionShown
 
@@ -21,7 +21,7 @@ _NAME_WEIGHT: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ConstrainedModels:
     """The data of `constrained.toml`."""
 
     always: tuple[str, ...]
@@ -34,25 +34,25 @@ class Choice:
     after_change: str
     common: frozenset[str]
     hidden: Mapping[str, frozenset[str]]
-    asked: Mapping[str, frozenset[str]]
+    on_request: Mapping[str, frozenset[str]]
 
     @property
     def about_functions(self) -> frozenset[str]:
-        """The functions about functions that are known here: their answers say what comes next."""
-        return frozenset({*self.always, *self.hidden, *self.asked}) - self.finds
+        """The known functions about functions; their answers say what to do next."""
+        return frozenset({*self.always, *self.hidden, *self.on_request}) - self.finds
 
     def after(self, function: str) -> str:
-        """What is said after the answer of a function."""
+        """Return the text to add to the answer of a function."""
         if function in self.remembers:
             return self.remembers[function]
         return self.after_change if function in self.about_functions else self.after_result
 
 
 @cache
-def choice() -> Choice:
-    """What is listed always, what is found, and what is left out."""
+def choice() -> ConstrainedModels:
+    """Return the data on what is always listed, what is found, and what is left out."""
     data = read_toml(resources.files(__package__).joinpath("constrained.toml").read_text(encoding="utf-8"))
-    return Choice(
+    return ConstrainedModels(
         always=tuple(data["always"]),
         finds=frozenset(data["finds"]),
         most_found=data["most_found"],
@@ -62,13 +62,13 @@ def choice() -> Choice:
         remembers=data["remembers"],
         after_change=data["after_change"],
         common=frozenset(data["common"].split()),
-        hidden={name: frozenset(each) for name, each in data["hidden"].items()},
-        asked={name: frozenset(each) for name, each in data["asked"].items()},
+        hidden={name: frozenset(names) for name, names in data["hidden"].items()},
+        on_request={name: frozenset(words) for name, words in data["asked"].items()},
     )
 
 
 def trim(function: FunctionShown) -> FunctionShown:
-    """The function as a small model is shown it: without some optional parameters, and names after texts.
+    """Return the function as a small model sees it: without some optional parameters, with `…_name` parameters last.
 
     A code that ends the object ends it in `"}}}`, and what the code itself ends in, such as `'`, melts into
     one rare token with that: the model then wrote `'}}}` into the code (3 of 10 requests).
@@ -83,31 +83,31 @@ def trim(function: FunctionShown) -> FunctionShown:
 
 
 def describe(function: FunctionShown) -> str:
-    """All that the model needs for a call: the signature, what it does, and each described parameter."""
+    """Return all that the model needs for a call: the signature, the description, and each described parameter."""
     described = _described(function.parameters)
     return "\n".join([line(function), *(f"  {name}: {text}" for name, text in described)])
 
 
 def line(function: FunctionShown) -> str:
-    """The signature and the first sentence of the description, in one line."""
+    """Return the signature and the first sentence of the description, in one line."""
     first = function.description.strip().partition("\n")[0]
     return f"{_signature(function)} - {first}" if first else _signature(function)
 
 
 def find(message: str, functions: Iterable[FunctionShown]) -> list[FunctionShown]:
-    """The functions that a message asks for by its words, best first; none where it asks for a new one."""
+    """Return the functions that match the words of a message, best first; none if it asks for a new function."""
     if choice().making.search(message):
         return []
-    asked = frozenset(_WORD.findall(message.lower()))
-    scored = [(_score(asked, function), function) for function in functions]
-    best = sorted((each for each in scored if each[0] >= choice().enough), key=lambda each: -each[0])
+    words = frozenset(_WORD.findall(message.lower()))
+    scored = [(_score(words, function), function) for function in functions]
+    best = sorted((pair for pair in scored if pair[0] >= choice().enough), key=lambda pair: -pair[0])
     return [function for _, function in best[: choice().most_found]]
 
 
-def _score(asked: frozenset[str], function: FunctionShown) -> int:
-    if words := choice().asked.get(function.name):
-        return choice().enough if asked & words else 0
-    meant = _telling(asked)
+def _score(request_words: frozenset[str], function: FunctionShown) -> int:
+    if words := choice().on_request.get(function.name):
+        return choice().enough if request_words & words else 0
+    meant = _telling(request_words)
     name = _telling(function.name.lower().split("_"))
     first = function.description.partition("\n")[0]
     described = _telling(_WORD.findall(first.lower())) - name
@@ -138,7 +138,7 @@ def _described(parameters: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def type_text(schema: Any) -> str:  # Any: JSON Schema
-    """A type in a few characters: `string`, `integer[]`, `"a" | "b"`."""
+    """Return a type in a few characters: `string`, `integer[]`, `"a" | "b"`."""
     match schema:
         case {"enum": list(values)}:
             return " | ".join(json.dumps(value, ensure_ascii=False) for value in values)

@@ -1,4 +1,4 @@
-"""Small questions to an address over plain sockets, before any client is imported: which models it lists, above all."""
+"""Small requests over plain sockets, made before any client is imported: above all, which models an address lists."""
 
 import asyncio
 import json
@@ -7,13 +7,13 @@ from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-from sandbox.foreign import LOOSE, read_json
+from sandbox.wire.foreign import LOOSE, read_json
 
 _MOST_BYTES: Final = 4 << 20
 
 
 async def list_models(url: str, *, key: str = "", timeout_s: float) -> list[dict[str, Any]] | None:  # Any: foreign JSON
-    """The entries of GET `url`/models, each with an `id`; None where nothing of that kind answers in time."""
+    """Return the entries of GET `url`/models, each with an `id`; None if nothing suitable answers in time."""
     entries = (await ask(url.rstrip("/") + "/models", key=key, timeout_s=timeout_s)).get("data")
     if not isinstance(entries, list):
         return None
@@ -23,17 +23,17 @@ async def list_models(url: str, *, key: str = "", timeout_s: float) -> list[dict
 async def ask(
     url: str, body: dict[str, Any] | None = None, *, key: str = "", timeout_s: float
 ) -> dict[str, Any]:  # Any: JSON
-    """The object that a GET, or a POST of this body, is answered with; an empty one where it is not in time."""
+    """Return the object that answers a GET, or a POST of this body; an empty one if none arrives in time."""
     try:
         async with asyncio.timeout(timeout_s):
-            found = read_json(await _exchange(urlsplit(url), key, body), LOOSE)
+            data = read_json(await _exchange(urlsplit(url), key, body), LOOSE)
     except (OSError, TimeoutError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return data if isinstance(data, dict) else {}
 
 
 async def _exchange(address: SplitResult, key: str, body: dict[str, Any] | None) -> bytes:
-    """The body of the answer. HTTP/1.0, so that it comes in one piece and the end of the stream ends it."""
+    """Return the body of the answer. HTTP/1.0, so that it arrives in one piece and ends with the stream."""
     secure = address.scheme == "https"
     reader, writer = await asyncio.open_connection(
         address.hostname, address.port or (443 if secure else 80), ssl=ssl.create_default_context() if secure else None

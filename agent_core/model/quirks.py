@@ -1,16 +1,16 @@
-"""What endpoints and models do in their own way: the data of `quirks.toml`, read once."""
+"""Peculiarities of endpoints and models: the data of `quirks.toml`, read once."""
 
 import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from sandbox.foreign import read_toml
+from sandbox.wire.foreign import read_toml
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
-    """A kind of server that is looked for on this machine."""
+class ServerKind:
+    """A kind of server to look for on this machine."""
 
     name: str
     port: int
@@ -18,7 +18,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Instead:
-    """What is sent in place of a refused parameter: the same under another name, a fixed value, or nothing."""
+    """The replacement for a refused parameter: the same value under another name, a fixed value, or nothing."""
 
     name: str = ""
     value: str = ""
@@ -26,9 +26,9 @@ class Instead:
 
 @dataclass(frozen=True, slots=True)
 class Quirks:
-    """All of it."""
+    """All data of `quirks.toml`."""
 
-    servers: tuple[Server, ...]
+    servers: tuple[ServerKind, ...]
     mute: re.Pattern[str]
     openai_url: str
     openai_model: str
@@ -36,7 +36,7 @@ class Quirks:
     no_credit: re.Pattern[str]
     filtered: re.Pattern[str]
     no_model: re.Pattern[str]
-    mends: dict[str, str]
+    fixes: dict[str, str]
     refused: dict[str, Instead]
     windows: tuple[tuple[re.Pattern[str], int], ...]
     assumed_window: int
@@ -45,11 +45,11 @@ class Quirks:
 
 @cache
 def quirks() -> Quirks:
-    """The quirks that this version knows."""
+    """Return the quirks that this version knows."""
     data = read_toml(resources.files(__package__).joinpath("quirks.toml").read_text(encoding="utf-8"))
     windows = data["windows"]
     return Quirks(
-        servers=tuple(Server(**server) for server in data["servers"]),
+        servers=tuple(ServerKind(**server) for server in data["servers"]),
         mute=re.compile(data["listed"]["mute"], re.IGNORECASE),
         openai_url=data["openai"]["base_url"],
         openai_model=data["openai"]["model"],
@@ -57,7 +57,7 @@ def quirks() -> Quirks:
         no_credit=re.compile(data["wordings"]["no_credit"], re.IGNORECASE),
         filtered=re.compile(data["wordings"]["filtered"], re.IGNORECASE),
         no_model=re.compile(data["wordings"]["no_model"], re.IGNORECASE | re.DOTALL),
-        mends=data["mends"],
+        fixes=data["fixes"],
         refused={
             name: Instead(instead.get("as", ""), instead.get("value", "")) for name, instead in data["refused"].items()
         },

@@ -1,11 +1,12 @@
-"""What comes back from a model: pieces while it speaks, and one whole reply at the end."""
+"""The output of a model: pieces while it streams, and one whole reply at the end."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
-from ..errors import ModelError
-from ..messages import Call
+from agent_core.base.errors import ModelError
+from agent_core.base.messages import Call
+
 from .request import FunctionShown, Request
 
 Finish: TypeAlias = Literal["stop", "calls", "length", "filter", "refusal"]
@@ -17,12 +18,12 @@ NOTES: Final[dict[str, str]] = {
     "refusal": "The model refused to answer: say it in other words, or use another model.",
     "length": "The reply was cut off at its longest: ask for less at once, or raise `model.max_tokens`.",
 }
-"""What a human is told about a reply that ended so."""
+"""The note for the user about a reply with this finish reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Tokens of one request: as the endpoint reports them, or `estimated`."""
+    """The token usage of one request: as the endpoint reports it, or `estimated`."""
 
     prompt: int
     completion: int
@@ -39,14 +40,14 @@ class TextPiece:
 
 @dataclass(frozen=True, slots=True)
 class ThoughtPiece:
-    """The next part of the thought, where the model shows one."""
+    """The next part of the thought, if the model shows one."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPiece:
-    """The endpoint failed before it said anything; it is asked again after `wait_s`."""
+    """A report that the endpoint failed before it said anything; it is asked again after `wait_s`."""
 
     reason: str
     wait_s: float
@@ -54,10 +55,10 @@ class RetryPiece:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The whole reply. Call ids are unique in the conversation; `arguments` are as they came, even if broken,
-    but for a second encoding.
+    """The whole reply. Call ids are unique in the conversation; `arguments` are unchanged, even if broken, except that
+    a second encoding is removed.
 
-    An empty reply has finish `stop`, no text and no calls. `note` says what was mended or left out in reading it.
+    An empty reply has finish `stop`, no text and no calls. `note` says what was fixed or left out in reading it.
     `cut` names the calls that were cut off in the middle, each with its broken argument: they are not among `calls`.
     """
 
@@ -71,32 +72,34 @@ class Reply:
 
 
 class ModeChanged(ModelError):
-    """Calls travel in another way from now on; nothing was answered yet."""
+    """A report that calls are transmitted in another way from now on; nothing was answered yet."""
 
 
 Piece: TypeAlias = TextPiece | ThoughtPiece | RetryPiece | Reply
 
 
 class Model(Protocol):
-    """Something that answers requests."""
+    """A protocol for models, which answer requests."""
 
     @property
     def name(self) -> str:
-        """What it is called at its endpoint."""
+        """The model's name at its endpoint."""
 
     @property
     def mode(self) -> Mode:
-        """How calls travel."""
+        """The mode in which calls are transmitted."""
 
     @property
     def context_limit(self) -> int:
-        """The size of its window in tokens."""
+        """The size of the model's window in tokens."""
 
     def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
-        """Bytes of a request that are neither instructions nor messages: the functions, as it is shown them."""
+        """Return the bytes of a request that are neither instructions nor messages: the functions, as the model sees
+        them.
+        """
 
     def stream(self, request: Request) -> AsyncIterator[Piece]:
-        """The pieces of one reply, in order; the last is the one `Reply`.
+        """Yield the pieces of one reply, in order; the last piece is the one `Reply`.
 
         Raises:
             ContextOverflow: the request is longer than the window.
@@ -105,4 +108,4 @@ class Model(Protocol):
         """
 
     async def aclose(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""

@@ -1,9 +1,9 @@
-"""What a model is asked: the messages, and the functions it may call. Plain values."""
+"""The input of a model: the messages, and the functions it may call. Plain values."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from ..messages import Message
+from agent_core.base.messages import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class FunctionShown:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; keep the message and function objects from step to step: what is known is not written again."""
+    """One request. Reuse the message and function objects from step to step: known ones are not serialized again."""
 
     messages: tuple[Message, ...]
     functions: tuple[FunctionShown, ...] = ()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from sandbox.foreign import LOOSE, Malformed, read_json, with_plain_escapes
+from sandbox.wire.foreign import LOOSE, Malformed, read_json, with_plain_escapes
 
 from .request import FunctionShown
 
@@ -30,8 +30,8 @@ _ARGUMENTS = re.compile(r'"arguments"\s*:\s*')
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What the model wrote: a reply, or the name and the arguments (their JSON text) of one call."""
+class ModelStep:
+    """A step that the model wrote: a reply, or the name and the arguments (their JSON text) of one call."""
 
     thought: str
     reply: str = ""
@@ -41,7 +41,7 @@ class Step:
 
 
 def step_schema(functions: Iterable[FunctionShown], *, may_reply: bool = True) -> Schema:
-    """The schema of a step in which the model may call one of these functions, or reply."""
+    """Return the schema of a step in which the model may call one of these functions, or reply."""
     calls = [_call_schema(function) for function in functions]
     thought = {"type": "string", "maxLength": THOUGHT_CHARS}
     reply = _closed({"thought": thought, "reply": {"type": "string"}})
@@ -52,20 +52,22 @@ def step_schema(functions: Iterable[FunctionShown], *, may_reply: bool = True) -
 
 
 def portable(schema: Mapping[str, Any]) -> Schema:
-    """The part of a JSON Schema that grammar engines understand alike; it never refuses what the whole would take."""
+    """Return the part of a JSON Schema that all grammar engines support; it never rejects what the whole would
+    accept.
+    """
     return _portable(schema, schema, 0)
 
 
 def write_step(thought: str, *, reply: str = "", name: str = "", arguments: str = "") -> str:
-    """A step as the model writes it, so that servers find their cached prefix again."""
+    """Return a step as the model writes it, so that servers find their cached prefix again."""
     head = '{"thought":' + _text(thought)
     if not name:
         return f'{head},"reply":{_text(reply)}}}'
     return f'{head},"call":{{"name":{_text(name)},"arguments":{arguments}}}}}'
 
 
-def read_step(text: str) -> Step | None:
-    """The step that was written, also if it was cut off; None if it is no such object."""
+def read_step(text: str) -> ModelStep | None:
+    """Return the step in the text, even if it was cut off; None if the text is no such object."""
     text = with_plain_escapes(_FENCE.sub("", text))
     try:
         value = read_json(text, LOOSE)
@@ -74,28 +76,28 @@ def read_step(text: str) -> Step | None:
     match value:
         case {"call": {"name": str(name)} as call}:
             arguments = call.get("arguments", {})
-            return Step(_thought(value), name=name, arguments=_raw_arguments(text, arguments))
+            return ModelStep(_thought(value), name=name, arguments=_raw_arguments(text, arguments))
         case {"reply": str(reply)}:
-            return Step(_thought(value), reply=reply)
+            return ModelStep(_thought(value), reply=reply)
         case _:
             return None
 
 
-def _read_cut(text: str, *, is_whole: bool) -> Step | None:
-    """What can still be told from an object without its end: the thought, and which call was begun.
+def _read_cut(text: str, *, is_whole: bool) -> ModelStep | None:
+    """Return what can be recovered from an object without its end: the thought, and which call was begun.
 
     One that is whole, and out of bounds, is a call with its arguments as they are: who reads them says what is wrong.
     """
     named = re.search(r'"call"\s*:\s*\{\s*"name"\s*:\s*"([^"\\]*)"', text)
     if named is None:
-        return Step("", is_whole=False) if text.lstrip().startswith("{") else None
+        return ModelStep("", is_whole=False) if text.lstrip().startswith("{") else None
     begun = _ARGUMENTS.search(text, named.end())
     arguments = text[begun.end() :] if begun else ""
-    return Step("", name=named[1], arguments=_without_end(arguments) if is_whole else arguments, is_whole=is_whole)
+    return ModelStep("", name=named[1], arguments=_without_end(arguments) if is_whole else arguments, is_whole=is_whole)
 
 
 def _raw_arguments(text: str, value: Any) -> str:  # Any: JSON
-    """The arguments as they were written, byte for byte, if the object has its usual shape."""
+    """Return the arguments as they were written, byte for byte, if the object has its usual shape."""
     begun = _ARGUMENTS.search(text)
     raw = _without_end(text[begun.end() :]) if begun else ""
     try:
@@ -107,7 +109,7 @@ def _raw_arguments(text: str, value: Any) -> str:  # Any: JSON
 
 
 def _without_end(text: str) -> str:
-    """The text without the two brackets that close the call and the step."""
+    """Return the text without the two brackets that close the call and the step."""
     return text.rstrip()[:-2].rstrip()
 
 
@@ -136,48 +138,48 @@ def _portable(schema: Any, root: Mapping[str, Any], depth: int) -> Schema:  # An
     if not isinstance(branches := schema.get("anyOf") or schema.get("oneOf") or [], list):
         return {}
     if branches:
-        return {"anyOf": [_portable(each, root, depth + 1) for each in branches]}
-    kept = {key: schema[key] for key in _AS_THEY_ARE if key in schema}
-    kept.update(_object(schema, root, depth))
-    kept.update(_array(schema, root, depth))
+        return {"anyOf": [_portable(branch, root, depth + 1) for branch in branches]}
+    result = {key: schema[key] for key in _AS_THEY_ARE if key in schema}
+    result.update(_object(schema, root, depth))
+    result.update(_array(schema, root, depth))
     if isinstance(bound := schema.get("maxLength"), int) and bound <= _MAX_BOUND:
-        kept["maxLength"] = bound
-    return kept
+        result["maxLength"] = bound
+    return result
 
 
 def _object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Schema:
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
-        rest = schema.get("additionalProperties")
-        return {"additionalProperties": _portable(rest, root, depth + 1)} if isinstance(rest, Mapping) else {}
-    inner = {name: _named(name, _portable(each, root, depth + 1)) for name, each in properties.items()}
+        extra = schema.get("additionalProperties")
+        return {"additionalProperties": _portable(extra, root, depth + 1)} if isinstance(extra, Mapping) else {}
+    inner = {name: _named(name, _portable(subschema, root, depth + 1)) for name, subschema in properties.items()}
     required = [name for name in schema.get("required", ()) if name in inner]
     return {"properties": inner, "required": required, "additionalProperties": False}
 
 
 def _named(name: str, schema: Schema) -> Schema:
-    """A name is short: an unbounded one is where a small model starts to repeat itself."""
+    """Limit the length of a name: in an unbounded one, a small model starts to repeat itself."""
     if name.endswith("_name") and schema.get("type") == "string" and "enum" not in schema:
         return {"maxLength": NAME_CHARS, **schema}
     return schema
 
 
 def _array(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Schema:
-    kept: Schema = {}
+    result: Schema = {}
     if isinstance(places := schema.get("prefixItems"), list):
-        kept["prefixItems"] = [_portable(each, root, depth + 1) for each in places]
-        kept["minItems"] = kept["maxItems"] = len(places)
-        kept["items"] = False
+        result["prefixItems"] = [_portable(item, root, depth + 1) for item in places]
+        result["minItems"] = result["maxItems"] = len(places)
+        result["items"] = False
     elif isinstance(items := schema.get("items"), Mapping):
-        kept["items"] = _portable(items, root, depth + 1)
-    return kept
+        result["items"] = _portable(items, root, depth + 1)
+    return result
 
 
 def _resolve(reference: Any, root: Mapping[str, Any]) -> Any:  # Any: JSON Schema
-    """What a local reference stands for; anything is allowed where it leads nowhere."""
+    """Return the target of a local reference; anything is allowed if it leads nowhere."""
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return {}
-    found: Any = root
+    target: Any = root
     for part in reference[2:].split("/"):
-        found = found.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(found, Mapping) else {}
-    return found
+        target = target.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(target, Mapping) else {}
+    return target

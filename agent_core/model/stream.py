@@ -1,17 +1,18 @@
-"""From chunks to pieces and one whole reply, whatever shape the endpoint gives them. Pure."""
+"""Assembly of chunks into pieces and one whole reply, whatever their shape. Pure."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ..messages import Call
+from agent_core.base.messages import Call
+
 from .cut import cut_call, note_on
 from .reading import Holder, Shown, meant, read_text, unwrapped
 from .reply import NOTES, Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUsage
 from .thought import Splitter
 from .wire import Entry, Fragment, is_object, read_chunk, read_usage
 
-MOST_CALLS: Final = 128  # of one reply; what follows is left out, and the model is told
+MOST_CALLS: Final = 128  # of one reply; what follows is left out, and the model is notified
 _LONGEST_ID: Final = 200
 _LONGEST_NAME: Final = 64  # of a function: a longer one names none
 _FILTERED: Final = frozenset({"content_filter", "safety", "recitation"})
@@ -27,11 +28,11 @@ class _OpenCall:
 
 
 class Assembly:
-    """Collects one reply. `shown` are the functions of this step; `taken` the call ids already in use."""
+    """An accumulator for one reply. `shown` are the functions of this step; `used_ids` the call ids already in use."""
 
-    def __init__(self, *, shown: Shown, taken: Collection[str], new_id: Callable[[], str]) -> None:
+    def __init__(self, *, shown: Shown, used_ids: Collection[str], new_id: Callable[[], str]) -> None:
         self._shown = shown
-        self._taken = set(taken)
+        self._taken = set(used_ids)
         self._new_id = new_id
         self._splitter = Splitter()
         self._holder = Holder(shown)
@@ -44,7 +45,7 @@ class Assembly:
         self._finish = ""
         self.usage: TokenUsage | None = None
         self.extras: dict[str, Mapping[str, Any]] = {}
-        """By the ids of the reply's calls: what the endpoint wants back beside them."""
+        """By the ids of the reply's calls: what the endpoint wants back with them."""
 
     @property
     def text(self) -> str:
@@ -52,25 +53,27 @@ class Assembly:
         return "".join(self._text)
 
     def add(self, chunk: Entry) -> list[Piece]:
-        """The pieces that a chunk brings."""
-        said = read_chunk(chunk)
+        """Return the pieces that a chunk adds."""
+        delta = read_chunk(chunk)
         self.usage = read_usage(chunk) or self.usage
-        self._finish = said.finish or self._finish
-        self._refused = self._refused or bool(said.refusal)
-        for fragment in said.fragments:
+        self._finish = delta.finish or self._finish
+        self._refused = self._refused or bool(delta.refusal)
+        for fragment in delta.fragments:
             self._join(fragment)
-        thought, text = self._splitter.feed(said.text + said.refusal)
-        return self._show(said.thought + thought, text)
+        thought, text = self._splitter.feed(delta.text + delta.refusal)
+        return self._show(delta.thought + thought, text)
 
     def close(self, usage: TokenUsage) -> list[Piece]:
-        """The last pieces: text that was held back after all, and the reply, with the usage reported or this one."""
+        """Return the last pieces: text that was held back after all, and the reply, with the reported usage or this
+        one.
+        """
         pieces = self._show(*self._splitter.rest())
         reply = self._with_calls(Reply(self.text, "".join(self._thought), (), self._base_finish(), self.usage or usage))
-        rest = self._holder.rest()
+        tail = self._holder.rest()
         if reply.finish == "calls" and not self._calls:
             end = self.text.index(reply.text) + len(reply.text)
-            rest = rest[: max(0, end - len(self.text) + len(rest))]
-        return [*pieces, TextPiece(rest), reply] if rest else [*pieces, reply]
+            tail = tail[: max(0, end - len(self.text) + len(tail))]
+        return [*pieces, TextPiece(tail), reply] if tail else [*pieces, reply]
 
     def _show(self, thought: str, text: str) -> list[Piece]:
         self._thought.append(thought)
@@ -87,19 +90,21 @@ class Assembly:
         call.extra.update(fragment.extra)
 
     def _open_call(self, fragment: Fragment) -> _OpenCall:
-        """The call that a fragment belongs to, which may be a new one."""
-        found = self._latest.get(fragment.index)
+        """Return the call that a fragment belongs to, which may be a new one."""
+        open_call = self._latest.get(fragment.index)
         # Some servers give every parallel call the index 0, or none: a name under another id begins a call.
         begins = (
-            bool(fragment.name) and found is not None and (fragment.index is None or fragment.id not in {"", found.id})
+            bool(fragment.name)
+            and open_call is not None
+            and (fragment.index is None or fragment.id not in {"", open_call.id})
         )
-        if found is None or begins:
-            found = _OpenCall(fragment.index, fragment.id, fragment.name, [], {})
-            self._latest[fragment.index] = found
+        if open_call is None or begins:
+            open_call = _OpenCall(fragment.index, fragment.id, fragment.name, [], {})
+            self._latest[fragment.index] = open_call
             self._beyond += len(self._calls) == MOST_CALLS
             if len(self._calls) < MOST_CALLS:
-                self._calls.append(found)
-        return found
+                self._calls.append(open_call)
+        return open_call
 
     def _base_finish(self) -> Finish:
         if self._refused:
@@ -132,7 +137,7 @@ class Assembly:
         if read is None:
             return reply
         note = "The call came as text and was understood as a call."
-        calls = tuple(self._call("", found.name, found.arguments) for found in read.calls)
+        calls = tuple(self._call("", call.name, call.arguments) for call in read.calls)
         return replace(reply, text=read.lead_in, calls=calls, finish="calls", note=note)
 
     def _call(self, given_id: str, name: str, arguments: str) -> Call:

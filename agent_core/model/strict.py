@@ -1,4 +1,4 @@
-"""Schemas as strict mode wants them, where nothing is lost by it. Pure values."""
+"""Schemas in the form that strict mode requires, if nothing is lost by it. Pure values."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
@@ -24,11 +24,11 @@ _MOST_PROPERTIES: Final = 100
 
 
 class Inexpressible(ValueError):
-    """Why a schema cannot be sent as strict."""
+    """Error raised when a schema cannot be sent as strict; it holds the reason."""
 
 
 def strict(schema: Mapping[str, Any]) -> Schema:
-    """The same schema as strict mode wants it: every object closed.
+    """Return the same schema in the form that strict mode requires: every object closed.
 
     Raises:
         Inexpressible: strict mode cannot say it; the message names the first reason.
@@ -41,7 +41,7 @@ def strict(schema: Mapping[str, Any]) -> Schema:
 
 
 def loosened(schema: Mapping[str, Any]) -> str | None:
-    """Why a schema cannot be sent as strict, if it cannot."""
+    """Return the reason why a schema cannot be sent as strict; None if it can."""
     try:
         strict(schema)
     except Inexpressible as why:
@@ -55,15 +55,15 @@ def _strict(schema: Any, path: str, level: int, counted: list[str]) -> Schema:
     unknown = sorted(schema.keys() - _KNOWN)
     if unknown or not schema.keys() & {"type", "enum", "anyOf", "const"}:
         raise Inexpressible(f"`{path or 'it'}` has `{unknown[0]}`" if unknown else f"`{path or 'it'}` takes anything")
-    kept = dict(schema)
-    kept.pop("title", None)
+    result = dict(schema)
+    result.pop("title", None)
     if "anyOf" in schema:
-        kept["anyOf"] = [_strict(branch, path, level, counted) for branch in schema["anyOf"]]
+        result["anyOf"] = [_strict(branch, path, level, counted) for branch in schema["anyOf"]]
     if "items" in schema:
-        kept["items"] = _strict(schema["items"], f"{path}[]", level, counted)
+        result["items"] = _strict(schema["items"], f"{path}[]", level, counted)
     elif schema.get("type") == "array":
         raise Inexpressible(f"`{path}` is a list of anything")
-    return _closed(kept, path, level, counted) if schema.get("type") == "object" else kept
+    return _closed(result, path, level, counted) if schema.get("type") == "object" else result
 
 
 def _closed(schema: Schema, path: str, level: int, counted: list[str]) -> Schema:
@@ -76,7 +76,7 @@ def _closed(schema: Schema, path: str, level: int, counted: list[str]) -> Schema
     if schema.get("additionalProperties", False) is not False or (path and not properties):
         raise Inexpressible(f"`{path or 'it'}` takes any key")
     counted.extend(properties)
-    inner = {name: _strict(each, _below(path, name), level + 1, counted) for name, each in properties.items()}
+    inner = {name: _strict(subschema, _below(path, name), level + 1, counted) for name, subschema in properties.items()}
     return {**schema, "properties": inner, "required": [*properties], "additionalProperties": False}
 
 

@@ -8,14 +8,14 @@ _MOST_BLANKS: Final = 4_096
 
 
 class Splitter:
-    """Tells thought from text while both come."""
+    """A splitter that separates thought from text in a stream."""
 
     def __init__(self) -> None:
         self._held = ""
         self._place = "start"
 
     def feed(self, part: str) -> tuple[str, str]:
-        """The thought and the text that this part brings; what may be half a mark is held back."""
+        """Return the thought and the text in this part; what may be half a mark is held back."""
         if self._place == "gap":
             part = part.lstrip()
             self._place = "text" if part else "gap"
@@ -31,7 +31,7 @@ class Splitter:
         return self._inside()
 
     def rest(self) -> tuple[str, str]:
-        """What is still held, when no more comes."""
+        """Return the text still held back at the end of the stream."""
         return (self._take(), "") if self._place == "thought" else ("", self._take())
 
     def _opened(self) -> bool:
@@ -54,5 +54,5 @@ class Splitter:
         return thought[:whole], ""
 
     def _take(self) -> str:
-        held, self._held = self._held, ""
-        return held
+        buffered, self._held = self._held, ""
+        return buffered

@@ -1,4 +1,4 @@
-"""How many tokens a text has, and how many the window holds. What an endpoint reports is the truth."""
+"""The number of tokens in a text, and the size of the window. An endpoint's report takes precedence."""
 
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -13,26 +13,26 @@ _LIMITS: Final = (0.4, 4.0)
 
 
 def count(value: object, least: int = 0, most: int = MOST_TOKENS) -> int | None:
-    """Return a number of tokens that an endpoint tells; None for what is none, or lies beyond what there can be."""
+    """Return a number of tokens that an endpoint reports; None if it is no number, or is out of range."""
     return value if type(value) is int and least <= value <= most else None
 
 
 class Estimator:
-    """Bytes to tokens, corrected by what this model's endpoint reported; starts on the safe side."""
+    """A converter from bytes to tokens, corrected by what the model's endpoint reports; it starts on the safe side."""
 
     def __init__(self, factor: float = 1.2) -> None:
         self.factor = factor
 
     def tokens(self, size_bytes: int) -> int:
-        """The estimate for a text of so many UTF-8 bytes."""
+        """Return the estimate for a text of so many UTF-8 bytes."""
         return round(size_bytes / _BYTES_PER_TOKEN * self.factor)
 
     def tokens_of(self, text: str) -> int:
-        """The estimate for a text."""
+        """Return the estimate for a text."""
         return self.tokens(len(text.encode("utf-8", "replace")))
 
     def learn(self, size_bytes: int, reported: int) -> None:
-        """Take in a report: more than was thought counts half, less than was thought a tenth."""
+        """Learn from a report: one higher than the estimate counts half, a lower one counts a tenth."""
         if size_bytes < _SMALLEST_LESSON or reported <= 0:
             return
         seen = reported * _BYTES_PER_TOKEN / size_bytes
@@ -41,10 +41,10 @@ class Estimator:
 
 
 def listed_window(entry: dict[str, Any]) -> int | None:  # Any: foreign JSON
-    """The window that an entry of GET /models tells, under one of the names in use."""
+    """Return the window in an entry of GET /models, under one of the names in use."""
     meta = entry.get("meta")
     inner = meta if isinstance(meta, dict) else {}
-    told = (
+    candidates = (
         entry.get("loaded_context_length"),
         entry.get("max_model_len"),
         entry.get("context_length"),
@@ -53,19 +53,19 @@ def listed_window(entry: dict[str, Any]) -> int | None:  # Any: foreign JSON
         inner.get("n_ctx"),
         inner.get("n_ctx_train"),
     )
-    return next((size for value in told if (size := window(value)) is not None), None)
+    return next((size for value in candidates if (size := window(value)) is not None), None)
 
 
 def window(value: object) -> int | None:
-    """Return the size of a window that an endpoint tells; None for what can be none."""
+    """Return the size of a window that an endpoint reports; None for an impossible value."""
     return count(value, LEAST_WINDOW, MOST_WINDOW)
 
 
 def known_window(model: str) -> int | None:
-    """The window of a model by its name, where the table has it."""
+    """Return the window of a model by its name, if the table has it."""
     return next((size for pattern, size in quirks().windows if pattern.search(model)), None)
 
 
 def tells_windows(url: str) -> bool:
-    """Whether it is worth asking this endpoint for its windows."""
+    """Check whether it is worth asking this endpoint for its windows."""
     return urlsplit(url).hostname not in quirks().silent_hosts

@@ -1,7 +1,9 @@
-"""Bytes to an endpoint and back, through the SDK. The one module that imports it (which costs half a second).
+"""HTTP transport to an endpoint, through the SDK. The only module that imports it (which costs half a second).
 
 The SDK's lower-level `post` keeps its transport, headers and errors; the typed request on top of it walks
 every message on every call. Its client is cheap once the TLS context is shared between clients.
+
+Server-sent events, as far as endpoints use them: the data of each event, from bytes split anywhere.
 """
 
 import asyncio
@@ -16,15 +18,45 @@ from urllib.parse import urlsplit
 import httpx2
 import openai
 
-from sandbox.foreign import LOOSE, Malformed, read_json
+from agent_core.base.errors import ModelError
+from agent_core.base.untrusted import one_line
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
-from ..bounded_http import PLAIN, Unbounded, bound
-from ..errors import ModelError
-from ..untrusted import one_line
+from .bounded_http import PLAIN, Unbounded, bound
 from .failures import Refusal, Unavailable, explain, explain_in_stream
 from .quirks import quirks
-from .sse import Decoder
 from .wire import Entry
+
+
+class Decoder:
+    """A decoder that collects bytes and returns the data of every complete event."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+        self._data: list[bytes] = []
+
+    def feed(self, part: bytes) -> list[bytes]:
+        """Return the events that end in this part."""
+        head, newline, tail = part.rpartition(b"\n")
+        if not newline:  # what was looked through is not looked through again
+            self._rest += part
+            return []
+        lines, self._rest = (bytes(self._rest) + head).split(b"\n"), bytearray(tail)
+        return [event for line in lines if (event := self._line(line.rstrip(b"\r"))) is not None]
+
+    def close(self) -> list[bytes]:
+        """Return the event that the end of the stream completes."""
+        return self.feed(b"\n\n")
+
+    def _line(self, line: bytes) -> bytes | None:
+        if line.startswith(b"data:"):
+            self._data.append(line[5:].removeprefix(b" "))
+        elif not line and self._data:
+            event = b"\n".join(self._data)
+            self._data.clear()
+            return event
+        return None  # comments, event names and ids: endpoints say all in the data
+
 
 Chunk: TypeAlias = Entry
 ErrorT = TypeVar("ErrorT", bound=ModelError)
@@ -40,11 +72,11 @@ _HEADERS: Final = {"Content-Type": "application/json"}
 
 
 class _Elsewhere(httpx2.RequestError):
-    """A redirect would lead to another server than the one that the user chose."""
+    """Error raised when a redirect would lead to another server than the one that the user chose."""
 
 
 class Transport:
-    """Sends completions to one address."""
+    """A client that sends completions to one address."""
 
     def __init__(self, url: str, *, key: str = "", timeout_s: float = 600) -> None:
         self.url = url
@@ -56,7 +88,7 @@ class Transport:
         self._client._platform = "Unknown"  # else it starts programs to find out, and tells the endpoint
 
     async def complete(self, content: bytes, *, streamed: bool) -> AsyncGenerator[Chunk, None]:
-        """One try: the chunks of the answer, or the whole answer as one."""
+        """Make one try: yield the chunks of the answer, or the whole answer as one."""
         response = await self._post(content, streamed=streamed)
         try:
             if "application/json" in response.headers.get("content-type", ""):
@@ -74,15 +106,15 @@ class Transport:
             await response.aclose()
 
     async def listing(self) -> list[Chunk]:
-        """The entries of GET /models; empty where the endpoint does not say."""
+        """Return the entries of GET /models; empty if the endpoint does not answer it."""
         try:
             async with asyncio.timeout(_LISTING_S):
                 response = await self._client.get("/models", cast_to=httpx2.Response)
             entries = read_json(response.content, LOOSE)["data"]
         except (openai.OpenAIError, TimeoutError, ValueError, LookupError, TypeError):
             return []
-        found = entries if isinstance(entries, list) else []
-        return [entry for entry in found if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+        items = entries if isinstance(entries, list) else []
+        return [entry for entry in items if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -107,13 +139,13 @@ class Transport:
             raise self._silent() from error
         except openai.APIConnectionError as error:
             if isinstance(error.__cause__, _Elsewhere):
-                what = f"{self.url} redirects to {error.__cause__}, which is not followed: it was sent nothing."
-                raise ModelError(what, mend="If you know that address, set it as `model.base_url`.") from error
+                message = f"{self.url} redirects to {error.__cause__}, which is not followed: it was sent nothing."
+                raise ModelError(message, fix="If you know that address, set it as `model.base_url`.") from error
             if isinstance(error.__cause__, Unbounded):
                 raise self._unbounded(error.__cause__) from error
-            mend = "Is it running?" if is_loopback(self.url) else "Check the address, and that this machine is online."
+            fix = "Is it running?" if is_loopback(self.url) else "Check the address, and that this machine is online."
             reason = one_line(str(error.__cause__))
-            raise self._hidden(Unavailable(f"{self.url} cannot be reached: {reason}.", mend=mend)) from error
+            raise self._hidden(Unavailable(f"{self.url} cannot be reached: {reason}.", fix=fix)) from error
         return cast("httpx2.Response", answer)  # what `cast_to` names, whatever the overload says
 
     async def _events(self, response: httpx2.Response) -> AsyncIterator[Chunk]:
@@ -130,7 +162,7 @@ class Transport:
                 empty, ended = False, ended or _ends(chunk)
                 yield chunk
         if empty:
-            raise ModelError(f"{self.url} answered, but not with a completion.", mend=_PATH_HINT)
+            raise ModelError(f"{self.url} answered, but not with a completion.", fix=_PATH_HINT)
         if not ended:
             raise self._broken_off()
 
@@ -139,11 +171,11 @@ class Transport:
             chunk = read_json(text, LOOSE)
         except Malformed as error:
             start = one_line(text[:200].decode("utf-8", "replace"))
-            what = f"{self.url} sent what is not JSON ({one_line(str(error))}): {start}"
-            raise self._hidden(ModelError(what, mend=_PATH_HINT)) from error
+            message = f"{self.url} sent what is not JSON ({one_line(str(error))}): {start}"
+            raise self._hidden(ModelError(message, fix=_PATH_HINT)) from error
         if not isinstance(chunk, dict):
-            what = f"{self.url} sent what is not a completion: {one_line(json.dumps(chunk)[:400])}"
-            raise self._hidden(ModelError(what, mend=_PATH_HINT))
+            message = f"{self.url} sent what is not a completion: {one_line(json.dumps(chunk)[:400])}"
+            raise self._hidden(ModelError(message, fix=_PATH_HINT))
         if chunk.get("error"):
             raise self._hidden(explain_in_stream(chunk, self.url))
         return chunk
@@ -151,7 +183,7 @@ class Transport:
     def _explain(self, status: int, headers: httpx2.Headers, text: str) -> ModelError:
         error = self._hidden(explain(status, headers, Refusal.read(text), self.url))
         if status == 401 and not self._key:
-            error.mend = quirks().mends["keyless"]
+            error.fix = quirks().fixes["keyless"]
         return error
 
     def _hidden(self, error: ErrorT) -> ErrorT:
@@ -161,18 +193,18 @@ class Transport:
         return error
 
     def _silent(self) -> ModelError:
-        said = f"{self.url} said nothing for {self._timeout_s:g} s."
-        return ModelError(said, mend="Try again, or raise `model.timeout_s`.")
+        message = f"{self.url} said nothing for {self._timeout_s:g} s."
+        return ModelError(message, fix="Try again, or raise `model.timeout_s`.")
 
     def _unbounded(self, error: Unbounded) -> ModelError:
-        return ModelError(f"{self.url} {error}.", mend="Is this a model's endpoint? Choose another one if it goes on.")
+        return ModelError(f"{self.url} {error}.", fix="Is this a model's endpoint? Choose another one if it goes on.")
 
     def _broken_off(self) -> ModelError:
-        return Unavailable(f"The connection to {self.url} broke off in the middle of the answer.", mend="Try again.")
+        return Unavailable(f"The connection to {self.url} broke off in the middle of the answer.", fix="Try again.")
 
 
 def is_loopback(url: str) -> bool:
-    """Whether the address is on this machine."""
+    """Check whether the address is on this machine."""
     host = urlsplit(url).hostname or ""
     return host in {"localhost", "::1"} or host.startswith("127.")
 
@@ -204,14 +236,14 @@ def _tls() -> ssl.SSLContext:
 
 
 async def _and_end(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes | None]:
-    """The parts, and None when there are no more."""
+    """Yield the parts, then None at the end."""
     async for part in parts:
         yield part
     yield None
 
 
 async def _drain(parts: AsyncIterator[bytes]) -> None:
-    """Read what follows the end, so that the connection can be used again."""
+    """Read what follows the end, so that the connection can be reused."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_S):
             async for _ in parts:

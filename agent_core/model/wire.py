@@ -1,27 +1,88 @@
-"""Messages as an endpoint reads them (chat completions). Here alone a function is called a tool.
+"""Messages in the wire format of chat completions. Only here is a function called a tool.
 
 Promises that no server refuses what leaves here for its shape: every call is answered right after it,
 no answer stands without its call, names and arguments are valid. A history that cannot be sent so is a
 bug of ours and raises `Unsendable`, before anything is on the network.
+
+A conversion of replies with several calls into several replies, for endpoints that allow one call per message.
+
+Schemas with the few keywords that every endpoint accepts, for endpoints that refuse the others. Pure values.
 """
 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from sandbox.foreign import LOOSE, Malformed, read_json
+from agent_core.base.errors import ToolwrightError
+from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
-from ..errors import ToolwrightError
-from ..messages import Answer, Assistant, Call, Message, Notice, System, User
-from .apart import one_by_one
 from .dialect import Dialect
 from .reply import TokenUsage
 from .request import FunctionShown
-from .simple import simple
 from .strict import loosened, strict
 from .tokens import count
+
+Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
+
+_AS_THEY_ARE: Final = ("description", "enum")
+_MAX_DEPTH: Final = 12
+
+
+def simple(schema: Mapping[str, Any]) -> Schema:
+    """Return the schema without references and rare keywords; what it omits is checked when the call arrives."""
+    return _simple(schema, schema, 0)
+
+
+def _simple(schema: Any, root: Mapping[str, Any], depth: int) -> Schema:  # Any: JSON Schema, also `true`
+    if depth > _MAX_DEPTH or not isinstance(schema, Mapping):
+        return {}
+    if isinstance(reference := schema.get("$ref"), str):
+        return _simple(_resolve(reference, root), root, depth + 1)
+    result = {key: schema[key] for key in _AS_THEY_ARE if key in schema}
+    if "const" in schema:
+        result["enum"] = [schema["const"]]
+    branches = schema.get("anyOf") or schema.get("oneOf") or _each_type(schema)
+    if isinstance(branches, list):
+        return {**result, "anyOf": [_simple(branch, root, depth + 1) for branch in branches]}
+    if isinstance(schema.get("type"), str):
+        result["type"] = schema["type"]
+    if isinstance(properties := schema.get("properties"), Mapping):
+        result["properties"] = {name: _simple(subschema, root, depth + 1) for name, subschema in properties.items()}
+        result["required"] = [name for name in schema.get("required", ()) if name in properties]
+    if result.get("type") == "array":
+        result["items"] = _simple(schema.get("items"), root, depth + 1)
+    return result
+
+
+def _each_type(schema: Mapping[str, Any]) -> list[Schema] | None:
+    """Return a list of types as one branch each."""
+    types = schema.get("type")
+    return [{**schema, "type": type_name} for type_name in types] if isinstance(types, list) else None
+
+
+def _resolve(reference: str, root: Mapping[str, Any]) -> Any:  # Any: JSON Schema
+    target: Any = root
+    for part in reference.removeprefix("#").strip("/").split("/"):
+        target = target.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(target, Mapping) else {}
+    return target
+
+
+def one_by_one(messages: Sequence[Message]) -> list[Message]:
+    """Return the same conversation with each call directly followed by its answer."""
+    answers = {message.call_id: message for message in messages if isinstance(message, Answer)}
+    written: list[Message] = []
+    for message in messages:
+        if isinstance(message, Assistant) and message.calls:
+            for n, call in enumerate(message.calls):
+                written.append(Assistant("" if n else message.text, (call,)))
+                written += [answers[call.id]] if call.id in answers else []
+        elif not isinstance(message, Answer):
+            written.append(message)
+    return written
+
 
 Entry: TypeAlias = dict[str, Any]  # Any: one message or function in the wire's own shape
 Group: TypeAlias = tuple[Message, ...]
@@ -36,19 +97,19 @@ _ROLES = {System: "system", User: "user", Notice: "user", Assistant: "assistant"
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """Part of a call: what has the same index belongs together; without one, a name begins the next call."""
+    """A part of a call: parts with the same index belong together; without an index, a name begins the next call."""
 
     index: int | None
     id: str
     name: str
     arguments: str
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """What the endpoint wants back beside the call, such as a signature of its thought."""
+    """Data that the endpoint wants back with the call, such as a signature of its thought."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What one chunk, or one whole response, says."""
+class WireDelta:
+    """The contents of one chunk, or of one whole response."""
 
     text: str = ""
     thought: str = ""
@@ -57,64 +118,66 @@ class Said:
     finish: str = ""
 
 
-class Unsendable(ToolwrightError):
-    """The conversation or the functions break a rule of the wire: a bug in the program, not the model's doing."""
+class InvalidRequest(ToolwrightError):
+    """Error raised when the conversation or the functions violate the wire format: a bug in the program, not in the
+    model.
+    """
 
     code = "unsendable"
 
 
 def to_wire(messages: Iterable[Message], dialect: Dialect | None = None) -> list[Entry]:
-    """The messages of a request: system first, neighbours of one role merged, empty replies left out."""
-    entries: list[Entry] = read_json(Writer(dialect).messages(tuple(messages)), LOOSE)
+    """Return the messages of a request: system first, neighbors of the same role merged, empty replies omitted."""
+    entries: list[Entry] = read_json(RequestWriter(dialect).messages(tuple(messages)), LOOSE)
     return entries
 
 
 def functions_to_wire(functions: Sequence[FunctionShown], dialect: Dialect | None = None) -> list[Entry]:
-    """The functions of a request, in the shape that the wire calls tools."""
+    """Return the functions of a request, in the shape that the wire format calls tools."""
     dialect = dialect or Dialect()
     most = dialect.most_functions
     names = [function.name for function in functions]
     broken = [name for name in names if not NAME.fullmatch(name)]
     if broken or len(set(names)) < len(names) or len(names) > most:
-        raise Unsendable(
+        raise InvalidRequest(
             f"The functions cannot be shown: {len(names)} of at most {most}, {len(set(names))} different "
             f"names, of which break the rules: {', '.join(broken) or 'none'}."
         )
     return [_function(function, dialect) for function in functions]
 
 
-class Writer:
-    """Writes requests as JSON text; what stood in the last request is not written again.
+class RequestWriter:
+    """A writer of requests as JSON text; parts of the last request are not serialized again.
 
     A message is known by its identity (messages are immutable), so a step costs what is new in it.
     """
 
     def __init__(self, dialect: Dialect | None = None) -> None:
         self.extras: dict[str, Mapping[str, Any]] = {}
-        """By the ids of calls: what goes back beside them."""
+        """By the ids of calls: what goes back with them."""
         self.speak(dialect or Dialect())
 
     def speak(self, dialect: Dialect) -> None:
-        """Write everything anew, as this endpoint wants it."""
+        """Serialize everything again, in this endpoint's dialect."""
         self.dialect = dialect
         self._known: dict[tuple[int, ...], tuple[Group, bytes]] = {}
         self._functions: Sequence[FunctionShown] = ()
         self._functions_text = b"[]"
 
     def messages(self, messages: Sequence[Message]) -> bytes:
-        """The same as `to_wire`, as JSON text."""
-        known, texts = {}, []
+        """Return the same as `to_wire`, as JSON text."""
+        groups, texts = {}, []
         for group in _groups(one_by_one(messages) if self.dialect.one_call else messages, self.dialect.system):
             key = tuple(map(id, group))
-            # The group is kept beside its text, so that no other message can get its ids.
-            found = self._known.get(key) or (group, dumps(self._entry(group)))
-            known[key] = found
-            texts.append(found[1])
-        self._known = known
+            # The group is kept with its text, so that no other message can get its ids.
+            entry = self._known.get(key) or (group, dumps(self._entry(group)))
+            groups[key] = entry
+            texts.append(entry[1])
+        self._known = groups
         return b"[" + b",".join(texts) + b"]"
 
     def functions(self, functions: Sequence[FunctionShown]) -> bytes:
-        """The same as `functions_to_wire`, as JSON text."""
+        """Return the same as `functions_to_wire`, as JSON text."""
         if functions != self._functions:
             self._functions_text = dumps(functions_to_wire(functions, self.dialect))
             self._functions = functions
@@ -140,12 +203,12 @@ class Writer:
 
 
 def dumps(value: object) -> bytes:
-    """JSON text in UTF-8; half a surrogate pair, which no server reads, becomes a question mark."""
+    """Return JSON text in UTF-8; half a surrogate pair, which no server reads, becomes a question mark."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def _groups(messages: Sequence[Message], system_role: str) -> list[Group]:
-    """The messages that become one entry each; checks that calls and answers stand together."""
+    """Yield the messages that become one entry each; check that calls and their answers are adjacent."""
     _check_answers(messages)
     system = tuple(message for message in messages if type(message) is System)
     groups: list[Group] = [system] if system else []
@@ -167,20 +230,20 @@ def _check_answers(messages: Sequence[Message]) -> None:
     for message in messages:
         if type(message) is Answer:
             if message.call_id not in waiting:
-                raise Unsendable(f"The answer {message.call_id!r} of `{message.name}` has no call before it.")
+                raise InvalidRequest(f"The answer {message.call_id!r} of `{message.name}` has no call before it.")
             waiting.remove(message.call_id)
         elif type(message) is not System:
             _check_answered(waiting, f"a {type(message).__name__} message follows")
             if type(message) is Assistant and message.calls:
                 waiting = {call.id for call in message.calls}
                 if len(waiting) < len(message.calls) or "" in waiting:
-                    raise Unsendable(f"The calls of one reply need ids of their own: {message.calls!r}.")
+                    raise InvalidRequest(f"The calls of one reply need ids of their own: {message.calls!r}.")
     _check_answered(waiting, "the conversation ends")
 
 
 def _check_answered(waiting: set[str], what_follows: str) -> None:
     if waiting:
-        raise Unsendable(f"The calls {', '.join(sorted(waiting))} have no answer, and {what_follows}.")
+        raise InvalidRequest(f"The calls {', '.join(sorted(waiting))} have no answer, and {what_follows}.")
 
 
 def _text(message: Message) -> str:
@@ -198,17 +261,17 @@ def mark(message: User | Notice, text: str) -> str:
 
 
 def _name(name: str) -> str:
-    """What the model called it, without what a name may not have on the wire."""
+    """Return the name that the model used, without the characters that the wire format forbids."""
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unnamed"
 
 
 def _arguments(text: str) -> str:
-    """The arguments as they came, or `{}`: servers refuse a history that holds broken ones."""
+    """Return the arguments unchanged, or `{}` if broken: servers refuse a history that contains broken ones."""
     return text if is_object(text) else "{}"
 
 
 def is_object(text: str) -> bool:
-    """Whether the text is one whole JSON object, as strict readers read it."""
+    """Check whether the text is exactly one JSON object, as strict parsers read it."""
     try:
         return isinstance(read_json(text), dict)
     except Malformed:
@@ -225,23 +288,23 @@ def _function(function: FunctionShown, dialect: Dialect) -> Entry:
     return {"type": "function", "function": described}
 
 
-def read_chunk(chunk: Entry) -> Said:
-    """What a chunk says, whichever of the usual shapes it has; what is not understood is left out."""
+def read_chunk(chunk: Entry) -> WireDelta:
+    """Return the contents of a chunk, whichever of the usual shapes it has; unknown parts are ignored."""
     choice = _first(chunk.get("choices"))
     whole = _dict(choice.get("message"))
     part = whole or _dict(choice.get("delta"))
     calls = _list(part.get("tool_calls")) or list(filter(None, [part.get("function_call")]))
-    return Said(
-        text=_said(part.get("content")),
-        thought=_said(part.get("reasoning_content") or part.get("reasoning") or _thinking(part.get("content"))),
-        refusal=_said(part.get("refusal")),
+    return WireDelta(
+        text=_content_text(part.get("content")),
+        thought=_content_text(part.get("reasoning_content") or part.get("reasoning") or _thinking(part.get("content"))),
+        refusal=_content_text(part.get("refusal")),
         fragments=tuple(_fragment(_dict(call), n if whole else None) for n, call in enumerate(calls)),
         finish=_string(choice.get("finish_reason")),
     )
 
 
 def read_usage(chunk: Entry) -> TokenUsage | None:
-    """The tokens that a chunk reports, if it does."""
+    """Return the tokens that a chunk reports, if any."""
     usage = _dict(chunk.get("usage"))
     prompt = count(usage.get("prompt_tokens"), least=1)
     if prompt is None:
@@ -260,15 +323,15 @@ def _fragment(call: Entry, position: int | None) -> Fragment:
     return Fragment(place, _string(call.get("id")), _string(function.get("name")), text, extra)
 
 
-def _said(value: object) -> str:
-    """Text, also where it comes as a list of parts."""
+def _content_text(value: object) -> str:
+    """Return the text, even if it arrives as a list of parts."""
     if isinstance(value, list):
         return "".join(_string(_dict(part).get("text")) for part in value)
     return _string(value)
 
 
 def _thinking(value: object) -> object:
-    """The parts of a content list that are thought."""
+    """Return the parts of a content list that are thought."""
     parts = [_dict(part).get("thinking") for part in _list(value)]
     return [inner for part in parts for inner in (_list(part) or [{"text": part}])]
 

@@ -1,4 +1,4 @@
-"""Annotation → JSON Schema, by syntax alone (draft 2020-12).
+"""Conversion of annotations to JSON Schema, by syntax alone (draft 2020-12).
 
 `Converter.convert` answers for what this module's text decides and raises `Unresolved` for the rest,
 which a worker resolves by importing. Texts such as dates and paths are strings with a `format`; Decimal
@@ -21,18 +21,18 @@ _DEEPEST = 40
 
 
 @dataclass(slots=True)
-class Budget:
-    """How many parts of types may still be read; all functions of a module share one."""
+class TypeBudget:
+    """The number of type parts that may still be read; all functions of a module share one."""
 
-    left: int = _MODULE_BUDGET
+    remaining: int = _MODULE_BUDGET
 
 
 class Converter:
-    """Converts the annotations of one function; collects what its recursive types define."""
+    """A converter for the annotations of one function; it collects the definitions of its recursive types."""
 
-    def __init__(self, scope: Scope, budget: Budget | None = None) -> None:
+    def __init__(self, scope: Scope, budget: TypeBudget | None = None) -> None:
         self.scope = scope
-        self._budget = budget or Budget()
+        self._budget = budget or TypeBudget()
         self.definitions: dict[str, Schema] = {}
         self._open: list[str] = []
         self._recursive: set[str] = set()
@@ -40,7 +40,7 @@ class Converter:
         self._depth = 0
 
     def convert(self, node: ast.expr) -> Schema:
-        """The schema of an annotation.
+        """Return the schema of an annotation.
 
         Raises:
             Unresolved: only an import can tell.
@@ -49,10 +49,10 @@ class Converter:
         if not self._depth:
             self._left = _BUDGET  # anew for each parameter: one that is too large costs the others nothing
         self._left -= 1
-        self._budget.left -= 1
+        self._budget.remaining -= 1
         self._depth += 1
         try:
-            if min(self._left, self._budget.left) < 0 or self._depth > _DEEPEST:
+            if min(self._left, self._budget.remaining) < 0 or self._depth > _DEEPEST:
                 raise Unresolved("the type is too large to be read by syntax")
             return self._convert(node)
         finally:
@@ -84,7 +84,7 @@ class Converter:
         raise Unresolved(f"`{ast.unparse(node)}` is known only after an import")
 
     def _own(self, name: str) -> Schema:
-        """A class or an alias of this module; one that contains itself becomes a definition."""
+        """Return the schema of a class or alias of this module; one that contains itself becomes a definition."""
         if name in self.definitions:
             return {"$ref": f"#/$defs/{name}"}
         if name in self._open:
@@ -111,7 +111,9 @@ class Converter:
         return self.convert(value)
 
     def _called(self, name: str, call: ast.Call) -> Schema:
-        """`NewType("Id", int)`, and `TypeVar("T", bound=…)`, which stands for any value within its bound."""
+        """Return the schema of `NewType("Id", int)`, or of `TypeVar("T", bound=…)`, which accepts any value within its
+        bound.
+        """
         maker = self.scope.origin(call.func).rpartition(".")[2]
         if maker == "NewType" and len(call.args) == 2:
             return self.convert(call.args[1])
@@ -130,14 +132,14 @@ class Converter:
         return _SUBSCRIPTED[kind](self, arguments)
 
     def union(self, members: list[ast.expr]) -> Schema:
-        """`anyOf` of the members, flat and without repetition; the only member as it is."""
+        """Return `anyOf` of the members, flat and without repetition; a single member as it is."""
         schemas: list[Schema] = []
         for member in members:
             schema = self.convert(member)
             if not schema:
                 return {}
             inner = schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
-            schemas += [one for one in inner if one not in schemas]
+            schemas += [option for option in inner if option not in schemas]
         return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
     def _read_literal(self, arguments: list[ast.expr]) -> Schema:
@@ -155,10 +157,10 @@ class Converter:
             members = classes.enum_members(owner, self.scope) if owner else None
             if members and node.attr in members:
                 return [members[node.attr]]
-        found = literal_value(node)
-        if found is None or not isinstance(found.value, str | int | bool | None):
+        literal = literal_value(node)
+        if literal is None or not isinstance(literal.value, str | int | bool | None):
             raise Unresolved(f"`{ast.unparse(node)}` is not a literal of JSON")
-        return [found.value]
+        return [literal.value]
 
     def _read_optional(self, arguments: list[ast.expr]) -> Schema:
         return self.union([*arguments, ast.Constant(None)])
@@ -178,7 +180,7 @@ class Converter:
     def _read_tuple(self, arguments: list[ast.expr]) -> Schema:
         if len(arguments) == 2 and isinstance(arguments[1], ast.Constant) and arguments[1].value is ...:
             return {"type": "array", "items": self.convert(arguments[0])}
-        items = [self.convert(one) for one in arguments]
+        items = [self.convert(argument) for argument in arguments]
         size = {"minItems": len(items), "maxItems": len(items)}
         return {"type": "array", **({"prefixItems": items} if items else {}), **size}
 
@@ -205,7 +207,9 @@ _SUBSCRIPTED: dict[str, Callable[[Converter, list[ast.expr]], Schema]] = {
 
 
 def key_names(key: Schema) -> Schema:
-    """What the names of a JSON object must be like, for keys of a type; `pattern` is for the model and the worker."""
+    """Return the rule for the names of a JSON object with keys of this type; `pattern` is for the model and the
+    worker.
+    """
     if "enum" in key or "const" in key:
         values = key.get("enum", [key.get("const")])
         return {"enum": [str(value) for value in values]}
@@ -229,7 +233,7 @@ def _forward(text: str) -> ast.expr:
 
 
 def _union_members(node: ast.expr) -> list[ast.expr]:
-    """The members of `A | B | C`, without recursion: a chain may be longer than the stack."""
+    """Return the members of `A | B | C`, without recursion: a chain may be longer than the stack."""
     members: list[ast.expr] = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         members.append(node.right)

@@ -1,21 +1,171 @@
-"""A model's arguments → a dictionary that fits the schema, or every reason why not.
+"""Conversion of a model's arguments to a dictionary that matches the schema, or to every reason why not.
 
-The text is parsed and mended, what is lossless is coerced, and the rest is reported as
+The text is parsed and fixed, what is lossless is coerced, and the rest is reported as
 `path: expected …, got …`, in words that the model can act on.
+
+Lossless coercion of JSON values to a schema: "3" → 3, 3.0 → 3, "true" → true, one value → a list of one.
+
+What already fits stays as it is; what cannot be done without loss stays too, for validation to report.
+Coercing twice gives what coercing once gave.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jsonschema.exceptions import ValidationError
+from jsonschema.protocols import Validator
 
-from ..matching import nearest
-from ..problem import Place, Problem
-from .checker import TooManySteps, counted, validator_for
-from .coercion import Coercion
-from .jsontext import LIMIT_CHARS, NotJson, read_object, shown
+from agent_core.base.matching import nearest
+from agent_core.base.problem import Place, Problem
+
+from .checker import TooManySteps, counted, spend, validator_for
+from .jsontext import LIMIT_CHARS, NotJson, read_nested, read_object, shown
 from .typenames import Schema
+
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)", re.ASCII)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_EXACT = 2**53
+_DIGITS = 4_000
+
+
+class Coercion:
+    """One coercion under one root schema, within `checker.counted`."""
+
+    def __init__(self, root: Schema) -> None:
+        self.root = root
+        self.validator = validator_for(root)
+        self._parts: dict[int, tuple[Any, Validator]] = {}  # by identity, each with what it must stay identical to
+        self._split: dict[int, tuple[Schema, list[Schema]]] = {}
+
+    def coerce(self, value: Any, schema: Any) -> Any:  # Any: JSON in, JSON out; a schema may be a boolean
+        """Return the value as the schema requires it, as far as nothing is lost."""
+        spend()
+        if not isinstance(schema, dict):
+            return value
+        if "$ref" in schema:
+            value = self.coerce(value, self._target(schema["$ref"]))
+        for keyword in ("anyOf", "oneOf"):
+            if keyword in schema:
+                value = self._union(value, schema[keyword])
+        for part in schema.get("allOf", ()):
+            value = self.coerce(value, part)
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            entry = self._split.setdefault(id(schema), (schema, [{**schema, "type": type_name} for type_name in kind]))
+            return self._union(value, entry[1])
+        return self._typed(value, schema, kind)
+
+    def _target(self, reference: str) -> Any:
+        if reference == "#":
+            return self.root
+        return self.root.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {})
+
+    def fits(self, value: Any, schema: Any) -> bool:
+        """Check whether a value is valid as it is."""
+        spend()
+        if isinstance(schema, dict) and schema.keys() == {"type"} and isinstance(schema["type"], str):
+            return self.validator.is_type(value, schema["type"])
+        entry = self._parts.get(id(schema))
+        if entry is None:
+            entry = self._parts[id(schema)] = (schema, self.validator.evolve(schema=schema))
+        return entry[1].is_valid(value)
+
+    def _union(self, value: Any, branches: list[Any]) -> Any:
+        """Return an exact match unchanged, else the result of the first branch that a coercion reaches."""
+        for branch in branches:
+            if self.fits(value, branch):
+                return self.coerce(value, branch)
+        for branch in branches:
+            coerced = self.coerce(value, branch)
+            if self.fits(coerced, branch):
+                return coerced
+        return value
+
+    def _typed(self, value: Any, schema: Schema, kind: Any) -> Any:
+        if kind == "array":
+            return self._array(value, schema)
+        if kind == "object":
+            return self._object(value, schema)
+        # A year is no date, and a number of seconds no duration: text with a format is never made of a number.
+        if kind not in _SCALARS or (kind == "string" and schema.get("format", "path") != "path"):
+            return value
+        return _SCALARS[kind](value)
+
+    def _array(self, value: Any, schema: Schema) -> Any:
+        if isinstance(value, str):
+            value = read_nested(value, list)
+        if isinstance(value, list):
+            return self._items(value, schema)
+        if value is None:
+            return value
+        wrapped = self._items([value], schema)
+        return wrapped if self.fits(wrapped, schema) else value
+
+    def _items(self, value: list[Any], schema: Schema) -> list[Any]:
+        first = schema.get("prefixItems", [])
+        extra = schema.get("items", {})
+        items = [self.coerce(item, first[n] if n < len(first) else extra) for n, item in enumerate(value)]
+        return _distinct(items) if schema.get("uniqueItems") is True else items
+
+    def _object(self, value: Any, schema: Schema) -> Any:
+        if isinstance(value, str):
+            value = read_nested(value, dict)
+        if not isinstance(value, dict):
+            return value
+        properties, required = schema.get("properties", {}), schema.get("required", ())
+        extra = schema.get("additionalProperties", {})
+        coerced = {}
+        for name, item in value.items():
+            own = properties.get(name, extra)
+            if item is None and name in properties and name not in required and not self.fits(None, own):
+                continue  # null for what has a default means the default
+            coerced[name] = self.coerce(item, own)
+        return coerced
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _integer(value: Any) -> Any:
+    if isinstance(value, str):
+        value = _number(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        return int(value)
+    return value
+
+
+def _number(value: Any) -> Any:
+    if not isinstance(value, str) or len(value) > _DIGITS:
+        return value
+    text = value.strip()
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _NUMBER.fullmatch(text):
+        number = float(text)
+        return number if abs(number) != float("inf") else value
+    return value
+
+
+def _boolean(value: Any) -> Any:
+    if isinstance(value, str):
+        return {"true": True, "false": False}.get(value.strip().lower(), value)
+    return value
+
+
+def _string(value: Any) -> Any:
+    return str(value) if _is_integer(value) and abs(value) < 10**_DIGITS else value
+
+
+_SCALARS = {"integer": _integer, "number": _number, "boolean": _boolean, "string": _string}
+
+
+def _distinct(items: list[Any]) -> list[Any]:
+    """Return the items of a set once each: a model's repetition means nothing."""
+    return list({json.dumps(item, sort_keys=True): item for item in reversed(items)}.values())[::-1]
+
 
 _WHERE = Place("arguments")
 _MOST = 20
@@ -24,30 +174,30 @@ _MOST = 20
 def read(
     raw: str, schema: Schema, *, limit_chars: int = LIMIT_CHARS
 ) -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON that fits the schema
-    """The arguments in a model's text, coerced and valid; or what is wrong with them, all of it."""
+    """Return the arguments in a model's text, coerced and valid; or all problems with them."""
     try:
         value = read_object(raw, limit_chars)
     except NotJson as error:
-        mend = "send one JSON object whose keys are the parameters' names"
-        return (Problem("arguments-not-json", str(error), _WHERE, mend),)
+        fix = "send one JSON object with the parameters' names as keys"
+        return (Problem("arguments-not-json", str(error), _WHERE, fix),)
     return _fitted(value, schema, len(raw))
 
 
 def read_values(value: dict[str, Any], schema: Schema) -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON
-    """The same for arguments that are parsed already, say those of a person or another function."""
+    """Return the same for arguments that are already parsed, such as those of a person or another function."""
     return _fitted(value, schema, LIMIT_CHARS)
 
 
 def renamed(raw: str, names: Mapping[str, str]) -> str:
-    """The same arguments by newer names; one that is given under its own stays, and so does a text that holds none."""
+    """Return the arguments under their newer names; one given under its own name stays, and so does unreadable text."""
     try:
         value = read_object(raw)
     except NotJson:
         return raw
     if not names.keys() & value.keys():
         return raw
-    older = {names[key]: each for key, each in value.items() if key in names}
-    return json.dumps({**older, **{key: each for key, each in value.items() if key not in names}}, ensure_ascii=False)
+    older = {names[key]: item for key, item in value.items() if key in names}
+    return json.dumps({**older, **{key: item for key, item in value.items() if key not in names}}, ensure_ascii=False)
 
 
 def _fitted(value: dict[str, Any], schema: Schema, characters: int) -> dict[str, Any] | tuple[Problem, ...]:
@@ -56,8 +206,8 @@ def _fitted(value: dict[str, Any], schema: Schema, characters: int) -> dict[str,
             coerced: dict[str, Any] = Coercion(schema).coerce(value, schema)
             problems = _problems(coerced, schema)
     except TooManySteps:
-        mend = "send a smaller value"
-        return (Problem("arguments-invalid", "expected a value that can be checked, got one too nested", _WHERE, mend),)
+        fix = "send a smaller value"
+        return (Problem("arguments-invalid", "expected a value that can be checked, got one too nested", _WHERE, fix),)
     except RecursionError:
         return (Problem("arguments-invalid", "expected fewer levels of nesting, got too many", _WHERE),)
     return problems or coerced
@@ -67,11 +217,11 @@ def _problems(value: dict[str, Any], schema: Schema) -> tuple[Problem, ...]:
     validator = validator_for(schema)
     if validator.is_valid(value):
         return ()
-    found: dict[str, Problem] = {}
+    by_message: dict[str, Problem] = {}
     for error in validator.iter_errors(value):
         for problem in _explain(error, schema, ()):
-            found.setdefault(problem.what, problem)
-    problems = sorted(found.values(), key=lambda one: one.what)
+            by_message.setdefault(problem.message, problem)
+    problems = sorted(by_message.values(), key=lambda problem: problem.message)
     if len(problems) > _MOST:
         more = Problem("arguments-invalid", f"and {len(problems) - _MOST} more", _WHERE)
         problems = [*problems[:_MOST], more]
@@ -91,8 +241,8 @@ def _explain(error: ValidationError, root: Schema, base: tuple[Any, ...]) -> Ite
             yield _problem(path, _expected(error, root), shown(error.instance))
 
 
-def _problem(path: tuple[Any, ...], expected: str, got: str, mend: str | None = None) -> Problem:
-    return Problem("arguments-invalid", f"{_dotted(path)}: expected {expected}, got {got}", _WHERE, mend)
+def _problem(path: tuple[Any, ...], expected: str, got: str, fix: str | None = None) -> Problem:
+    return Problem("arguments-invalid", f"{_dotted(path)}: expected {expected}, got {got}", _WHERE, fix)
 
 
 def _dotted(path: tuple[Any, ...]) -> str:
@@ -107,28 +257,28 @@ def _missing(error: ValidationError, path: tuple[Any, ...]) -> Iterator[Problem]
         if isinstance(instance, dict) and name not in instance:
             own = properties.get(name, {})
             described = own.get("description") if isinstance(own, dict) else None
-            mend = f"add `{name}`: {described}" if described else f"add `{name}`"
-            yield _problem((*path, name), describe(own), "nothing", mend)
+            fix = f"add `{name}`: {described}" if described else f"add `{name}`"
+            yield _problem((*path, name), describe(own), "nothing", fix)
 
 
 def _unknown(error: ValidationError, path: tuple[Any, ...]) -> Problem:
     parent = error.schema if isinstance(error.schema, dict) else {}
-    known = sorted(parent.get("properties", {}))
+    known_names = sorted(parent.get("properties", {}))
     name = str(path[-1])
-    near = nearest(name, known) or [
-        one for one in known if one.replace("_", "").lower() == name.replace("_", "").lower()
+    matches = nearest(name, known_names) or [
+        candidate for candidate in known_names if candidate.replace("_", "").lower() == name.replace("_", "").lower()
     ]
-    names = ", ".join(f"`{one}`" for one in known[:20]) or "no parameters"
-    mend = f"did you mean `{near[0]}`?" if near else f"known are: {names}"
-    return _problem(path, "no such key", shown(error.instance), mend)
+    names = ", ".join(f"`{candidate}`" for candidate in known_names[:20]) or "no parameters"
+    fix = f"did you mean `{matches[0]}`?" if matches else f"known are: {names}"
+    return _problem(path, "no such key", shown(error.instance), fix)
 
 
 def _no_branch(error: ValidationError, root: Schema, path: tuple[Any, ...]) -> Iterator[Problem]:
-    """If the value has the type of just one branch, what is wrong within that; else what the branches are."""
+    """Yield the problems within the only branch of the value's type, or else a problem that lists the branches."""
     branches: dict[Any, list[ValidationError]] = {}
     for inner in error.context or ():
         branches.setdefault(inner.relative_schema_path[0], []).append(inner)
-    close = [errors for errors in branches.values() if not any(_is_other_kind(one) for one in errors)]
+    close = [errors for errors in branches.values() if not any(_is_other_kind(error) for error in errors)]
     if len(close) == 1:
         for inner in close[0]:
             yield from _explain(inner, root, path)
@@ -165,7 +315,7 @@ def _expected(error: ValidationError, root: Schema) -> str:
 
 
 def describe(schema: Any, root: Schema | None = None) -> str:  # Any: a schema may be a boolean
-    """A schema in a few words, as messages say what is expected."""
+    """Return a schema in a few words, as messages describe what is expected."""
     if not isinstance(schema, dict):
         return "nothing" if schema is False else "any value"
     if "$ref" in schema:
@@ -175,11 +325,11 @@ def describe(schema: Any, root: Schema | None = None) -> str:  # Any: a schema m
     if "const" in schema:
         return json.dumps(schema["const"], ensure_ascii=False)
     if "enum" in schema:
-        shown_values = [json.dumps(one, ensure_ascii=False) for one in schema["enum"][:20]]
+        shown_values = [json.dumps(value, ensure_ascii=False) for value in schema["enum"][:20]]
         return f"one of {', '.join(shown_values)}{'…' if len(schema['enum']) > 20 else ''}"
     for keyword in ("anyOf", "oneOf"):
         if keyword in schema:
-            return " or ".join(dict.fromkeys(describe(one, root) for one in schema[keyword]))
+            return " or ".join(dict.fromkeys(describe(branch, root) for branch in schema[keyword]))
     return _described_type(schema, root)
 
 

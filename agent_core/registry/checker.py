@@ -1,4 +1,4 @@
-"""Compiled validators for arguments, which neither run for long nor look outside.
+"""Compiled validators for arguments, which are limited in time and look up nothing outside.
 
 `pattern` and `format` are never evaluated in the host (a pattern can run for years), a `$ref` is local
 only, and steps are counted: a type that contains itself twice is tried in 2ⁿ ways at depth n. The
@@ -20,23 +20,23 @@ from .typenames import Schema
 _KEPT = 4_096
 _STEPS = 5_000
 _STEPS_PER_CHARACTER = 4
-_left: ContextVar[list[int]] = ContextVar("steps that are left")
+_steps_left: ContextVar[list[int]] = ContextVar("steps that are left")
 
 Keyword = Callable[[Validator, Any, Any, Schema], Iterator[ValidationError] | None]  # Any: a rule, and JSON
 
 
 class TooManySteps(Exception):
-    """A value could not be checked within the steps that its size allows. Never leaves the room."""
+    """Error raised when a value cannot be checked within the steps that its size allows. Internal to the package."""
 
 
 @contextmanager
 def counted(characters: int) -> Iterator[None]:
-    """Lets coercion and validation take a number of steps that grows with the size of the text."""
-    token = _left.set([_STEPS + _STEPS_PER_CHARACTER * characters])
+    """Allow coercion and validation a number of steps that grows with the size of the text."""
+    token = _steps_left.set([_STEPS + _STEPS_PER_CHARACTER * characters])
     try:
         yield
     finally:
-        _left.reset(token)
+        _steps_left.reset(token)
 
 
 def spend() -> None:
@@ -45,9 +45,9 @@ def spend() -> None:
     Raises:
         TooManySteps: none is left.
     """
-    left = _left.get()
-    left[0] -= 1
-    if left[0] < 0:
+    steps = _steps_left.get()
+    steps[0] -= 1
+    if steps[0] < 0:
         raise TooManySteps
 
 
@@ -60,7 +60,7 @@ def _spending(keyword: Keyword) -> Keyword:
 
 
 def _additional(validator: Validator, rule: Any, instance: Any, schema: Schema) -> Iterator[ValidationError]:
-    """`additionalProperties` without `patternProperties`, whose patterns the host does not run."""
+    """Check `additionalProperties` without `patternProperties`, which hold patterns that the host does not run."""
     if not isinstance(instance, dict) or "patternProperties" in schema:
         return
     for name in instance.keys() - schema.get("properties", {}).keys():
@@ -71,7 +71,7 @@ def _additional(validator: Validator, rule: Any, instance: Any, schema: Schema) 
 
 
 def _ignored(_validator: Validator, _rule: Any, _instance: Any, _schema: Schema) -> None:
-    """A keyword that the worker looks after, or that coercion has."""
+    """Ignore a keyword that the worker checks, or that coercion handles."""
 
 
 def _is_integer(_checker: object, value: object) -> bool:
@@ -93,10 +93,10 @@ _compiled: dict[int, tuple[Schema, Validator]] = {}
 
 
 def validator_for(schema: Schema) -> Validator:
-    """The validator of a schema, compiled once for as long as the schema object is the same one."""
-    kept = _compiled.get(id(schema))
-    if kept is not None and kept[0] is schema:
-        return kept[1]
+    """Return the validator of a schema, compiled once as long as the schema object is the same one."""
+    entry = _compiled.get(id(schema))
+    if entry is not None and entry[0] is schema:
+        return entry[1]
     while len(_compiled) >= _KEPT:
         _compiled.pop(next(iter(_compiled)), None)
     # An empty registry of its own: nothing is ever fetched for a reference.

@@ -1,4 +1,4 @@
-"""Classes of a module → JSON Schema: Enum, dataclass, TypedDict, NamedTuple; and `Annotated[…]`."""
+"""Conversion of a module's classes to JSON Schema: Enum, dataclass, TypedDict, NamedTuple; and `Annotated[…]`."""
 
 import ast
 from collections.abc import Iterator
@@ -12,18 +12,18 @@ from .typenames import Schema, Unresolved
 
 
 class Types(Protocol):
-    """What converts the annotations of fields."""
+    """A converter for the annotations of fields."""
 
     scope: Scope
 
     def convert(self, node: ast.expr) -> Schema:
-        """The schema of an annotation."""
+        """Return the schema of an annotation."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a class: required unless it has a default; `default` shows it where it is a literal."""
+    """One field of a class, required unless it has a default; `default` holds the default if it is a literal."""
 
     annotation: ast.expr
     is_required: bool
@@ -31,36 +31,36 @@ class Field:
 
 
 def schema_of(node: ast.ClassDef, types: Types) -> Schema:
-    """The schema of a class that this module defines.
+    """Return the schema of a class that this module defines.
 
     Raises:
-        Unresolved: it is no class whose fields or members are written out.
+        Unresolved: it is no class with fields or members that are written out.
     """
     members = enum_members(node, types.scope)
     if members is not None:
         return enumeration(list(members.values()))
     fields = _fields(node, types.scope, seen=())
     described = docstring.read(ast.get_docstring(node))
-    properties = {name: _property(one, described.parameters.get(name, ""), types) for name, one in fields.items()}
+    properties = {name: _property(field, described.parameters.get(name, ""), types) for name, field in fields.items()}
     summary = described.text.split("\n\n", 1)[0]
     return {
         "type": "object",
         **({"description": summary} if summary else {}),
         "properties": properties,
-        "required": [name for name, one in fields.items() if one.is_required],
+        "required": [name for name, field in fields.items() if field.is_required],
         "additionalProperties": False,
     }
 
 
-def _property(one: Field, description: str, types: Types) -> Schema:
-    schema = types.convert(one.annotation)
+def _property(field: Field, description: str, types: Types) -> Schema:
+    schema = types.convert(field.annotation)
     if description and "description" not in schema:
         schema = {**schema, "description": description}
-    return {**schema, **one.default}
+    return {**schema, **field.default}
 
 
 def enum_members(node: ast.ClassDef, scope: Scope) -> dict[str, Any] | None:  # Any: scalars of JSON
-    """The members of an enumeration with their values; None for a class that is none.
+    """Return the members of an enumeration with their values; None for a class that is no enumeration.
 
     Raises:
         Unresolved: a value is computed, so only an import can tell it.
@@ -82,12 +82,12 @@ def _member_value(name: str, value: ast.expr, before: list[Any], scope: Scope, b
     if isinstance(value, ast.Call) and scope.origin(value.func) == "enum.auto":
         if bases & {"enum.StrEnum", "builtins.str"}:
             return name.lower() if "enum.StrEnum" in bases else _computed(name)
-        numbers = [one for one in before if isinstance(one, int)]
+        numbers = [number for number in before if isinstance(number, int)]
         return max(numbers) + 1 if numbers else 1
-    found = json_literal(value)
-    if found is None or not isinstance(found.value, str | int | float | bool | None):
+    literal = json_literal(value)
+    if literal is None or not isinstance(literal.value, str | int | float | bool | None):
         return _computed(name)
-    return found.value
+    return literal.value
 
 
 def _computed(name: str) -> Any:
@@ -95,7 +95,7 @@ def _computed(name: str) -> Any:
 
 
 def _fields(node: ast.ClassDef, scope: Scope, seen: tuple[str, ...]) -> dict[str, Field]:
-    """The fields of a class, those of its bases in this module first."""
+    """Return the fields of a class, those of its bases in this module first."""
     fields: dict[str, Field] = {}
     is_typed_dict = is_known = False
     for base in node.bases:
@@ -107,7 +107,7 @@ def _fields(node: ast.ClassDef, scope: Scope, seen: tuple[str, ...]) -> dict[str
             is_known = True
         elif origin not in typenames.TYPED_DICT | typenames.NAMED_TUPLE:
             raise Unresolved(f"`{node.name}` inherits from what is known only after an import")
-    is_known |= any(_is_dataclass(one, scope) for one in node.decorator_list)
+    is_known |= any(_is_dataclass(decorator, scope) for decorator in node.decorator_list)
     if not is_known or any(keyword.arg == "metaclass" for keyword in node.keywords):
         raise Unresolved(f"`{node.name}` is a class of another kind")
     is_total = not (is_typed_dict and any(_is_false(keyword, "total") for keyword in node.keywords))
@@ -129,7 +129,7 @@ def _own_fields(node: ast.ClassDef, scope: Scope, is_total: bool) -> Iterator[tu
                 kind = _wrapper(annotation, scope)
                 if kind in ("ClassVar", "KW_ONLY"):
                     continue
-                if isinstance(value, ast.Call) and any(_is_false(one, "init") for one in value.keywords):
+                if isinstance(value, ast.Call) and any(_is_false(keyword, "init") for keyword in value.keywords):
                     continue
                 is_required = kind == "Required" or (is_total and kind != "NotRequired" and not _has_default(value))
                 yield name, Field(annotation, is_required, _default(value))
@@ -149,12 +149,12 @@ def _has_default(value: ast.expr | None) -> bool:
 def _default(value: ast.expr | None) -> Schema:
     if isinstance(value, ast.Call):
         value = next((keyword.value for keyword in value.keywords if keyword.arg == "default"), None)
-    found = json_literal(value) if value is not None else None
-    return {"default": found.value} if found else {}
+    literal = json_literal(value) if value is not None else None
+    return {"default": literal.value} if literal else {}
 
 
 def annotated(arguments: list[ast.expr], types: Types) -> Schema:
-    """`Annotated[T, …]`: the schema of T with the texts, `Field(…)` and `Doc(…)` that describe and bound it."""
+    """Return the schema of `Annotated[T, …]`: T with the texts, `Field(…)` and `Doc(…)` that describe and limit it."""
     schema = types.convert(arguments[0])
     extras: Schema = {}
     for extra in arguments[1:]:
@@ -168,22 +168,22 @@ def annotated(arguments: list[ast.expr], types: Types) -> Schema:
 
 def _constraints(call: ast.Call, scope: Scope, schema: Schema) -> Schema:
     origin = scope.origin(call.func)
-    given = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+    arguments = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
     if call.args and origin in typenames.CONSTRAINT_CLASSES:
-        given[typenames.CONSTRAINT_CLASSES[origin]] = call.args[0]
-    found: Schema = {}
-    for name, node in given.items():
+        arguments[typenames.CONSTRAINT_CLASSES[origin]] = call.args[0]
+    constraints: Schema = {}
+    for name, node in arguments.items():
         keyword, value = typenames.CONSTRAINTS.get(name), json_literal(node)
         if keyword is None or value is None or not _fits(keyword, value.value):
             continue
         if keyword in ("min", "max"):
             keyword += {"array": "Items", "object": "Properties"}.get(str(schema.get("type")), "Length")
-        found[keyword] = value.value
-    return found
+        constraints[keyword] = value.value
+    return constraints
 
 
 def _fits(keyword: str, value: Any) -> bool:
-    """Whether a constraint's value is what JSON Schema wants there: only a valid schema is shown to a model."""
+    """Check whether a constraint's value is valid in JSON Schema: a model is shown only valid schemas."""
     match keyword:
         case "description" | "title" | "pattern":
             return isinstance(value, str)

@@ -1,6 +1,6 @@
-"""Descriptions from any docstring style: Google, NumPy, reST and Epydoc, through `docstring-parser`.
+"""Descriptions from docstrings of any style: Google, NumPy, reST and Epydoc, through `docstring-parser`.
 
-The styles are told apart by cheap marks first, because trying all of them costs three times as much.
+The styles are distinguished by cheap marks first, because trying all of them costs three times as much.
 """
 
 import re
@@ -13,7 +13,7 @@ from docstring_parser import parse as parse_style
 
 from .examples import without_examples
 
-# In order of likelihood. A docstring may mix styles, so each style whose mark shows is read. The plain
+# In order of likelihood. A docstring may mix styles, so each style with a mark in it is read. The plain
 # texts come first because a search for a pattern costs ten times as much as one for a text.
 _MARKS = (
     (
@@ -38,7 +38,7 @@ _LONGEST = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a docstring tells: the text before its sections, and the entries of the sections."""
+    """The contents of a docstring: the text before its sections, and the entries of the sections."""
 
     text: str = ""
     parameters: dict[str, str] = field(default_factory=dict)
@@ -50,25 +50,25 @@ class Described:
 
 @lru_cache(maxsize=64)
 def read(docstring: str | None) -> Described:
-    """What a docstring says, whichever style it is written in; what cannot be parsed is plain text."""
+    """Return the contents of a docstring of any style; what cannot be parsed is plain text."""
     if not docstring:
         return Described()
     has_examples = ">>>" in docstring
     text = cleandoc(without_examples(docstring[:_LONGEST]) if has_examples else docstring[:_LONGEST])
     starts = {
-        style: found.start()
+        style: match.start()
         for style, texts, mark in _MARKS
-        if any(one in text for one in texts) and (found := mark.search(text))
+        if any(sign in text for sign in texts) and (match := mark.search(text))
     }
     start = min(starts.values(), default=len(text))
     described = Described(
-        _tidy(text[:start], has_examples=has_examples), styles=tuple(one.name.lower() for one in starts)
+        _tidy(text[:start], has_examples=has_examples), styles=tuple(found_style.name.lower() for found_style in starts)
     )
     for style in starts:
-        # A field goes on to the next one, past a heading whose examples were taken out.
-        said = _EMPTY_HEADING.sub("", text[start:]) if has_examples and style in _FIELDS else text[start:]
+        # A field goes on to the next one, past a heading from which the examples were removed.
+        section = _EMPTY_HEADING.sub("", text[start:]) if has_examples and style in _FIELDS else text[start:]
         # The line break keeps `cleandoc` from taking the first section's indentation for the margin.
-        described = _merge(described, _parsed(f"\n{said}", style))
+        described = _merge(described, _parsed(f"\n{section}", style))
     return described
 
 
@@ -79,17 +79,17 @@ def _parsed(text: str, style: DocstringStyle) -> Docstring:
         return Docstring()
 
 
-def _merge(known: Described, parsed: Docstring) -> Described:
-    parameters, types = dict(known.parameters), dict(known.types)
+def _merge(previous: Described, parsed: Docstring) -> Described:
+    parameters, types = dict(previous.parameters), dict(previous.types)
     for entry in parsed.params:
         for name in entry.arg_name.replace(",", " ").split():
             described = " ".join((entry.description or "").split())
             parameters[name] = parameters.get(name) or described
             if entry.type_name:
                 types.setdefault(name, entry.type_name)
-    returns = known.returns or (parsed.returns.description if parsed.returns else None) or ""
-    raises = tuple(one.type_name for one in parsed.raises if one.type_name)
-    return Described(known.text, parameters, types, returns, (*known.raises, *raises), known.styles)
+    returns = previous.returns or (parsed.returns.description if parsed.returns else None) or ""
+    raises = tuple(error.type_name for error in parsed.raises if error.type_name)
+    return Described(previous.text, parameters, types, returns, (*previous.raises, *raises), previous.styles)
 
 
 def _tidy(text: str, *, has_examples: bool) -> str:

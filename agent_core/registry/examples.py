@@ -13,7 +13,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
-from ..problem import Place, Problem
+from agent_core.base.problem import Place, Problem
 
 _EXAMPLE = re.compile(
     r"""
@@ -45,7 +45,7 @@ _NO_OPTIONS: Mapping[str, bool] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A call with what it must give; `raises` holds the last line of an expected traceback."""
+    """A call and its expected result; `raises` holds the last line of an expected traceback."""
 
     setup: tuple[str, ...]
     call: str
@@ -56,7 +56,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class DoctestEntry:
     """One `>>>` entry as doctest sees it; `line` counts from 0 in the docstring."""
 
     source: str
@@ -66,11 +66,11 @@ class Prompt:
     options: Mapping[str, bool]
 
 
-def find(docstring: str) -> Iterator[Prompt]:
-    """Every `>>>` entry of a docstring, in order.
+def find(docstring: str) -> Iterator[DoctestEntry]:
+    """Yield every `>>>` entry of a docstring, in order.
 
     Raises:
-        ValueError: prompts are not indented alike, or lack the space after them; the message says where.
+        ValueError: prompts are not indented alike, or have no space after them; the message says where.
     """
     text = docstring.expandtabs()
     line, position = 0, 0
@@ -79,18 +79,18 @@ def find(docstring: str) -> Iterator[Prompt]:
         position = match.start()
         source, want = _lines(match, line)
         if not _BLANK.match(source):
-            yield Prompt(source, want, line, _raised(want), _options(source))
+            yield DoctestEntry(source, want, line, _raised(want), _options(source))
         line += text.count("\n", position, match.end())
         position = match.end()
 
 
 def without_examples(docstring: str) -> str:
-    """The docstring's text with every `>>>` entry and its output taken out."""
+    """Return the docstring's text without any `>>>` entry and its output."""
     return _EXAMPLE.sub("", docstring.expandtabs()) if ">>>" in docstring else docstring
 
 
 def read(docstring: str, lines: list[str], start: int, path: str) -> tuple[Example, ...] | Problem:
-    """The examples of a docstring that begins on line `start` of a file's `lines`.
+    """Return the examples of a docstring that begins on line `start` of a file's `lines`.
 
     An example is an expression with its expected output. What stands before it without output is its
     set-up, and stays so for the examples after it, as names do in doctest.
@@ -100,12 +100,12 @@ def read(docstring: str, lines: list[str], start: int, path: str) -> tuple[Examp
     try:
         prompts = list(islice(find(docstring), _MOST))
     except ValueError as error:
-        mend = "write `>>> call(…)` with a space after each prompt, and its output under it, indented alike"
-        return Problem("malformed-example", str(error), Place(path, start), mend, "warns")
+        fix = "write `>>> call(…)` with a space after each prompt, and its output under it, indented alike"
+        return Problem("malformed-example", str(error), Place(path, start), fix, "warns")
     return tuple(_examples(prompts, _Locator(lines, start)))
 
 
-def _examples(prompts: list[Prompt], locate: "_Locator") -> Iterator[Example]:
+def _examples(prompts: list[DoctestEntry], locate: "_Locator") -> Iterator[Example]:
     setup: list[str] = []
     for index, prompt in enumerate(prompts):
         line = locate(prompt)
@@ -119,16 +119,16 @@ def _examples(prompts: list[Prompt], locate: "_Locator") -> Iterator[Example]:
 
 
 class _Locator:
-    """Finds a prompt's line in the file, although escapes and continued lines shift a docstring's own count."""
+    """A finder of a prompt's line in the file: escapes and continued lines shift a docstring's own count."""
 
     def __init__(self, lines: list[str], start: int) -> None:
         self._lines, self._start, self._from = lines, start, start
 
-    def __call__(self, prompt: Prompt) -> int:
+    def __call__(self, prompt: DoctestEntry) -> int:
         first = prompt.source.split("\n", 1)[0].strip()
         guess = self._start + prompt.line
-        near = [guess, *range(self._from, min(guess + 50, self._from + _FAR, len(self._lines) + 1))]
-        line = next((number for number in near if self._shows(number, first)), guess)
+        candidates = [guess, *range(self._from, min(guess + 50, self._from + _FAR, len(self._lines) + 1))]
+        line = next((number for number in candidates if self._shows(number, first)), guess)
         self._from = line + 1
         return line
 
@@ -150,7 +150,7 @@ def _lines(match: re.Match[str], line: int) -> tuple[str, str]:
     shown = match["source"].split("\n")
     for number, text in enumerate(shown, line + 1):
         if len(text) >= indent + 4 and text[indent + 3] != " ":
-            raise ValueError(f"line {number} of the docstring lacks a space after `{text[indent : indent + 3]}`")
+            raise ValueError(f"line {number} of the docstring has no space after `{text[indent : indent + 3]}`")
     _check_indent(shown[1:], " " * indent + ".", line + 1)
     want = match["want"].rstrip().split("\n") if match["want"].strip() else []
     _check_indent(want, " " * indent, line + len(shown))
@@ -165,21 +165,21 @@ def _check_indent(lines: list[str], prefix: str, line: int) -> None:
 
 
 def _raised(want: str) -> str:
-    found = _TRACEBACK.match(want)
-    return found["message"].strip() if found else ""
+    match = _TRACEBACK.match(want)
+    return match["message"].strip() if match else ""
 
 
 def _options(source: str) -> Mapping[str, bool]:
-    found: dict[str, bool] = {}
+    options: dict[str, bool] = {}
     for match in _OPTION.finditer(source):
         for option in match[1].replace(",", " ").split():
             if option[0] in "+-":
-                found[option[1:]] = option[0] == "+"
-    return found or _NO_OPTIONS
+                options[option[1:]] = option[0] == "+"
+    return options or _NO_OPTIONS
 
 
 def example_to_json(example: Example) -> list[Any]:  # Any: a JSON array of the fields, in order
-    """An example for the parse cache."""
+    """Return an example in the form of the parse cache."""
     return [
         list(example.setup),
         example.call,
@@ -191,6 +191,6 @@ def example_to_json(example: Example) -> list[Any]:  # Any: a JSON array of the 
 
 
 def example_from_json(data: list[Any]) -> Example:  # Any: what `example_to_json` wrote
-    """An example from the parse cache."""
+    """Return an example from the parse cache."""
     setup, call, expected, line, raises, options = data
     return Example(tuple(setup), call, expected, line, raises, tuple((name, on) for name, on in options))

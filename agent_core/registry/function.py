@@ -1,4 +1,4 @@
-"""One function as the registry knows it, and what reading a module gave.
+"""One function as the registry knows it, and the result of reading a module.
 
 Plain values: everything the model is shown, a call needs and a message names, without a syntax tree.
 `Reading.to_json` and `from_json` are the parse cache's form; `Function.to_json` is the published one.
@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from ..problem import Place, Problem
+from agent_core.base.problem import Place, Problem
+
 from .examples import Example, example_from_json, example_to_json
-from .source import Source
+from .source import ModuleSource
 
 # Goes up whenever reading changes, so that no cache outlives the reader that wrote it. The running
 # Python belongs to it: what parses on one version may not on another.
@@ -22,7 +23,7 @@ CACHE_FORMAT = f"1/{sys.version_info.major}.{sys.version_info.minor}"
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function that can be called, with its JSON Schema; `line` is the first decorator's or the `def`'s."""
+    """One callable function with its JSON Schema; `line` is the line of the first decorator or of the `def`."""
 
     name: str
     module: str
@@ -40,7 +41,7 @@ class Function:
     examples: tuple[Example, ...]
 
     def to_json(self) -> dict[str, Any]:  # Any: the published shape
-        """The published shape of a schema."""
+        """Return the published shape of a schema."""
         return {
             "name": self.name,
             "description": self.description,
@@ -69,53 +70,61 @@ _values_of = attrgetter(*_STORED)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """The functions a module offers, every problem found, and the workspace modules that it may import.
+class ModuleReading:
+    """The functions that a module offers, every problem found, and the workspace modules that it may import.
 
     `parsed` is false for a module that is rejected whole: its last good version must go on.
     """
 
-    source: Source
+    source: ModuleSource
     functions: tuple[Function, ...]
     problems: tuple[Problem, ...]
     imports: tuple[str, ...]
     parsed: bool = True
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """The reading without its source's text, for the parse cache."""
+        """Return the reading without its source's text, for the parse cache."""
         return {
             "format": CACHE_FORMAT,
             "version": self.source.version,
             "functions": [
-                [*_values_of(found), [example_to_json(example) for example in found.examples]]
-                for found in self.functions
+                [*_values_of(function), [example_to_json(example) for example in function.examples]]
+                for function in self.functions
             ],
             "problems": [
-                [one.code, one.what, one.where.path, one.where.line, one.where.column, one.mend, one.severity]
-                for one in self.problems
+                [
+                    problem.code,
+                    problem.message,
+                    problem.where.path,
+                    problem.where.line,
+                    problem.where.column,
+                    problem.fix,
+                    problem.severity,
+                ]
+                for problem in self.problems
             ],
             "imports": list(self.imports),
             "parsed": self.parsed,
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], source: Source) -> "Reading | None":
-        """The cached reading of exactly this source; None if it was made of another text or by another reader."""
+    def from_json(cls, data: Mapping[str, Any], source: ModuleSource) -> "ModuleReading | None":
+        """Return the cached reading of exactly this source; None if it comes from another text or another reader."""
         if data.get("format") != CACHE_FORMAT or data.get("version") != source.version:
             return None
         return cls(
             source,
             tuple(_function(row, source) for row in data["functions"]),
             tuple(
-                Problem(code, what, Place(path, line, column), mend, severity)
-                for code, what, path, line, column, mend, severity in data["problems"]
+                Problem(code, message, Place(path, line, column), fix, severity)
+                for code, message, path, line, column, fix, severity in data["problems"]
             ),
             tuple(data["imports"]),
             data["parsed"],
         )
 
 
-def _function(row: list[Any], source: Source) -> Function:  # Any: what `to_json` wrote, or a stranger
+def _function(row: list[Any], source: ModuleSource) -> Function:  # Any: what `to_json` wrote, or a stranger
     name, line, end_line, description, parameters, is_async, takes_self, returns, unresolved, body_hash, examples = row
     # A cache may come along with somebody's folder: what would break every request is not taken from it.
     if not (_NAME.fullmatch(name) and isinstance(description, str) and parameters.get("type") == "object"):

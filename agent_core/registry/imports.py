@@ -1,24 +1,25 @@
-"""Merging the imports that a candidate brings into a module: at its top, each one once."""
+"""The merge of a candidate's imports into a module: at its top, each one once."""
 
 import ast
 from dataclasses import dataclass
 
-from ..problem import Place, Problem
-from .spans import Edit, Text, bound_names, is_blank, last_line, with_newline
+from agent_core.base.problem import Place, Problem
+
+from .spans import LineEdit, ParsedText, bound_names, is_blank, last_line, with_newline
 
 _Key = tuple[str, str, str]  # module with its dots, name, local name
 
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What a candidate imports: the statements to be added, those of `__future__` apart."""
+    """The imports of a candidate: the statements to be added, with those of `__future__` separate."""
 
     future: tuple[str, ...]
     plain: tuple[str, ...]
 
 
 def is_import(node: ast.stmt) -> bool:
-    """Whether a statement does nothing but import, at most under a condition or with a fallback."""
+    """Check whether a statement does nothing but import, possibly under a condition or with a fallback."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return True
     if isinstance(node, ast.If):
@@ -32,11 +33,11 @@ def _names_type_checking(test: ast.expr) -> bool:
     )
 
 
-def brought_by(candidate: Text, module: Text, path: str) -> Brought | Problem:
-    """The imports of a candidate that the module lacks, or which of their names means something else there."""
+def brought_by(candidate: ParsedText, module: ParsedText, path: str) -> Brought | Problem:
+    """Return the candidate's imports that the module does not have, or the problem that one of their names is taken."""
     present = {key for node in module.body for key in _keys(node)}
     dumps = {ast.dump(node) for node in module.body}
-    taken = {name: node for node in module.body for name in bound_names(node)}
+    bound = {name: node for node in module.body for name in bound_names(node)}
     future: list[str] = []
     plain: list[str] = []
     for node in candidate.body:
@@ -46,9 +47,9 @@ def brought_by(candidate: Text, module: Text, path: str) -> Brought | Problem:
             plain.append(candidate.segment(node))
             continue
         missing = [key for key in _keys(node) if key not in present]
-        clash = next((key for key in missing if _clashes(key, taken)), None)
+        clash = next((key for key in missing if _clashes(key, bound)), None)
         if clash is not None:
-            return _clash(clash[2], taken[clash[2]], path)
+            return _clash(clash[2], bound[clash[2]], path)
         if missing:
             text = candidate.segment(node) if len(missing) == len(_keys(node)) else _statement(node, missing)
             (future if _is_future(node) else plain).append(text)
@@ -65,21 +66,24 @@ def _keys(node: ast.stmt) -> list[_Key]:
     return []
 
 
-def _clashes(key: _Key, taken: dict[str, ast.stmt]) -> bool:
-    """Whether the local name already means another thing; `import a.b` and `import a.c` both mean `a`."""
+def _clashes(key: _Key, bound: dict[str, ast.stmt]) -> bool:
+    """Check whether the local name already means another thing; `import a.b` and `import a.c` both mean `a`."""
     module, name, local = key
-    holder = taken.get(local)
+    holder = bound.get(local)
     if holder is None or name == "*":
         return False
     is_plain = not module and local == name.split(".", 1)[0]
     return not (
-        is_plain and any(other[0] == "" and other[1].split(".", 1)[0] == local == other[2] for other in _keys(holder))
+        is_plain
+        and any(
+            key_parts[0] == "" and key_parts[1].split(".", 1)[0] == local == key_parts[2] for key_parts in _keys(holder)
+        )
     )
 
 
 def _clash(name: str, holder: ast.stmt, path: str) -> Problem:
-    what = f"the candidate imports `{name}`, which means something else in the module (line {holder.lineno})"
-    return Problem("import-clash", what, Place(path, holder.lineno), f"import it under another name: `… as {name}_`")
+    message = f"the candidate imports `{name}`, which means something else in the module (line {holder.lineno})"
+    return Problem("import-clash", message, Place(path, holder.lineno), f"import it under another name: `… as {name}_`")
 
 
 def _is_future(node: ast.stmt) -> bool:
@@ -93,15 +97,15 @@ def _statement(node: ast.stmt, keys: list[_Key]) -> str:
     return f"from {keys[0][0]} import {', '.join(names)}"
 
 
-def edits(module: Text, brought: Brought) -> list[Edit]:
-    """The insertions that put the imports into the module."""
+def edits(module: ParsedText, brought: Brought) -> list[LineEdit]:
+    """Return the insertions that add the imports to the module."""
     return [
         *([_insertion(module, *_after_future(module), brought.future)] if brought.future else []),
         *([_insertion(module, *_after_imports(module), brought.plain)] if brought.plain else []),
     ]
 
 
-def _insertion(module: Text, position: int, follows_import: bool, statements: tuple[str, ...]) -> Edit:  # noqa: FBT001
+def _insertion(module: ParsedText, position: int, follows_import: bool, statements: tuple[str, ...]) -> LineEdit:  # noqa: FBT001
     newline = module.newline
     added = [with_newline(f"{text}\n", newline) for text in statements]
     above, below = module.lines[:position][-1:], module.lines[position:][:1]
@@ -109,15 +113,15 @@ def _insertion(module: Text, position: int, follows_import: bool, statements: tu
         added.insert(0, newline)
     if below and not follows_import and not is_blank(below[0]):
         added += [newline] if _starts_import(below[0]) else [newline, newline]
-    return Edit(position, position, tuple(added))
+    return LineEdit(position, position, tuple(added))
 
 
 def _starts_import(line: str) -> bool:
     return line.startswith(("import ", "from "))
 
 
-def _after_imports(module: Text) -> tuple[int, bool]:
-    """The number of lines above the place for imports, and whether the line above it is an import."""
+def _after_imports(module: ParsedText) -> tuple[int, bool]:
+    """Return the number of lines above the place for imports, and whether the line above it is an import."""
     last = None
     for node in module.body:
         if is_import(node):
@@ -127,25 +131,25 @@ def _after_imports(module: Text) -> tuple[int, bool]:
     return _after(module, last) if last is not None else (_top(module), False)
 
 
-def _after_future(module: Text) -> tuple[int, bool]:
+def _after_future(module: ParsedText) -> tuple[int, bool]:
     futures = [node for node in module.body if _is_future(node)]
     return _after(module, futures[-1]) if futures else (_top(module), False)
 
 
-def _after(module: Text, node: ast.stmt) -> tuple[int, bool]:
+def _after(module: ParsedText, node: ast.stmt) -> tuple[int, bool]:
     end = last_line(node)
-    for other in module.body:
-        if other.lineno <= end < last_line(other):
-            end = last_line(other)
+    for statement in module.body:
+        if statement.lineno <= end < last_line(statement):
+            end = last_line(statement)
     return end, True
 
 
-def _top(module: Text) -> int:
-    """The number of lines above everything that is not the docstring or a heading comment."""
+def _top(module: ParsedText) -> int:
+    """Return the number of lines above everything that is not the docstring or a heading comment."""
     if module.body and _is_docstring(module.body[0], module):
         return _after(module, module.body[0])[0]
     return module.span(module.body[0])[0] - 1 if module.body else len(module.lines)
 
 
-def _is_docstring(node: ast.stmt, module: Text) -> bool:
+def _is_docstring(node: ast.stmt, module: ParsedText) -> bool:
     return node is module.body[0] and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

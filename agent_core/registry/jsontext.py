@@ -1,10 +1,12 @@
-"""A model's JSON text → a Python object, mending what is unambiguous: fences, trailing commas, double encoding."""
+"""Conversion of a model's JSON text to a Python object, with unambiguous fixes: fences, trailing commas, double
+encoding.
+"""
 
 import json
 import re
 from typing import Any
 
-from sandbox.foreign import Malformed, read_json, with_plain_escapes
+from sandbox.wire.foreign import Malformed, read_json, with_plain_escapes
 
 LIMIT_CHARS = 1_000_000
 _FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
@@ -15,11 +17,11 @@ _NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", list:
 
 
 class NotJson(Exception):
-    """The text is not the JSON of an object; the message says why. Never leaves the room."""
+    """Error raised when the text is not the JSON of an object; the message says why. Internal to the package."""
 
 
 def read_object(raw: str, limit_chars: int = LIMIT_CHARS) -> dict[str, Any]:  # Any: JSON
-    """The object that a text holds; nothing and `null` stand for the empty one.
+    """Return the object in a text; an empty text and `null` mean the empty object.
 
     Raises:
         NotJson: it holds none, holds a key twice, a number that JSON does not know, or is too large or too deep.
@@ -38,7 +40,7 @@ def read_object(raw: str, limit_chars: int = LIMIT_CHARS) -> dict[str, Any]:  # 
 
 
 def read_nested(text: str, kind: type) -> Any:  # Any: JSON
-    """The object or list that a string holds, if it holds one of this kind; else the string as it is."""
+    """Return the object or list in a string, if it holds one of this kind; else the string unchanged."""
     stripped = text.strip()
     if len(stripped) > LIMIT_CHARS or not stripped.startswith("{" if kind is dict else "["):
         return text
@@ -50,7 +52,7 @@ def read_nested(text: str, kind: type) -> Any:  # Any: JSON
 
 
 def shown(value: Any) -> str:  # Any: JSON
-    """A value as a message shows it: short, and with its JSON type."""
+    """Return a value as a message shows it: short, and with its JSON type."""
     text = json.dumps(value, ensure_ascii=False, default=str) if _is_small(value) else "…"
     text = text if len(text) <= 60 else f"{text[:57]}…"
     return "null" if value is None else f"{text} ({_NAMES.get(type(value), 'object')})"
@@ -61,7 +63,7 @@ def _is_small(value: Any) -> bool:
         return -(10**40) < value < 10**40
     if isinstance(value, list | dict):
         return len(value) <= 10 and all(
-            _is_small(one) for one in (value.values() if isinstance(value, dict) else value)
+            _is_small(item) for item in (value.values() if isinstance(value, dict) else value)
         )
     return True
 
@@ -76,16 +78,16 @@ def _load(text: str) -> Any:  # Any: JSON
     try:
         return read_json(text)
     except Malformed as error:
-        mended = _mended(text) if error.code == "syntax" else text
-        if mended == text:
+        fixed = _fixed(text) if error.code == "syntax" else text
+        if fixed == text:
             raise _unreadable(text, error) from error
     try:
-        return read_json(mended)
+        return read_json(fixed)
     except Malformed as error:
-        raise _unreadable(mended, error) from error
+        raise _unreadable(fixed, error) from error
 
 
-def _mended(text: str) -> str:
+def _fixed(text: str) -> str:
     return with_plain_escapes(_TRAILING_COMMA.sub(lambda match: match[1] or "", text))
 
 

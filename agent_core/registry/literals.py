@@ -1,4 +1,4 @@
-"""Literal values in a syntax tree: what a default, an enum member or a constraint shows."""
+"""Literal values in a syntax tree: the value of a default, an enum member or a constraint."""
 
 import ast
 import math
@@ -12,13 +12,13 @@ _JSON_NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A value that is written out; wrapped, since None is one."""
+    """A literal value, wrapped because None is one."""
 
     value: Any  # any value that Python can write as a literal
 
 
 def literal_value(node: ast.expr) -> Literal | None:
-    """The value of a literal expression; None for every other expression."""
+    """Return the value of a literal expression; None for every other expression."""
     if isinstance(node, ast.Constant):
         return Literal(node.value)
     if has_many_keys(node):
@@ -30,25 +30,25 @@ def literal_value(node: ast.expr) -> Literal | None:
 
 
 def has_many_keys(node: ast.expr) -> bool:
-    """Return whether a literal has sets or mappings of so many values that those may take long which collide.
+    """Check whether a literal has sets or mappings so large that colliding values could take long.
 
     The hash of a text cannot be chosen by who writes it, that of a number can.
     """
     count = 0
-    for one in ast.walk(node):
-        keys = one.elts if isinstance(one, ast.Set) else one.keys if isinstance(one, ast.Dict) else []
+    for child in ast.walk(node):
+        keys = child.elts if isinstance(child, ast.Set) else child.keys if isinstance(child, ast.Dict) else []
         if not all(isinstance(key, ast.Constant) and isinstance(key.value, str | bytes) for key in keys):
             count += sum(1 for key in keys if key is not None for _ in ast.walk(key))
     return count > _MOST_KEYS
 
 
 def json_literal(node: ast.expr) -> Literal | None:
-    """The value of a literal as JSON would carry it (a tuple as a list); None where JSON cannot, or it is long."""
-    found = literal_value(node)
-    if found is None:
+    """Return a literal's value as JSON would carry it (a tuple as a list); None if JSON cannot, or if it is long."""
+    literal = literal_value(node)
+    if literal is None:
         return None
     try:
-        value = _as_json(found.value)
+        value = _as_json(literal.value)
     except (TypeError, RecursionError):
         return None
     return Literal(value) if len(repr(value)) <= _LONGEST else None
@@ -69,7 +69,7 @@ def _as_json(value: Any) -> Any:  # Any: a literal in, JSON out
 
 
 def enumeration(values: list[Any]) -> dict[str, Any]:  # Any: scalars of JSON in, JSON Schema out
-    """`const` or `enum` of scalars, with their type where they share one."""
+    """Return `const` or `enum` for scalars, with their type if they share one."""
     kinds = {_JSON_NAMES[type(value)] for value in values}
     kind = {"type": kinds.pop()} if len(kinds) == 1 else {}
     distinct = list({repr(value): value for value in values}.values())  # True is not 1

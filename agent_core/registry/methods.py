@@ -1,4 +1,4 @@
-"""A class's public methods → functions, read from its source text by the same code as a module's.
+"""Conversion of a class's public methods to functions, read from its source text by the code for modules.
 
 For classes of trusted humans, which are loaded already: only their text is needed here, for schemas.
 """
@@ -7,28 +7,33 @@ import ast
 import inspect
 import sys
 
-from ..errors import UsageError
-from ..problem import Problem
+from agent_core.base.errors import UsageError
+from agent_core.base.problem import Problem
+
 from .function import Function
 from .schema import read_module
-from .source import Source, parse
+from .source import ModuleSource, parse
 from .tree import Definition, survey
 
 _LIMIT = 1 << 20
 
 
 def read_methods(of: type, beyond: type = object) -> tuple[tuple[Function, ...], tuple[Problem, ...]]:
-    """The functions that the public methods of a class make, inherited ones first, and the problems found.
+    """Return the functions from the public methods of a class, inherited ones first, and the problems found.
 
     Classes that `beyond` derives from are not looked at.
     """
-    found: dict[str, Function] = {}
+    functions_by_name: dict[str, Function] = {}
     problems: list[Problem] = []
-    for one in reversed([each for each in of.__mro__ if each not in beyond.__mro__]):
-        functions, wrong = _own(one)
-        found |= {function.name: function for function in functions}
+    for cls in reversed([base for base in of.__mro__ if base not in beyond.__mro__]):
+        functions, wrong = _own(cls)
+        functions_by_name |= {function.name: function for function in functions}
         problems += wrong
-    methods = [each for each in found.values() if inspect.isfunction(inspect.getattr_static(of, each.name))]
+    methods = [
+        function
+        for function in functions_by_name.values()
+        if inspect.isfunction(inspect.getattr_static(of, function.name))
+    ]
     return tuple(methods), tuple(problems)
 
 
@@ -44,20 +49,20 @@ def _own(of: type) -> tuple[tuple[Function, ...], tuple[Problem, ...]]:
     return reading.functions, reading.problems
 
 
-def _source(of: type) -> Source:
+def _source(of: type) -> ModuleSource:
     try:
         text = inspect.getsource(sys.modules[of.__module__])
     except (OSError, TypeError, KeyError) as error:
         raise UsageError(
             f"The source of the class `{of.__qualname__}` is not at hand, so its methods cannot be described.",
-            mend="Put the class into a file that can be imported.",
+            fix="Put the class into a file that can be imported.",
         ) from error
     module = ".".join(part.strip("_") or "main" for part in of.__module__.split("."))
-    return Source.of(module, text, inspect.getsourcefile(of) or module)
+    return ModuleSource.of(module, text, inspect.getsourcefile(of) or module)
 
 
 def _definition(tree: ast.Module, of: type) -> ast.ClassDef:
-    """The class in its module's text, also one that is made within a function."""
+    """Return the class in its module's text, even one that is defined within a function."""
     node: ast.AST = tree
     for name in of.__qualname__.split("."):
         if name != "<locals>":
@@ -72,12 +77,12 @@ def _is_named(node: ast.AST, name: str) -> bool:
 
 
 def _methods(of: ast.ClassDef, module: ast.Module) -> list[Definition]:
-    """What a model may call: no validators of pydantic, properties or class methods."""
+    """Return what a model may call: no pydantic validators, properties or class methods."""
     names = survey(module)
     return [
         node
         for node in survey(ast.Module(of.body, [])).public()
-        if not any(_makes_other(names.origin(_called(one))) for one in node.decorator_list)
+        if not any(_makes_other(names.origin(_called(decorator))) for decorator in node.decorator_list)
     ]
 
 
@@ -95,5 +100,5 @@ def _makes_other(origin: str) -> bool:
 
 def _exports(node: ast.stmt) -> bool:
     return isinstance(node, ast.Assign) and any(
-        isinstance(one, ast.Name) and one.id == "__all__" for one in node.targets
+        isinstance(target, ast.Name) and target.id == "__all__" for target in node.targets
     )

@@ -1,4 +1,4 @@
-"""The registry: which functions can be called right now.
+"""The registry: the functions that can be called right now.
 
 Holds one immutable snapshot and swaps it whole, so a step never sees half a change; tells its
 listeners what became different.
@@ -8,17 +8,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ..problem import Problem
+from agent_core.base.problem import Problem
+
 from .snapshot import Snapshot
 
 Hand = Literal["human", "agent"]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What a swap made different: names of functions, what is newly rejected, and by whose hand.
+class RegistryChange:
+    """The difference that a swap made: names of functions, what is newly rejected, and who did it.
 
-    `mended` are paths of which nothing is rejected any more; by name, `standings` says how what was judged stands,
+    `fixed` are paths of which nothing is rejected any more; by name, `standings` says how what was judged stands,
     `disagreeing` how examples differ, and `noted` what else is to be said of a save.
     """
 
@@ -27,42 +28,44 @@ class Change:
     removed: tuple[str, ...] = ()
     rejected: tuple[Problem, ...] = ()
     by: Hand = "human"
-    mended: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
     standings: Mapping[str, str] = field(default_factory=dict)
     disagreeing: Mapping[str, str] = field(default_factory=dict)
     noted: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        different = self.loaded or self.changed or self.removed or self.rejected or self.mended
+        different = self.loaded or self.changed or self.removed or self.rejected or self.fixed
         return bool(different or self.disagreeing or self.noted)
 
 
-Listener = Callable[[Change], None]
+Listener = Callable[[RegistryChange], None]
 
 
-def difference(old: Snapshot, new: Snapshot, by: Hand = "human", said: Change | None = None) -> Change:
-    """What became different between two snapshots, with the sentences by function in `said`.
+def difference(
+    old: Snapshot, new: Snapshot, by: Hand = "human", change: RegistryChange | None = None
+) -> RegistryChange:
+    """Return the differences between two snapshots, with the sentences by function from `change`.
 
     A function has changed when its own source or what the model is shown of it has; a neighbour's edit
     in the same module is no change of it.
     """
-    known = frozenset(old.rejected)
+    rejected = frozenset(old.rejected)
     settled = old.rejections.keys() - new.rejections.keys()
     return replace(
-        Change() if said is None else said,
+        RegistryChange() if change is None else change,
         loaded=tuple(sorted(new.functions.keys() - old.functions.keys())),
         changed=tuple(sorted(name for name in _others(old, new) if _differs(name, old, new))),
         removed=tuple(sorted(old.functions.keys() - new.functions.keys())),
-        rejected=tuple(problem for problem in new.rejected if problem not in known),
+        rejected=tuple(problem for problem in new.rejected if problem not in rejected),
         by=by,
-        mended=tuple(sorted(settled & {source.path for source in new.modules.values()})) if settled else (),
+        fixed=tuple(sorted(settled & {source.path for source in new.modules.values()})) if settled else (),
     )
 
 
 def _others(old: Snapshot, new: Snapshot) -> list[str]:
-    """Names in both whose function is not the very same object: of 1,000, all but one module's are."""
+    """Return the names in both with a function that is not the very same object: of 1,000, all but one module's are."""
     before = old.functions
-    return [name for name, found in new.functions.items() if before.get(name, found) is not found]
+    return [name for name, function in new.functions.items() if before.get(name, function) is not function]
 
 
 def _differs(name: str, old: Snapshot, new: Snapshot) -> bool:
@@ -76,14 +79,14 @@ def _differs(name: str, old: Snapshot, new: Snapshot) -> bool:
 
 
 class Registry:
-    """Holds the current snapshot. Belongs to the event loop's thread."""
+    """The holder of the current snapshot. It belongs to the event loop's thread."""
 
     def __init__(self, snapshot: Snapshot | None = None) -> None:
         self._snapshot = snapshot or Snapshot.empty()
         self._listeners: list[Listener] = []
 
     def snapshot(self) -> Snapshot:
-        """The current view; it stays as it is, whatever happens next."""
+        """Return the current snapshot; it stays unchanged, whatever happens next."""
         return self._snapshot
 
     def swap(
@@ -91,13 +94,13 @@ class Registry:
         snapshot: Snapshot,
         *,
         by: Hand = "human",
-        said: Change | None = None,
-    ) -> Change:
-        """Make a snapshot the current one and tell the listeners, unless nothing became different.
+        known_change: RegistryChange | None = None,
+    ) -> RegistryChange:
+        """Make a snapshot the current one and notify the listeners, unless nothing has changed.
 
         The sentences by function in `said` become part of it.
         """
-        change = difference(self._snapshot, snapshot, by, said)
+        change = difference(self._snapshot, snapshot, by, known_change)
         self._snapshot = snapshot
         if change:
             for listener in tuple(self._listeners):
@@ -105,6 +108,6 @@ class Registry:
         return change
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Have `listener` told of every change from now on; what is returned ends that."""
+        """Notify `listener` of every change from now on; call the returned function to stop."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)

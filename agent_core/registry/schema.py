@@ -1,60 +1,60 @@
-"""A module's text → the functions it offers, and every problem that keeps others out. Nothing is run."""
+"""Conversion of a module's text to the functions it offers and every problem that excludes others. Nothing is run."""
 
 import ast
 import hashlib
 import re
 
-from sandbox.lines import lines_of
+from agent_core.base.problem import Place, Problem
+from sandbox.wire.lines import lines_of
 
-from ..problem import Place, Problem
 from . import docstring, examples
-from .annotation import Budget, Converter
+from .annotation import Converter, TypeBudget
 from .collected import caller_of
 from .docstring import Described
-from .function import Function, Reading
+from .function import Function, ModuleReading
 from .literals import json_literal
-from .source import MODULE_LIMIT, Source, is_helper, parse
+from .source import MODULE_LIMIT, ModuleSource, is_helper, parse
 from .tree import Definition, Scope, survey, workspace_imports
 from .typenames import Impossible, Schema, Unresolved
 
 _NAME = re.compile(r"^[a-zA-Z0-9_]{1,64}$")
 
 
-def read_module(source: Source, limit: int = MODULE_LIMIT, *, tree: ast.Module | None = None) -> Reading:
-    """The functions that a module offers, and every problem that keeps others out; `tree` saves parsing it again."""
+def read_module(source: ModuleSource, limit: int = MODULE_LIMIT, *, tree: ast.Module | None = None) -> ModuleReading:
+    """Return a module's functions, and every problem that excludes others; `tree` saves parsing it again."""
     parsed = tree or parse(source, limit)
     if isinstance(parsed, Problem):
-        return Reading(source, (), (parsed,), (), parsed=False)
+        return ModuleReading(source, (), (parsed,), (), parsed=False)
     try:
         return _Reader(source, survey(parsed)).read(parsed)
     except RecursionError:
-        what = "the code is nested too deeply to be read"
-        problem = Problem("too-deep", what, Place(source.path), "split long expressions and nested types")
-        return Reading(source, (), (problem,), (), parsed=False)
+        message = "the code is nested too deeply to be read"
+        problem = Problem("too-deep", message, Place(source.path), "split long expressions and nested types")
+        return ModuleReading(source, (), (problem,), (), parsed=False)
 
 
 class _Reader:
-    """Reads one module; collects its problems on the way."""
+    """A reader of one module that collects its problems on the way."""
 
-    def __init__(self, source: Source, scope: Scope) -> None:
+    def __init__(self, source: ModuleSource, scope: Scope) -> None:
         self.source, self.scope = source, scope
         self.lines = lines_of(source.text)
         self.problems: list[Problem] = []
         self.refusals = 0
-        self.budget = Budget()
+        self.budget = TypeBudget()
 
-    def read(self, tree: ast.Module) -> Reading:
+    def read(self, tree: ast.Module) -> ModuleReading:
         for earlier, later in self.scope.redefined:
-            what = f"`{later.name}` is defined again, so the one on line {earlier.lineno} is lost"
-            self.warn("redefined", what, later, "remove or rename one of the two")
+            message = f"`{later.name}` is defined again, so the one on line {earlier.lineno} is lost"
+            self.warn("redefined", message, later, "remove or rename one of the two")
         nodes = [] if is_helper(self.source.module) else self.scope.public()
-        found = tuple(function for node in nodes if (function := self.function(node)) is not None)
+        functions = tuple(function for node in nodes if (function := self.function(node)) is not None)
         is_package = self.source.path.endswith("/__init__.py")
         imports = workspace_imports(tree, self.source.text, self.source.module, is_package=is_package)
-        return Reading(self.source, found, tuple(self.problems), imports)
+        return ModuleReading(self.source, functions, tuple(self.problems), imports)
 
     def function(self, node: Definition) -> Function | None:
-        """One function, or None when it cannot be offered; the reason is among the problems."""
+        """Return one function, or None if it cannot be offered; the reason is among the problems."""
         reasons = _cannot_be_offered(node)
         for reason in reasons:
             self.refuse(*reason)
@@ -67,7 +67,7 @@ class _Reader:
         parameters, unresolved = self.parameters(node.name, arguments, described)
         if self.refusals > refusals_before:
             return None
-        start = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+        start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
         end = node.end_lineno or node.lineno
         return Function(
             name=node.name,
@@ -89,16 +89,18 @@ class _Reader:
     def examples(self, node: Definition, text: str | None) -> tuple[examples.Example, ...]:
         if text is None or ">>>" not in text:
             return ()
-        found = examples.read(text, self.lines, node.body[0].lineno, self.source.path)
-        if isinstance(found, Problem):
-            self.problems.append(found)
+        result = examples.read(text, self.lines, node.body[0].lineno, self.source.path)
+        if isinstance(result, Problem):
+            self.problems.append(result)
             return ()
-        return found
+        return result
 
     def parameters(
         self, name: str, arguments: list[tuple[ast.arg, ast.expr | None]], described: Described
     ) -> tuple[Schema, tuple[str, ...]]:
-        """The schema of the arguments' object, and the parameters whose type only an import can tell."""
+        """Return the schema of the arguments' object, and the parameters with a type that only an import can
+        resolve.
+        """
         converter = Converter(self.scope, self.budget)
         properties: Schema = {}
         unresolved = []
@@ -124,25 +126,25 @@ class _Reader:
 
     def typed(self, name: str, argument: ast.arg, converter: Converter) -> Schema | None:
         if argument.annotation is None:
-            what = f"parameter `{argument.arg}` of `{name}` has no type, so the model may pass anything"
-            self.warn("no-type", what, argument, f"write a type: `{argument.arg}: str`, say")
+            message = f"parameter `{argument.arg}` of `{name}` has no type, so the model may pass anything"
+            self.warn("no-type", message, argument, f"write a type: `{argument.arg}: str`, say")
             return {}
         try:
             return dict(converter.convert(argument.annotation))
         except Unresolved:
             return None
         except Impossible as error:
-            what = f"parameter `{argument.arg}` of `{name}`: {error}, so no model can pass it"
-            self.refuse("inexpressible-type", what, argument, "take text, numbers, lists or dictionaries")
+            message = f"parameter `{argument.arg}` of `{name}`: {error}, so no model can pass it"
+            self.refuse("inexpressible-type", message, argument, "take text, numbers, lists or dictionaries")
             return {}
 
     def described(self, name: str, argument: ast.arg, schema: Schema, described: Described) -> Schema:
         text = described.parameters.get(argument.arg) or schema.get("description")
         if text:
             return {**schema, "description": text}
-        what = f"parameter `{argument.arg}` of `{name}` has no description, so the model would have to guess it"
-        mend = f'add `{argument.arg}: …` under `Args:`, or write `{argument.arg}: Annotated[…, "…"]`'
-        self.warn("undescribed-parameter", what, argument, mend)
+        message = f"parameter `{argument.arg}` of `{name}` has no description, so the model would have to guess it"
+        fix = f'add `{argument.arg}: …` under `Args:`, or write `{argument.arg}: Annotated[…, "…"]`'
+        self.warn("undescribed-parameter", message, argument, fix)
         return schema
 
     def check_documented(
@@ -150,21 +152,21 @@ class _Reader:
     ) -> None:
         for documented in described.parameters:
             if documented not in properties and documented != "self":
-                what = f"the docstring of `{name}` describes `{documented}`, which is not a parameter"
+                message = f"the docstring of `{name}` describes `{documented}`, which is not a parameter"
                 at = arguments[0][0] if arguments else self.scope.definitions[name]
-                self.warn("unknown-parameter", what, at, "rename the entry, or remove it")
+                self.warn("unknown-parameter", message, at, "rename the entry, or remove it")
 
     def place(self, node: ast.arg | ast.expr | Definition) -> Place:
         line = self.lines[node.lineno - 1] if node.lineno <= len(self.lines) else ""
         column = len(line.encode("utf-8", "surrogatepass")[: node.col_offset].decode("utf-8", "replace")) + 1
         return Place(self.source.path, node.lineno, column)
 
-    def refuse(self, code: str, what: str, node: ast.arg | Definition, mend: str) -> None:
+    def refuse(self, code: str, message: str, node: ast.arg | Definition, fix: str) -> None:
         self.refusals += 1
-        self.problems.append(Problem(code, what, self.place(node), mend))
+        self.problems.append(Problem(code, message, self.place(node), fix))
 
-    def warn(self, code: str, what: str, node: ast.arg | Definition, mend: str) -> None:
-        self.problems.append(Problem(code, what, self.place(node), mend, "warns"))
+    def warn(self, code: str, message: str, node: ast.arg | Definition, fix: str) -> None:
+        self.problems.append(Problem(code, message, self.place(node), fix, "warns"))
 
 
 def _shown(annotation: ast.expr | None) -> str:
@@ -174,7 +176,7 @@ def _shown(annotation: ast.expr | None) -> str:
 
 
 def _without_self(arguments: ast.arguments) -> tuple[bool, list[tuple[ast.arg, ast.expr | None]]]:
-    """Whether the function takes the call's context, and its other parameters with their defaults."""
+    """Return whether the function takes the call's context, and its other parameters with their defaults."""
     plain = arguments.args
     missing: list[ast.expr | None] = [None] * (len(plain) - len(arguments.defaults))
     pairs = [*zip(plain, [*missing, *arguments.defaults], strict=True)]
@@ -184,19 +186,21 @@ def _without_self(arguments: ast.arguments) -> tuple[bool, list[tuple[ast.arg, a
 
 
 def _cannot_be_offered(node: Definition) -> list[tuple[str, str, ast.arg | Definition, str]]:
-    """Why a model cannot call a function: code, what, where, mend."""
-    found: list[tuple[str, str, ast.arg | Definition, str]] = []
+    """Return the reasons why a model cannot call a function: code, message, node, fix."""
+    problems: list[tuple[str, str, ast.arg | Definition, str]] = []
     if not _NAME.match(node.name):
-        what = f"`{node.name}` cannot be sent to a model: names have 1 to 64 letters (a–z), digits and underscores"
-        found.append(("function-name", what, node, "rename the function"))
+        message = f"`{node.name}` cannot be sent to a model: names have 1 to 64 letters (a–z), digits and underscores"
+        problems.append(("function-name", message, node, "rename the function"))
     if caller := caller_of(node.name):
-        what = f"`{node.name}` cannot be offered: {caller} calls it by that name, outside of the sandbox"
-        found.append(("function-name", what, node, f"rename the function, say to `my_{node.name}`"))
+        message = f"`{node.name}` cannot be offered: {caller} calls it by that name, outside of the sandbox"
+        problems.append(("function-name", message, node, f"rename the function, say to `my_{node.name}`"))
     for star, argument in (("*", node.args.vararg), ("**", node.args.kwarg)):
         if argument is not None:
-            what = f"`{node.name}` takes `{star}{argument.arg}`, which a schema cannot describe"
-            found.append(("star-parameter", what, argument, "name each parameter, or take one list or dictionary"))
+            message = f"`{node.name}` takes `{star}{argument.arg}`, which a schema cannot describe"
+            problems.append(
+                ("star-parameter", message, argument, "name each parameter, or take one list or dictionary")
+            )
     for argument in node.args.posonlyargs:
-        what = f"parameter `{argument.arg}` of `{node.name}` is positional-only, and models pass arguments by name"
-        found.append(("positional-only", what, argument, "remove the `/`"))
-    return found
+        message = f"parameter `{argument.arg}` of `{node.name}` is positional-only, and models pass arguments by name"
+        problems.append(("positional-only", message, argument, "remove the `/`"))
+    return problems

@@ -1,4 +1,4 @@
-"""The immutable view: which functions can be called, from which sources, and what was rejected.
+"""The immutable view of the registry: the callable functions, their sources, and what was rejected.
 
 A snapshot never changes; `with_…` and `without_…` give the next one and replace one module only. The
 maps are copied whole, 10 µs for 1,000 entries (benchmarks/registry.py), which is cheaper than clever.
@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ..problem import Place, Problem
-from .function import Function, Reading
-from .source import Source
+from agent_core.base.problem import Place, Problem
+
+from .function import Function, ModuleReading
+from .source import ModuleSource
 
 _T = TypeVar("_T")
 
@@ -22,11 +23,11 @@ def _without(mapping: Mapping[str, _T], key: str) -> Mapping[str, _T]:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One moment of the registry. `reserved` are the names that functions of the folder cannot have."""
+    """One moment of the registry. `reserved` are names that functions of the folder cannot have."""
 
     functions: Mapping[str, Function]
-    modules: Mapping[str, Source]
-    readings: Mapping[str, Reading]  # by module
+    modules: Mapping[str, ModuleSource]
+    readings: Mapping[str, ModuleReading]  # by module
     rejections: Mapping[str, tuple[Problem, ...]]  # by path
     waiting: Mapping[str, tuple[str, ...]]  # function name → modules that would offer it too
     reserved: frozenset[str] = frozenset()
@@ -34,16 +35,16 @@ class Snapshot:
 
     @classmethod
     def empty(cls, reserved: frozenset[str] = frozenset()) -> "Snapshot":
-        """A snapshot without functions."""
+        """Return a snapshot without functions."""
         return cls({}, {}, {}, {}, {}, reserved)
 
     @property
     def rejected(self) -> tuple[Problem, ...]:
-        """Every problem that keeps a file or a function out, in the order of their paths."""
+        """Every problem that excludes a file or a function, in the order of their paths."""
         return tuple(problem for path in sorted(self.rejections) for problem in self.rejections[path])
 
-    def with_module(self, reading: Reading) -> "Snapshot":
-        """The snapshot with one module as it was read; a module that is rejected whole changes nothing but that."""
+    def with_module(self, reading: ModuleReading) -> "Snapshot":
+        """Return the snapshot with one module as it was read; a fully rejected module changes only the rejections."""
         source = reading.source
         holder = self.modules.get(source.module)
         if not reading.parsed:
@@ -53,67 +54,67 @@ class Snapshot:
         return self._place(reading)
 
     def without_module(self, module: str) -> "Snapshot":
-        """The snapshot without one module; a function that waited for one of its names takes the place."""
+        """Return the snapshot without one module; a function that waited for one of its names takes its place."""
         if module not in self.modules:
             return self
-        gone = self.readings[module]
+        removed = self.readings[module]
         freed = [name for name, function in self.functions.items() if function.module == module]
         bare = replace(
             self,
-            functions={name: found for name, found in self.functions.items() if found.module != module},
+            functions={name: function for name, function in self.functions.items() if function.module != module},
             modules=_without(self.modules, module),
             readings=_without(self.readings, module),
-            rejections=_without(self.rejections, gone.source.path),
+            rejections=_without(self.rejections, removed.source.path),
             waiting=_not_waiting(self.waiting, module),
             number=self.number + 1,
         )
         return bare._admit_waiting(freed)
 
     def with_rejection(self, path: str, problems: tuple[Problem, ...]) -> "Snapshot":
-        """The same functions, with the problems of a file that was not taken; no problems clears them."""
+        """Return the same functions with the problems of a file that was not accepted; no problems clears them."""
         rejections = {**self.rejections, path: problems} if problems else _without(self.rejections, path)
         return replace(self, rejections=rejections, number=self.number + 1)
 
-    def _place(self, reading: Reading) -> "Snapshot":
+    def _place(self, reading: ModuleReading) -> "Snapshot":
         module, path = reading.source.module, reading.source.path
         old = self.readings.get(module)
-        had = {found.name for found in old.functions if self._holds(found.name, module)} if old else set()
-        taken, refused = dict(self.functions), []
-        for name in had - {found.name for found in reading.functions}:
-            del taken[name]
+        had = {function.name for function in old.functions if self._holds(function.name, module)} if old else set()
+        functions, refused = dict(self.functions), []
+        for name in had - {function.name for function in reading.functions}:
+            del functions[name]
         waiting = dict(_not_waiting(self.waiting, module))
         for function in reading.functions:
-            problem = self._refusal(function, taken)
+            problem = self._refusal(function, functions)
             if problem is None:
-                taken[function.name] = function  # in the place of the old one: the order is what the model has seen
+                functions[function.name] = function  # in the place of the old one: the order is what the model has seen
                 continue
             refused.append(problem)
             if function.name not in self.reserved:
                 waiting[function.name] = (*waiting.get(function.name, ()), module)
-        problems = (*(one for one in reading.problems if one.severity == "refuses"), *refused)
+        problems = (*(problem for problem in reading.problems if problem.severity == "refuses"), *refused)
         placed = replace(
             self.with_rejection(path, problems),
-            functions=taken,
+            functions=functions,
             modules={**self.modules, module: reading.source},
             readings={**self.readings, module: reading},
             waiting=waiting,
         )
-        return placed._admit_waiting(had - taken.keys())
+        return placed._admit_waiting(had - functions.keys())
 
     def _holds(self, name: str, module: str) -> bool:
         holder = self.functions.get(name)
         return holder is not None and holder.module == module
 
-    def _refusal(self, function: Function, taken: Mapping[str, Function]) -> Problem | None:
+    def _refusal(self, function: Function, functions: Mapping[str, Function]) -> Problem | None:
         where = Place(function.path, function.line)
         if function.name in self.reserved:
-            what = f"`{function.name}` is the name of a function that is built in"
-            return Problem("reserved-name", what, where, "give the function another name")
-        holder = taken.get(function.name)
+            message = f"`{function.name}` is the name of a function that is built in"
+            return Problem("reserved-name", message, where, "give the function another name")
+        holder = functions.get(function.name)
         if holder is None or holder.module == function.module:
             return None
-        what = f"`{function.name}` is already the function at {holder.path}:{holder.line}, which stays"
-        return Problem("name-clash", what, where, "rename one of the two, or remove one")
+        message = f"`{function.name}` is already the function at {holder.path}:{holder.line}, which stays"
+        return Problem("name-clash", message, where, "rename one of the two, or remove one")
 
     def _admit_waiting(self, freed: Iterable[str]) -> "Snapshot":
         snapshot = self
@@ -127,10 +128,10 @@ class Snapshot:
 def _not_waiting(waiting: Mapping[str, tuple[str, ...]], module: str) -> Mapping[str, tuple[str, ...]]:
     if not any(module in modules for modules in waiting.values()):
         return waiting
-    left = {name: tuple(one for one in modules if one != module) for name, modules in waiting.items()}
-    return {name: modules for name, modules in left.items() if modules}
+    remaining = {name: tuple(path for path in modules if path != module) for name, modules in waiting.items()}
+    return {name: modules for name, modules in remaining.items() if modules}
 
 
-def _module_clash(source: Source, holder: Source) -> Problem:
-    what = f"the module `{source.module}` is already {holder.path}, which stays"
-    return Problem("module-clash", what, Place(source.path), "rename or remove one of the two")
+def _module_clash(source: ModuleSource, holder: ModuleSource) -> Problem:
+    message = f"the module `{source.module}` is already {holder.path}, which stays"
+    return Problem("module-clash", message, Place(source.path), "rename or remove one of the two")

@@ -1,4 +1,4 @@
-"""A module's text and hash: reading a file of `functions/`, and parsing it under a cap.
+"""A module's text and hash: reading of a file in `functions/`, and parsing under a size limit.
 
 `root` is always the folder `functions/` itself; `Source.path` is what messages show
 ("functions/web/pages.py"). Nothing is imported or run; what is wrong is a `Problem`.
@@ -15,10 +15,10 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from sandbox.lines import place_of
+from agent_core.base.characters import Flaw, flaw_of, name_flaw_of, name_shown, odd_in_name
+from agent_core.base.problem import Place, Problem
+from sandbox.wire.lines import place_of
 
-from ..characters import Flaw, flaw_of, name_flaw_of, name_shown, odd_in_name
-from ..problem import Place, Problem
 from .collected import loader_of, proposed
 from .within import folder, read_only
 
@@ -42,8 +42,8 @@ _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """One module's text as it is on disk; `version` names exactly this text."""
+class ModuleSource:
+    """One module's text as it is on disk; `version` identifies exactly this text."""
 
     module: str
     path: str
@@ -51,33 +51,33 @@ class Source:
     version: str
 
     @classmethod
-    def of(cls, module: str, text: str, path: str = "") -> "Source":
-        """A source with its version computed; the usual path of the module unless another is given."""
+    def of(cls, module: str, text: str, path: str = "") -> "ModuleSource":
+        """Return a source with its version computed; the path is the module's usual one unless another is given."""
         return cls(module, path or path_of(module), text, hash_of(text))
 
 
 def hash_of(text: str) -> str:
-    """The name of a text: SHA-256 of its UTF-8 bytes, in hex."""
+    """Return the hash of a text: SHA-256 of its UTF-8 bytes, in hex."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def path_of(module: str) -> str:
-    """Where a module that does not exist yet would be written."""
+    """Return the path at which a module that does not exist yet would be written."""
     return f"{FOLDER}/{module.replace('.', '/')}.py"
 
 
 def shown_path(path: PurePath) -> str:
-    """A path below `functions/` as messages and sources name it."""
+    """Return a path below `functions/` in the form that messages and sources use."""
     return f"{FOLDER}/{name_shown(path.as_posix())}"
 
 
 def is_helper(module: str) -> bool:
-    """Whether a module only serves its neighbours: a part of its name begins with an underscore."""
+    """Check whether a module only serves its neighbors: a part of its name begins with an underscore."""
     return any(part.startswith("_") for part in module.split("."))
 
 
 def module_of(path: PurePath) -> str | Problem:
-    """The dotted module of a file path below `functions/`, or why it can be none."""
+    """Return the dotted module of a file path below `functions/`, or the problem that it can be none."""
     where = Place(shown_path(path))
     if path.is_absolute() or ".." in path.parts:
         return Problem("leaves-folder", f"`{path}` leaves the folder `{FOLDER}/`", where, "name a file inside it")
@@ -89,25 +89,25 @@ def module_of(path: PurePath) -> str | Problem:
     if parts[-1] == "__init__":
         parts.pop()
     if not parts:
-        what = f"`{FOLDER}/__init__.py` belongs to no module, so nothing in it is offered"
-        return Problem("no-module", what, where, "move its functions into a module, say `functions/text.py`")
+        message = f"`{FOLDER}/__init__.py` belongs to no module, so nothing in it is offered"
+        return Problem("no-module", message, where, "move its functions into a module, say `functions/text.py`")
     return _unusable(parts, where) or ".".join(parts)
 
 
 def check_module_name(module: str) -> Problem | None:
-    """Why a dotted name, say one that a model chose, cannot name a module; None if it can."""
+    """Return the problem that keeps a dotted name, such as one from a model, from naming a module; None if it can."""
     where = Place(f"{FOLDER}/")
     if "/" in module or "\\" in module or module.startswith("."):
-        what = f"`{name_shown(module)}` is a path, not the name of a module in `{FOLDER}/`"
-        return Problem("module-name", what, where, "use a dotted name, say `text` or `web.pages`")
+        message = f"`{name_shown(module)}` is a path, not the name of a module in `{FOLDER}/`"
+        return Problem("module-name", message, where, "use a dotted name, say `text` or `web.pages`")
     if unusable := _unusable(module.split("."), where):
         return unusable
     if is_helper(module):
-        what = f"`{name_shown(module)}` begins with an underscore, which keeps a module's functions private"
-        return Problem("module-name", what, where, "use a name without it, say `text` or `web.pages`")
+        message = f"`{name_shown(module)}` begins with an underscore, which keeps a module's functions private"
+        return Problem("module-name", message, where, "use a name without it, say `text` or `web.pages`")
     if len(module) > _LONGEST_NAME:
-        what = f"the name has {len(module):,} characters, and at most {_LONGEST_NAME} are taken"
-        return Problem("module-name", what, where, "use a short name, say `text` or `web.pages`")
+        message = f"the name has {len(module):,} characters, and at most {_LONGEST_NAME} are taken"
+        return Problem("module-name", message, where, "use a short name, say `text` or `web.pages`")
     return None
 
 
@@ -122,26 +122,26 @@ def _unusable(parts: list[str], where: Place) -> Problem | None:
 
 
 def _is_importable(part: str) -> bool:
-    """An identifier as Python reads it in an `import`: there, names are brought into one form (NFKC)."""
+    """Check whether a part is an identifier as Python reads it in an `import`, which normalizes names (NFKC)."""
     is_name = part.isidentifier() and not keyword.iskeyword(part) and not odd_in_name(part)
     return is_name and unicodedata.normalize("NFKC", part) == part
 
 
 def _unimportable(part: str, where: Place) -> Problem:
     if odd := odd_in_name(part):
-        what = f"`{name_shown(part)}` holds {odd}, so the module cannot be imported"
-        return Problem("module-name", what, where, "rename it without that character")
+        message = f"`{name_shown(part)}` holds {odd}, so the module cannot be imported"
+        return Problem("module-name", message, where, "rename it without that character")
     read = unicodedata.normalize("NFKC", part)
     if part.isidentifier() and read != part:
-        what = f"`{part}` (spelled {part!a}) is {read!a} to Python, so no import would find the module"
-        return Problem("module-name", what, where, f"rename it to `{read}`, spelled {read!a}")
+        message = f"`{part}` (spelled {part!a}) is {read!a} to Python, so no import would find the module"
+        return Problem("module-name", message, where, f"rename it to `{read}`, spelled {read!a}")
     why = "is a Python keyword" if keyword.iskeyword(part) else "is not a Python identifier"
-    mend = "rename it: letters, digits and underscores, not beginning with a digit"
-    return Problem("module-name", f"`{part}` {why}, so the module cannot be imported", where, mend)
+    fix = "rename it: letters, digits and underscores, not beginning with a digit"
+    return Problem("module-name", f"`{part}` {why}, so the module cannot be imported", where, fix)
 
 
-def read_file(root: Path, path: Path, limit: int = MODULE_LIMIT) -> Source | Problem:
-    """The source in a file of `functions/`, or why it cannot be read; at most `limit` bytes are read."""
+def read_file(root: Path, path: Path, limit: int = MODULE_LIMIT) -> ModuleSource | Problem:
+    """Return the source in a file of `functions/`, or why it cannot be read; at most `limit` bytes are read."""
     relative = path.relative_to(root) if path.is_absolute() and path.is_relative_to(root) else path
     module = module_of(relative)
     if isinstance(module, Problem):
@@ -153,12 +153,12 @@ def read_file(root: Path, path: Path, limit: int = MODULE_LIMIT) -> Source | Pro
     text = _decode(content, where)
     if isinstance(text, Problem):
         return text
-    source = Source(module, where.path, text, hash_of(text))
+    source = ModuleSource(module, where.path, text, hash_of(text))
     return _misread(source) or source
 
 
-def _misread(source: Source) -> Problem | None:
-    """The problem of a name that Python reads as another: only letters beyond ASCII can make one."""
+def _misread(source: ModuleSource) -> Problem | None:
+    """Return the problem of a name that Python reads as another: only letters beyond ASCII can cause one."""
     tree = None if source.text.isascii() else parse_accepted(source)
     flaw = name_flaw_of(source.text, tree) if isinstance(tree, ast.Module) else None
     return None if flaw is None else _problem(flaw, source.path)
@@ -168,16 +168,16 @@ def _folder_link(root: Path, relative: PurePath) -> Problem | None:
     path = root / relative
     if not (os.path.islink(path) and os.path.isdir(path)):  # noqa: PTH112, PTH114 - of a name that is too long, too
         return None
-    what = f"`{relative}` is a link to a folder, and links to folders are not followed"
-    return Problem("symlink", what, Place(shown_path(relative)), "put the folder itself here")
+    message = f"`{relative}` is a link to a folder, and links to folders are not followed"
+    return Problem("symlink", message, Place(shown_path(relative)), "put the folder itself here")
 
 
 def _read_bytes(root: Path, relative: PurePath, limit: int, where: Place) -> bytes | Problem:
     try:
         path = _real_path(root, relative)
         if path is None:
-            what = f"`{where.path}` is a link that leaves the folder `{FOLDER}/`"
-            return Problem("symlink", what, where, "put the file itself here")
+            message = f"`{where.path}` is a link that leaves the folder `{FOLDER}/`"
+            return Problem("symlink", message, where, "put the file itself here")
         return _content(root, path, limit, where)
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -185,8 +185,8 @@ def _read_bytes(root: Path, relative: PurePath, limit: int, where: Place) -> byt
 
 
 def _content(root: Path, inside: PurePath, limit: int, where: Place) -> bytes | Problem:
-    with folder(root, inside.parts[:-1]) as held:
-        descriptor = read_only(inside.name, held)
+    with folder(root, inside.parts[:-1]) as folder_fd:
+        descriptor = read_only(inside.name, folder_fd)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -198,17 +198,17 @@ def _content(root: Path, inside: PurePath, limit: int, where: Place) -> bytes | 
 
 
 def _real_path(root: Path, relative: PurePath) -> PurePath | None:
-    """Where in the folder the file itself is, or None when links lead out. Most paths hold no link: cheap to see."""
-    if not any(os.path.islink(root / one) for one in (relative, *relative.parents[:-1])):  # noqa: PTH114 - half the time
+    """Return the real position of the file in the folder, or None if links lead out. Paths without links are cheap."""
+    if not any(os.path.islink(root / path) for path in (relative, *relative.parents[:-1])):  # noqa: PTH114 - half the time
         return relative
     real, base = (root / relative).resolve(strict=True), root.resolve()
     return real.relative_to(base) if real.is_relative_to(base) else None
 
 
 def too_large(where: Place, limit: int) -> Problem:
-    """The problem of a source beyond its cap."""
-    what = f"`{where.path}` is larger than {limit // 1024} KiB, so it was not read"
-    return Problem("too-large", what, where, "split it, or keep data out of code")
+    """Return the problem of a source beyond its size limit."""
+    message = f"`{where.path}` is larger than {limit // 1024} KiB, so it was not read"
+    return Problem("too-large", message, where, "split it, or keep data out of code")
 
 
 def _decode(content: bytes, where: Place) -> str | Problem:
@@ -220,18 +220,18 @@ def _decode(content: bytes, where: Place) -> str | Problem:
         declared, place = flaw_of(readable), place_of(readable, len(readable))
         if declared is not None and declared.code == "encoding":
             return _problem(declared, where.path)
-        what = f"byte 0x{content[error.start]:02x} is not UTF-8"
-        return Problem("encoding", what, Place(where.path, *place), "save the file as UTF-8")
+        message = f"byte 0x{content[error.start]:02x} is not UTF-8"
+        return Problem("encoding", message, Place(where.path, *place), "save the file as UTF-8")
     flaw = flaw_of(text)
     return text if flaw is None else _problem(flaw, where.path)
 
 
 def _problem(flaw: Flaw, path: str) -> Problem:
-    return Problem(flaw.code, flaw.what, Place(path, flaw.line, flaw.column), flaw.fix)
+    return Problem(flaw.code, flaw.description, Place(path, flaw.line, flaw.column), flaw.fix)
 
 
 def too_much(text: str) -> str:
-    """Return the code of the problem that a text is not even parsed; an empty text where it is."""
+    """Return the code of the problem for which a text is not even parsed; an empty text if it is parsed."""
     if 3 * len(text) <= MOST_TOKENS:
         return ""
     tokens = sum(1 for token in _TOKEN.finditer(text) if token.lastindex)
@@ -246,8 +246,10 @@ def too_much(text: str) -> str:
 MANY_TOKENS = f"it has more than {MOST_TOKENS:,} names, numbers and signs"
 
 
-def parse(source: Source, limit: int = MODULE_LIMIT) -> ast.Module | Problem:
-    """The syntax tree of a source, or why there is none. A text beyond `limit` bytes is not parsed."""
+def parse(source: ModuleSource, limit: int = MODULE_LIMIT) -> ast.Module | Problem:
+    """Return the syntax tree of a source, or the problem that there is none. A text beyond `limit` bytes is not
+    parsed.
+    """
     if problem := _too_much(source, limit):
         return problem
     if flaw := flaw_of(source.text):
@@ -257,8 +259,8 @@ def parse(source: Source, limit: int = MODULE_LIMIT) -> ast.Module | Problem:
     return tree if flaw is None else _problem(flaw, source.path)
 
 
-def parse_accepted(source: Source) -> ast.Module | Problem:
-    """The tree of a text that was accepted once, by an older release perhaps, whatever characters it holds."""
+def parse_accepted(source: ModuleSource) -> ast.Module | Problem:
+    """Return the tree of a text that was accepted once, perhaps by an older release, whatever characters it holds."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a bad escape in a string is not for the host's terminal
@@ -268,26 +270,26 @@ def parse_accepted(source: Source) -> ast.Module | Problem:
     except ValueError as error:
         return Problem("syntax", f"the code cannot be parsed: {error}", Place(source.path), "fix the syntax")
     except (RecursionError, MemoryError):
-        what = "the code is nested too deeply to be parsed"
-        return Problem("too-deep", what, Place(source.path), "split long expressions and nested blocks")
+        message = "the code is nested too deeply to be parsed"
+        return Problem("too-deep", message, Place(source.path), "split long expressions and nested blocks")
 
 
-def _too_much(source: Source, limit: int) -> Problem | None:
-    """Why a text is not even parsed."""
+def _too_much(source: ModuleSource, limit: int) -> Problem | None:
+    """Return the problem for which a text is not even parsed, if any."""
     where = Place(source.path)
     if len(source.text) > limit or len(source.text.encode("utf-8", "surrogatepass")) > limit:
         return too_large(where, limit)
     if code := too_much(source.text):
-        what = f"`{source.path}` is not read: {MANY_TOKENS}"
-        return Problem(code, what, where, "split it, or keep data out of code")
+        message = f"`{source.path}` is not read: {MANY_TOKENS}"
+        return Problem(code, message, where, "split it, or keep data out of code")
     if huge := HUGE_NUMBER.search(source.text):
-        what, (line, _) = "a number of thousands of digits cannot be shown", place_of(source.text, huge.start())
-        return Problem("huge-number", what, Place(source.path, line), "compute it: `2**20_000`, say")
+        message, (line, _) = "a number of thousands of digits cannot be shown", place_of(source.text, huge.start())
+        return Problem("huge-number", message, Place(source.path, line), "compute it: `2**20_000`, say")
     return None
 
 
-def _syntax_problem(source: Source, error: SyntaxError) -> Problem:
+def _syntax_problem(source: ModuleSource, error: SyntaxError) -> Problem:
     line = (error.text or "").strip()
-    what = f"{error.msg}, in `{line}`" if line else str(error.msg)
-    mend = "fix the syntax; the last good version goes on working"
-    return Problem("syntax", what, Place(source.path, error.lineno or 0, max(error.offset or 0, 0)), mend)
+    message = f"{error.msg}, in `{line}`" if line else str(error.msg)
+    fix = "fix the syntax; the last good version goes on working"
+    return Problem("syntax", message, Place(source.path, error.lineno or 0, max(error.offset or 0, 0)), fix)

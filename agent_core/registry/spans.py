@@ -1,4 +1,4 @@
-"""A module's text as lines and spans, for editing it without touching what lies outside.
+"""A module's text as lines and spans, for edits that do not touch what is outside.
 
 Line numbers count from 1, and a span's end is its last line.
 """
@@ -8,43 +8,45 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 _HEADER = re.compile(r"^#!|^[ \t\f]*#.*?coding[:=]")
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class ParsedText:
     """A parsed text: its lines with their ends, and its top-level statements."""
 
     lines: tuple[str, ...]
     body: tuple[ast.stmt, ...]
 
     @classmethod
-    def of(cls, text: str, tree: ast.Module) -> "Text":
-        """The text of a tree that was parsed from it."""
+    def of(cls, text: str, tree: ast.Module) -> "ParsedText":
+        """Return the text of a tree that was parsed from it."""
         return cls(tuple(lines_of(text)), tuple(tree.body))
 
     @property
     def newline(self) -> str:
-        """How the first line ends; later ones are taken to end alike."""
+        """The ending of the first line; later lines are assumed to end alike."""
         first = self.lines[0] if self.lines else ""
         return "\r\n" if first.endswith("\r\n") else "\n"
 
-    def ended(self) -> "Text":
-        """The same text with its last line ended."""
+    def ended(self) -> "ParsedText":
+        """Return the same text with its last line ended."""
         if not self.lines or self.lines[-1].endswith(("\n", "\r")):
             return self
-        return Text((*self.lines[:-1], self.lines[-1] + self.newline), self.body)
+        return ParsedText((*self.lines[:-1], self.lines[-1] + self.newline), self.body)
 
     def span(self, node: ast.stmt) -> tuple[int, int]:
-        """The lines that belong to a statement: decorators, comments right above, indented comments at its end."""
+        """Return the lines that belong to a statement: decorators, comments right above, indented comments at its
+        end.
+        """
         decorators = getattr(node, "decorator_list", [])
-        start = min([node.lineno, *(one.lineno for one in decorators)])
+        start = min([node.lineno, *(decorator.lineno for decorator in decorators)])
         return self.with_comments(start), self._with_tail(node)
 
     def with_comments(self, start: int) -> int:
-        """The first line of what begins on a line, the comments right above it included."""
+        """Return the first line of what begins on a line, including the comments right above it."""
         while start > 1 and self._is_leading_comment(start - 1):
             start -= 1
         return start
@@ -66,12 +68,15 @@ class Text:
         return end
 
     def shares_a_line(self, node: ast.stmt) -> bool:
-        """Whether another statement stands on one of this statement's lines, after a semicolon."""
+        """Check whether another statement is on one of this statement's lines, after a semicolon."""
         start, end = node.lineno, last_line(node)
-        return any(other is not node and other.lineno <= end and last_line(other) >= start for other in self.body)
+        return any(
+            statement is not node and statement.lineno <= end and last_line(statement) >= start
+            for statement in self.body
+        )
 
     def segment(self, node: ast.stmt) -> str:
-        """A statement's own lines, with its comments and without the last line's end."""
+        """Return a statement's own lines, with its comments and without the last line's end."""
         if self.shares_a_line(node):
             return ast.unparse(node)
         start, end = self.span(node)
@@ -79,45 +84,49 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
-    """New lines for `lines[start:end]`, counted from 0; an insertion where both are the same."""
+class LineEdit:
+    """New lines for `lines[start:end]`, counted from 0; an insertion if both are equal."""
 
     start: int
     end: int
     lines: tuple[str, ...]
 
 
-def applied(lines: Iterable[str], edits: Iterable[Edit]) -> str:
-    """The text with edits that do not overlap; of two insertions at one place, the first given comes first."""
+def applied(lines: Iterable[str], edits: Iterable[LineEdit]) -> str:
+    """Return the text with non-overlapping edits applied; of two insertions at one position, the first given comes
+    first.
+    """
     original, result, at = list(lines), [], 0
-    for edit in sorted(edits, key=lambda one: one.start):
+    for edit in sorted(edits, key=lambda item: item.start):
         result += [*original[at : edit.start], *edit.lines]
         at = edit.end
     return "".join([*result, *original[at:]])
 
 
 def last_line(node: ast.stmt) -> int:
-    """The last line of a statement."""
+    """Return the last line of a statement."""
     return node.end_lineno or node.lineno
 
 
 def column_of(line: str, byte_offset: int) -> int:
-    """The index of a character, from the offset in UTF-8 bytes that a syntax tree gives."""
+    """Return the index of a character, from the offset in UTF-8 bytes that a syntax tree gives."""
     return len(line.encode("utf-8")[:byte_offset].decode("utf-8"))
 
 
 def is_blank(line: str) -> bool:
-    """Whether a line shows nothing."""
+    """Check whether a line shows nothing."""
     return not line.strip()
 
 
 def with_newline(text: str, newline: str) -> str:
-    """A text with all its lines ended in one way."""
+    """Return a text with one kind of line ending."""
     return re.sub(r"\r\n|\r|\n", lambda _: newline, text)
 
 
 def bound_names(node: ast.stmt) -> set[str]:
-    """The names that a top-level statement binds, inside its blocks too, but not inside functions and classes."""
+    """Return the names that a top-level statement binds, including those in its blocks, but not in functions and
+    classes.
+    """
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {node.name}
     if isinstance(node, ast.Import | ast.ImportFrom):

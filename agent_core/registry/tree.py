@@ -1,4 +1,4 @@
-"""A module's syntax tree: which functions it offers, what its names mean, which modules it imports."""
+"""A module's syntax tree: its functions, the meaning of its names, and the modules it imports."""
 
 import ast
 import builtins
@@ -13,13 +13,13 @@ from .source import FOLDER
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _BUILTINS = frozenset(dir(builtins))
 _ALL = "__all__"
-# What `from … import *` brings, for the modules of the standard library whose types we read.
+# The names that `from … import *` brings, for the standard library modules with types that we read.
 _STARS = {"typing": typing.__all__, "datetime": datetime.__all__, "dataclasses": dataclasses.__all__}
 
 
 @dataclass(slots=True)
 class Scope:
-    """What a module's top level binds, as far as syntax tells; filled once by `survey`, then only read."""
+    """The names that a module's top level binds, as far as syntax shows; filled once by `survey`, then only read."""
 
     imports: dict[str, str] = field(default_factory=dict)  # local name → dotted origin
     classes: dict[str, ast.ClassDef] = field(default_factory=dict)
@@ -29,7 +29,9 @@ class Scope:
     exported: frozenset[str] | None = None
 
     def origin(self, node: ast.expr) -> str:
-        """The dotted origin of a name or attribute; "" where syntax does not tell, ".Name" for the module's own."""
+        """Return the dotted origin of a name or attribute; "" if syntax does not show it, ".Name" for the module's
+        own.
+        """
         if isinstance(node, ast.Name):
             if node.id in self.imports:
                 return self.imports[node.id]
@@ -42,17 +44,17 @@ class Scope:
         return ""
 
     def public(self) -> list[Definition]:
-        """The functions that the module offers, in the order of their lines."""
-        found = [
+        """Return the functions that the module offers, in the order of their lines."""
+        definitions = [
             node
             for name, node in self.definitions.items()
             if not name.startswith("_") and (self.exported is None or name in self.exported)
         ]
-        return sorted(found, key=lambda node: node.lineno)
+        return sorted(definitions, key=lambda node: node.lineno)
 
 
 def survey(tree: ast.Module) -> Scope:
-    """What the top level of a module binds, through `if` and `try`."""
+    """Return what the top level of a module binds, including inside `if` and `try`."""
     scope = Scope()
     for node, is_conditional in _top_level(tree.body):
         _bind(node, scope, is_conditional)
@@ -60,7 +62,7 @@ def survey(tree: ast.Module) -> Scope:
 
 
 def _top_level(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, bool]]:
-    """Each statement that runs with the module, and whether a condition decides over it."""
+    """Yield each statement that runs with the module, and whether a condition decides about it."""
     pending = [(node, False) for node in reversed(body)]
     while pending:
         node, is_conditional = pending.pop()
@@ -132,7 +134,7 @@ def _strings(value: ast.expr) -> frozenset[str] | None:
 
 
 def _define(node: Definition, scope: Scope, is_conditional: bool) -> None:  # noqa: FBT001 - a fact about the node
-    if any(scope.origin(one).endswith(".overload") for one in node.decorator_list):
+    if any(scope.origin(decorator).endswith(".overload") for decorator in node.decorator_list):
         return
     earlier = scope.definitions.get(node.name)
     if is_conditional:
@@ -144,14 +146,14 @@ def _define(node: Definition, scope: Scope, is_conditional: bool) -> None:  # no
 
 
 def workspace_imports(tree: ast.Module, text: str, module: str, *, is_package: bool) -> tuple[str, ...]:
-    """The modules of `functions/` that a module may import, here or in a function's body.
+    """Return the modules of `functions/` that a module may import, at the top level or in a function's body.
 
     `from functions.web import pages` may mean the module `web.pages` or a name in `web`: both are named,
     and who has the snapshot sees which of them exists.
     """
     if FOLDER not in text and "from ." not in text and "from\t." not in text:
         return ()
-    found: dict[str, None] = {}
+    modules: dict[str, None] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -162,8 +164,8 @@ def workspace_imports(tree: ast.Module, text: str, module: str, *, is_package: b
             continue
         for name in names:
             if name.startswith(f"{FOLDER}.") and not name.endswith(".*"):
-                found[name.removeprefix(f"{FOLDER}.")] = None
-    return tuple(found)
+                modules[name.removeprefix(f"{FOLDER}.")] = None
+    return tuple(modules)
 
 
 def _absolute(node: ast.ImportFrom, module: str, *, is_package: bool) -> str:

@@ -1,4 +1,4 @@
-"""What the names of types mean, as data: each spelling's dotted origin, and the schema or the kind it stands for."""
+"""The meaning of type names, as data: each spelling's dotted origin, and the schema or the kind it stands for."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ Schema = dict[str, Any]  # Any: JSON Schema is JSON
 
 
 class Unresolved(Exception):
-    """Syntax does not decide this type: a worker that imports the module has to. Never leaves the room."""
+    """Error raised when syntax does not decide a type: a worker must import the module. Internal to the package."""
 
 
 class Impossible(Exception):
-    """No JSON value can stand for this type. Never leaves the room."""
+    """Error raised when no JSON value can represent a type. Internal to the package."""
 
 
 _STRING, _ARRAY, _OBJECT = {"type": "string"}, {"type": "array"}, {"type": "object"}
@@ -19,7 +19,7 @@ _PATH = {"type": "string", "format": "path"}
 
 
 def _everywhere(kinds: dict[str, str]) -> dict[str, str]:
-    """Each name of `typing` under every module that has it: typing, typing_extensions, collections.abc."""
+    """Return each name of `typing` under every module that has it: typing, typing_extensions, collections.abc."""
     homes = ("typing", "typing_extensions", "collections.abc", "collections")
     return {f"{home}.{name}": kind for home in homes for name, kind in kinds.items()}
 

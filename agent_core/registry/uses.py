@@ -1,4 +1,4 @@
-"""Which functions use which, and by which code a function's results are decided.
+"""The dependencies between functions, and the code that decides a function's results.
 
 Read from the syntax trees: a use is a name, an attribute, or the text in `self.call("name")`. What is computed at
 run time is not seen; what only bears the same name is taken for a use.
@@ -10,45 +10,45 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 from .function import Function
 from .snapshot import Snapshot
 from .spans import bound_names, last_line
 from .tree import survey
 
-_GROUND = ""  # the name of what a module does beside binding names
+_GROUND = ""  # the name of what a module does besides binding names
 
 
 def callers(name: str, snapshot: Snapshot) -> list[str]:
-    """The functions that mention another function by its name, sorted."""
-    near = {module for module, source in snapshot.modules.items() if name in source.text}
+    """Return the functions that mention another function by name, sorted."""
+    modules = {module for module, source in snapshot.modules.items() if name in source.text}
     return sorted(
         caller
         for caller, function in snapshot.functions.items()
-        if function.module in near and caller != name and name in uses(function, snapshot)
+        if function.module in modules and caller != name and name in uses(function, snapshot)
     )
 
 
 def dependents(names: Iterable[str], snapshot: Snapshot) -> list[str]:
-    """The functions that use some functions, directly or through others; the nearest first."""
-    asked = list(names)
-    found = dict.fromkeys(asked)
-    waiting = list(asked)
+    """Return the functions that use some functions, directly or through others; the nearest first."""
+    start = list(names)
+    reached = dict.fromkeys(start)
+    waiting = list(start)
     while waiting:
-        near = [caller for name in waiting for caller in callers(name, snapshot) if caller not in found]
-        waiting = list(dict.fromkeys(near))
-        found |= dict.fromkeys(waiting)
-    return [name for name in found if name not in asked]
+        direct_callers = [caller for name in waiting for caller in callers(name, snapshot) if caller not in reached]
+        waiting = list(dict.fromkeys(direct_callers))
+        reached |= dict.fromkeys(waiting)
+    return [name for name in reached if name not in start]
 
 
 def callees(name: str, snapshot: Snapshot) -> list[str]:
-    """The functions that a function mentions, sorted."""
+    """Return the functions that a function mentions, sorted."""
     return sorted(uses(snapshot.functions[name], snapshot) & snapshot.functions.keys() - {name})
 
 
 def uses(function: Function, snapshot: Snapshot) -> frozenset[str]:
-    """Every name that the source of a function mentions, its module's private helpers included."""
+    """Return every name that the source of a function mentions, including its module's private helpers."""
     return _mentioned(snapshot.modules[function.module].text, function.name)
 
 
@@ -68,37 +68,41 @@ def _mentioned(text: str, name: str) -> frozenset[str]:
 
 
 def code_hash(function: Function, snapshot: Snapshot) -> str:
-    """The hash of a function's own text and of all the code of the workspace that it may use.
+    """Return the hash of a function's own text and of all the workspace code that it may use.
 
     Helpers, constants and classes of its module, and functions of other modules, down to the last.
     """
-    found: dict[tuple[str, str], str] = {}
+    digests: dict[tuple[str, str], str] = {}
     waiting = [(function.module, function.name), (function.module, _GROUND)]
     while waiting:
         place = waiting.pop()
         piece = _pieces(snapshot.modules[place[0]].text).get(place[1])
-        if piece is not None and place not in found:
-            found[place] = piece.digest
+        if piece is not None and place not in digests:
+            digests[place] = piece.digest
             waiting += _behind(place[0], piece, snapshot)
-    found[function.module, function.name] = function.body_hash
-    return hashlib.sha256(repr(sorted(found.items())).encode("utf-8", "surrogatepass")).hexdigest()
+    digests[function.module, function.name] = function.body_hash
+    return hashlib.sha256(repr(sorted(digests.items())).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def importers(module: str, snapshot: Snapshot) -> list[str]:
-    """The modules that import a module, directly or through others."""
-    found: dict[str, None] = {}
+    """Return the modules that import a module, directly or through others."""
+    reached: dict[str, None] = {}
     waiting = [module]
     while waiting:
-        wanted = waiting.pop()
-        near = [one for one, reading in snapshot.readings.items() if wanted in reading.imports and one not in found]
-        found |= dict.fromkeys(near)
-        waiting += near
-    return [one for one in found if one != module]
+        imported = waiting.pop()
+        direct_importers = [
+            importer
+            for importer, reading in snapshot.readings.items()
+            if imported in reading.imports and importer not in reached
+        ]
+        reached |= dict.fromkeys(direct_importers)
+        waiting += direct_importers
+    return [importer for importer in reached if importer != module]
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What binds a name at the top of a module: its hash without docstring, and what it mentions."""
+    """A statement that binds a name at the top of a module: its hash without docstring, and the names it mentions."""
 
     digest: str
     words: frozenset[str]
@@ -106,13 +110,13 @@ class _Piece:
 
 
 def _behind(module: str, piece: _Piece, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """The places that a piece may use."""
+    """Yield the places that a piece may use."""
     reading = snapshot.readings.get(module)
-    for near in (module, *(reading.imports if reading else ())):
-        source = snapshot.modules.get(near)
+    for related in (module, *(reading.imports if reading else ())):
+        source = snapshot.modules.get(related)
         if source is not None:
-            yield from ((near, word) for word in piece.words & _pieces(source.text).keys())
-            yield near, _GROUND
+            yield from ((related, word) for word in piece.words & _pieces(source.text).keys())
+            yield related, _GROUND
     for name in piece.called & snapshot.functions.keys():
         yield snapshot.functions[name].module, name
 
@@ -144,7 +148,7 @@ def _shown(node: ast.stmt, lines: list[str]) -> str:
 
 
 def _without_docstring(node: ast.stmt) -> ast.AST:
-    """The statement, or one like it that says nothing about itself."""
+    """Return the statement, or a copy of it without a docstring."""
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() if ast.get_docstring(node, clean=False) is not None:
             return type(node)(**{**dict(ast.iter_fields(node)), "body": node.body[1:]})

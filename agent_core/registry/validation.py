@@ -1,11 +1,14 @@
-"""Checking a schema that a worker gave: sound by the standard, within limits, and referring to nothing outside."""
+"""A check of schemas from a worker: valid by the standard, within limits, and without references to anything
+outside.
+"""
 
 from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
 
-from ..problem import Place, Problem
+from agent_core.base.problem import Place, Problem
+
 from .typenames import Schema
 
 _MOST_NODES = 5_000
@@ -14,13 +17,13 @@ _DEEPEST = 40
 _FOREIGN = frozenset(
     {"$schema", "$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary"}
 )
-# Keywords whose keys are names that the schema's author chose, not keywords; and those that hold plain values.
+# Keywords with keys that the schema's author chose, not keywords; and those that hold plain values.
 _NAMED = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
 _VALUES = frozenset({"const", "enum", "default", "examples", "required", "dependentRequired"})
 
 
 def check_schema(schema: Any, where: Place | None = None) -> Problem | None:  # Any: a worker's answer, not trusted
-    """Why a schema that a worker gave cannot be used; None if it can.
+    """Return the problem that makes a schema from a worker unusable; None if it is usable.
 
     A `pattern` may stay in it, for the model and the worker: no validator of the host evaluates one.
     """
@@ -75,7 +78,7 @@ def _too_much(schema: Any) -> str | None:
 
 
 def _schemas(schema: Any) -> Iterator[Schema]:
-    """Every object in a schema that is a schema itself."""
+    """Yield every object in a schema that is a schema itself."""
     pending = [schema]
     while pending:
         node = pending.pop()
@@ -100,7 +103,7 @@ def _is_local(reference: Any, schema: Schema) -> bool:
 
 
 def _has_empty_cycle(schema: Schema) -> bool:
-    """Whether references lead back to themselves without going into a part of the value."""
+    """Check whether references lead back to themselves without entering a part of the value."""
     return any(_reaches(node, schema, set()) for node in _schemas(schema) if "$ref" in node)
 
 
@@ -114,6 +117,6 @@ def _reaches(node: Any, root: Schema, open_references: set[str]) -> bool:
         target = root if reference == "#" else root.get("$defs", {}).get(reference.removeprefix("#/$defs/"))
         if _reaches(target, root, open_references | {reference}):
             return True
-    inner = [one for keyword in ("anyOf", "oneOf", "allOf") for one in node.get(keyword, ())]
+    inner = [subschema for keyword in ("anyOf", "oneOf", "allOf") for subschema in node.get(keyword, ())]
     inner += [node[keyword] for keyword in ("not", "if", "then", "else") if keyword in node]
-    return any(_reaches(one, root, open_references) for one in inner)
+    return any(_reaches(subschema, root, open_references) for subschema in inner)

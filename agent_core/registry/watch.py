@@ -1,4 +1,4 @@
-"""Folder changes: at once from the kernel, and by a scan of times and sizes for what was missed.
+"""Changes in the folder: at once from the kernel, and by a scan of times and sizes for what was missed.
 
 A change counts when a file is closed, moved, linked or deleted, so a slow writer is never seen half-way.
 What the kernel drops under load (and what a network folder never tells) a scan finds within seconds.
@@ -37,7 +37,7 @@ _WANTED: list[type[events.FileSystemEvent]] = [
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What changes when a file does."""
+    """The properties of a file that change when the file does."""
 
     mtime_ns: int
     size: int
@@ -46,7 +46,7 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """What a scan found: the stamps of now, and how they differ from the known ones. Paths are absolute."""
+    """The result of a scan: the current stamps, and how they differ from the known ones. Paths are absolute."""
 
     stamps: Mapping[Path, Stamp]
     changed: frozenset[Path]
@@ -54,22 +54,22 @@ class Scanned:
 
 
 def is_source(path: Path, root: Path) -> bool:
-    """Whether a path below the folder is one that may hold functions: no hidden part, no cache."""
+    """Check whether a path below the folder may hold functions: no hidden part, no cache."""
     if not path.is_relative_to(root):
         return False
     parts = path.relative_to(root).parts
     return path.suffix == ".py" and not any(part.startswith(".") or part == "__pycache__" for part in parts)
 
 
-def scan(root: Path, known: Mapping[Path, Stamp]) -> Scanned:
-    """The source files below `root` now, and which of them are new, changed or gone since `known`."""
+def scan(root: Path, stamps_before: Mapping[Path, Stamp]) -> Scanned:
+    """Return the source files below `root`, and which of them are new, changed or gone since `stamps_before`."""
     stamps = dict(_stamps(root))
-    changed = frozenset(path for path, stamp in stamps.items() if known.get(path) != stamp)
-    return Scanned(stamps, changed, frozenset(known.keys() - stamps.keys()))
+    changed = frozenset(path for path, stamp in stamps.items() if stamps_before.get(path) != stamp)
+    return Scanned(stamps, changed, frozenset(stamps_before.keys() - stamps.keys()))
 
 
 def _folders(root: Path) -> "Iterator[tuple[Path, list[os.DirEntry[str]]]]":
-    """Every folder from `root` down with its entries, without recursion: they may be deeper than the stack."""
+    """Yield every folder from `root` down with its entries, without recursion: they may be deeper than the stack."""
     folders = [root]
     while folders:
         folder = folders.pop()
@@ -93,8 +93,8 @@ def _stamps(root: Path) -> Iterator[tuple[Path, Stamp]]:
 
 def _entries(folder: Path) -> "list[os.DirEntry[str]]":
     try:
-        with os.scandir(folder) as found:
-            return [entry for entry in found if not entry.name.startswith(".") and entry.name != "__pycache__"]
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if not entry.name.startswith(".") and entry.name != "__pycache__"]
     except OSError:
         return []  # a folder that went between two looks, or may not be read: its files are gone for us
 
@@ -111,13 +111,13 @@ def _stamp(entry: "os.DirEntry[str]") -> Stamp | None:
 
 
 class _Handler(events.FileSystemEventHandler):
-    """Runs in watchdog's thread: which paths an event is about, handed to the event loop."""
+    """The handler in watchdog's thread, which passes the paths of an event to the event loop."""
 
     def __init__(self, watcher: "Watcher", loop: asyncio.AbstractEventLoop) -> None:
         self._watcher, self._loop = watcher, loop
 
     def on_any_event(self, event: events.FileSystemEvent) -> None:
-        paths = [Path(os.fsdecode(one)) for one in (event.src_path, event.dest_path) if one]
+        paths = [Path(os.fsdecode(path)) for path in (event.src_path, event.dest_path) if path]
         if event.is_directory:
             self._tell(())  # what is in it is found by looking
         elif not isinstance(event, events.FileCreatedEvent) or sys.platform != "linux" or _is_linked(paths[0]):
@@ -129,7 +129,9 @@ class _Handler(events.FileSystemEventHandler):
 
 
 def _is_linked(path: Path) -> bool:
-    """Whether a file came whole, as another name of one that was there; every other new file is yet to be closed."""
+    """Check whether a file arrived complete, as another name of one that existed; any other new file is still to be
+    closed.
+    """
     try:
         return path.is_symlink() or path.stat().st_nlink > 1
     except OSError:
@@ -137,7 +139,7 @@ def _is_linked(path: Path) -> bool:
 
 
 class Watcher:
-    """Watches `functions/` while its block runs; iterating gives each batch of changed paths.
+    """A watcher of `functions/` while its block runs; iteration yields each batch of changed paths.
 
     A path that is in a batch was written, moved in, moved away or deleted: look at it to see. `is_live` is
     false when the system refused to watch (its limit is reached), and changes are found by scans alone.
@@ -189,7 +191,7 @@ class Watcher:
             await asyncio.to_thread(self._observer.join)
 
     def note(self, paths: tuple[Path, ...]) -> None:
-        """Take an event's paths; none stand for "look for yourself". Belongs to the loop's thread."""
+        """Add the paths of an event; an empty set means "look for yourself". Belongs to the loop's thread."""
         self._pending |= {path for path in paths if is_source(path, self.root)}
         self._must_scan |= not paths or len(self._pending) > _FLOOD
         if self._pending or self._must_scan:
@@ -211,7 +213,7 @@ class Watcher:
         raise StopAsyncIteration
 
     async def _batch(self) -> frozenset[Path]:
-        """All that is pending now; nothing is waited for."""
+        """Return all pending changes without waiting."""
         paths, self._pending = frozenset(self._pending), set()
         must_scan, self._must_scan = self._must_scan, False
         if self._is_open:
@@ -219,9 +221,9 @@ class Watcher:
         for path in paths:
             self._remember(path)
         if must_scan:
-            found = await asyncio.to_thread(scan, self.root, dict(self._known))
-            self._known = dict(found.stamps)
-            paths |= found.changed | found.removed
+            scanned = await asyncio.to_thread(scan, self.root, dict(self._known))
+            self._known = dict(scanned.stamps)
+            paths |= scanned.changed | scanned.removed
         return paths
 
     def _remember(self, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Folders below a root by descriptor: a link that somebody puts in the way meanwhile is met, and never followed."""
+"""Access to folders below a root by descriptor: a link put in the way meanwhile is detected and never followed."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -10,21 +10,21 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 @contextmanager
 def folder(root: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-    """The descriptor of the folder below the root; OSError where a link is on the way."""
+    """Yield the descriptor of the folder below the root; OSError if there is a link on the way."""
     if make:
         root.mkdir(parents=True, exist_ok=True)
-    held = os.open(root, _FOLDER)
+    folder_fd = os.open(root, _FOLDER)
     try:
         for part in parts:
             if make:
                 with suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=held)
-            below = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=held)
-            os.close(held)
-            held = below
-        yield held
+                    os.mkdir(part, dir_fd=folder_fd)
+            below = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=folder_fd)
+            os.close(folder_fd)
+            folder_fd = below
+        yield folder_fd
     finally:
-        os.close(held)
+        os.close(folder_fd)
 
 
 def leaving(root: Path, names: Sequence[str]) -> Path | None:
@@ -37,17 +37,17 @@ def leaving(root: Path, names: Sequence[str]) -> Path | None:
 
 
 def is_behind_link(path: Path) -> bool:
-    """Return whether a path that lies in the current folder, as it is written, lies elsewhere by a link."""
+    """Check whether a path that looks as if it were in the current folder is elsewhere through a link."""
     folder = Path.cwd()
     written = Path(os.path.normpath(folder / path))
     return written.is_relative_to(folder) and Path(os.path.realpath(written.parent)) != written.parent
 
 
-def create(name: str, held: int, content: bytes) -> bool:
-    """Write a new file of the folder; whether its name was free, for a link takes it too."""
+def create(name: str, folder_fd: int, content: bytes) -> bool:
+    """Write a new file in the folder; return whether its name was free. A link occupies the name, too."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        descriptor = os.open(name, flags, 0o644, dir_fd=held)
+        descriptor = os.open(name, flags, 0o644, dir_fd=folder_fd)
     except FileExistsError:
         return False
     with os.fdopen(descriptor, "wb") as file:
@@ -55,6 +55,6 @@ def create(name: str, held: int, content: bytes) -> bool:
     return True
 
 
-def read_only(name: str, held: int) -> int:
-    """The descriptor of a file of the folder, for reading; not blocking, as a pipe must not stop the program."""
-    return os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=held)
+def read_only(name: str, folder_fd: int) -> int:
+    """Return a descriptor for reading a file of the folder; non-blocking, since a pipe must not stop the program."""
+    return os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=folder_fd)

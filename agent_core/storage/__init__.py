@@ -1,4 +1,4 @@
-"""Storage: what outlives the process. The only room that knows SQL.
+"""Storage: what outlives the process. The only package that knows SQL.
 
 `open_store` gives the embedded store; `Store` is what its users see, so that another backend can
 stand in its place. What a method returned is on disk.
@@ -20,7 +20,7 @@ from .memory_writes import (
     DropSection,
     DropVectors,
     PassageRow,
-    Said,
+    RecallMessage,
     SaveAgent,
     SaveBlock,
     SaveDocument,
@@ -34,13 +34,14 @@ from .memory_writes import (
 )
 from .recorded import Recorded, RecordedRow, SaveRecorded
 from .recovery import adopt
-from .rows import MEND, Misfit, Shape, fitting
+from .rows import FIX, Misfit, Shape, fitting
 from .sqlite import SqliteStore, open_store
 from .store import (
     SAID,
     SUMMARY,
     AgentRow,
     Appended,
+    ClaimedTurn,
     Due,
     Entry,
     Inbound,
@@ -48,7 +49,6 @@ from .store import (
     Post,
     ReadingRow,
     Store,
-    Turn,
     VersionRow,
     YesRow,
 )
@@ -78,7 +78,7 @@ from .writes import (
 
 __all__ = [
     "FAILURES",
-    "MEND",
+    "FIX",
     "SAID",
     "STATE",
     "STATE_FILE",
@@ -92,6 +92,7 @@ __all__ = [
     "BlockConflict",
     "BlockRow",
     "CallRow",
+    "ClaimedTurn",
     "Counts",
     "DetachBlock",
     "DocumentRow",
@@ -118,11 +119,11 @@ __all__ = [
     "PinFunction",
     "Post",
     "ReadingRow",
+    "RecallMessage",
     "RecordCall",
     "Recorded",
     "RecordedRow",
     "ReleaseFunction",
-    "Said",
     "SaveAgent",
     "SaveBlock",
     "SaveDocument",
@@ -145,7 +146,6 @@ __all__ = [
     "SqliteStore",
     "Stats",
     "Store",
-    "Turn",
     "UnpinFunction",
     "Value",
     "VersionRow",

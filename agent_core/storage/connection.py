@@ -1,11 +1,11 @@
-"""One connection to the state file, and what a method of the store does with it.
+"""One connection to the state file, and the operations of the store on it.
 
 Everything is written ahead to a log and synced on commit. A session is used by one thread at a
 time: the store's own.
 """
 
 import json
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,8 +14,9 @@ from typing import Any, Protocol
 
 import apsw
 
-from ..errors import StorageError
-from ..seal import Sealer
+from agent_core.base.errors import StorageError
+from agent_core.base.seal import Sealer
+
 from .migrate import check_schema, migrate, schema
 
 BUSY_MS = 10_000
@@ -41,41 +42,37 @@ PRAGMAS = (
 )
 
 
-class Clock(Protocol):
-    """What the store needs of `agent_core.clock.Clock`, so that tests may hand in less."""
+class StoreClock(Protocol):
+    """The part of `agent_core.base.clock.Clock` that the store needs, so that tests can pass in less."""
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return the seconds since the epoch."""
 
     def new_id(self) -> str:
-        """A fresh uuid7."""
+        """Return a new uuid7."""
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
-    """A connection, the clock that gives names and times, and how many calls of a function are kept one by one.
-
-    `kept` holds what searches keep of the file in memory.
-    """
+class SqlSession:
+    """A connection, the clock that provides times and ids, and the number of calls of a function that are kept."""
 
     db: apsw.Connection
-    clock: Clock
+    clock: StoreClock
     keep_calls: int = KEEP_CALLS
-    kept: dict[Hashable, object] = field(default_factory=dict)
     sealer: Sealer = field(default_factory=lambda: Sealer(None))
 
     def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:  # Any: columns as SQLite types them
-        """Every row."""
+        """Return every row."""
         return list(self.db.execute(sql, values))
 
     def one(self, sql: str, *values: object) -> tuple[Any, ...] | None:  # Any: columns as SQLite types them
-        """The first row."""
+        """Return the first row."""
         rows = self.all(sql, *values)
         return rows[0] if rows else None
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Everything that is read in here is of one moment."""
+        """Read everything in this block from one moment."""
         self.all("begin")
         try:
             yield
@@ -84,7 +81,7 @@ class Session:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """The write lock first, so that nothing read in here can be stale; all is kept or nothing."""
+        """Hold the write lock, so that nothing read in here is stale; all is committed or nothing."""
         self.all("begin immediate")
         try:
             yield
@@ -100,7 +97,7 @@ class Session:
 
 
 def connect(path: Path) -> apsw.Connection:
-    """Return an open state file at the schema of this program; a new one where there was none."""
+    """Return an open state file with the schema of this program, created if missing."""
     db = apsw.Connection(str(path), statementcachesize=200)
     try:
         db.set_busy_timeout(BUSY_MS)
@@ -121,7 +118,7 @@ def connect(path: Path) -> apsw.Connection:
 
 @contextmanager
 def bounded(db: apsw.Connection, within_s: float | None = None) -> Iterator[None]:
-    """End each statement in here with `apsw.InterruptError` when the time is over."""
+    """End each statement in this block with `apsw.InterruptError` when the time is over."""
     end = monotonic() + (PATIENCE_S if within_s is None else within_s)
     db.set_progress_handler(lambda: monotonic() > end, _STEPS)
     try:
@@ -131,14 +128,14 @@ def bounded(db: apsw.Connection, within_s: float | None = None) -> Iterator[None
 
 
 def abandon(db: apsw.Connection) -> None:
-    """Close without touching the files: what is damaged is kept as it was found."""
+    """Close without touching the files: a damaged file is kept as it was found."""
     with suppress(apsw.ConnectionClosedError):
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         db.close(True)
 
 
 def dump(value: object) -> str:
-    """JSON as short as it gets; text that UTF-8 cannot hold (a lone surrogate) is escaped.
+    """Return JSON as short as possible; text that UTF-8 cannot hold (a lone surrogate) is escaped.
 
     Raises:
         StorageError: the value has no JSON form.

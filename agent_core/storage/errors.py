@@ -1,41 +1,41 @@
-"""What storage refuses, beyond the errors that every room shares.
+"""Errors of storage, beyond those that every package shares.
 
-`LostLease` is in `agent_core.errors`: it passes through every room. These are answers that a
+`LostLease` is in `agent_core.base.errors`: it passes through every room. These are answers that a
 caller acts on: read again and try again, or tell the sender to wait.
 """
 
-from ..errors import StorageError
+from agent_core.base.errors import StorageError
 
 
 class ManifestConflict(StorageError):
-    """Somebody else changed this module in the meantime: nothing of the transaction was written."""
+    """Error raised when someone else changed this module meanwhile: nothing of the transaction was written."""
 
     code = "manifest-conflict"
 
-    def __init__(self, module: str, expected: str | None, found: str | None) -> None:
-        what = f"`{module}` changed meanwhile: expected {_name(expected)}, found {_name(found)}."
-        super().__init__(what, mend="Read the module again and repeat the change on what is there now.")
-        self.module, self.expected, self.found = module, expected, found
+    def __init__(self, module: str, expected: str | None, actual: str | None) -> None:
+        message = f"`{module}` changed meanwhile: expected {_name(expected)}, found {_name(actual)}."
+        super().__init__(message, fix="Read the module again and repeat the change on what is there now.")
+        self.module, self.expected, self.found = module, expected, actual
 
 
 class BlockConflict(ManifestConflict):
-    """Somebody else changed this block in the meantime: nothing of the transaction was written. 0 is no block."""
+    """Error raised when someone else changed this block meanwhile: nothing was written. Version 0 means no block."""
 
     code = "block-conflict"
 
-    def __init__(self, label: str, expected: int, found: int) -> None:
-        what = f"The block `{label}` changed meanwhile: expected version {expected}, found {found}."
-        StorageError.__init__(self, what, mend="Read the block again and repeat the change on what is there now.")
-        self.module, self.expected, self.found = label, str(expected), str(found)
+    def __init__(self, label: str, expected: int, actual: int) -> None:
+        message = f"The block `{label}` changed meanwhile: expected version {expected}, found {actual}."
+        StorageError.__init__(self, message, fix="Read the block again and repeat the change on what is there now.")
+        self.module, self.expected, self.found = label, str(expected), str(actual)
 
 
 class InboxFull(StorageError):
-    """The agent has too many events waiting: this one was not taken."""
+    """Error raised when the agent has too many events waiting: this one was not accepted."""
 
     code = "inbox-full"
 
     def __init__(self, agent: str, limit: int) -> None:
-        super().__init__(f"Agent `{agent}` already has {limit} events waiting.", mend="Send it again later.")
+        super().__init__(f"Agent `{agent}` already has {limit} events waiting.", fix="Send it again later.")
         self.agent, self.limit = agent, limit
 
 

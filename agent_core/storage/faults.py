@@ -1,4 +1,4 @@
-"""Errors of the database as sentences: what happened, where, and how to mend it.
+"""Errors of the database as sentences: what happened, where, and how to fix it.
 
 Only what the surroundings cause is translated. A wrong statement is a bug and stays what it is.
 """
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import apsw
 
-from ..errors import StorageError
+from agent_core.base.errors import StorageError
 
 DAMAGE = (apsw.CorruptError, apsw.NotADBError)
 SURROUNDINGS = (
@@ -30,33 +30,33 @@ UNSAVED = "What was under way is not saved; everything before it is."
 
 
 def explain(error: apsw.Error, path: Path) -> StorageError:
-    """The error for whoever asked the store."""
+    """Return the error for the caller of the store."""
     match error:
         case apsw.BusyError() | apsw.LockedError() | apsw.ProtocolError():
-            what = f"The state file `{path}` is kept locked by another process."
-            mend = "End the process that holds it, and try again."
+            message = f"The state file `{path}` is kept locked by another process."
+            fix = "End the process that holds it, and try again."
         case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError() | apsw.AuthError():
-            what = f"The state file `{path}` cannot be opened for writing ({error})."
-            mend = "Make its folder writable for you, or work in another folder."
+            message = f"The state file `{path}` cannot be opened for writing ({error})."
+            fix = "Make its folder writable for you, or work in another folder."
         case apsw.FullError():
-            what = f"The disk of the state file `{path}` is full. {UNSAVED}"
-            mend = "Free some space and try again."
+            message = f"The disk of the state file `{path}` is full. {UNSAVED}"
+            fix = "Free some space and try again."
         case apsw.InterruptError():
-            what = f"The state file `{path}` took longer than a minute to answer, or was interrupted. {UNSAVED}"
-            mend = "Type: toolwright doctor"
+            message = f"The state file `{path}` took longer than a minute to answer, or was interrupted. {UNSAVED}"
+            fix = "Type: toolwright doctor"
         case apsw.ConstraintError() | apsw.TooBigError():
-            what = f"What is in the state file `{path}` does not let this be saved ({error}). {UNSAVED}"
-            mend = "Move the file away if you did not make it: a new one is begun."
+            message = f"What is in the state file `{path}` does not let this be saved ({error}). {UNSAVED}"
+            fix = "Move the file away if you did not make it: a new one is begun."
         case _:
-            what = f"The state file `{path}` cannot be read or written ({error}; {_free(path)}). {UNSAVED}"
-            mend = "Look after the disk, its space and your limits on file size, and try again."
-    return StorageError(what, mend=mend)
+            message = f"The state file `{path}` cannot be read or written ({error}; {_free(path)}). {UNSAVED}"
+            fix = "Look after the disk, its space and your limits on file size, and try again."
+    return StorageError(message, fix=fix)
 
 
 def explain_os(error: OSError, path: Path) -> StorageError:
-    """Return the error where the files around the state file cannot be made or moved."""
-    what = f"The state file `{path}` cannot be opened for writing ({error.strerror})."
-    return StorageError(what, mend="Make its folder writable for you, or work in another folder.")
+    """Return the error for files around the state file that cannot be created or moved."""
+    message = f"The state file `{path}` cannot be opened for writing ({error.strerror})."
+    return StorageError(message, fix="Make its folder writable for you, or work in another folder.")
 
 
 def _free(path: Path) -> str:

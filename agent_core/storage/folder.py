@@ -1,4 +1,4 @@
-"""The folder `.toolwright/`: made so that nobody else reads it and git ignores it, with a lock per agent.
+"""The folder `.toolwright/`: private to this user, ignored by git, with one lock per agent.
 
 The kernel lets a lock go when its process ends, however it ends; the file stays and holds
 the owner's number for the message to a second process; its time is when the owner began.
@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 
-from ..errors import AgentBusy, UsageError, WorkspaceError
+from agent_core.base.errors import AgentBusy, UsageError, WorkspaceError
 
 NAME = ".toolwright"
 STATE_FILE = "state.db"
@@ -24,7 +24,7 @@ AGENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def prepare_state_dir(root: Path) -> Path:
-    """Return the state folder of a workspace, made where it is missing.
+    """Return the state folder of a workspace, created if missing.
 
     Raises:
         WorkspaceError: it cannot be made, or belongs to somebody else.
@@ -39,13 +39,13 @@ def prepare_state_dir(root: Path) -> Path:
     except OSError as error:
         raise WorkspaceError(
             f"The state folder `{folder}` cannot be made: {error.strerror}.",
-            mend="Use a folder that you may write to.",
+            fix="Use a folder that you may write to.",
         ) from error
     return folder
 
 
 def _check_entries(folder: Path) -> None:
-    """A workspace may come from somebody else: what is written here must not land in a file that a link names.
+    """Refuse links in the folder: a workspace may come from someone else, and what is written must stay in it.
 
     Nor may somebody else own it: they could read it, and change it while it is in use. That holds for root too.
     """
@@ -58,12 +58,12 @@ def _check_entries(folder: Path) -> None:
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             raise WorkspaceError(
                 f"`{path}` is a link, or no plain file, so nothing is written through it.",
-                mend="Remove it if you did not put it there; to keep state elsewhere, move the whole workspace.",
+                fix="Remove it if you did not put it there; to keep state elsewhere, move the whole workspace.",
             )
         if status.st_uid != os.geteuid() and (path == folder or path.name.startswith(STATE_FILE)):
             raise WorkspaceError(
                 f"`{path}` belongs to {_owner(status.st_uid)}, and you are {_owner(os.geteuid())}, so it is not used.",
-                mend=f"Work as its owner, or make it yours: chown -R {os.geteuid()} {shlex.quote(str(folder))}",
+                fix=f"Work as its owner, or make it yours: chown -R {os.geteuid()} {shlex.quote(str(folder))}",
             )
 
 
@@ -75,7 +75,7 @@ def _owner(user: int) -> str:
 
 
 def open_lock(path: Path) -> int:
-    """Return the descriptor of a file to lock, made where it is missing.
+    """Return the descriptor of a file to lock, created if missing.
 
     Raises:
         OSError: it cannot be made, or is a link or no plain file.
@@ -95,7 +95,7 @@ class AgentLock:
         self._descriptor: int | None = descriptor
 
     def close(self) -> None:
-        """Let it go; a second time does nothing."""
+        """Release the lock; a second call does nothing."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -110,7 +110,7 @@ class AgentLock:
 
 
 def lock_agent(state_dir: Path, agent: str) -> AgentLock:
-    """The lock of an agent.
+    """Return the lock of an agent.
 
     Raises:
         AgentBusy: another process holds it; the message names the process.
@@ -118,14 +118,14 @@ def lock_agent(state_dir: Path, agent: str) -> AgentLock:
         WorkspaceError: the lock file cannot be made.
     """
     if not AGENT.fullmatch(agent):
-        raise UsageError(f"`{agent}` cannot be an agent's name.", mend="Use up to 64 letters, digits, `_` and `-`.")
+        raise UsageError(f"`{agent}` cannot be an agent's name.", fix="Use up to 64 letters, digits, `_` and `-`.")
     path = state_dir / "agents" / f"{agent}.lock"
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         descriptor = open_lock(path)
     except OSError as error:
-        mend = "Remove it if it is a link or no plain file." if path.is_symlink() or path.exists() else ""
-        raise WorkspaceError(f"The lock `{path}` cannot be made: {error.strerror}.", mend=mend) from error
+        fix = "Remove it if it is a link or no plain file." if path.is_symlink() or path.exists() else ""
+        raise WorkspaceError(f"The lock `{path}` cannot be made: {error.strerror}.", fix=fix) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -144,5 +144,5 @@ def _busy(agent: str, descriptor: int) -> AgentBusy:
     owner = f"process {process} (since {since:%Y-%m-%d %H:%M:%S})" if process.isdecimal() else "another process"
     return AgentBusy(
         f"Agent `{agent}` is in use by {owner}.",
-        mend="Use `--agent NAME` for a second conversation, or end that process.",
+        fix="Use `--agent NAME` for a second conversation, or end that process.",
     )

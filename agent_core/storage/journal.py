@@ -8,13 +8,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import LostLease, StorageError
-from .connection import Session, dump
+from agent_core.base.errors import LostLease, StorageError
+
+from .connection import SqlSession, dump
 from .errors import InboxFull
 from .ledger import apply
 from .memory_lookups import versions
 from .rows import ENTRY, parse_row
-from .store import SUMMARY, AgentRow, Appended, Due, Entry, Inbound, Post, Turn
+from .store import SUMMARY, AgentRow, Appended, ClaimedTurn, Due, Entry, Inbound, Post
 from .writes import Write
 
 INBOX_LIMIT = 1_000
@@ -23,8 +24,8 @@ N_BITS = 20  # an entry's seq is turn.seq << N_BITS | n; see migrations/0001
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """All that one append writes."""
+class JournalStep:
+    """The writes of one append."""
 
     turn: str
     attempt: int
@@ -35,11 +36,11 @@ class Step:
     takes: Sequence[str] = ()
 
 
-def post(session: Session, post: Post) -> str:
-    """The id of the event, or of the first one with its key."""
-    known = session.one("select id from event where agent = ? and key = ?", post.agent, post.key)  # null equals nothing
-    if known:
-        return str(known[0])
+def post(session: SqlSession, post: Post) -> str:
+    """Return the id of the event, or of the first one with its key."""
+    row = session.one("select id from event where agent = ? and key = ?", post.agent, post.key)  # null equals nothing
+    if row:
+        return str(row[0])
     waiting = session.all("select count(*) from event where agent = ? and turn is null", post.agent)[0][0]
     if waiting >= INBOX_LIMIT:
         raise InboxFull(post.agent, INBOX_LIMIT)
@@ -55,23 +56,23 @@ def post(session: Session, post: Post) -> str:
 _WAITING = "from event where agent = ? and turn is null and (due <= ? or not timed)"
 
 
-def waiting(session: Session, agent: str) -> list[Inbound]:
-    """Due events that nobody took."""
+def waiting(session: SqlSession, agent: str) -> list[Inbound]:
+    """Return the due events that nobody has claimed."""
     rows = session.all(f"select id, kind, payload {_WAITING} order by due, seq", agent, session.clock.now())
     return [Inbound(id, kind, parse_row(payload, dict)) for id, kind, payload in rows]
 
 
-def _waits(session: Session, agent: str) -> bool:
+def _waits(session: SqlSession, agent: str) -> bool:
     return session.one(f"select 1 {_WAITING} limit 1", agent, session.clock.now()) is not None
 
 
-def claim(session: Session, agent: str, owner: str) -> Turn | None:
-    """The open turn under a new attempt, or a new turn for the oldest due event."""
-    taken = session.one(
+def claim(session: SqlSession, agent: str, owner: str) -> ClaimedTurn | None:
+    """Return the open turn under a new attempt, or a new turn for the oldest due event."""
+    open_turn = session.one(
         "update turn set attempt = attempt + 1, owner = ? where agent = ? and state = 'open' returning seq",
         *(owner, agent),
     )
-    seq = taken[0] if taken else _begin(session, agent, owner)
+    seq = open_turn[0] if open_turn else _begin(session, agent, owner)
     if seq is None:
         return None
     row = session.all(
@@ -80,10 +81,10 @@ def claim(session: Session, agent: str, owner: str) -> Turn | None:
         seq,
     )[0]
     id, attempt, n, state, cancelled, event, kind, payload = row
-    return Turn(id, agent, attempt, n, state, Inbound(event, kind, parse_row(payload, dict)), bool(cancelled))
+    return ClaimedTurn(id, agent, attempt, n, state, Inbound(event, kind, parse_row(payload, dict)), bool(cancelled))
 
 
-def _begin(session: Session, agent: str, owner: str) -> int | None:
+def _begin(session: SqlSession, agent: str, owner: str) -> int | None:
     now = session.clock.now()
     event = session.one(
         "select seq from event where agent = ? and turn is null and (due <= ? or not timed) order by due, seq limit 1",
@@ -99,8 +100,8 @@ def _begin(session: Session, agent: str, owner: str) -> int | None:
     return int(seq)
 
 
-def append(session: Session, step: Step) -> Appended:
-    """Everything of a step, behind the fence."""
+def append(session: SqlSession, step: JournalStep) -> Appended:
+    """Write everything of a step, behind the fence."""
     n = step.n + len(step.entries)
     row = session.one(
         "update turn set n = ? where id = ? and attempt = ? and n = ? and state = 'open'"
@@ -120,9 +121,9 @@ def append(session: Session, step: Step) -> Appended:
     return Appended(n, bool(cancelled), waits=_waits(session, agent), last=last, shared=versions(session, agent))
 
 
-def _insert(session: Session, seq: int, step: Step) -> None:
+def _insert(session: SqlSession, seq: int, step: JournalStep) -> None:
     if step.n + len(step.entries) >> N_BITS:
-        raise StorageError(f"The turn {step.turn} has a million entries.", mend="End it and begin another.")
+        raise StorageError(f"The turn {step.turn} has a million entries.", fix="End it and begin another.")
     now, first = session.clock.now(), seq << N_BITS | step.n
     for place, entry in enumerate(step.entries, first):
         session.all(
@@ -131,13 +132,13 @@ def _insert(session: Session, seq: int, step: Step) -> None:
         )
 
 
-def _take(session: Session, event: str, agent: str, seq: int) -> None:
+def _take(session: SqlSession, event: str, agent: str, seq: int) -> None:
     sql = "update event set turn = ? where id = ? and agent = ? and turn is null returning seq"
     if not session.one(sql, seq, event, agent):
-        raise StorageError(f"The event {event} does not wait for agent `{agent}`.", mend="Ask what is waiting again.")
+        raise StorageError(f"The event {event} does not wait for agent `{agent}`.", fix="Ask what is waiting again.")
 
 
-def finish(session: Session, turn: str, attempt: int, state: str, posts: Sequence[Post]) -> None:
+def finish(session: SqlSession, turn: str, attempt: int, state: str, posts: Sequence[Post]) -> None:
     """Close a turn, behind the fence."""
     row = session.one(
         "update turn set state = ?, ended = ? where id = ? and attempt = ? and state = 'open' returning seq",
@@ -149,13 +150,13 @@ def finish(session: Session, turn: str, attempt: int, state: str, posts: Sequenc
         post(session, item)
 
 
-def cancel(session: Session, turn: str) -> None:
+def cancel(session: SqlSession, turn: str) -> None:
     """Raise the flag that the next append reports."""
     session.all("update turn set cancelled = 1 where id = ? and state = 'open'", turn)
 
 
-def due(session: Session, limit: int) -> list[Due]:
-    """Open turns first, then agents whose inbox has a due event, oldest first."""
+def due(session: SqlSession, limit: int) -> list[Due]:
+    """Return the open turns first, then the agents with a due event in their inbox, oldest first."""
     rows = session.all(
         "select agent, 1, 0.0 as since, seq from turn where state = 'open' union all"
         " select agent, 0, min(due), min(seq) from event where turn is null and (due <= ? or not timed)"
@@ -166,8 +167,8 @@ def due(session: Session, limit: int) -> list[Due]:
     return [Due(agent, bool(takeover)) for agent, takeover, _, _ in rows]
 
 
-def load(session: Session, turn: str) -> list[Entry]:
-    """All entries of one turn."""
+def load(session: SqlSession, turn: str) -> list[Entry]:
+    """Return all entries of one turn."""
     return _entries(
         session.all(
             f"{_PLACE} turn t join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1"
@@ -181,8 +182,8 @@ _PLACE = f"select e.kind, e.payload, e.n, t.id, e.at, e.seq, e.attempt = {IMPORT
 _SUMMARIES = f"{_PLACE} entry e join turn t on t.seq = e.turn where e.kind = 'summary' and t.agent = ? and e.seq > ?"
 
 
-def history(session: Session, agent: str, since: int, kinds: Collection[str], most: int = -1) -> list[Entry]:
-    """The visible entries of an agent after a place in its history; summaries alone are found by an index.
+def history(session: SqlSession, agent: str, since: int, kinds: Collection[str], most: int = -1) -> list[Entry]:
+    """Return the visible entries of an agent after a position in its history; summaries alone are found by an index.
 
     Of `most` entries those of other kinds are left out; below 0: of all.
     """
@@ -196,8 +197,8 @@ def history(session: Session, agent: str, since: int, kinds: Collection[str], mo
     return _entries([row for row in rows if row[0] in kinds])
 
 
-def hide_last(session: Session, agent: str) -> list[Entry]:
-    """Hide the last turn that has ended and is seen."""
+def hide_last(session: SqlSession, agent: str) -> list[Entry]:
+    """Hide the last visible turn that has ended."""
     row = session.one(
         "update turn set hidden = 1 where seq ="
         " (select max(seq) from turn where agent = ? and state <> 'open' and not hidden) returning id",
@@ -206,15 +207,15 @@ def hide_last(session: Session, agent: str) -> list[Entry]:
     return load(session, row[0]) if row else []
 
 
-def hide_all(session: Session, agent: str) -> int:
-    """Hide every turn that has ended and is seen."""
+def hide_all(session: SqlSession, agent: str) -> int:
+    """Hide every visible turn that has ended."""
     return len(
         session.all("update turn set hidden = 1 where agent = ? and state <> 'open' and not hidden returning 1", agent)
     )
 
 
-def agents(session: Session) -> list[AgentRow]:
-    """Who has had a turn."""
+def agents(session: SqlSession) -> list[AgentRow]:
+    """Return the agents that have had a turn."""
     rows = session.all("select agent, count(*), max(started) from turn group by agent order by agent")
     return [AgentRow(*row) for row in rows]
 

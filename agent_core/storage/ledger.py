@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import StorageError
+from agent_core.base.errors import StorageError
+
 from . import memory_ledger, recorded
 from . import writes as w
-from .connection import Session, dump
+from .connection import SqlSession, dump
 from .errors import ManifestConflict
 from .rows import sign
 
@@ -16,21 +17,21 @@ OTHERS = "others"
 MOST_SKETCHES = 20_000  # about 20 MB; what is gone is made anew
 
 
-def apply(session: Session, writes: Sequence[w.Write]) -> None:
-    """Do each in its order."""
+def apply(session: SqlSession, writes: Sequence[w.Write]) -> None:
+    """Apply each write in order."""
     for write in writes:
         _ACTIONS[type(write)](session, write)
 
 
-def _save_text(session: Session, write: w.SaveText) -> None:
+def _save_text(session: SqlSession, write: w.SaveText) -> None:
     _keep(session, w.content_hash(write.text), write.text)
 
 
-def _keep(session: Session, name: str, text: str) -> None:
+def _keep(session: SqlSession, name: str, text: str) -> None:
     session.all("insert into text (hash, text) values (?, ?) on conflict do nothing", name, text)
 
 
-def _save_version(session: Session, write: w.SaveVersion) -> None:
+def _save_version(session: SqlSession, write: w.SaveVersion) -> None:
     if w.content_hash(write.text) != write.version:
         raise StorageError(f"Version {write.version[:12]} of `{write.module}` is not the hash of its source.")
     _keep(session, write.version, write.text)
@@ -40,14 +41,14 @@ def _save_version(session: Session, write: w.SaveVersion) -> None:
     )
 
 
-def _set_manifest(session: Session, write: w.SetManifest) -> None:
+def _set_manifest(session: SqlSession, write: w.SetManifest) -> None:
     row = session.one("select version from manifest where module = ?", write.module)
-    found = row[0] if row else None
-    if found != write.expected:
-        raise ManifestConflict(write.module, write.expected, found)
+    current = row[0] if row else None
+    if current != write.expected:
+        raise ManifestConflict(write.module, write.expected, current)
     if write.version is not None:
         _point(session, write.module, write.version)
-    elif found is not None:
+    elif current is not None:
         session.all("delete from manifest where module = ?", write.module)
         session.all(
             "insert into change (module, version, by, turn, model, reason, at) values (?, null, ?, ?, '', ?, ?)",
@@ -55,9 +56,9 @@ def _set_manifest(session: Session, write: w.SetManifest) -> None:
         )
 
 
-def _point(session: Session, module: str, version: str) -> None:
+def _point(session: SqlSession, module: str, version: str) -> None:
     if not session.one("select 1 from text where hash = ?", version):
-        raise StorageError(f"Version {version[:12]} of `{module}` was never saved.", mend="Save the version first.")
+        raise StorageError(f"Version {version[:12]} of `{module}` was never saved.", fix="Save the version first.")
     session.all(
         "insert into manifest (module, version) values (?, ?)"
         " on conflict (module) do update set version = excluded.version",
@@ -65,7 +66,7 @@ def _point(session: Session, module: str, version: str) -> None:
     )
 
 
-def _save_verdict(session: Session, write: w.SaveVerdict) -> None:
+def _save_verdict(session: SqlSession, write: w.SaveVerdict) -> None:
     row = (write.version, write.function, dump(write.verdict))
     session.all(
         "insert or replace into verdict (version, function, verdict, at, seal) values (?, ?, ?, ?, ?)",
@@ -73,7 +74,7 @@ def _save_verdict(session: Session, write: w.SaveVerdict) -> None:
     )
 
 
-def _save_pending(session: Session, write: w.SavePending) -> None:
+def _save_pending(session: SqlSession, write: w.SavePending) -> None:
     row = (write.function, dump(write.candidate))
     session.all(
         "insert or replace into pending (function, candidate, at, seal) values (?, ?, ?, ?)",
@@ -81,22 +82,22 @@ def _save_pending(session: Session, write: w.SavePending) -> None:
     )
 
 
-def _drop_pending(session: Session, write: w.DropPending) -> None:
+def _drop_pending(session: SqlSession, write: w.DropPending) -> None:
     session.all("delete from pending where function = ?", write.function)
 
 
-def _begin_write(session: Session, write: w.BeginWrite) -> None:
+def _begin_write(session: SqlSession, write: w.BeginWrite) -> None:
     session.all(
         "insert or replace into intent (path, version, text, expected, at) values (?, ?, ?, ?, ?)",
         *(write.path, write.version or "", write.text, write.expected, session.clock.now()),
     )
 
 
-def _end_write(session: Session, write: w.EndWrite) -> None:
+def _end_write(session: SqlSession, write: w.EndWrite) -> None:
     session.all("delete from intent where path = ? and version = ?", write.path, write.version or "")
 
 
-def _record_call(session: Session, write: w.RecordCall) -> None:
+def _record_call(session: SqlSession, write: w.RecordCall) -> None:
     now = session.clock.now()
     returned, failed = int(write.outcome == "returned"), int(write.outcome in w.FAILURES)
     _keep_call(session, write, now)
@@ -118,8 +119,8 @@ def _record_call(session: Session, write: w.RecordCall) -> None:
         _count_kind(session, write, now)
 
 
-def _keep_call(session: Session, write: w.RecordCall, now: float) -> None:
-    """The call by itself, and the oldest one goes."""
+def _keep_call(session: SqlSession, write: w.RecordCall, now: float) -> None:
+    """Store the call itself, and delete the oldest one."""
     number = session.all(
         "insert into call select ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 from call"
         " where function = ?1 returning n",
@@ -129,12 +130,12 @@ def _keep_call(session: Session, write: w.RecordCall, now: float) -> None:
     session.all("delete from call where function = ? and n <= ?", write.function, number - session.keep_calls)
 
 
-def _count_kind(session: Session, write: w.RecordCall, now: float) -> None:
+def _count_kind(session: SqlSession, write: w.RecordCall, now: float) -> None:
     kind = (write.function, write.version, write.outcome)
     error = write.error[:NAME_CHARS]
     # The name of an exception is the function's own choice: it must not fill the table with new ones.
-    known = session.all("select error from call_kind where function = ? and version = ? and outcome = ?", *kind)
-    if (error,) not in known and len(known) >= MAX_KINDS:
+    kinds = session.all("select error from call_kind where function = ? and version = ? and outcome = ?", *kind)
+    if (error,) not in kinds and len(kinds) >= MAX_KINDS:
         error = OTHERS
     session.all(
         "insert into call_kind values (?, ?, ?, ?, 1, ?) on conflict do update set"
@@ -143,7 +144,7 @@ def _count_kind(session: Session, write: w.RecordCall, now: float) -> None:
     )
 
 
-def _release(session: Session, write: w.ReleaseFunction) -> None:
+def _release(session: SqlSession, write: w.ReleaseFunction) -> None:
     now = session.clock.now()
     session.all("insert into release (function, version, at) values (?, ?, ?)", write.function, write.version, now)
     session.all(
@@ -152,7 +153,7 @@ def _release(session: Session, write: w.ReleaseFunction) -> None:
     )
 
 
-def _save_reading(session: Session, write: w.SaveReading) -> None:
+def _save_reading(session: SqlSession, write: w.SaveReading) -> None:
     seal = sign(session.sealer, "reading", write.path, write.version, write.reading)
     session.all(
         "insert or replace into reading (path, mtime_ns, size, inode, version, reading, seal)"
@@ -161,37 +162,37 @@ def _save_reading(session: Session, write: w.SaveReading) -> None:
     )
 
 
-def _drop_reading(session: Session, write: w.DropReading) -> None:
+def _drop_reading(session: SqlSession, write: w.DropReading) -> None:
     session.all("delete from reading where path = ?", write.path)
 
 
-def _save_sketches(session: Session, write: w.SaveSketches) -> None:
+def _save_sketches(session: SqlSession, write: w.SaveSketches) -> None:
     for key, text in write.sketches.items():
         session.all("insert or replace into sketch (key, sketch) values (?, ?)", key, text)
     session.all("delete from sketch where n <= (select max(n) from sketch) - ?", MOST_SKETCHES)
 
 
-def _pin(session: Session, write: w.PinFunction) -> None:
+def _pin(session: SqlSession, write: w.PinFunction) -> None:
     session.all("insert into pin values (?, ?) on conflict do nothing", write.agent, write.function)
 
 
-def _unpin(session: Session, write: w.UnpinFunction) -> None:
+def _unpin(session: SqlSession, write: w.UnpinFunction) -> None:
     session.all("delete from pin where agent = ? and function = ?", write.agent, write.function)
 
 
-def _save_yes(session: Session, write: w.SaveYes) -> None:
+def _save_yes(session: SqlSession, write: w.SaveYes) -> None:
     session.all(
         "insert or replace into yes (function, digest, content, grants, by, seal, at) values (?, ?, ?, ?, ?, ?, ?)",
         *(write.function, write.digest, write.content, write.grants, write.by, write.seal, session.clock.now()),
     )
 
 
-def _drop_yes(session: Session, write: w.DropYes) -> None:
+def _drop_yes(session: SqlSession, write: w.DropYes) -> None:
     session.all("delete from yes where function = ?1 and (digest = ?2 or ?2 = '')", write.function, write.digest)
 
 
 # Any: each action takes the one class that it is listed under, which a mapping's type cannot say.
-_ACTIONS: dict[type[object], Callable[[Session, Any], None]] = {
+_ACTIONS: dict[type[object], Callable[[SqlSession, Any], None]] = {
     w.SaveText: _save_text,
     w.SaveVersion: _save_version,
     w.SetManifest: _set_manifest,

@@ -1,22 +1,25 @@
-"""Blocks, sections, sources and agents in SQL: what each write of memory does, inside a transaction of its caller."""
+"""Blocks, sections, sources and agents in SQL: the effect of each memory write, inside a transaction of its caller."""
 
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import StorageError
+from agent_core.base.errors import StorageError
+
 from . import memory_writes as m
-from . import shelving
-from .connection import Session, dump
+from . import passages, vector_index, word_index
+from .connection import SqlSession, dump
 from .errors import BlockConflict
 
 
-def _save_agent(session: Session, write: m.SaveAgent) -> None:
+def _save_agent(session: SqlSession, write: m.SaveAgent) -> None:
     session.all("insert or replace into agent (name, settings) values (?, ?)", write.agent, dump(write.settings))
 
 
-def _drop_agent(session: Session, write: m.DropAgent) -> None:
+def _drop_agent(session: SqlSession, write: m.DropAgent) -> None:
+    word_index.remove_agent(session, write.agent)
     for sql in _ALL_OF_AN_AGENT:
         session.all(sql, write.agent)
+    vector_index.sweep(session)
 
 
 _ALL_OF_AN_AGENT = (
@@ -38,13 +41,13 @@ _ALL_OF_AN_AGENT = (
 )
 
 
-def _save_block(session: Session, write: m.SaveBlock) -> None:
+def _save_block(session: SqlSession, write: m.SaveBlock) -> None:
     block, now = write.block, session.clock.now()
     row = session.one("select version from block where id = ?", block.id)
-    found = row[0] if row else 0
-    if found != block.version - 1:
-        raise BlockConflict(block.label, block.version - 1, found)
-    if not found:
+    current = row[0] if row else 0
+    if current != block.version - 1:
+        raise BlockConflict(block.label, block.version - 1, current)
+    if not current:
         _refuse_second(session, write.agent, block.id, block.label)
     value = dump(block.value)
     session.all(
@@ -58,32 +61,32 @@ def _save_block(session: Session, write: m.SaveBlock) -> None:
     )
     session.all(
         "insert into block_change (block, version, value, what, by, agent, turn, at) values (?, ?, ?, ?, ?, ?, ?, ?)",
-        *(block.id, block.version, value, write.what, write.by, write.agent, write.turn, now),
+        *(block.id, block.version, value, write.action, write.by, write.agent, write.turn, now),
     )
     place = (block.position, write.agent, block.id)
-    if found:
+    if current:
         session.all("update holding set position = ? where agent = ? and block = ?", *place)
     else:
         session.all("insert into holding (position, agent, block, attached) values (?, ?, ?, 1)", *place)
 
 
-def _refuse_second(session: Session, agent: str, id: str, label: str) -> None:
-    """Two blocks of one label would hide each other."""
-    other = session.one(
+def _refuse_second(session: SqlSession, agent: str, id: str, label: str) -> None:
+    """Raise an error for a second block with the same label: the two would hide each other."""
+    row = session.one(
         "select b.version from holding h join block b on b.id = h.block"
         " where h.agent = ? and h.attached and b.label = ? and b.id <> ?",
         *(agent, label, id),
     )
-    if other:
-        raise BlockConflict(label, 0, other[0])
+    if row:
+        raise BlockConflict(label, 0, row[0])
 
 
-def _attach(session: Session, write: m.AttachBlock) -> None:
+def _attach(session: SqlSession, write: m.AttachBlock) -> None:
     block = session.one("select label, shared from block where id = ?", write.block)
     if block is None:
-        raise StorageError(f"There is no block {write.block}.", mend="Look at which blocks are shared.")
+        raise StorageError(f"There is no block {write.block}.", fix="Look at which blocks are shared.")
     if not block[1] and session.one("select 1 from holding where block = ? and agent <> ?", write.block, write.agent):
-        raise StorageError(f"The block `{block[0]}` is not shared.", mend="Share it first.")
+        raise StorageError(f"The block `{block[0]}` is not shared.", fix="Share it first.")
     _refuse_second(session, write.agent, write.block, block[0])
     session.all(
         "insert into holding (agent, block, position, attached) values (?, ?, ?, 1)"
@@ -92,11 +95,11 @@ def _attach(session: Session, write: m.AttachBlock) -> None:
     )
 
 
-def _detach(session: Session, write: m.DetachBlock) -> None:
+def _detach(session: SqlSession, write: m.DetachBlock) -> None:
     session.all("update holding set attached = 0 where agent = ? and block = ?", write.agent, write.block)
 
 
-def _save_section(session: Session, write: m.SaveSection) -> None:
+def _save_section(session: SqlSession, write: m.SaveSection) -> None:
     section = write.section
     session.all(
         "insert or replace into section (agent, name, position, text, chars, edited) values (?, ?, ?, ?, ?, ?)",
@@ -104,22 +107,31 @@ def _save_section(session: Session, write: m.SaveSection) -> None:
     )
 
 
-def _drop_section(session: Session, write: m.DropSection) -> None:
+def _drop_section(session: SqlSession, write: m.DropSection) -> None:
     session.all("delete from section where agent = ? and name = ?", write.agent, write.name)
 
 
-def _save_document(session: Session, write: m.SaveDocument) -> None:
-    one = write.document
+def _save_document(session: SqlSession, write: m.SaveDocument) -> None:
+    document = write.document
     session.all(
         "insert into document (agent, hash, name, kind, at, done, total, complete) values (?, ?, ?, ?, ?, ?, ?, ?)"
         " on conflict (agent, hash) do update set name = excluded.name, kind = excluded.kind, at = excluded.at,"
         " done = excluded.done, total = excluded.total, complete = excluded.complete",
-        *(one.agent, one.hash, one.name, one.kind, one.at, one.done, one.total, one.complete),
+        *(
+            document.agent,
+            document.hash,
+            document.name,
+            document.kind,
+            document.at,
+            document.done,
+            document.total,
+            document.complete,
+        ),
     )
 
 
 # Any: each action takes the one class that it is listed under, which a mapping's type cannot say.
-ACTIONS: dict[type[object], Callable[[Session, Any], None]] = {
+ACTIONS: dict[type[object], Callable[[SqlSession, Any], None]] = {
     m.SaveAgent: _save_agent,
     m.DropAgent: _drop_agent,
     m.SaveBlock: _save_block,
@@ -128,5 +140,5 @@ ACTIONS: dict[type[object], Callable[[Session, Any], None]] = {
     m.SaveSection: _save_section,
     m.DropSection: _drop_section,
     m.SaveDocument: _save_document,
-    **shelving.ACTIONS,
+    **passages.ACTIONS,
 }

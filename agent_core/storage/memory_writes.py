@@ -1,7 +1,7 @@
-"""What memory keeps, as the rooms above see it: blocks, sections, passages, the index of what was said, vectors.
+"""The contents of memory, as higher layers see them: blocks, sections, passages, the message index, vectors.
 
 Values, and the writes that ride on a journal entry or are applied alone. The conversation itself is the
-journal; `Said` and vectors are derived from it, and made anew where they lack.
+journal; `Said` and vectors are derived from it, and recomputed if missing.
 """
 
 from dataclasses import dataclass
@@ -35,12 +35,12 @@ class BlockRow:
 
 @dataclass(frozen=True, slots=True)
 class BlockChange:
-    """A line of a block's history: what it became, what was done in words, by whom, in which turn."""
+    """A line of a block's history: the new value, the action in words, by whom, in which turn."""
 
     block: str
     version: int
     value: Value
-    what: str
+    action: str
     by: str
     agent: str
     turn: str
@@ -49,21 +49,23 @@ class BlockChange:
 
 @dataclass(frozen=True, slots=True)
 class SaveBlock:
-    """Compare-and-set: the block must be at `block.version - 1` (0: not there yet); a line of history goes with it.
+    """A compare-and-set write: the block must be at `block.version - 1` (0: not there yet); a line of history is added.
 
     A new block belongs to `agent`. Raises BlockConflict, a ManifestConflict, where somebody else was first.
     """
 
     block: BlockRow
     agent: str
-    what: str
+    action: str
     by: str = "agent"
     turn: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class AttachBlock:
-    """Let another agent have a shared block, at this place; it is in its context from the next step on."""
+    """A write that attaches a shared block to another agent, at this position; it is in its context from the next step
+    on.
+    """
 
     agent: str
     block: str
@@ -72,7 +74,7 @@ class AttachBlock:
 
 @dataclass(frozen=True, slots=True)
 class DetachBlock:
-    """Take a block from an agent; a block that nobody has any more stays on record, with its history."""
+    """A write that detaches a block from an agent; a block without agents stays on record, with its history."""
 
     agent: str
     block: str
@@ -80,7 +82,7 @@ class DetachBlock:
 
 @dataclass(frozen=True, slots=True)
 class SectionRow:
-    """A part of the system message: parts stand in the order of `position`, then of name. `limit` is in characters."""
+    """A part of the system message: parts are ordered by `position`, then by name. `limit` is in characters."""
 
     name: str
     position: int
@@ -91,7 +93,7 @@ class SectionRow:
 
 @dataclass(frozen=True, slots=True)
 class SaveSection:
-    """Set a section of an agent's system message; a later one of the same name takes its place."""
+    """A write that sets a section of an agent's system message; a later one of the same name replaces it."""
 
     agent: str
     section: SectionRow
@@ -99,7 +101,7 @@ class SaveSection:
 
 @dataclass(frozen=True, slots=True)
 class DropSection:
-    """Take a section away."""
+    """A write that removes a section."""
 
     agent: str
     name: str
@@ -107,7 +109,7 @@ class DropSection:
 
 @dataclass(frozen=True, slots=True)
 class PassageRow:
-    """A piece of text in archival memory. The caller gives all but `seq`; `id` is a uuid7.
+    """A piece of text in archival memory. The caller sets all but `seq`; `id` is a uuid7.
 
     `document` is the content hash of the source that it was cut from and `n` its place there (neighbours are
     n ± 1), both empty for what the agent inserted itself. `words` is what the text index reads: the text without
@@ -129,14 +131,14 @@ class PassageRow:
 
 @dataclass(frozen=True, slots=True)
 class SavePassages:
-    """Keep passages; one whose id is there already is the same one and changes nothing."""
+    """A write that stores passages; one with an existing id is the same one and changes nothing."""
 
     passages: tuple[PassageRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DropPassages:
-    """Delete passages of an agent, with their vectors."""
+    """A write that deletes passages of an agent, with their vectors."""
 
     agent: str
     ids: tuple[str, ...]
@@ -144,7 +146,7 @@ class DropPassages:
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
-    """A source that was or is being read, once per agent and content hash; `done` of `total` passages are kept."""
+    """A source that was or is being read, once per agent and content hash; `done` of `total` passages are stored."""
 
     hash: str
     agent: str
@@ -158,22 +160,22 @@ class DocumentRow:
 
 @dataclass(frozen=True, slots=True)
 class SaveDocument:
-    """Keep how far a source was read; a later one of the same agent and hash takes its place."""
+    """A write that stores how far a source was read; a later one of the same agent and hash replaces it."""
 
     document: DocumentRow
 
 
 @dataclass(frozen=True, slots=True)
 class DropDocument:
-    """Forget a source and delete its passages."""
+    """A write that forgets a source and deletes its passages."""
 
     agent: str
     hash: str
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One message as recall knows it; `seq` is its journal entry's. `n` counts the agent's messages from 0.
+class RecallMessage:
+    """One message as recall knows it; `seq` is that of its journal entry. `n` counts the agent's messages from 0.
 
     `session` rises after a long silence, `speaker` is user, assistant or a name. The form of the message as numbers:
     `length` in content words, `asks` whether it ends as a question, `timed` whether it names a time. `words` as in
@@ -196,14 +198,16 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class SaveSaid:
-    """Index messages; one whose `seq` is indexed already is passed over."""
+    """A write that indexes messages; one with a `seq` that is already indexed is skipped."""
 
-    said: tuple[Said, ...]
+    rows: tuple[RecallMessage, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SaveVectors:
-    """Keep vectors of a space (model and size), as little-endian float32, by `seq`; a later one takes the place."""
+    """A write that stores vectors of a space (model and size), as little-endian float32, by `seq`; a later one replaces
+    it.
+    """
 
     shelf: Shelf
     space: str
@@ -212,7 +216,7 @@ class SaveVectors:
 
 @dataclass(frozen=True, slots=True)
 class DropVectors:
-    """Forget every vector that is not of this space: another model embeds now."""
+    """A write that deletes every vector not of this space, since another model embeds now."""
 
     shelf: Shelf
     space: str
@@ -220,7 +224,7 @@ class DropVectors:
 
 @dataclass(frozen=True, slots=True)
 class SaveAgent:
-    """What an agent is apart from its conversation, as JSON: preset, memory class, how it is summarised."""
+    """A write that stores an agent's settings, as JSON: preset, memory class, style of summaries."""
 
     agent: str
     settings: dict[str, Any]  # Any: JSON
@@ -228,7 +232,7 @@ class SaveAgent:
 
 @dataclass(frozen=True, slots=True)
 class DropAgent:
-    """Delete an agent whole: its conversation, memory, passages, sources and pins; shared blocks stay."""
+    """A write that deletes an agent: its conversation, memory, passages, sources and pins; shared blocks stay."""
 
     agent: str
 

@@ -1,6 +1,6 @@
-"""The numbered migrations: each file runs once, in order, and the state file remembers its number.
+"""The numbered migrations: each file runs once, in order, and the state file records its number.
 
-Two processes may start at once: the number is read again under the write lock. A file whose schema is not what these
+Two processes may start at once: the number is read again under the write lock. A file with another schema than these
 files make counts as damaged: whoever made it may have put anything in the place of a table.
 """
 
@@ -9,16 +9,18 @@ from pathlib import Path
 
 import apsw
 
-from ..errors import StorageError
+from agent_core.base.errors import StorageError
 
 FOLDER = Path(__file__).with_name("migrations")
 APPLICATION_ID = 0x546F6F6C  # "Tool": tells our file from any other database
 # The digest of the newest schema: spares each start from making one to compare with.
-NEWEST = "7073a0ae8fd98bf86033b64e78dae2c8560048beb94ec96ec20b1131d5fc5977"
+NEWEST = "c10eee83f5bbe275ffe8cf3983f619bb8c326ffdf4c9f8ed0b6dfd9f4ee48923"
+# Tables of sqlite-vec come and go: see `vector_index.py`, which looks at them before it uses them.
+_ALWAYS = "not (tbl_name glob 'bits_[0-9]*' and type in ('table', 'index'))"
 
 
 def migrate(db: apsw.Connection, folder: Path = FOLDER) -> None:
-    """Bring the schema up to what this program knows.
+    """Upgrade the schema to the version that this program knows.
 
     Raises:
         StorageError: a newer program has made the file.
@@ -37,17 +39,17 @@ def migrate(db: apsw.Connection, folder: Path = FOLDER) -> None:
         raise
 
 
-def _missing(found: int, latest: int, path: str) -> range:
-    if found > latest:
+def _missing(current: int, latest: int, path: str) -> range:
+    if current > latest:
         raise StorageError(
-            f"The state file `{path}` has schema {found}, and this program knows schemas up to {latest}.",
-            mend="Upgrade with `pip install --upgrade toolwright`.",
+            f"The state file `{path}` has schema {current}, and this program knows schemas up to {latest}.",
+            fix="Upgrade with `pip install --upgrade toolwright`.",
         )
-    return range(found + 1, latest + 1)
+    return range(current + 1, latest + 1)
 
 
 def schema(db: apsw.Connection) -> int:
-    """The number of the last migration that ran; nothing is written.
+    """Return the number of the last migration that ran; nothing is written.
 
     Raises:
         apsw.NotADBError: the file is no state file of ours.
@@ -59,7 +61,7 @@ def schema(db: apsw.Connection) -> int:
 
 
 def check_schema(db: apsw.Connection) -> None:
-    """Compare the schema with what the migrations make, up to the number that the file names.
+    """Compare the schema with what the migrations create, up to the number in the file.
 
     Raises:
         apsw.CorruptError: it is another.
@@ -74,9 +76,26 @@ def check_schema(db: apsw.Connection) -> None:
 
 
 def schema_digest(db: apsw.Connection) -> str:
-    """Return the hash of all tables, indexes, triggers and views."""
-    rows = sorted(map(repr, db.execute("select type, name, tbl_name, sql from sqlite_schema")))
+    """Return the hash of all triggers and views, and of the tables and indexes that are always there."""
+    rows = sorted(map(repr, db.execute(f"select type, name, tbl_name, sql from sqlite_schema where {_ALWAYS}")))  # noqa: S608  (a text of ours)
     return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+
+
+def drop_unread(db: apsw.Connection, names: str) -> None:
+    """Drop virtual tables, by a pattern for their names and parts: the modules that would read them do not get to.
+
+    The modules would run on whatever somebody wrote into those parts.
+    """
+    ours = f"type = 'table' and name glob '{names}'"
+    db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+    try:
+        list(db.execute("pragma writable_schema = on"))
+        list(db.execute(f"delete from sqlite_schema where {ours} and sql like 'create virtual table%'"))  # noqa: S608  (a text of ours)
+        list(db.execute("pragma writable_schema = reset"))
+    finally:
+        db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    for (name,) in list(db.execute(f"select name from sqlite_schema where {ours}")):  # noqa: S608  (a text of ours)
+        list(db.execute(f'drop table "{name}"'))
 
 
 def _latest() -> int:

@@ -1,4 +1,4 @@
-"""An agent whole in SQL: read in one transaction, written in one transaction.
+"""A complete agent in SQL: read in one transaction, written in one transaction.
 
 What has a name of its own everywhere (turns, blocks) keeps it where it is free and gets a new one where it is not.
 Derived data (the index of what was said, vectors) is made anew by who needs it.
@@ -9,8 +9,9 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..errors import StorageError
-from .connection import Session, dump
+from agent_core.base.errors import StorageError
+
+from .connection import SqlSession, dump
 from .journal import IMPORTED, N_BITS
 from .ledger import apply
 from .memory_writes import (
@@ -36,25 +37,25 @@ _TABLES = {"turn": "agent", "event": "agent", "agent": "name", "holding": "agent
 }
 
 
-def exists(session: Session, agent: str) -> bool:
-    """Whether anything is kept of an agent of that name."""
-    found = " union all ".join(f"select 1 from {table} where {key} = ?1" for table, key in _TABLES.items())  # noqa: S608
-    return session.one(f"select 1 where exists ({found})", agent) is not None
+def exists(session: SqlSession, agent: str) -> bool:
+    """Check whether anything is stored for an agent of that name."""
+    query = " union all ".join(f"select 1 from {table} where {key} = ?1" for table, key in _TABLES.items())  # noqa: S608
+    return session.one(f"select 1 where exists ({query})", agent) is not None
 
 
-def names(session: Session) -> list[str]:
-    """Every agent that anything is kept of."""
-    found = " union ".join(f"select {key} from {table}" for table, key in _TABLES.items())  # noqa: S608
-    return sorted(str(name) for (name,) in session.all(found))
+def names(session: SqlSession) -> list[str]:
+    """Return the name of every agent with stored data."""
+    query = " union ".join(f"select {key} from {table}" for table, key in _TABLES.items())  # noqa: S608
+    return sorted(str(name) for (name,) in session.all(query))
 
 
-def read(session: Session, agent: str) -> WholeAgent | None:
-    """All that is kept of an agent, as it is at one moment."""
+def read(session: SqlSession, agent: str) -> WholeAgent | None:
+    """Return all that is stored of an agent, as of one moment."""
     with session.snapshot():
         return _read(session, agent) if exists(session, agent) else None
 
 
-def _read(session: Session, agent: str) -> WholeAgent:
+def _read(session: SqlSession, agent: str) -> WholeAgent:
     settings = session.one("select settings from agent where name = ?", agent)
     turns = tuple(_turns(session, agent))
     return WholeAgent(
@@ -71,22 +72,22 @@ def _read(session: Session, agent: str) -> WholeAgent:
     )
 
 
-def write(session: Session, whole: WholeAgent, share: bool, drop: bool) -> Moved:  # noqa: FBT001  (by position alone)
-    """Put an agent in; `share`: a shared block that is here already is had together; `drop`: the one of that name goes.
+def write(session: SqlSession, whole: WholeAgent, share: bool, drop: bool) -> Moved:  # noqa: FBT001  (by position alone)
+    """Write an agent; `share` reuses a shared block that is already here, `drop` first deletes the agent of that name.
 
     One that goes keeps what it shares: what it had already is no new right.
 
     Raises:
         StorageError: there is one of that name.
     """
-    held = {row[0] for row in session.all("select block from holding where agent = ? and attached", whole.name)}
+    attached = {row[0] for row in session.all("select block from holding where agent = ? and attached", whole.name)}
     if drop:
         apply(session, [DropAgent(whole.name)])
     if exists(session, whole.name):
         raise StorageError(f"There is an agent `{whole.name}` already.")
     turns = {turn.id: _free(session, "turn", turn.id) for turn in whole.turns}
     blocks = {block.row.id: _free(session, "block", block.row.id) for block in whole.blocks}
-    had = [block for block in whole.blocks if (share or block.row.id in held) and _is_shared(session, block)]
+    had = [block for block in whole.blocks if (share or block.row.id in attached) and _is_shared(session, block)]
     blocks |= {block.row.id: block.row.id for block in had}
     for change in _writes(whole):
         apply(session, [change])
@@ -101,7 +102,7 @@ def write(session: Session, whole: WholeAgent, share: bool, drop: bool) -> Moved
     return Moved(turns, blocks, tuple(block.row.label for block in had))
 
 
-def _turns(session: Session, agent: str) -> Iterator[WholeTurn]:
+def _turns(session: SqlSession, agent: str) -> Iterator[WholeTurn]:
     rows = session.all(
         "select seq, id, state, started, ended, hidden, event from turn where agent = ? order by seq", agent
     )
@@ -112,7 +113,7 @@ def _turns(session: Session, agent: str) -> Iterator[WholeTurn]:
         yield WholeTurn(id, state, started, ended, tuple(events), entries, bool(hidden))
 
 
-def _entries(session: Session, turn: int, counted: list[int]) -> Iterator[Entry]:
+def _entries(session: SqlSession, turn: int, counted: list[int]) -> Iterator[Entry]:
     rows = session.all(
         "select seq, kind, payload, at from entry where seq between ?1 << 20 and (?1 + 1 << 20) - 1 order by seq", turn
     )
@@ -124,13 +125,13 @@ def _entries(session: Session, turn: int, counted: list[int]) -> Iterator[Entry]
         yield Entry(kind, said, n, at=at)
 
 
-def _events(session: Session, where: str, *values: object) -> Iterator[WholeEvent]:
+def _events(session: SqlSession, where: str, *values: object) -> Iterator[WholeEvent]:
     sql = f"select kind, payload, at, key, due, timed from event where {where}"  # noqa: S608  (a condition of ours)
     for kind, payload, at, key, due, timed in session.all(sql, *values):
         yield WholeEvent(kind, parse_row(payload, dict), at, key, due if timed else None)
 
 
-def _blocks(session: Session, agent: str) -> Iterator[WholeBlock]:
+def _blocks(session: SqlSession, agent: str) -> Iterator[WholeBlock]:
     rows = session.all(
         "select b.id, b.label, b.value, b.chars, b.description, b.read_only, b.shared, h.position, b.version, b.edited,"
         " h.attached from holding h join block b on b.id = h.block where h.agent = ?"
@@ -143,7 +144,7 @@ def _blocks(session: Session, agent: str) -> Iterator[WholeBlock]:
         changes = session.all(
             "select version, value, what, by, agent, turn, at from block_change where block = ? order by version", id
         )
-        history = tuple(BlockChange(id, one[0], _value(one[1]), *one[2:]) for one in changes)
+        history = tuple(BlockChange(id, change[0], _value(change[1]), *change[2:]) for change in changes)
         yield WholeBlock(row, history, bool(attached))
 
 
@@ -152,37 +153,37 @@ def _value(text: str) -> str | tuple[str, ...]:
     return value if isinstance(value, str) else tuple(value)
 
 
-def _sections(session: Session, agent: str) -> Iterator[SectionRow]:
+def _sections(session: SqlSession, agent: str) -> Iterator[SectionRow]:
     sql = "select name, position, text, chars, edited from section where agent = ? order by position, name"
     return (SectionRow(*row) for row in session.all(sql, agent))
 
 
-def _passages(session: Session, agent: str) -> Iterator[PassageRow]:
+def _passages(session: SqlSession, agent: str) -> Iterator[PassageRow]:
     sql = "select id, text, words, at, tags, source, place, document, n from passage where agent = ? order by seq"
-    for id, text, words, at, tags, *rest in session.all(sql, agent):
-        yield PassageRow(id, agent, text, words, at, tuple(parse_row(tags, [str])), *rest)
+    for id, text, words, at, tags, *columns in session.all(sql, agent):
+        yield PassageRow(id, agent, text, words, at, tuple(parse_row(tags, [str])), *columns)
 
 
-def _documents(session: Session, agent: str) -> Iterator[DocumentRow]:
+def _documents(session: SqlSession, agent: str) -> Iterator[DocumentRow]:
     sql = "select hash, name, kind, at, done, total, complete from document where agent = ? order by seq"
     for hash, name, kind, at, done, total, complete in session.all(sql, agent):
         yield DocumentRow(hash, agent, name, kind, at, done, total, bool(complete))
 
 
-def _texts(session: Session, turns: Iterable[WholeTurn]) -> dict[str, str]:
-    """The texts that the entries name by hash, and no other: a function's version is the hash of its module."""
+def _texts(session: SqlSession, turns: Iterable[WholeTurn]) -> dict[str, str]:
+    """Return the texts that the entries reference by hash."""
     named = {name for turn in turns for entry in turn.entries for name in text_names(entry)}
     rows = ((name, session.one("select text from text where hash = ?", name)) for name in sorted(named))
     return {name: row[0] for name, row in rows if row}
 
 
-def _free(session: Session, table: str, id: str) -> str:
-    """The name, or a new one where it is taken."""
-    taken = session.one(f"select 1 from {table} where id = ?", id)  # noqa: S608  (a table's name of ours)
-    return session.clock.new_id() if taken else id
+def _free(session: SqlSession, table: str, id: str) -> str:
+    """Return the id, or a new one if it is taken."""
+    row = session.one(f"select 1 from {table} where id = ?", id)  # noqa: S608  (a table's name of ours)
+    return session.clock.new_id() if row else id
 
 
-def _is_shared(session: Session, block: WholeBlock) -> bool:
+def _is_shared(session: SqlSession, block: WholeBlock) -> bool:
     return block.row.shared and bool(session.one("select 1 from block where id = ? and shared", block.row.id))
 
 
@@ -196,15 +197,15 @@ def _writes(whole: WholeAgent) -> Iterator[Write]:
         yield SavePassages((replace(passage, agent=whole.name),))
 
 
-def _put_sections(session: Session, whole: WholeAgent) -> None:
-    for one in whole.sections:  # a write of its own would say that they were edited now
+def _put_sections(session: SqlSession, whole: WholeAgent) -> None:
+    for section in whole.sections:  # a write of its own would say that they were edited now
         session.all(
             "insert into section (agent, name, position, text, chars, edited) values (?, ?, ?, ?, ?, ?)",
-            *(whole.name, one.name, one.position, one.text, one.limit, one.edited),
+            *(whole.name, section.name, section.position, section.text, section.limit, section.edited),
         )
 
 
-def _put_turns(session: Session, whole: WholeAgent, ids: dict[str, str]) -> None:
+def _put_turns(session: SqlSession, whole: WholeAgent, ids: dict[str, str]) -> None:
     counted: list[int] = []
     for turn in whole.turns:
         events = [_put_event(session, whole.name, event) for event in turn.events]
@@ -243,7 +244,7 @@ def _json(payload: dict[str, Any] | str) -> str:
     return payload if isinstance(payload, str) else dump(payload)
 
 
-def _put_event(session: Session, agent: str, event: WholeEvent) -> int:
+def _put_event(session: SqlSession, agent: str, event: WholeEvent) -> int:
     is_timed = event.due is not None
     due = event.due if is_timed else event.at
     seq = session.all(
@@ -254,12 +255,12 @@ def _put_event(session: Session, agent: str, event: WholeEvent) -> int:
     return int(seq)
 
 
-def _take(session: Session, events: Collection[int], turn: int) -> None:
+def _take(session: SqlSession, events: Collection[int], turn: int) -> None:
     for event in events:
         session.all("update event set turn = ? where seq = ?", turn, event)
 
 
-def _put_block(session: Session, block: WholeBlock, id: str, turns: dict[str, str]) -> None:
+def _put_block(session: SqlSession, block: WholeBlock, id: str, turns: dict[str, str]) -> None:
     row = block.row
     session.all(
         "insert into block (id, label, value, chars, description, read_only, shared, version, edited)"
@@ -271,12 +272,12 @@ def _put_block(session: Session, block: WholeBlock, id: str, turns: dict[str, st
         session.all(
             "insert into block_change (block, version, value, what, by, agent, turn, at)"
             " values (?, ?, ?, ?, ?, ?, ?, ?)",
-            *(id, change.version, dump(change.value), change.what, change.by, change.agent),
+            *(id, change.version, dump(change.value), change.action, change.by, change.agent),
             *(turns.get(change.turn, change.turn), change.at),
         )
 
 
-def _hold(session: Session, agent: str, block: WholeBlock, id: str) -> None:
+def _hold(session: SqlSession, agent: str, block: WholeBlock, id: str) -> None:
     session.all(
         "insert into holding (agent, block, position, attached) values (?, ?, ?, ?)",
         *(agent, id, block.row.position, block.attached),

@@ -1,4 +1,4 @@
-"""Whose state file it is: an id inside of it, which this user's key seals in a file next to it.
+"""Ownership of a state file: it holds an id that this user's key seals in a file next to it.
 
 A workspace may be a copy of somebody else's folder, with all that is hidden in it. What has no seal of this user is not
 even opened. A folder of one's own goes on wherever it is moved to, copied or restored: the seal names no place.
@@ -13,7 +13,7 @@ from typing import BinaryIO, Literal
 
 import apsw
 
-from ..seal import Sealer
+from agent_core.base.seal import Sealer
 
 SUFFIX = ".seal"
 LOGS = ("-wal", "-shm")
@@ -45,7 +45,7 @@ def sealed_id(path: Path, sealer: Sealer) -> str:
 
 
 def mark(db: apsw.Connection, id: str) -> None:
-    """Write the id into a file, and all of it out of the log, so that it can be seen without opening it."""
+    """Write the id into a file and flush it out of the log, so that it is readable without opening the database."""
     with db:
         db.execute("delete from origin")
         db.execute("insert into origin values (?)", (id,))
@@ -53,7 +53,7 @@ def mark(db: apsw.Connection, id: str) -> None:
 
 
 def origin(path: Path, sealer: Sealer) -> Literal["own", "foreign", "damaged"]:
-    """Return whose file it is: this user's seal names the id that the file holds, and its logs are its own.
+    """Return who owns a file: it is this user's own if the seal names its id and its logs are its own.
 
     SQLite gives a log the owner and the mode of its file; what a checkout or an archive puts there has others.
     """
@@ -68,7 +68,7 @@ def origin(path: Path, sealer: Sealer) -> Literal["own", "foreign", "damaged"]:
 
 
 def _marks(path: Path) -> tuple[int, int] | None:
-    """The kind and mode of a file, and its owner."""
+    """Return the kind and mode of a file, and its owner."""
     try:
         status = path.lstat()
     except FileNotFoundError:  # another process may be done with a log

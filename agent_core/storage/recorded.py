@@ -1,11 +1,11 @@
-"""Recorded calls in SQL: the newest of each function, with what they got, and no more than a number of all."""
+"""Recorded calls in SQL: the newest of each function with the answers they got, limited to a total number."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from .connection import Session, dump
+from .connection import SqlSession, dump
 from .rows import is_signed, parse_row, sign
 
 MOST_OF_ONE, MOST = 20, 500
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SaveRecorded:
-    """Keep a call, so that it can be made again; `data` is JSON, and only the recorder knows what it holds."""
+    """Keep a call so that it can be made again. `data` is JSON that only the recorder understands."""
 
     function: str
     outcome: str
@@ -24,7 +24,7 @@ class SaveRecorded:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRow:
-    """One recorded call; `n` names it."""
+    """One recorded call, identified by `n`."""
 
     n: int
     function: str
@@ -35,29 +35,29 @@ class RecordedRow:
 
 
 class Read(Protocol):
-    """Runs a question where the connection is."""
+    """Callable that runs a query on the thread of the connection."""
 
     def __call__(self, work: Callable[..., T], *values: object) -> Awaitable[T]:
-        """What it returns."""
+        """Return the result of the work."""
 
 
 class Recorded:
-    """What can be asked of recorded calls."""
+    """Queries on recorded calls."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
 
     async def call(self, n: int) -> RecordedRow | None:
-        """One of them."""
+        """Return one recorded call."""
         return await self._read(_call, n)
 
     async def calls(self, function: str = "", outcomes: tuple[str, ...] = ()) -> list[RecordedRow]:
-        """All, those of a function, those that ended in one of these ways; the newest first."""
+        """Return recorded calls, newest first: all, those of a function, or those with one of these outcomes."""
         return await self._read(_calls, function, outcomes)
 
 
-def save(session: Session, write: SaveRecorded) -> None:
-    """Keep one; the oldest go."""
+def save(session: SqlSession, write: SaveRecorded) -> None:
+    """Keep one call and delete the oldest ones."""
     row = (write.function, write.outcome, write.turn, dump(write.data))
     number = session.all(
         "insert into recorded (function, outcome, turn, data, at, seal) values (?, ?, ?, ?, ?, ?) returning n",
@@ -71,11 +71,11 @@ def save(session: Session, write: SaveRecorded) -> None:
     )
 
 
-def _call(session: Session, n: int) -> RecordedRow | None:
+def _call(session: SqlSession, n: int) -> RecordedRow | None:
     return next(_own(session, session.all(f"{_ROWS} where n = ?", n)), None)
 
 
-def _calls(session: Session, function: str, outcomes: tuple[str, ...]) -> list[RecordedRow]:
+def _calls(session: SqlSession, function: str, outcomes: tuple[str, ...]) -> list[RecordedRow]:
     rows = session.all(
         f"{_ROWS} where (?1 = '' or function = ?1) and {_AMONG} order by n desc",
         *(function, json.dumps(outcomes)),
@@ -87,8 +87,10 @@ _AMONG = "(?2 = '[]' or outcome in (select value from json_each(?2)))"
 _ROWS = "select n, function, outcome, turn, data, at, seal from recorded"
 
 
-def _own(session: Session, rows: list[tuple[Any, ...]]) -> Iterator[RecordedRow]:  # Any: columns as SQLite types them
-    """Those that this user's program wrote: whoever reads one relies on its shape."""
+def _own(
+    session: SqlSession, rows: list[tuple[Any, ...]]
+) -> Iterator[RecordedRow]:  # Any: columns as SQLite types them
+    """Yield the rows that this user's program wrote: readers rely on their shape."""
     for n, function, outcome, turn, data, at, seal in rows:
         if is_signed(session.sealer, seal, "recorded", function, outcome, turn, data):
             yield RecordedRow(n, function, outcome, turn, at, parse_row(data, dict))

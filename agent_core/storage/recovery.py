@@ -1,4 +1,4 @@
-"""A state file that is damaged or not this user's is put aside whole, with its log, and never deleted.
+"""Recovery of state files. A file that is damaged or not this user's is moved aside whole with its log, never deleted.
 
 Of several processes that find it so one puts it aside: the others see that it has changed.
 """
@@ -14,10 +14,11 @@ from pathlib import Path
 
 import apsw
 
-from ..errors import StorageError
-from ..seal import Sealer
-from . import origin
-from .connection import Clock, bounded, connect
+from agent_core.base.errors import StorageError
+from agent_core.base.seal import Sealer
+
+from . import origin, vector_index, word_index
+from .connection import StoreClock, bounded, connect
 from .faults import DAMAGE
 from .folder import open_lock
 from .rows import sign_all
@@ -27,15 +28,15 @@ JOURNAL = "-journal"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a state file is, whose seal it has to have, and the time that names what is put aside."""
+class StatePlace:
+    """The place of a state file, the sealer whose seal it must have, and the clock that names files put aside."""
 
     path: Path
-    clock: Clock
+    clock: StoreClock
     sealer: Sealer
 
 
-def open_or_replace(place: Place) -> tuple[apsw.Connection, str | None]:
+def open_or_replace(place: StatePlace) -> tuple[apsw.Connection, str | None]:
     """Return a good connection, and a sentence if a file was put aside for it.
 
     Raises:
@@ -43,41 +44,41 @@ def open_or_replace(place: Place) -> tuple[apsw.Connection, str | None]:
     """
     place.sealer.require()
     with _alone(place.path):
-        told = [*_without_journal(place), *_without_foreign(place)]
+        notes = [*_without_journal(place), *_without_foreign(place)]
         try:
             db = _connected(place)
         except DAMAGE:
-            told.append(_replaced(place))
+            notes.append(_replaced(place))
             db = _connected(place)
-        return db, " ".join(told) or None
+        return db, " ".join(notes) or None
 
 
-def replace(place: Place, *, is_damaged: Callable[[], bool]) -> tuple[apsw.Connection, str]:
-    """Return a connection to a new file; the old one is put aside if it still is the damaged one."""
+def replace(place: StatePlace, *, is_damaged: Callable[[], bool]) -> tuple[apsw.Connection, str]:
+    """Return a connection to a new file. The old file is put aside if it is still the damaged one."""
     with _alone(place.path):
         if is_damaged():
             sentence = _replaced(place)
             return _connected(place), sentence
-        told = [*_without_journal(place), *_without_foreign(place)]
+        notes = [*_without_journal(place), *_without_foreign(place)]
         return _connected(place), " ".join(
             [
                 f"The state file `{place.path}` was put aside or taken away by another process, "
                 "and the work goes on with the one that is there now.",
-                *told,
+                *notes,
             ]
         )
 
 
-def adopt(path: Path, name: str, clock: Clock) -> str:
-    """Take over a file that was put aside, because its human says that it is theirs; the name of what it replaces.
+def adopt(path: Path, name: str, clock: StoreClock) -> str:
+    """Adopt a file that was put aside, because the user says that it is theirs. Return the name of the replaced file.
 
     Raises:
         StorageError: there is no such file, or it is none of this program's.
         WorkspaceError: the key of the seals cannot be used.
     """
-    place, aside = Place(path, clock, Sealer(None)), path.with_name(Path(name).name)
+    place, aside = StatePlace(path, clock, Sealer(None)), path.with_name(Path(name).name)
     if not aside.is_file() or aside.is_symlink() or aside == path:
-        raise StorageError(f"There is no file {name} in {path.parent}.", mend=f"Look into {path.parent}.")
+        raise StorageError(f"There is no file {name} in {path.parent}.", fix=f"Look into {path.parent}.")
     with _alone(path):
         Path(f"{aside}{JOURNAL}").unlink(missing_ok=True)
         aside.chmod(0o600)
@@ -88,14 +89,16 @@ def adopt(path: Path, name: str, clock: Clock) -> str:
         replaced = _put_aside(place, "replaced").name if path.exists() else ""
         with bounded(db):
             sign_all(db, place.sealer)
+            vector_index.forget(db)
+            word_index.forget(db)
             origin.mark(db, origin.sealed_id(path, place.sealer))
         db.close()
         aside.rename(path)
         return replaced
 
 
-def _without_journal(place: Place) -> Iterator[str]:
-    """Put a rollback journal aside: this program writes none, and SQLite would act on what it says."""
+def _without_journal(place: StatePlace) -> Iterator[str]:
+    """Put a rollback journal aside: this program writes none, and SQLite would apply it."""
     journal = Path(f"{place.path}{JOURNAL}")
     if os.path.lexists(journal):
         aside = _free(place, "foreign").with_name(f"{_free(place, 'foreign').name}.journal")
@@ -103,7 +106,7 @@ def _without_journal(place: Place) -> Iterator[str]:
         yield f"`{journal}` was not written by this program. It is kept unread as `{aside.name}`."
 
 
-def _without_foreign(place: Place) -> Iterator[str]:
+def _without_foreign(place: StatePlace) -> Iterator[str]:
     path = place.path
     match origin.origin(path, place.sealer) if os.path.lexists(path) else "own":
         case "own":
@@ -119,39 +122,39 @@ def _without_foreign(place: Place) -> Iterator[str]:
             )
 
 
-def _replaced(place: Place, what: str = "was damaged") -> str:
+def _replaced(place: StatePlace, reason: str = "was damaged") -> str:
     aside = _put_aside(place, "corrupt")
     return (
-        f"The state file `{place.path}` {what}. It is kept as `{aside.name}`, and a new one was begun: "
+        f"The state file `{place.path}` {reason}. It is kept as `{aside.name}`, and a new one was begun: "
         "earlier conversations are in the kept file; functions are loaded from their folder."
     )
 
 
-def _connected(place: Place) -> apsw.Connection:
+def _connected(place: StatePlace) -> apsw.Connection:
     if not place.path.exists():
         _create(place)
     return connect(place.path)
 
 
-def _create(place: Place) -> None:
-    """Make a file whole under another name, and its seal: nothing that is half, or without it, gets its name."""
+def _create(place: StatePlace) -> None:
+    """Create a complete file and its seal under another name, so that no partial or unsealed file gets that name."""
     for suffix in COMPANIONS:
         Path(f"{place.path}{suffix}").unlink(missing_ok=True)
-    made = place.path.with_name(f"{place.path.name}.{secrets.token_hex(6)}.new")
-    os.close(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    new_path = place.path.with_name(f"{place.path.name}.{secrets.token_hex(6)}.new")
+    os.close(os.open(new_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     try:
-        db = connect(made)
+        db = connect(new_path)
         try:
             origin.mark(db, origin.sealed_id(place.path, place.sealer))
         finally:
             db.close()
-        made.rename(place.path)
+        new_path.rename(place.path)
     finally:
         for suffix in ("", *origin.LOGS):
-            Path(f"{made}{suffix}").unlink(missing_ok=True)
+            Path(f"{new_path}{suffix}").unlink(missing_ok=True)
 
 
-def _put_aside(place: Place, reason: str) -> Path:
+def _put_aside(place: StatePlace, reason: str) -> Path:
     aside = _free(place, reason)
     for suffix in COMPANIONS:
         part = Path(f"{place.path}{suffix}")
@@ -160,7 +163,7 @@ def _put_aside(place: Place, reason: str) -> Path:
     return aside
 
 
-def _free(place: Place, reason: str) -> Path:
+def _free(place: StatePlace, reason: str) -> Path:
     stamp = datetime.fromtimestamp(place.clock.now(), UTC).strftime("%Y%m%dT%H%M%SZ")
     base = place.path.with_name(f"{place.path.name}.{reason}-{stamp}")
     aside, number = base, 1

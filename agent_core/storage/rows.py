@@ -1,4 +1,4 @@
-"""What a row holds, checked as somebody else's: JSON of a known shape, and the seal of what a human comes to believe.
+"""Validation of stored rows, which are untrusted: JSON of a known shape, and the seal of what the user believes.
 
 A file may be tampered with although its place and its tables are right.
 """
@@ -8,10 +8,9 @@ from typing import Any, Final, TypeAlias
 
 import apsw
 
-from sandbox.foreign import DEEPEST_ROW, LOOSE, Malformed, read_json
-
-from ..errors import StorageError
-from ..seal import Sealer
+from agent_core.base.errors import StorageError
+from agent_core.base.seal import Sealer
+from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, Malformed, read_json
 
 _LONGEST_ROW: Final = 1 << 30  # characters, as SQLite has it
 ANYTHING: Final = object
@@ -43,13 +42,13 @@ SETTINGS: Final = {"preset?": str, "memory_class?": str, "paused_until?": (float
 
 
 class Misfit(StorageError):
-    """A row is not what this program writes."""
+    """A row is not of the shape that this program writes."""
 
     code = "misfit"
 
 
 def parse_row(text: str, shape: Shape = ANYTHING) -> Any:  # Any: JSON
-    """Return the value of a row, which somebody else may have written.
+    """Return the parsed value of a row, which someone else may have written.
 
     Raises:
         Misfit: the row holds none, or one of another shape.
@@ -57,32 +56,32 @@ def parse_row(text: str, shape: Shape = ANYTHING) -> Any:  # Any: JSON
     try:
         value = read_json(text, LOOSE, most=_LONGEST_ROW, deepest=DEEPEST_ROW)
     except Malformed as error:
-        raise Misfit(f"A row of the state file is no JSON: {error}.", mend=MEND) from error
+        raise Misfit(f"A row of the state file is no JSON: {error}.", fix=FIX) from error
     return fitting(value, shape)
 
 
-def fitting(value: Any, shape: Shape, what: str = "A row of the state file") -> Any:  # Any: JSON
-    """Return the value, which has this shape.
+def fitting(value: Any, shape: Shape, subject: str = "A row of the state file") -> Any:  # Any: JSON
+    """Return the value if it has this shape. Raise Misfit otherwise.
 
     Raises:
         Misfit: it has another.
     """
     if not _fits(value, shape):
-        raise Misfit(f"{what} is not what this program writes.", mend=MEND)
+        raise Misfit(f"{subject} is not what this program writes.", fix=FIX)
     return value
 
 
-MEND: Final = "Move .toolwright/state.db away if you did not make it: a new one is begun."
+FIX: Final = "Move .toolwright/state.db away if you did not make it: a new one is begun."
 
 
 def _fits(value: Any, shape: Shape) -> bool:  # Any: JSON
     match shape:
         case tuple():
-            fits = any(_fits(value, one) for one in shape)
+            fits = any(_fits(value, option) for option in shape)
         case list():
-            fits = isinstance(value, list) and all(_fits(one, shape[0]) for one in value)
+            fits = isinstance(value, list) and all(_fits(item, shape[0]) for item in value)
         case {"*": inner}:
-            fits = isinstance(value, dict) and all(_fits(one, inner) for one in value.values())
+            fits = isinstance(value, dict) and all(_fits(item, inner) for item in value.values())
         case dict():
             fits = isinstance(value, dict) and all(_has(value, key, inner) for key, inner in shape.items())
         case None:
@@ -100,7 +99,7 @@ def _has(value: dict[str, Any], key: str, shape: Shape) -> bool:  # Any: JSON
 
 
 def sign(sealer: Sealer, table: str, *values: str) -> str:
-    """Return the seal of a row: what was derived from texts, and what a human believes, is only taken from oneself."""
+    """Return the seal of a row. Derived data and data that the user relies on are only trusted with their own seal."""
     return sealer.seal(f"row of {table}", *values[:-1], _digest(values[-1]))
 
 
@@ -109,8 +108,8 @@ def is_signed(sealer: Sealer, seal: str, table: str, *values: str) -> bool:
     return sealer.holds(seal, f"row of {table}", *values[:-1], _digest(values[-1]))
 
 
-_PROBLEM: Final = {"code": str, "message": str, "severity": str, "line?": (int, None), "mend?": (str, None)}
-_VERDICT: Final = {"problems": [_PROBLEM], "mends?": [{"message": str}], "standing?": str, "confirmed?": [str]}
+_PROBLEM: Final = {"code": str, "message": str, "severity": str, "line?": (int, None), "fix?": (str, None)}
+_VERDICT: Final = {"problems": [_PROBLEM], "fixes?": [{"message": str}], "standing?": str, "confirmed?": [str]}
 _CANDIDATE: Final = {"name": str, "version": str, "source": str, "needs?": dict, **_VERDICT}
 _HEARD: Final = {"name": str, "arguments": ANYTHING, "refused?": str}
 _OUTCOME: Final = {
@@ -138,7 +137,7 @@ _SIGNED: Final[tuple[tuple[str, tuple[str, ...], Shape], ...]] = (
 
 
 def sign_all(db: apsw.Connection, sealer: Sealer) -> None:
-    """Seal each verdict, candidate and recorded call of the right shape, of a file that its human takes over.
+    """Seal each verdict, candidate and recorded call of the right shape in a file that its user adopts.
 
     What was read of files is not kept: it is read anew.
     """

@@ -1,4 +1,4 @@
-"""The embedded store: one SQLite file, one thread that touches it, one transaction a method.
+"""The embedded store: one SQLite file, one thread that touches it, one transaction per method.
 
 Several processes may use one file. A file that is found damaged, at start or later, is put aside
 and a new one begun: `recovered` then says so, and what was under way is refused.
@@ -14,40 +14,41 @@ from typing import Any, Final, TypeVar
 
 import apsw
 
-from ..errors import StorageError
-from ..seal import Sealer
-from . import journal, ledger, lookups
-from .connection import KEEP_CALLS, Clock, Session, abandon, bounded
+from agent_core.base.errors import StorageError
+from agent_core.base.seal import Sealer
+
+from . import journal, ledger, lookups, word_index
+from .connection import KEEP_CALLS, SqlSession, StoreClock, abandon, bounded
 from .faults import DAMAGE, SURROUNDINGS, explain, explain_os
 from .memory_store import MemoryStore
 from .recorded import Recorded
-from .recovery import Place, open_or_replace, replace
-from .rows import MEND, Misfit
+from .recovery import StatePlace, open_or_replace, replace
+from .rows import FIX, Misfit
 from .sqlite_memory import SqliteMemory
 from .store import (
     SAID,
     AgentRow,
     Appended,
+    ClaimedTurn,
     Due,
     Entry,
     Inbound,
     OpenWrite,
     Post,
     ReadingRow,
-    Turn,
     VersionRow,
     YesRow,
 )
 from .tallies import CallRow, KindRow, Stats
-from .thread import Writer
+from .thread import WriterThread
 from .writes import Write
 
 T = TypeVar("T")
 OLDEST_SQLITE: Final = (3, 54)  # the first that deletes nothing at the word of a journal
 
 
-def open_store(path: Path, *, clock: Clock, keep_calls: int = KEEP_CALLS) -> "SqliteStore":
-    """The store in this file; a new one where there is none. `keep_calls` of a function are kept one by one.
+def open_store(path: Path, *, clock: StoreClock, keep_calls: int = KEEP_CALLS) -> "SqliteStore":
+    """Open the store in this file, a new one if there is none. `keep_calls` calls of a function are kept one by one.
 
     Raises:
         StorageError: the file cannot be opened, or a newer program has made it.
@@ -55,36 +56,36 @@ def open_store(path: Path, *, clock: Clock, keep_calls: int = KEEP_CALLS) -> "Sq
     try:
         _check_library()
         sealer = Sealer(None)
-        db, recovered = open_or_replace(Place(path, clock, sealer))
+        db, recovered = open_or_replace(StatePlace(path, clock, sealer))
     except SURROUNDINGS as error:
         raise explain(error, path) from error
     except OSError as error:
         raise explain_os(error, path) from error
-    return SqliteStore(path, Session(db, clock, keep_calls, sealer=sealer), recovered)
+    return SqliteStore(path, SqlSession(db, clock, keep_calls, sealer=sealer), recovered)
 
 
 def _check_library() -> None:
     version = apsw.sqlite_lib_version()
     if tuple(int(part) for part in version.split(".")) < OLDEST_SQLITE:
         needed = ".".join(map(str, OLDEST_SQLITE))
-        what = f"SQLite {version} is too old to open files that others may have made: {needed} is needed."
-        raise StorageError(what, mend="Type: python -m pip install --upgrade apsw")
+        message = f"SQLite {version} is too old to open files that others may have made: {needed} is needed."
+        raise StorageError(message, fix="Type: python -m pip install --upgrade apsw")
 
 
 class SqliteStore:
-    """`Store` on SQLite; made by `open_store`."""
+    """`Store` on SQLite, created by `open_store`."""
 
-    def __init__(self, path: Path, session: Session, recovered: str | None) -> None:
+    def __init__(self, path: Path, session: SqlSession, recovered: str | None) -> None:
         self.path = path
         self._session = session
         self._recovered = recovered
         self._inode = _inode(path)
-        self._writer = Writer()
+        self._writer = WriterThread()
         self._is_closed = False
 
     @property
     def recovered(self) -> str | None:
-        """A sentence for the human where a damaged state file had to be put aside."""
+        """A message for the user if a damaged state file had to be put aside."""
         return self._recovered
 
     @property
@@ -94,27 +95,27 @@ class SqliteStore:
 
     @property
     def memory(self) -> MemoryStore:
-        """What memory asks."""
+        """The queries of memory."""
         return SqliteMemory(self._read)
 
     async def now(self) -> float:
-        """The clock of this machine."""
+        """Return the time of this machine's clock."""
         return self._session.clock.now()
 
     async def post(self, post: Post) -> str:
-        """The event's id, or of the first one with its key."""
+        """Return the event's id, or that of the first event with its key."""
         return await self._write(journal.post, post)
 
     async def waiting(self, agent: str) -> list[Inbound]:
-        """Due events that nobody took."""
+        """Return due events that nobody has taken."""
         return await self._read(journal.waiting, agent)
 
-    async def next(self, agent: str, owner: str) -> Turn | None:
+    async def next(self, agent: str, owner: str) -> ClaimedTurn | None:
         """Claim the open turn, or a new one for the oldest due event."""
         return await self._write(journal.claim, agent, owner)
 
     async def load(self, turn: str) -> list[Entry]:
-        """All entries of one turn."""
+        """Return all entries of one turn."""
         return await self._read(journal.load, turn)
 
     async def append(  # noqa: PLR0913 as in `Store`
@@ -129,7 +130,7 @@ class SqliteStore:
         takes: Sequence[str] = (),
     ) -> Appended:
         """Write everything of a step, or nothing of it."""
-        return await self._write(journal.append, journal.Step(turn, attempt, n, entries, posts, writes, takes))
+        return await self._write(journal.append, journal.JournalStep(turn, attempt, n, entries, posts, writes, takes))
 
     async def finish(self, turn: str, attempt: int, state: str = "done", *, posts: Sequence[Post] = ()) -> None:
         """Close the turn."""
@@ -140,117 +141,117 @@ class SqliteStore:
         await self._write(journal.cancel, turn)
 
     async def due(self, limit: int = 100) -> list[Due]:
-        """Agents with work that can start now."""
+        """Return agents with work that can start now."""
         return await self._read(journal.due, limit)
 
     async def history(
         self, agent: str, *, since: int = 0, kinds: Collection[str] = SAID, most: int = -1
     ) -> list[Entry]:
-        """Every visible entry after `since`."""
+        """Return every visible entry after `since`."""
         return await self._read(journal.history, agent, since, kinds, most)
 
     async def hide_last_turn(self, agent: str) -> list[Entry]:
-        """Take the last finished turn out of the history."""
+        """Remove the last finished turn from the history."""
         return await self._write(journal.hide_last, agent)
 
     async def hide_turns(self, agent: str) -> int:
-        """Take every finished turn out of the history."""
+        """Remove every finished turn from the history."""
         return await self._write(journal.hide_all, agent)
 
     async def agents(self) -> list[AgentRow]:
-        """The agents that have had a turn."""
+        """Return the agents that have had a turn."""
         return await self._read(journal.agents)
 
     async def apply(self, writes: Sequence[Write]) -> None:
-        """All of these writes, or none."""
+        """Apply all of these writes, or none."""
         await self._write(ledger.apply, writes)
 
     async def text(self, hash: str) -> str | None:
-        """A text by its content hash."""
+        """Return a text by its content hash."""
         return await self._read(lookups.text, hash)
 
     async def manifest(self) -> dict[str, str]:
-        """Which version each module is at."""
+        """Return the version that each module is at."""
         return await self._read(lookups.manifest)
 
     async def version(self, version: str) -> VersionRow | None:
-        """The source of that hash."""
+        """Return the source with that hash."""
         return await self._read(lookups.version, version)
 
     async def module_history(self, module: str) -> list[VersionRow]:
-        """Every version and removal of a module."""
+        """Return every version and removal of a module."""
         return await self._read(lookups.module_history, module)
 
     async def function_history(self, function: str) -> list[VersionRow]:
-        """The histories of all modules that ever defined a function of this name."""
+        """Return the histories of all modules that ever defined a function of this name."""
         return await self._read(lookups.function_history, function)
 
     async def verdict(self, version: str, function: str) -> dict[str, Any] | None:  # Any: JSON
-        """What the gate said."""
+        """Return the gate's verdict."""
         return await self._read(lookups.verdict, version, function)
 
     async def pending(self, function: str) -> dict[str, Any] | None:  # Any: JSON
-        """The candidate that was refused and kept."""
+        """Return the rejected candidate that was kept."""
         return await self._read(lookups.pending, function)
 
     async def all_pending(self) -> dict[str, dict[str, Any]]:  # Any: JSON
-        """Every candidate that was refused and kept."""
+        """Return every rejected candidate that was kept."""
         return await self._read(lookups.all_pending)
 
     async def open_writes(self) -> list[OpenWrite]:
-        """Writes into files that were begun and not ended."""
+        """Return writes into files that were begun and not ended."""
         return await self._read(lookups.open_writes)
 
     async def readings(self) -> dict[str, ReadingRow]:
-        """What was read from each file."""
+        """Return the stored reading of each file."""
         return await self._read(lookups.readings)
 
     async def sketches(self, keys: Sequence[str]) -> dict[str, str]:
-        """What was derived from the texts of functions."""
+        """Return data derived from the texts of functions."""
         return await self._read(lookups.sketches, keys)
 
     async def call_stats(self, function: str = "") -> list[Stats]:
-        """How the calls of each version went."""
+        """Return the statistics of the calls of each version."""
         return await self._read(lookups.call_stats, function)
 
     async def call_kinds(self, function: str) -> list[KindRow]:
-        """How calls ended that did not return."""
+        """Return the kinds of outcomes of calls that did not return."""
         return await self._read(lookups.call_kinds, function)
 
     async def recent_calls(self, function: str) -> list[CallRow]:
-        """The calls that are kept one by one."""
+        """Return the calls that are kept one by one."""
         return await self._read(lookups.recent_calls, function)
 
     async def failing(self, failures: int) -> frozenset[tuple[str, str]]:
-        """The versions that failed so often in a row."""
+        """Return the versions that failed so often in a row."""
         return await self._read(lookups.failing, failures)
 
     async def releases(self, function: str) -> list[tuple[str, float]]:
-        """What a human released, and when."""
+        """Return the versions that the user released, with the times."""
         return await self._read(lookups.releases, function)
 
     async def judged_at(self) -> dict[tuple[str, str], float]:
-        """When each version was judged."""
+        """Return the time when each version was judged."""
         return await self._read(lookups.judged_at)
 
     async def pinned(self) -> set[str]:
-        """What any agent has pinned."""
+        """Return the functions that any agent has pinned."""
         return await self._read(lookups.pinned)
 
     async def pins(self, agent: str) -> set[str]:
-        """The functions that are always shown to this agent."""
+        """Return the functions that are always shown to this agent."""
         return await self._read(lookups.pins, agent)
 
     async def yeses(self) -> list[YesRow]:
-        """Every yes to what a function may reach."""
+        """Return every approval of what a function may reach."""
         return await self._read(lookups.yeses)
 
     async def check(self) -> str | None:
-        """What is wrong with the state file, after reading all of it."""
+        """Read the whole state file and return a description of what is wrong with it."""
         return await self._read(lookups.check)
 
     async def close(self) -> None:
-        """Finish what is under way and let the file go; a second time does nothing."""
+        """Finish running work and close the file. A second call does nothing."""
         if not self._is_closed:
             self._is_closed = True
             await self._writer.run(self._session.db.close)
@@ -285,22 +286,33 @@ class SqliteStore:
             return work(session, *values)
 
     def _guarded(self, work: Callable[[], T]) -> T:
-        """In the store's thread: every trouble becomes an error that says what, where and how to mend it."""
+        """Run work in the store's thread and turn every failure into an error with what, where and how to fix it."""
         try:
             if self._is_gone():
                 raise self._reopen("was taken away or replaced while it was in use")
             with bounded(self._session.db):
-                return work()
+                return self._with_index(work)
         except (*DAMAGE, Misfit) as error:
             raise self._reopen("is damaged") from error
         except SURROUNDINGS as error:
             raise explain(error, self.path) from error
         except OverflowError as error:
-            what = f"A number in the state file `{self.path}` is larger than this program writes: {error}."
-            raise StorageError(what, mend=MEND) from error
+            message = f"A number in the state file `{self.path}` is larger than this program writes: {error}."
+            raise StorageError(message, fix=FIX) from error
         except UnicodeEncodeError as error:
-            what = f"A text cannot be stored: {error.reason} at character {error.start}."
-            raise StorageError(what, mend="Leave out what is not Unicode text.") from error
+            message = f"A text cannot be stored: {error.reason} at character {error.start}."
+            raise StorageError(message, fix="Leave out what is not Unicode text.") from error
+
+    def _with_index(self, work: Callable[[], T]) -> T:
+        """Do the work; where the index of words is damaged, which is derived, it is dropped and the work done anew."""
+        try:
+            return work()
+        except (apsw.CorruptError, apsw.SQLError) as error:
+            if not word_index.is_damage(error):
+                raise
+            with self._session.transaction():
+                word_index.forget(self._session.db)
+            return work()
 
     def _is_gone(self) -> bool:
         # A file that is moved or deleted goes on taking writes, which nobody would ever find again.
@@ -309,21 +321,21 @@ class SqliteStore:
         except OSError:
             return True
 
-    def _reopen(self, what: str) -> StorageError:
+    def _reopen(self, reason: str) -> StorageError:
         abandon(self._session.db)
         inode = self._inode
         try:
-            place = Place(self.path, self._session.clock, self._session.sealer)
+            place = StatePlace(self.path, self._session.clock, self._session.sealer)
             db, self._recovered = replace(place, is_damaged=lambda: self.path.exists() and _inode(self.path) == inode)
         except SURROUNDINGS as error:
             return explain(error, self.path)
         except OSError as error:
-            return StorageError(f"The state file `{self.path}` {what}, and none can be made: {error.strerror}.")
-        self._session = Session(db, place.clock, self._session.keep_calls, sealer=place.sealer)
+            return StorageError(f"The state file `{self.path}` {reason}, and none can be made: {error.strerror}.")
+        self._session = SqlSession(db, place.clock, self._session.keep_calls, sealer=place.sealer)
         self._inode = _inode(self.path)
         return StorageError(
-            f"The state file `{self.path}` {what}. {self._recovered}",
-            mend="Say it again: what was under way was not saved.",
+            f"The state file `{self.path}` {reason}. {self._recovered}",
+            fix="Say it again: what was under way was not saved.",
         )
 
 

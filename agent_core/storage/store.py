@@ -1,4 +1,4 @@
-"""The store as its users see it: a journal of turns, versions of functions, and what is known of them.
+"""The store as its users see it: a journal of turns, versions of functions, and their metadata.
 
 Each method is one transaction, and what it returned is on disk. Names are uuid7; order is a number
 that the store assigns. The contract tests in `tests/storage/` run against any backend.
@@ -22,7 +22,7 @@ SUMMARY = "summary"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row of a turn's journal. The caller gives `kind` and `payload`, the store the rest.
+    """One row of a turn's journal. The caller sets `kind` and `payload`, the store the rest.
 
     `seq` rises through an agent's history; `n` counts from 0 within the turn. `is_imported`: it came with a file.
     """
@@ -38,7 +38,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """An event for an agent's inbox: a repeated `key` is the same event; `due` None means now."""
+    """An event for an agent's inbox. A repeated `key` is the same event; `due` None means now."""
 
     agent: str
     kind: str
@@ -49,7 +49,7 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Inbound:
-    """An event as it was taken from the inbox."""
+    """An event taken from the inbox."""
 
     id: str
     kind: str
@@ -57,8 +57,8 @@ class Inbound:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """A claimed turn: write with `attempt` and `n`. An attempt above 1 takes an interrupted turn over."""
+class ClaimedTurn:
+    """A claimed turn; writes need `attempt` and `n`. An attempt above 1 takes over an interrupted turn."""
 
     id: str
     agent: str
@@ -71,7 +71,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """The `n` to give to the next append; whether somebody asked for the turn to end; whether due events wait.
+    """The result of an append: the next `n`, whether the turn is asked to end, and whether due events wait.
 
     `last` is the `seq` of the last entry that was written, 0 where there was none; `shared` the version of each of the
     agent's shared blocks, by id.
@@ -86,7 +86,7 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """An agent with work that can start now; a take-over goes first."""
+    """An agent with work that can start now. Takeovers come first."""
 
     agent: str
     is_takeover: bool
@@ -94,7 +94,7 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class AgentRow:
-    """An agent that has had a turn: how many, and when the last one began."""
+    """An agent that has had a turn, with the number of turns and the start of the last one."""
 
     name: str
     turns: int
@@ -103,7 +103,7 @@ class AgentRow:
 
 @dataclass(frozen=True, slots=True)
 class VersionRow:
-    """A line of a module's history; a removal has an empty `version` and no text. `agent` is whose turn it was."""
+    """A line of a module's history. A removal has an empty `version` and no text. `agent` is the agent of the turn."""
 
     module: str
     version: str
@@ -118,7 +118,7 @@ class VersionRow:
 
 @dataclass(frozen=True, slots=True)
 class OpenWrite:
-    """A write into a file that was begun and not ended; None stands for "no file"."""
+    """A write into a file that was begun and not ended. None stands for "no file"."""
 
     path: str
     version: str | None
@@ -129,7 +129,7 @@ class OpenWrite:
 
 @dataclass(frozen=True, slots=True)
 class ReadingRow:
-    """What was read from a file: `stamp` is (mtime_ns, size, inode), `reading` is JSON text."""
+    """The stored reading of a file: `stamp` is (mtime_ns, size, inode), `reading` is JSON text."""
 
     path: str
     stamp: tuple[int, int, int]
@@ -139,7 +139,7 @@ class ReadingRow:
 
 @dataclass(frozen=True, slots=True)
 class YesRow:
-    """A human's yes as it is kept: see `SaveYes`."""
+    """An approval by the user as it is stored. See `SaveYes`."""
 
     function: str
     digest: str
@@ -151,11 +151,11 @@ class YesRow:
 
 
 class Store(Protocol):
-    """Everything that outlives the process."""
+    """All state that outlives the process."""
 
     @property
     def recovered(self) -> str | None:
-        """A sentence for the human where a damaged state file had to be put aside."""
+        """A message for the user if a damaged state file had to be put aside."""
 
     @property
     def recorded(self) -> Recorded:
@@ -163,26 +163,26 @@ class Store(Protocol):
 
     @property
     def memory(self) -> MemoryStore:
-        """What memory asks."""
+        """The queries of memory."""
 
     async def now(self) -> float:
-        """The store's clock, in seconds since the epoch."""
+        """Return the time of the store's clock, in seconds since the epoch."""
 
     async def post(self, post: Post) -> str:
-        """The event's id; a repeated key gives the first one's.
+        """Return the event's id. A repeated key gives the id of the first event.
 
         Raises:
             InboxFull: too many events wait for this agent.
         """
 
     async def waiting(self, agent: str) -> list[Inbound]:
-        """The due events that nobody has taken, oldest first: `append(takes=…)` delivers them in mid-turn."""
+        """Return the due events that nobody has taken, oldest first. `append(takes=…)` delivers them in mid-turn."""
 
-    async def next(self, agent: str, owner: str) -> Turn | None:
-        """Claim the open turn (a take-over), or a new one for the oldest due event; None if nothing is due."""
+    async def next(self, agent: str, owner: str) -> ClaimedTurn | None:
+        """Claim the open turn (a takeover), or a new one for the oldest due event. Return None if nothing is due."""
 
     async def load(self, turn: str) -> list[Entry]:
-        """The journal of one turn, all kinds, in order."""
+        """Return the journal of one turn, all kinds, in order."""
 
     async def append(  # noqa: PLR0913 the one method of the journal: a place, and all that happens there at once
         self,
@@ -195,7 +195,7 @@ class Store(Protocol):
         writes: Sequence[Write] = (),
         takes: Sequence[str] = (),
     ) -> Appended:
-        """Write entries, posts, writes and takes (ids of waiting events): all of them, or none.
+        """Write entries, posts, writes and takes (ids of waiting events): all of them or none.
 
         Raises:
             LostLease: the turn is not at (`attempt`, `n`), or not open.
@@ -206,94 +206,94 @@ class Store(Protocol):
         """Close the turn under the same fence as `append`."""
 
     async def cancel(self, turn: str) -> None:
-        """Ask the turn's owner to end it: the next append says so."""
+        """Ask the turn's owner to end it. The next append reports the request."""
 
     async def due(self, limit: int = 100) -> list[Due]:
-        """Agents with an open turn or a due event: what a runner has to look at."""
+        """Return agents with an open turn or a due event, the work list of a runner."""
 
     async def history(
         self, agent: str, *, since: int = 0, kinds: Collection[str] = SAID, most: int = -1
     ) -> list[Entry]:
-        """Every visible entry of the agent's turns after `since` (a `seq`), in order; only `most` are looked at."""
+        """Return every visible entry of the agent's turns after `since` (a `seq`), in order, reading at most `most`."""
 
     async def hide_last_turn(self, agent: str) -> list[Entry]:
-        """Take the last finished turn out of the history, never out of the record; its entries."""
+        """Remove the last finished turn from the history, never from the record. Return its entries."""
 
     async def hide_turns(self, agent: str) -> int:
-        """Take every finished turn out of the history, never out of the record; how many there were."""
+        """Remove every finished turn from the history, never from the record. Return their number."""
 
     async def agents(self) -> list[AgentRow]:
-        """The agents that have had a turn, by name."""
+        """Return the agents that have had a turn, by name."""
 
     async def apply(self, writes: Sequence[Write]) -> None:
-        """The same writes outside of a turn, in one transaction.
+        """Apply the same writes outside of a turn, in one transaction.
 
         Raises:
             ManifestConflict: a compare-and-set among them failed.
         """
 
     async def text(self, hash: str) -> str | None:
-        """A text that was kept under this content hash."""
+        """Return the text stored under this content hash."""
 
     async def manifest(self) -> dict[str, str]:
-        """Which version each module is at."""
+        """Return the version that each module is at."""
 
     async def version(self, version: str) -> VersionRow | None:
-        """The source of that hash, with the line of history that first brought it."""
+        """Return the source with that hash, with the line of history that first introduced it."""
 
     async def module_history(self, module: str) -> list[VersionRow]:
-        """Every version and removal of a module, oldest first."""
+        """Return every version and removal of a module, oldest first."""
 
     async def function_history(self, function: str) -> list[VersionRow]:
-        """The histories of all modules that ever defined a function of this name, as one, oldest first."""
+        """Return the merged histories of all modules that ever defined a function of this name, oldest first."""
 
     async def verdict(self, version: str, function: str) -> dict[str, Any] | None:  # Any: JSON
-        """What the gate said of this function in this version."""
+        """Return the gate's verdict on this function in this version."""
 
     async def pending(self, function: str) -> dict[str, Any] | None:  # Any: JSON
-        """The candidate of that name that was refused and kept."""
+        """Return the rejected candidate of that name that was kept."""
 
     async def all_pending(self) -> dict[str, dict[str, Any]]:  # Any: JSON
-        """Every candidate that was refused and kept, by name."""
+        """Return every rejected candidate that was kept, by name."""
 
     async def open_writes(self) -> list[OpenWrite]:
-        """Writes into files that were begun and not ended, oldest first."""
+        """Return writes into files that were begun and not ended, oldest first."""
 
     async def readings(self) -> dict[str, ReadingRow]:
-        """What was read from each file, by path."""
+        """Return the stored reading of each file, by path."""
 
     async def sketches(self, keys: Sequence[str]) -> dict[str, str]:
-        """What was derived from the texts of functions, for those of the keys that are known."""
+        """Return data derived from the texts of functions, for those of the keys that are known."""
 
     async def call_stats(self, function: str = "") -> list[Stats]:
-        """How the calls of each version of each function (or of one) went, the one called last at the end."""
+        """Return the call statistics of each version of each function (or of one), the one called last at the end."""
 
     async def call_kinds(self, function: str) -> list[KindRow]:
-        """How calls of a function ended that did not return, the most frequent first."""
+        """Return the kinds of outcomes of a function's calls that did not return, the most frequent first."""
 
     async def recent_calls(self, function: str) -> list[CallRow]:
-        """The calls of a function that are still kept one by one, newest first."""
+        """Return the calls of a function that are still kept one by one, newest first."""
 
     async def failing(self, failures: int) -> frozenset[tuple[str, str]]:
-        """The functions, each with its version, that failed so often in a row since they were released."""
+        """Return the functions, each with its version, that failed so often in a row since they were released."""
 
     async def releases(self, function: str) -> list[tuple[str, float]]:
-        """The versions of a function that a human released, and when, oldest first."""
+        """Return the versions of a function that the user released, with the times, oldest first."""
 
     async def judged_at(self) -> dict[tuple[str, str], float]:
-        """When each version of each function was last judged and taken, by (function, version)."""
+        """Return the time when each version of each function was last judged and taken, by (function, version)."""
 
     async def pinned(self) -> set[str]:
-        """The functions that are always shown to some agent."""
+        """Return the functions that are always shown to some agent."""
 
     async def pins(self, agent: str) -> set[str]:
-        """The functions that are always shown to this agent."""
+        """Return the functions that are always shown to this agent."""
 
     async def yeses(self) -> list[YesRow]:
-        """Every yes to what a function may reach, the newest last; who reads it checks the seals."""
+        """Return every approval of what a function may reach, the newest last. The reader checks the seals."""
 
     async def check(self) -> str | None:
-        """What is wrong with the state file, after reading all of it; None if nothing is."""
+        """Read the whole state file and return a description of what is wrong with it, or None."""
 
     async def close(self) -> None:
-        """Finish what is under way and let the file go."""
+        """Finish running work and close the file."""

@@ -1,11 +1,11 @@
-"""What is kept of calls: totals of each version of a function, how calls ended, and the newest calls one by one."""
+"""Call statistics: totals of each version of a function, outcomes of calls, and the newest calls one by one."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """How calls of one version of a function went.
+    """Statistics of the calls of one version of a function.
 
     Refused and interrupted calls, and exceptions that the docstring names, are neither returned nor failed. `failing`
     counts failures, `holding` returns in a row until now (since `since`); `worst` is the longest row of failures.
@@ -31,7 +31,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class KindRow:
-    """How often a version ended in one way other than returning."""
+    """The number of times that a version ended in one way other than returning."""
 
     version: str
     outcome: str
@@ -42,7 +42,7 @@ class KindRow:
 
 @dataclass(frozen=True, slots=True)
 class CallRow:
-    """One call as it is kept."""
+    """One stored call."""
 
     version: str
     turn: str

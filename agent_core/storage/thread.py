@@ -1,4 +1,4 @@
-"""The one thread that touches the connection. What was begun is finished, even if its waiter is cancelled."""
+"""The one thread that touches the connection. Work that was begun is finished, even if its waiter is cancelled."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,14 +9,14 @@ T = TypeVar("T")
 GRACE_S = 2.0
 
 
-class Writer:
-    """Runs work one after another, in the order of asking."""
+class WriterThread:
+    """Worker thread that runs work in the order of submission."""
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="toolwright-storage")
 
     async def run(self, work: Callable[[], T], interrupt: Callable[[], None] = lambda: None) -> T:
-        """Return what the work returns. A cancelled waiter leaves when the work is done: nothing happens behind it.
+        """Return the result of the work. A cancelled waiter leaves when the work is done, so nothing runs unobserved.
 
         Work that takes long then is interrupted.
         """

@@ -1,4 +1,4 @@
-"""An agent whole, as values: what is read of the store in one transaction, and put into one in one transaction.
+"""A complete agent as values, read from the store in one transaction and written into one in one transaction.
 
 Order stands for numbers: entries are counted through all turns from 1, and a summary's `upto` is such a count.
 """
@@ -41,7 +41,7 @@ class Made(Sequence[T]):
 
 @dataclass(frozen=True, slots=True)
 class WholeEvent:
-    """Something that came for an agent: `due` None means at once; `payload` is JSON, or on its way in its text."""
+    """An event that arrived for an agent. `due` None means at once."""
 
     kind: str
     payload: dict[str, Any] | str  # Any: JSON
@@ -63,7 +63,7 @@ class EntryText(Entry):
 
 @dataclass(frozen=True, slots=True)
 class WholeTurn:
-    """A turn: the events that it took, the first of which began it, and its journal."""
+    """A turn: its journal, and the events that it took, the first of which began it."""
 
     id: str
     state: str
@@ -76,7 +76,7 @@ class WholeTurn:
 
 @dataclass(frozen=True, slots=True)
 class WholeBlock:
-    """A block with its history; one that is not attached was the agent's once."""
+    """A block with its history. A block that is not attached belonged to the agent once."""
 
     row: BlockRow
     history: tuple[BlockChange, ...]
@@ -85,7 +85,7 @@ class WholeBlock:
 
 @dataclass(frozen=True, slots=True)
 class WholeAgent:
-    """All that is kept of an agent, apart from what is derived; `texts` are those that its entries name by hash."""
+    """All stored data of an agent except derived data. `texts` are those that its entries name by hash."""
 
     name: str
     settings: dict[str, Any] | None = None  # Any: JSON
@@ -111,7 +111,7 @@ def text_names(entry: Entry) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What became of names: a turn's or block's in the file → here; and the blocks that were here and are shared."""
+    """The new names of moved items: turns and blocks in the file → here, and the shared blocks that existed already."""
 
     turns: dict[str, str]
     blocks: dict[str, str]
@@ -119,17 +119,16 @@ class Moved:
 
 
 class Wholes(Protocol):
-    """Agents whole: the questions of who moves them, and the one way in."""
+    """Complete agents: the queries for moving them, and the one way to insert them."""
 
     async def names(self) -> list[str]:
-        """Every agent that anything is kept of."""
+        """Return the names of all agents that have stored data."""
 
     async def read(self, agent: str) -> WholeAgent | None:
-        """All that is kept of an agent; None if nothing is."""
+        """Return all stored data of an agent, or None if there is none."""
 
     async def write(self, whole: WholeAgent, *, share: bool = False, drop: bool = False) -> Moved:
-        """Put an agent in. `share`: a shared block that is here already is had together; `drop`: the one of that
-        name goes.
+        """Insert an agent. `share` reuses an existing shared block; `drop` deletes the existing agent of that name.
 
         Raises:
             StorageError: there is one of that name, and nothing was written.

@@ -1,4 +1,4 @@
-"""Effects inside the store, as values: they ride on a journal entry or are applied alone.
+"""Store mutations as values: they are attached to a journal entry or applied alone.
 
 All writes of one `append` or `apply` are one transaction: every one of them happens, or none.
 """
@@ -18,7 +18,7 @@ FAILURES = frozenset({"raised", "timed_out", "killed"})
 
 
 def content_hash(text: str) -> str:
-    """The name of a text: the SHA-256 of its UTF-8 form, in hex."""
+    """Return the name of a text: the SHA-256 of its UTF-8 form, in hex."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -59,7 +59,7 @@ class SetManifest:
 
 @dataclass(frozen=True, slots=True)
 class SaveVerdict:
-    """What the gate said of one function of one version; a later verdict takes the place of an earlier."""
+    """The gate's verdict on one function of one version. A later verdict replaces an earlier one."""
 
     version: str
     function: str
@@ -68,7 +68,7 @@ class SaveVerdict:
 
 @dataclass(frozen=True, slots=True)
 class SavePending:
-    """Keep a refused candidate for `edit_function` and `confirm_function`."""
+    """Keep a rejected candidate for `edit_function` and `confirm_function`."""
 
     function: str
     candidate: dict[str, Any]  # Any: JSON
@@ -76,14 +76,14 @@ class SavePending:
 
 @dataclass(frozen=True, slots=True)
 class DropPending:
-    """Forget a candidate that was admitted or given up."""
+    """Delete a candidate that was admitted or given up."""
 
     function: str
 
 
 @dataclass(frozen=True, slots=True)
 class BeginWrite:
-    """A file is about to become `text` (None: to go away) if it still is what `expected` names (None: absent)."""
+    """Announce that a file is to become `text` (None: be deleted) if it still matches `expected` (None: absent)."""
 
     path: str
     version: str | None
@@ -93,7 +93,7 @@ class BeginWrite:
 
 @dataclass(frozen=True, slots=True)
 class EndWrite:
-    """The file is as the intent of this path and version says, or the intent was given up."""
+    """Note that the file matches the intent of this path and version, or that the intent was given up."""
 
     path: str
     version: str | None
@@ -120,7 +120,7 @@ class RecordCall:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseFunction:
-    """A human lets this version out of quarantine: its failures and returns in a row are counted anew."""
+    """Release this version from quarantine by the user's decision. Its failures and returns in a row count anew."""
 
     function: str
     version: str
@@ -128,7 +128,7 @@ class ReleaseFunction:
 
 @dataclass(frozen=True, slots=True)
 class SaveReading:
-    """Keep what was read from a file: `stamp` is (mtime_ns, size, inode), `reading` is JSON text."""
+    """Store the reading of a file: `stamp` is (mtime_ns, size, inode), `reading` is JSON text."""
 
     path: str
     stamp: tuple[int, int, int]
@@ -138,14 +138,14 @@ class SaveReading:
 
 @dataclass(frozen=True, slots=True)
 class DropReading:
-    """Forget what was read from a file that is gone."""
+    """Delete the reading of a file that no longer exists."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class SaveSketches:
-    """Keep what was derived from the texts of functions, by keys that say of which and how."""
+    """Store data derived from the texts of functions, by keys that identify the text and the kind of derivation."""
 
     sketches: Mapping[str, str]
 
@@ -168,7 +168,7 @@ class UnpinFunction:
 
 @dataclass(frozen=True, slots=True)
 class SaveYes:
-    """A human's yes to what a function may reach, for the content that the digest names; a later one replaces it.
+    """The user's approval of what a function may reach, for the content that the digest names. A later one replaces it.
 
     `content` and `grants` are JSON text; `seal` proves that this user gave it here.
     """
@@ -183,7 +183,7 @@ class SaveYes:
 
 @dataclass(frozen=True, slots=True)
 class DropYes:
-    """Forget every yes to a function, or the one for this content."""
+    """Delete every approval of a function, or the one for this content."""
 
     function: str
     digest: str = ""

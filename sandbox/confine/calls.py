@@ -1,4 +1,4 @@
-"""The numbers of system calls on the machines that are known, and which of them is this one."""
+"""The numbers of system calls on the known machines, and the table of this machine."""
 
 import os
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ from . import calls_aarch64, calls_x86_64
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
-    """One machine's table; `first_x32` is where the numbers of another kind of calls begin, if there are any."""
+class SyscallTable:
+    """One machine's table. `first_x32` is the first number of another kind of calls, if there are any."""
 
     architecture: int
     first_x32: int | None
@@ -23,17 +23,17 @@ class Calls:
     canaries: Mapping[str, int]
 
     @classmethod
-    def of(cls, table: ModuleType) -> "Calls":
-        """The table that a module writes down."""
-        return cls(**{each.name: getattr(table, each.name.upper()) for each in fields(cls)})
+    def of(cls, table: ModuleType) -> "SyscallTable":
+        """Return the table that a module defines."""
+        return cls(**{field.name: getattr(table, field.name.upper()) for field in fields(cls)})
 
 
-TABLES: Final = {"x86_64": Calls.of(calls_x86_64), "aarch64": Calls.of(calls_aarch64)}
+TABLES: Final = {"x86_64": SyscallTable.of(calls_x86_64), "aarch64": SyscallTable.of(calls_aarch64)}
 NEVER_RUN: Final = frozenset({"aarch64"})  # written and compared, but no machine of that kind was at hand
 
 
-def here() -> Calls:
-    """The table of this machine; OSError where there is none."""
+def native_calls() -> SyscallTable:
+    """Return the table of this machine. Raise OSError if there is none."""
     machine = os.uname().machine
     if machine not in TABLES:
         raise OSError(f"the system calls of {machine} are not known")
@@ -41,6 +41,6 @@ def here() -> Calls:
 
 
 def number(name: str) -> int:
-    """A call's number on this machine."""
-    table = here()
+    """Return a call's number on this machine."""
+    table = native_calls()
     return {**table.setup, **table.canaries}[name]

@@ -1,4 +1,4 @@
-"""The numbers of system calls on Linux x86-64: those that are free, and those whose arguments are looked at.
+"""The numbers of system calls on Linux x86-64: the free ones, and those with arguments that are checked.
 
 Not here, so refused: fork, vfork, exec, every socket but an unnamed pair, sendmsg and recvmsg (they
 pass descriptors), kill and its kin, ptrace, prctl, chmod, chown, links, mknod, xattrs, mounts,

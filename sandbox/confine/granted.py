@@ -1,4 +1,4 @@
-"""Opening what was granted, once, by descriptors: no name is looked up twice and no symbolic link is followed.
+"""Opening of granted paths, once, by descriptors: no name is looked up twice and no symbolic link is followed.
 
 Whoever may write in a folder may have swapped what lies in it since a human looked. So every component of a
 path is opened by itself, what it really is is compared by device and inode, and all else refers to the descriptor.
@@ -42,7 +42,7 @@ _OF_THE_KERNEL: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedGrant:
     """One granted file or folder, held by a descriptor that can only name it."""
 
     path: str
@@ -53,7 +53,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class _Guard:
-    """What no function may change: what it really is, if it is there, and all folders above it."""
+    """A path that no function may change: its identity, if it exists, and those of all folders above it."""
 
     own: Identity | None
     above: tuple[Identity, ...]
@@ -61,42 +61,42 @@ class _Guard:
     @classmethod
     def of(cls, path: str) -> "_Guard":
         real = Path(os.path.realpath(path))
-        above = tuple(_identity(one.stat()) for one in real.parents if one.exists())
+        above = tuple(_identity(parent.stat()) for parent in real.parents if parent.exists())
         return cls(_identity(real.stat()) if real.exists() else None, above)
 
     def forbids(self, chain: list[Identity]) -> bool:
-        """Whether writing in what this chain leads to could change it."""
+        """Return whether writing in the place that this chain leads to could change it."""
         return self.own in chain or chain[-1] in self.above
 
 
 @contextmanager
-def opened(access: Access, guarded: Sequence[str]) -> Iterator[tuple[Opened, ...]]:
-    """What was granted, parents first, for as long as the block lasts.
+def opened(access: Access, guarded: Sequence[str]) -> Iterator[tuple[OpenedGrant, ...]]:
+    """Open what was granted, parents first, for as long as the block lasts.
 
     Raises:
         AccessRefused: something is missing, is no longer what was granted, or must not be granted.
     """
     guards = [_Guard.of(path) for path in guarded] if access.writable else []
     with ExitStack() as stack:
-        found = []
+        entries = []
         for path in _outermost(access):
-            one = _open(path, guards, writable=path in access.writable)
-            stack.callback(os.close, one.descriptor)
-            found.append(one)
-        yield tuple(found)
+            entry = _open(path, guards, writable=path in access.writable)
+            stack.callback(os.close, entry.descriptor)
+            entries.append(entry)
+        yield tuple(entries)
 
 
 def _outermost(access: Access) -> list[str]:
-    """The paths, without those that lie in a folder that gives as much."""
+    """Return the paths without those in a folder that gives at least as much."""
     shown: list[str] = []
     for path in sorted({*access.readable, *access.writable}):
-        around = [other for other in shown if path.startswith(f"{other}/")]
-        if not around or (path in access.writable and not any(other in access.writable for other in around)):
+        around = [folder for folder in shown if path.startswith(f"{folder}/")]
+        if not around or (path in access.writable and not any(folder in access.writable for folder in around)):
             shown.append(path)
     return shown
 
 
-def _open(path: str, guards: list[_Guard], *, writable: bool) -> Opened:
+def _open(path: str, guards: list[_Guard], *, writable: bool) -> OpenedGrant:
     if not path.startswith("/") or path.startswith("//") or os.path.normpath(path) != path:
         raise AccessRefused(f"{path!r} is no plain absolute path")
     if path == "/" or any(path == own or path.startswith(f"{own}/") for own in _OURS):
@@ -104,14 +104,14 @@ def _open(path: str, guards: list[_Guard], *, writable: bool) -> Opened:
     _refuse_the_kernels(path)
     descriptor, chain = walk(path)
     try:
-        return _looked_at(Opened(path, descriptor, _is_folder(descriptor), writable), chain, guards)
+        return _looked_at(OpenedGrant(path, descriptor, _is_folder(descriptor), writable), chain, guards)
     except BaseException:
         os.close(descriptor)
         raise
 
 
 def walk(path: str) -> tuple[int, list[Identity]]:
-    """The path's descriptor, opened component by component, and what each of them really is."""
+    """Return the path's descriptor, opened component by component, and the identity of each component."""
     descriptor = os.open("/", _ONLY_NAME)
     chain = [_identity(os.fstat(descriptor))]
     for part in path.strip("/").split("/"):
@@ -138,40 +138,40 @@ def _identity(facts: os.stat_result) -> Identity:
     return facts.st_dev, facts.st_ino
 
 
-def _looked_at(one: Opened, chain: list[Identity], guards: list[_Guard]) -> Opened:
-    facts = os.fstat(one.descriptor)
-    if not one.is_folder and not stat.S_ISREG(facts.st_mode):
-        raise AccessRefused(f"{one.path} is neither a file nor a folder")
-    if not one.writable:
-        return one
-    if not one.is_folder and facts.st_nlink > 1:
-        raise AccessRefused(f"{one.path} has another name too (a hard link), so it cannot be granted for writing")
+def _looked_at(entry: OpenedGrant, chain: list[Identity], guards: list[_Guard]) -> OpenedGrant:
+    facts = os.fstat(entry.descriptor)
+    if not entry.is_folder and not stat.S_ISREG(facts.st_mode):
+        raise AccessRefused(f"{entry.path} is neither a file nor a folder")
+    if not entry.writable:
+        return entry
+    if not entry.is_folder and facts.st_nlink > 1:
+        raise AccessRefused(f"{entry.path} has another name too (a hard link), so it cannot be granted for writing")
     if any(guard.forbids(chain) for guard in guards):
         raise AccessRefused(
-            f"{one.path} cannot be written by a function: it holds, or lies in, what no function may change"
+            f"{entry.path} cannot be written by a function: it holds, or lies in, what no function may change"
         )
-    return one
+    return entry
 
 
-def require_rights(grants: Sequence[Opened]) -> None:
-    """See that this process, as the user that it is now, may do what was granted.
+def require_rights(grants: Sequence[OpenedGrant]) -> None:
+    """Raise AccessRefused unless this process, as its current user, may do what was granted.
 
     Raises:
-        AccessRefused: it may not; the message says whose the file is.
+        AccessRefused: it may not; the message names the owner of the file.
     """
-    for one in grants:
-        wanted = os.R_OK | (os.X_OK if one.is_folder else 0) | (os.W_OK if one.writable else 0)
-        if not os.access(one.path, wanted, follow_symlinks=False):
-            facts = os.fstat(one.descriptor)
-            what = "read and written" if one.writable else "read"
+    for grant in grants:
+        mode = os.R_OK | (os.X_OK if grant.is_folder else 0) | (os.W_OK if grant.writable else 0)
+        if not os.access(grant.path, mode, follow_symlinks=False):
+            facts = os.fstat(grant.descriptor)
+            action = "read and written" if grant.writable else "read"
             raise AccessRefused(
-                f"{one.path} cannot be {what} by user {os.geteuid()}, as whom functions run that reach it: "
+                f"{grant.path} cannot be {action} by user {os.geteuid()}, as whom functions run that reach it: "
                 f"it belongs to user {facts.st_uid}, mode {stat.S_IMODE(facts.st_mode):o}"
             )
 
 
 def _refuse_the_kernels(path: str) -> None:
-    """What is no file but a door into the kernel: on the way, or mounted anywhere below."""
+    """Raise AccessRefused for a kernel file system, either on the path or mounted anywhere below it."""
     deepest, kind_there = "", ""
     for point, kind in _mounts():
         if point == path or point.startswith(f"{path}/"):
@@ -187,10 +187,10 @@ def _refuse_kind(path: str, kind: str) -> None:
 
 
 def _mounts() -> list[tuple[str, str]]:
-    """Every mount point with the kind of its file system."""
-    found = []
+    """Return every mount point with the kind of its file system."""
+    mounts = []
     for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
         before, _, after = line.partition(b" - ")
         point = _ESCAPED.sub(lambda match: bytes([int(match[1], 8)]), before.split(b" ")[4])
-        found.append((os.fsdecode(point), after.split(b" ")[0].decode()))
-    return found
+        mounts.append((os.fsdecode(point), after.split(b" ")[0].decode()))
+    return mounts

@@ -18,15 +18,15 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
 
-def syscall(what: str, number: int, *arguments: Argument) -> int:
-    """The result of a raw system call; OSError naming `what` where it fails."""
-    return _checked(what, _libc.syscall(ctypes.c_long(number), *[_wide(argument) for argument in arguments]))
+def syscall(operation: str, number: int, *arguments: Argument) -> int:
+    """Return the result of a raw system call. Raise OSError naming `operation` if it fails."""
+    return _checked(operation, _libc.syscall(ctypes.c_long(number), *[_wide(argument) for argument in arguments]))
 
 
-def prctl(what: str, option: int, *arguments: Argument) -> int:
-    """The result of prctl; OSError naming `what` where it fails."""
+def prctl(operation: str, option: int, *arguments: Argument) -> int:
+    """Return the result of prctl. Raise OSError naming `operation` if it fails."""
     padded = [*arguments, 0, 0, 0, 0][:4]
-    return _checked(what, _libc.prctl(ctypes.c_int(option), *[_wide(argument) for argument in padded]))
+    return _checked(operation, _libc.prctl(ctypes.c_int(option), *[_wide(argument) for argument in padded]))
 
 
 def _wide(argument: Argument) -> object:
@@ -34,8 +34,8 @@ def _wide(argument: Argument) -> object:
     return ctypes.c_ulong(argument) if isinstance(argument, int) else argument
 
 
-def _checked(what: str, result: int) -> int:
+def _checked(operation: str, result: int) -> int:
     if result < 0:
         error = ctypes.get_errno()
-        raise OSError(error, f"{what}: {os.strerror(error)}")
+        raise OSError(error, f"{operation}: {os.strerror(error)}")
     return result

@@ -1,4 +1,4 @@
-"""Landlock: which files a worker may open. Read-only for what it imports, one folder to write in.
+"""Landlock: the files that a worker may open. Its imports are read-only, and it can write in one folder.
 
 A ruleset is made once, in the zygote, and put on in each worker by `restrict`. Everything that
 the kernel's version of Landlock can deny is denied unless a rule allows it; so are TCP, and
@@ -11,7 +11,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from .granted import Opened
+from .granted import OpenedGrant
 from .kernel import syscall
 
 _CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446
@@ -30,21 +30,23 @@ _SCOPE_BOTH: Final = 3  # abstract sockets, signals
 
 
 def version() -> int:
-    """The kernel's version of Landlock; OSError where it has none."""
+    """Return the kernel's version of Landlock. Raise OSError if it has none."""
     return syscall("landlock", _CREATE, None, 0, _VERSION_FLAG)
 
 
 def ruleset(
-    readable: Sequence[str], writable: Sequence[str], granted: Sequence[Opened] = (), listed: Sequence[str] = ()
+    readable: Sequence[str], writable: Sequence[str], granted: Sequence[OpenedGrant] = (), listed: Sequence[str] = ()
 ) -> int:
-    """A descriptor of rules: read below these paths, write below (or to) those, what was granted, nothing else.
+    """Return a descriptor of rules: read below these paths, write below (or to) those, what was granted, nothing else.
 
     What is listed has its names read, and no file in it.
     """
-    known = version()
-    rights = _RIGHTS_OF_VERSION[min(known, 5)]
-    attributes = struct.pack("=QQQ", rights, _TCP_BOTH if known >= 4 else 0, _SCOPE_BOTH if known >= 6 else 0)
-    size = 24 if known >= 6 else 16 if known >= 4 else 8
+    abi_version = version()
+    rights = _RIGHTS_OF_VERSION[min(abi_version, 5)]
+    attributes = struct.pack(
+        "=QQQ", rights, _TCP_BOTH if abi_version >= 4 else 0, _SCOPE_BOTH if abi_version >= 6 else 0
+    )
+    size = 24 if abi_version >= 6 else 16 if abi_version >= 4 else 8
     rules = syscall("landlock_create_ruleset", _CREATE, attributes, size, 0)
     for path in readable:
         _allow(rules, path, _READ & rights)
@@ -52,8 +54,8 @@ def ruleset(
         _allow(rules, path, rights & ~_NEVER)
     for path in listed:
         _allow(rules, path, _READ_DIR & rights)
-    for one in granted:
-        _add(rules, one.descriptor, rights & (~_NEVER if one.writable else _READ))
+    for entry in granted:
+        _add(rules, entry.descriptor, rights & (~_NEVER if entry.writable else _READ))
     return rules
 
 
@@ -72,5 +74,5 @@ def _add(rules: int, below: int, rights: int) -> None:
 
 
 def restrict(rules: int) -> None:
-    """Bind this process to the rules, for good. Before seccomp, which denies these calls."""
+    """Bind this process to the rules for good. Call it before seccomp, which denies these calls."""
     syscall("landlock_restrict_self", _RESTRICT, rules, 0)

@@ -5,7 +5,7 @@ import resource
 import signal
 import struct
 
-from ..plan import THREADS, Rlimits
+from ..processes.plan import THREADS, Rlimits
 from .calls import number
 from .kernel import (
     PR_CAP_AMBIENT,
@@ -29,7 +29,7 @@ def restrict(limits: Rlimits, *, own_user: bool) -> None:
 
 
 def restrict_ahead(limits: Rlimits, *, own_user: bool) -> None:
-    """Set the limits of a zygote, soft and hard; not that of processor time, which it spends as long as it serves."""
+    """Set the limits of a zygote, soft and hard, except processor time, which it spends as long as it serves."""
     hard = resource.setrlimit
     hard(resource.RLIMIT_CORE, (0, 0))
     hard(resource.RLIMIT_AS, (limits.memory, limits.memory))
@@ -42,17 +42,17 @@ def restrict_ahead(limits: Rlimits, *, own_user: bool) -> None:
 
 
 def end_with_parent() -> None:
-    """Be killed when the parent ends. A change of user takes this back."""
+    """Ask the kernel to kill this process when its parent ends. A change of user revokes this."""
     prctl("parent-death signal", PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every process below this one whose own parent ends."""
+    """Become the parent of every process below this one when its own parent ends."""
     prctl("adoption of orphans", PR_SET_CHILD_SUBREAPER, 1)
 
 
 def drop_privileges(user: int | None, group: int | None = None) -> None:
-    """Become another user, where one is given, and give up every capability and every way to get one back.
+    """Become another user if one is given, and give up every capability and every way to get one back.
 
     The group is another's too: the one given, or that of the user's number.
     """

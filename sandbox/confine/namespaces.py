@@ -1,4 +1,4 @@
-"""Namespaces and the small root: what a zygote enters once, before it holds anything of a call.
+"""Namespaces and the small root, which a zygote enters once, before it holds anything of a call.
 
 The new root is a tmpfs that holds the readable folders at their own paths (an interpreter bound
 elsewhere finds another libpython), nothing of site-packages but what is listed, /dev/null, what was granted
@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ..plan import Plan
+from ..processes.plan import ZygotePlan
 from .calls import number
-from .granted import Opened, walk
+from .granted import OpenedGrant, walk
 from .kernel import syscall
 
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # the same on every machine
@@ -42,7 +42,7 @@ _NAME: Final = "sandbox"
 
 
 def unshare() -> None:
-    """Leave the host's users (unless root), mounts, processes, network, ipc and names.
+    """Leave the host's users (unless root), mounts, processes, network, IPC and host name.
 
     The process namespace begins with the next fork.
     """
@@ -56,8 +56,8 @@ def unshare() -> None:
     socket.sethostname(_NAME)  # the new namespace begins with a copy of the host's
 
 
-def enter_root(plan: Plan, granted: Sequence[Opened]) -> None:
-    """Make the small root and stand in it; the host's tree is gone from this process."""
+def enter_root(plan: ZygotePlan, granted: Sequence[OpenedGrant]) -> None:
+    """Build the small root and enter it. The host's tree is no longer reachable from this process."""
     real = {place: os.path.realpath(path) for path in plan.readable for place in (path, os.path.realpath(path))}
     _mount("none", "/", "", _RECURSIVE | _PRIVATE)
     base = next(path for path in ("/tmp", "/var", "/proc") if Path(path).is_dir())  # noqa: S108 - a place to mount on
@@ -66,8 +66,8 @@ def enter_root(plan: Plan, granted: Sequence[Opened]) -> None:
     Path(_OLD[1:]).mkdir()
     syscall("pivot_root", number("pivot_root"), b".", _OLD[1:].encode())
     os.chdir("/")
-    for one in granted:
-        _graft(one)
+    for entry in granted:
+        _graft(entry)
     _show_all(real, plan.hidden)
     syscall("umount", number("umount2"), _OLD.encode(), _DETACH)
     Path(_OLD).rmdir()
@@ -77,7 +77,7 @@ def enter_root(plan: Plan, granted: Sequence[Opened]) -> None:
 
 
 def _show_all(real: Mapping[str, str], hidden: Sequence[str]) -> None:
-    """Everything at its place, but of the hidden folders only what is listed."""
+    """Mount everything at its place, but of the hidden folders only what is listed."""
     for place in sorted(real):
         if not _is_below(place, [shown for shown in real if shown != place]):
             _show(real[place], place)
@@ -94,16 +94,16 @@ def _is_below(place: str, folders: Sequence[str]) -> bool:
     return place.startswith(tuple(f"{folder}/" for folder in folders))
 
 
-def _graft(one: Opened) -> None:
-    """Mount what a descriptor names at its own path; neither end can be swapped for something else meanwhile."""
-    target = Path(one.path)
+def _graft(entry: OpenedGrant) -> None:
+    """Mount what a descriptor names at its own path. Neither end can be swapped for something else meanwhile."""
+    target = Path(entry.path)
     if not target.exists():
-        _make_place(target, is_folder=one.is_folder)
-    tree = syscall(f"open_tree {one.path}", _OPEN_TREE, one.descriptor, b"", _CLONE_TREE)
-    place, _chain = walk(one.path)
+        _make_place(target, is_folder=entry.is_folder)
+    tree = syscall(f"open_tree {entry.path}", _OPEN_TREE, entry.descriptor, b"", _CLONE_TREE)
+    place, _chain = walk(entry.path)
     try:
-        _set(tree, _ATTR_DATA if one.writable else _ATTR_DATA | _ATTR_READ_ONLY)
-        syscall(f"move_mount {one.path}", _MOVE_MOUNT, tree, b"", place, b"", _BY_DESCRIPTORS)
+        _set(tree, _ATTR_DATA if entry.writable else _ATTR_DATA | _ATTR_READ_ONLY)
+        syscall(f"move_mount {entry.path}", _MOVE_MOUNT, tree, b"", place, b"", _BY_DESCRIPTORS)
     finally:
         os.close(place)
         os.close(tree)

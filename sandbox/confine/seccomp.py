@@ -1,19 +1,82 @@
-"""The system calls that a worker may make, or a zygote that imports packages: a short list, all else is refused.
+"""The system calls that a worker, or a zygote that imports packages, may make: a short list; all others are refused.
 
 Refused calls answer EPERM, so that Python raises PermissionError and the function's own frames
 say where. A call of another architecture kills the process. The list is searched by halves,
 because the kernel runs the filter once for every call number when it is put on.
+
+A small assembler for classic BPF, so that the filter is written with labels instead of offsets.
+
+Manually written offsets cost a day once: one wrong, and every worker dies. Here a jump names a
+label, and a jump that does not reach is an error when the filter is built.
 """
 
 import ctypes
 import errno
 import signal
+import struct
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
-from .assembler import AND, ANY_BIT, AT_LEAST, EQUAL, LOAD, RETURN, Program
-from .calls import Calls, here, number
+from .calls import SyscallTable, native_calls, number
 from .kernel import PR_SET_PDEATHSIG, PR_SET_SECCOMP, prctl, syscall
+
+LOAD: Final = 0x20  # a word of the system call's data, at offset k
+AND: Final = 0x54
+EQUAL: Final = 0x15
+AT_LEAST: Final = 0x35
+ANY_BIT: Final = 0x45
+RETURN: Final = 0x06
+JUMP: Final = 0x05
+_FALL_THROUGH: Final = ""
+_FAR: Final = 255
+
+
+@dataclass(frozen=True, slots=True)
+class _Instruction:
+    code: int
+    operand: int
+    yes: str = _FALL_THROUGH
+    no: str = _FALL_THROUGH
+
+
+@dataclass(slots=True)
+class Program:
+    """Instructions and labels in order. `assemble` returns the bytes."""
+
+    _instructions: list[_Instruction] = field(default_factory=list)
+    _labels: dict[str, int] = field(default_factory=dict)
+
+    def add(self, code: int, operand: int) -> None:
+        """Add one instruction that does not jump."""
+        self._instructions.append(_Instruction(code, operand))
+
+    def test(self, code: int, operand: int, yes: str = _FALL_THROUGH, no: str = _FALL_THROUGH) -> None:
+        """Add a comparison that continues at `yes` or at `no`. An empty label is the next instruction."""
+        self._instructions.append(_Instruction(code, operand, yes, no))
+
+    def label(self, name: str) -> None:
+        """Name the next instruction."""
+        if name in self._labels:
+            raise ValueError(f"label {name} is used twice")
+        self._labels[name] = len(self._instructions)
+
+    def assemble(self) -> bytes:
+        """Return the program as the kernel reads it."""
+        return b"".join(self._encode(at, instruction) for at, instruction in enumerate(self._instructions))
+
+    def _encode(self, at: int, instruction: _Instruction) -> bytes:
+        yes, no = self._distance(at, instruction.yes), self._distance(at, instruction.no)
+        return struct.pack("=HBBI", instruction.code, yes, no, instruction.operand)
+
+    def _distance(self, at: int, label: str) -> int:
+        if label == _FALL_THROUGH:
+            return 0
+        distance = self._labels[label] - at - 1
+        if not 0 <= distance <= _FAR:
+            raise ValueError(f"the jump from {at} to {label} does not reach: {distance}")
+        return distance
+
 
 ALLOW: Final = 0x7FFF0000
 KILL: Final = 0x80000000
@@ -35,18 +98,18 @@ _AF_UNIX, _SOCK_STREAM, _SOCK_TYPES = 1, 1, 0xF
 
 
 def refuse(error: int) -> int:
-    """The verdict that makes a call fail with this error number."""
+    """Return the verdict that makes a call fail with this error number."""
     return 0x00050000 | error
 
 
-def build(*, executable_files: bool, calls: Calls | None = None) -> bytes:
-    """The filter, for this machine or the one whose calls are given.
+def build(*, executable_files: bool, calls: SyscallTable | None = None) -> bytes:
+    """Return the filter for this machine, or for the one with the given calls.
 
     With `executable_files`, code may be mapped from files (not from memory, not writable). That is
     for a root in which nothing can be both written and mapped for execution, and lets functions
     import extension modules; without it no new page becomes executable.
     """
-    calls = calls or here()
+    calls = calls or native_calls()
     program = _begun(calls, calls.checked, calls.free)
     _threads_only(program, processes="EPERM")
     _as_a_worker(program, calls, executable_files=executable_files)
@@ -54,12 +117,12 @@ def build(*, executable_files: bool, calls: Calls | None = None) -> bytes:
     return _ended(program)
 
 
-def build_ahead(calls: Calls | None = None) -> bytes:
-    """The filter of a zygote that imports packages: a worker's, and what it takes to fork workers and to confine them.
+def build_ahead(calls: SyscallTable | None = None) -> bytes:
+    """Return the filter of a zygote that imports packages: a worker's, plus what forking and confining workers takes.
 
     Whoever listens to the filter decides about each fork. Code may be mapped from files, for a package may be native.
     """
-    calls = calls or here()
+    calls = calls or native_calls()
     program = _begun(calls, {**calls.checked, **calls.checked_ahead}, {**calls.free, **calls.ahead})
     _threads_only(program, processes="processes")
     _processes_by_leave(program)
@@ -70,22 +133,22 @@ def build_ahead(calls: Calls | None = None) -> bytes:
     return _ended(program)
 
 
-def _begun(calls: Calls, checked: Mapping[str, int], free: Mapping[str, int]) -> Program:
-    """The beginning of a filter: calls of another kind end the process, the checked go to their labels."""
+def _begun(calls: SyscallTable, checked: Mapping[str, int], free: Mapping[str, int]) -> Program:
+    """Return the start of a filter: calls of another kind end the process, the checked ones go to their labels."""
     program = Program()
     program.add(LOAD, _ARCHITECTURE_AT)
     program.test(EQUAL, calls.architecture, no="kill")
     program.add(LOAD, _NUMBER)
     if calls.first_x32 is not None:
         program.test(AT_LEAST, calls.first_x32, yes="kill")
-    for name, each in checked.items():
-        program.test(EQUAL, each, yes=name)
+    for name, call_number in checked.items():
+        program.test(EQUAL, call_number, yes=name)
     _search(program, _ranges(sorted(set(free.values()) - set(checked.values()))))
     return program
 
 
-def _as_a_worker(program: Program, calls: Calls, *, executable_files: bool) -> None:
-    """The checks that workers and zygotes share."""
+def _as_a_worker(program: Program, calls: SyscallTable, *, executable_files: bool) -> None:
+    """Add the checks that workers and zygotes share."""
     _no_new_code(program, executable_files=executable_files)
     _own_files_only(program)
     _plain_files_only(program, calls)
@@ -109,18 +172,18 @@ _VERDICTS: Final = {
 
 
 def _ranges(numbers: list[int]) -> list[tuple[int, int]]:
-    """Neighbouring numbers as (first, past the last)."""
-    found: list[tuple[int, int]] = []
-    for each in numbers:
-        if found and found[-1][1] == each:
-            found[-1] = (found[-1][0], each + 1)
+    """Return consecutive numbers as ranges (first, past the last)."""
+    ranges: list[tuple[int, int]] = []
+    for call_number in numbers:
+        if ranges and ranges[-1][1] == call_number:
+            ranges[-1] = (ranges[-1][0], call_number + 1)
         else:
-            found.append((each, each + 1))
-    return found
+            ranges.append((call_number, call_number + 1))
+    return ranges
 
 
 def _search(program: Program, ranges: list[tuple[int, int]], name: str = "half") -> None:
-    """Jump to `allow` where the loaded number is in a range, else to `EPERM`."""
+    """Jump to `allow` if the loaded number is in a range, else to `EPERM`."""
     if len(ranges) == 1:
         (first, end) = ranges[0]
         program.test(AT_LEAST, first, no="EPERM")
@@ -145,7 +208,7 @@ def _threads_only(program: Program, *, processes: str) -> None:
 
 
 def _processes_by_leave(program: Program) -> None:
-    """A plain fork and no other: no namespace, no memory or parent in common, and a signal at its end."""
+    """Allow only a plain fork: no namespace, no shared memory or parent, and a signal at its end."""
     program.label("processes")
     program.add(LOAD, _argument(0))
     program.add(AND, _ALL_BITS ^ _CLONE_TELLS)
@@ -183,7 +246,7 @@ def _own_files_only(program: Program) -> None:
 
 
 def _own_limits_only(program: Program, *, may_set: bool) -> None:
-    """One's own limits are read, and set by a zygote for its workers: its own are hard, so that none is raised."""
+    """Allow reading the process's own limits and, for a zygote, setting those of its workers."""
     program.label("prlimit64")
     for place in (_argument(0), *(() if may_set else (_argument(2), _argument(2, high=True)))):
         program.add(LOAD, place)
@@ -192,7 +255,7 @@ def _own_limits_only(program: Program, *, may_set: bool) -> None:
 
 
 def _no_closed_folders(program: Program) -> None:
-    """A zygote that imported packages empties scratch without changing a mode: so no folder there is closed to it."""
+    """Deny folders closed to their owner: a zygote that imported packages empties scratch without changing a mode."""
     for name, mode in (("mkdir", 1), ("mkdirat", 2)):
         program.label(name)
         program.add(LOAD, _argument(mode))
@@ -204,7 +267,7 @@ def _no_closed_folders(program: Program) -> None:
 
 
 def _confinement_only(program: Program) -> None:
-    """Of prctl: a filter more, and to be killed when the parent ends."""
+    """Allow two uses of prctl: add a filter, and be killed when the parent ends."""
     program.label("prctl")
     program.add(LOAD, _argument(0))
     program.test(EQUAL, PR_SET_SECCOMP, yes="allow")
@@ -213,8 +276,8 @@ def _confinement_only(program: Program) -> None:
     program.test(EQUAL, signal.SIGKILL, yes="allow", no="EPERM")
 
 
-def _plain_files_only(program: Program, calls: Calls) -> None:
-    """No new file that runs as its owner: in a granted folder that would be somebody outside."""
+def _plain_files_only(program: Program, calls: SyscallTable) -> None:
+    """Deny new files that run as their owner: in a granted folder, that would be someone outside."""
     for name, mode in (("open", 2), ("openat", 3)):
         if name in calls.checked:
             program.label(name)
@@ -241,7 +304,7 @@ class _Header(ctypes.Structure):
 
 
 class Filter:
-    """A filter in memory as the kernel wants it; made in the zygote, put on in each worker."""
+    """A filter in memory as the kernel needs it, created in the zygote and installed in each worker."""
 
     def __init__(self, program: bytes) -> None:
         self._program = ctypes.create_string_buffer(program, len(program))
@@ -249,9 +312,9 @@ class Filter:
         self._address = ctypes.addressof(self._header)
 
     def restrict(self) -> None:
-        """Put it on this process, for good. Last of the layers: it denies what the others need."""
+        """Install the filter on this process for good, as the last layer: it denies what the others need."""
         prctl("seccomp", PR_SET_SECCOMP, _MODE_FILTER, self._address)
 
     def restrict_and_listen(self) -> int:
-        """Put it on this process, for good; the descriptor of whoever is to decide where the filter asks."""
+        """Install the filter on this process for good. Return the descriptor on which its questions are decided."""
         return syscall("seccomp", number("seccomp"), _SET_FILTER, _AND_LISTEN, self._address)

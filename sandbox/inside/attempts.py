@@ -1,4 +1,4 @@
-"""Many attempts in one worker, one after another, each told as soon as it ended.
+"""Many attempts in one worker, one after another, each reported as soon as it ended.
 
 An attempt with its own text gets a module of its own; the others share the one that was imported, and
 whatever an attempt breaks is broken for those after it.
@@ -11,25 +11,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from ..caps import MOST_TRIED
-from ..protocol import Frame
+from ..wire.caps import MOST_TRIED
+from ..wire.protocol import Frame
 from .channel import Channel, bounded
 from .finder import ROOT
-from .jobs import Workshop, call_in, evaluate_in, reply_of
+from .jobs import WorkerJobs, call_in, evaluate_in, reply_of
 
 _CUT = f"\n[output cut after {MOST_TRIED} characters]"
 
 
 def serve(job: Frame, channel: Channel, scratch: Path) -> None:
-    """Import the module, say so, then try and tell, as long as there is more."""
-    series = Series(job, Workshop(channel, scratch))
+    """Import the module, report it, then run and report attempts as long as there are more."""
+    series = ModuleAttempts(job, WorkerJobs(channel, scratch))
     channel.say({"kind": "loaded"})
     more: Frame | None = job
     while more is not None:
-        for one in more["attempts"]:
+        for attempt in more["attempts"]:
             output = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", newline="\n", write_through=True)
             sys.stdout = sys.stderr = output
-            reply = bounded(series.reply(job | one), job["result"])
+            reply = bounded(series.reply(job | attempt), job["result"])
             channel.say({"kind": "tried", "reply": reply, "output": _printed(output)})
         more = channel.hear()
         series.texts += more["texts"] if more else []
@@ -42,10 +42,10 @@ def _printed(output: io.TextIOWrapper) -> str:
     return text if len(text) <= MOST_TRIED else text[: MOST_TRIED - len(_CUT)] + _CUT
 
 
-class Series:
-    """The module as it was imported, and the texts that stand in for it."""
+class ModuleAttempts:
+    """The module as it was imported, and the texts that replace it."""
 
-    def __init__(self, job: Frame, workshop: Workshop) -> None:
+    def __init__(self, job: Frame, workshop: WorkerJobs) -> None:
         self._workshop = workshop
         self.texts: list[str] = job["texts"]
         self._codes: dict[int, CodeType] = {}
@@ -57,17 +57,17 @@ class Series:
         self._loaded = self._workshop.load(job)
         return {}
 
-    def reply(self, one: Frame) -> Frame:
-        """The reply to one attempt."""
-        return reply_of(lambda: self._try(one), self._workshop)
+    def reply(self, attempt: Frame) -> Frame:
+        """Return the reply to one attempt."""
+        return reply_of(lambda: self._try(attempt), self._workshop)
 
-    def _try(self, one: Frame) -> Frame:
-        work = call_in if "arguments" in one else evaluate_in
-        if "text" not in one:
-            return work(self._loaded, self._workshop, one, MOST_TRIED) if self._loaded else self._unloaded
-        with self._module_of(f"{ROOT}.{one['module']}") as module:
-            exec(self._code(one["text"]), vars(module))
-            return work(module, self._workshop, one, MOST_TRIED)
+    def _try(self, attempt: Frame) -> Frame:
+        work = call_in if "arguments" in attempt else evaluate_in
+        if "text" not in attempt:
+            return work(self._loaded, self._workshop, attempt, MOST_TRIED) if self._loaded else self._unloaded
+        with self._module_of(f"{ROOT}.{attempt['module']}") as module:
+            exec(self._code(attempt["text"]), vars(module))
+            return work(module, self._workshop, attempt, MOST_TRIED)
 
     def _code(self, number: int) -> CodeType:
         if number not in self._codes:
@@ -76,7 +76,7 @@ class Series:
 
     @contextmanager
     def _module_of(self, name: str) -> Iterator[ModuleType]:
-        """An empty module in the place of the one of that name."""
+        """Put an empty module in the place of the one with that name."""
         module = ModuleType(name)
         module.__file__, module.__package__ = self._path, name.rpartition(".")[0]
         sys.modules[name] = module

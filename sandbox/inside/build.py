@@ -1,29 +1,130 @@
-"""From JSON-like arguments to what the annotations say, or an Unfit naming the path, the wanted and the given.
+"""Conversion of JSON-like arguments to the annotated types, or an Unfit naming the path, the expected and the actual.
 
 Of a union the first member that fits is taken, members of exactly the value's type before others.
 What is of no kind known here is left to pydantic, where it can be imported.
+
+Single values from JSON values: `"2024-05-01"` → a date, `"1.50"` → a Decimal.
+
+Bytes are base64 text, as their schema says. A duration is a number of seconds, ISO 8601 text
+(`P1DT2H`) or `H:MM:SS`. Nothing is taken that would lose something.
 """
 
 import collections.abc
 import dataclasses
+import datetime
+import decimal
 import enum
 import importlib
+import pathlib
+import re
 import typing
+import uuid
+from binascii import a2b_base64
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from .hints import NOTHING_TO_CHECK, Hint, is_union, of_class, origin_of, peel, required_keys, words
-from .scalars import SCALARS
+
+Make = Callable[[Any], Any]  # a JSON value → a value; ValueError or TypeError where it is none
+
+_DURATION = re.compile(
+    r"(?P<sign>[-+]?)P(?:(?P<weeks>[\d.]+)W)?(?:(?P<days>[\d.]+)D)?"
+    r"(?:T(?:(?P<hours>[\d.]+)H)?(?:(?P<minutes>[\d.]+)M)?(?:(?P<seconds>[\d.]+)S)?)?"
+)
+_CLOCK = re.compile(r"(?P<hours>\d+):(?P<minutes>\d\d)(?::(?P<seconds>\d\d(?:\.\d+)?))?")
+
+
+def _boolean(value: Any) -> bool:
+    if type(value) is not bool:
+        raise TypeError
+    return value
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+        raise TypeError
+    return int(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError
+    return float(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _from_text(parse: Make) -> Make:
+    return lambda value: parse(_text(value))
+
+
+def _bytes(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else a2b_base64(_text(value), strict_mode=True)
+
+
+def _decimal(value: Any) -> decimal.Decimal:
+    try:
+        return decimal.Decimal(value if isinstance(value, str) else str(_finite(value)))
+    except decimal.InvalidOperation as error:
+        raise ValueError from error
+
+
+def _finite(value: Any) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError
+    return value
+
+
+def _complex(value: Any) -> complex:
+    return complex(value if isinstance(value, str) else _number(value))
+
+
+def _duration(value: Any) -> datetime.timedelta:
+    if not isinstance(value, str):
+        return datetime.timedelta(seconds=_number(value))
+    match = _DURATION.fullmatch(value) or _CLOCK.fullmatch(value)
+    parts = (
+        {name: float(text) for name, text in match.groupdict("").items() if text not in ("", "-", "+")} if match else {}
+    )
+    if not match or not parts:
+        raise ValueError
+    length = datetime.timedelta(**parts)
+    return -length if match.groupdict().get("sign") == "-" else length
+
+
+SCALARS: dict[Any, tuple[Make, str]] = {
+    bool: (_boolean, "true or false"),
+    int: (_integer, "a whole number"),
+    float: (_number, "a number"),
+    str: (_text, "text"),
+    bytes: (_bytes, "base64 text"),
+    complex: (_complex, "a number, or text like '1+2j'"),
+    decimal.Decimal: (_decimal, "a decimal number"),
+    datetime.datetime: (_from_text(datetime.datetime.fromisoformat), "a date and time like 2024-05-01T12:30:00"),
+    datetime.date: (_from_text(datetime.date.fromisoformat), "a date like 2024-05-01"),
+    datetime.time: (_from_text(datetime.time.fromisoformat), "a time like 12:30:00"),
+    datetime.timedelta: (_duration, "seconds, or a duration like PT1H30M"),
+    uuid.UUID: (_from_text(uuid.UUID), "a UUID"),
+    pathlib.Path: (_from_text(pathlib.Path), "a path"),
+    pathlib.PurePath: (_from_text(pathlib.PurePath), "a path"),
+    pathlib.PosixPath: (_from_text(pathlib.PosixPath), "a path"),
+    pathlib.PurePosixPath: (_from_text(pathlib.PurePosixPath), "a path"),
+}
+
 
 Maker = Callable[[Any, Hint, str], Any]  # value, hint, path → value
 
 
 class Unfit(Exception):
-    """The job does not fit the code; the message is for whoever asked."""
+    """The job does not fit the code. The message is for the requester."""
 
 
 def build(value: Any, hint: Hint, path: str) -> Any:
-    """The value that the hint asks for."""
+    """Return the value that the hint asks for."""
     hint = peel(hint)
     if hint in SCALARS:
         return _scalar(value, hint, path)
@@ -38,19 +139,19 @@ def build(value: Any, hint: Hint, path: str) -> Any:
     return maker(value, hint, path)
 
 
-def _unfit(value: Any, wanted: str, path: str) -> Unfit:
+def _unfit(value: Any, expected: str, path: str) -> Unfit:
     shown = repr(value)
-    return Unfit(f"{path}: expected {wanted}, got {shown if len(shown) <= 80 else shown[:79] + '…'}")
+    return Unfit(f"{path}: expected {expected}, got {shown if len(shown) <= 80 else shown[:79] + '…'}")
 
 
 def _scalar(value: Any, hint: Hint, path: str) -> Any:
-    make, wanted = SCALARS[hint]
+    make, expected = SCALARS[hint]
     if type(value) is hint:
         return value
     try:
         return make(value)
     except (ValueError, TypeError, ArithmeticError) as error:
-        raise _unfit(value, wanted, path) from error
+        raise _unfit(value, expected, path) from error
 
 
 def _union(value: Any, hint: Hint, path: str) -> Any:
@@ -72,9 +173,9 @@ def _literal(value: Any, hint: Hint, path: str) -> Any:
     raise _unfit(value, "one of " + ", ".join(repr(choice) for choice in typing.get_args(hint)), path)
 
 
-def _items(value: Any, wanted: str, path: str) -> list[Any]:
+def _items(value: Any, expected: str, path: str) -> list[Any]:
     if isinstance(value, str | bytes | dict) or not isinstance(value, Iterable):
-        raise _unfit(value, wanted, path)
+        raise _unfit(value, expected, path)
     return list(value)
 
 
@@ -101,15 +202,17 @@ def _mapping(value: Any, hint: Hint, path: str) -> Any:
     if not isinstance(value, dict):
         raise _unfit(value, "an object", path)
     key, item = typing.get_args(hint)[:2] or (Any, Any)
-    made = {_key(name, key, path): build(each, item, f"{path}.{name}") for name, each in value.items()}
+    mapping = {_key(name, key, path): build(element, item, f"{path}.{name}") for name, element in value.items()}
     kind = origin_of(hint)
     if kind is collections.defaultdict:
-        return collections.defaultdict(None, made)
-    return kind(made) if isinstance(kind, type) and kind in (collections.OrderedDict, collections.Counter) else made
+        return collections.defaultdict(None, mapping)
+    return (
+        kind(mapping) if isinstance(kind, type) and kind in (collections.OrderedDict, collections.Counter) else mapping
+    )
 
 
 def _key(name: Any, hint: Hint, path: str) -> Any:
-    """A key, which JSON can only write as text."""
+    """Return a key, which JSON can only write as text."""
     hint = peel(hint)
     if isinstance(name, str) and hint in (int, float):
         try:
@@ -162,11 +265,11 @@ def _fields(value: Any, fields: dict[str, Hint], required: Iterable[str], path: 
 def _dataclass(value: Any, hint: Hint, path: str) -> Any:
     if isinstance(value, hint):
         return value
-    taken = [field for field in dataclasses.fields(hint) if field.init]
+    init_fields = [field for field in dataclasses.fields(hint) if field.init]
     hints = of_class(hint)
     absent = dataclasses.MISSING
-    required = [field.name for field in taken if field.default is absent and field.default_factory is absent]
-    return hint(**_fields(value, {field.name: hints[field.name] for field in taken}, required, path))
+    required = [field.name for field in init_fields if field.default is absent and field.default_factory is absent]
+    return hint(**_fields(value, {field.name: hints[field.name] for field in init_fields}, required, path))
 
 
 def _typed_dict(value: Any, hint: Hint, path: str) -> Any:

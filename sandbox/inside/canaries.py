@@ -1,4 +1,4 @@
-"""The self-test's attempts: our own code, which tries what function code must not be able to do."""
+"""The attempts of the self-test: trusted code that tries what function code must not be able to do."""
 
 import _thread
 import ctypes
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..confine.calls import number
-from ..protocol import Frame
+from ..wire.protocol import Frame
 
 _ASKED = ("bpf", "io_uring_setup", "keyctl", "ptrace")
 _NEW_USER = 0x10000000
@@ -20,7 +20,7 @@ _NO_REQUEST = 0x7FFFFFFF
 
 
 def fly(folder: str, port: int) -> Frame:
-    """Which attempts got out, and what does not work that should."""
+    """Return the attempts that got out, and what does not work although it should."""
     secret = Path(folder, "secret")
     attempts: dict[str, Callable[[], object]] = {
         "read": secret.read_text,
@@ -55,9 +55,9 @@ def _works(attempt: Callable[[], object]) -> bool:
 
 
 def _talk_to_itself() -> None:
-    one, other = socket.socketpair()
-    one.send(b"x")
-    other.recv(1)
+    sender, receiver = socket.socketpair()
+    sender.send(b"x")
+    receiver.recv(1)
 
 
 def _exec() -> None:
@@ -73,7 +73,7 @@ def _fork() -> None:
 
 
 def _raw(call_number: int, argument: int = _NO_REQUEST) -> Callable[[], object]:
-    """The call with arguments that do nothing: only a refusal of the call itself counts as held."""
+    """Return the call with arguments that do nothing: only a refusal of the call itself counts as held."""
 
     def call() -> None:
         result = ctypes.CDLL(None, use_errno=True).syscall(call_number, argument, 0, 0, 0, 0)

@@ -5,13 +5,13 @@ import os
 from functools import partial
 from typing import Any
 
-from ..protocol import MAX_JOB, Frame, pack, read_frame
-from ..values import decode, encode
+from ..wire.protocol import MAX_JOB, Frame, pack, read_frame
+from ..wire.values import decode, encode
 from .plain import simplify
 
 
 class Channel:
-    """Says and hears frames; `request` asks the host's handler and waits for the answer."""
+    """A channel for frames. `request` asks the host's handler and waits for the answer."""
 
     def __init__(self, descriptor: int, lock: _thread.LockType) -> None:
         self._descriptor = descriptor
@@ -22,7 +22,7 @@ class Channel:
         self._send(pack(frame))
 
     def reply(self, reply: Frame, limit: int | None) -> None:
-        """Send the reply to a job, or what `bounded` makes of it; one that fits is written as text only once."""
+        """Send the reply to a job, or its `bounded` form. One that fits is serialized only once."""
         data = pack(reply)
         self._send(data if _fits(reply, len(data), limit) else pack(bounded(reply, limit)))
 
@@ -32,11 +32,11 @@ class Channel:
             sent += os.write(self._descriptor, memoryview(data)[sent:])
 
     def hear(self) -> Frame | None:
-        """Wait for one frame; None where the host has gone."""
+        """Wait for one frame. Return None if the host is gone."""
         return read_frame(partial(os.read, self._descriptor), MAX_JOB)
 
     def ask(self, frame: Frame) -> Frame:
-        """Send a frame and wait for its answer; threads of the function take turns."""
+        """Send a frame and wait for its answer. Threads of the function take turns."""
         with self._lock:
             self.say(frame)
             answer = self.hear()
@@ -45,19 +45,19 @@ class Channel:
         return answer
 
     def request(self, name: str, arguments: dict[str, Any]) -> Any:  # values that cross
-        """The handler's answer; PermissionError with its words where it refuses."""
+        """Return the handler's answer. Raise PermissionError with its message if it refuses."""
         answer = self.ask({"kind": "request", "name": name, "arguments": encode(arguments, simplify)})
         if answer["kind"] == "refused":
             raise PermissionError(answer["reason"])
         return decode(answer["value"])
 
     def close(self) -> None:
-        """Nothing more will be said."""
+        """Close the channel: nothing more will be sent."""
         os.close(self._descriptor)
 
 
 def bounded(reply: Frame, limit: int | None) -> Frame:
-    """The reply, or that its value is larger than the call may give."""
+    """Return the reply, or one that says that its value is larger than the call may return."""
     size = len(pack(reply))
     if _fits(reply, size, limit):
         return reply

@@ -16,8 +16,8 @@ _DEPTH: Final = 50
 
 
 @dataclass(slots=True)
-class Point:
-    """One breakpoint as the host armed it; `text` is its function's, which begins at line `first`."""
+class ArmedPoint:
+    """One breakpoint as the host armed it. `text` is its function's text, which begins at line `first`."""
 
     id: int
     module: str
@@ -34,15 +34,15 @@ class Point:
     off: bool = False
 
     def counts(self) -> bool:
-        """Whether this hit is one that is wanted."""
+        """Count this hit. Return whether it is due."""
         self.hits += 1
-        wanted = not self.off and self.hits > self.after and not (self.hits - self.after - 1) % self.every
-        self.off |= wanted and self.once
-        return wanted
+        is_due = not self.off and self.hits > self.after and not (self.hits - self.after - 1) % self.every
+        self.off |= is_due and self.once
+        return is_due
 
 
 def plain_function(value: object) -> types.FunctionType | None:
-    """The function behind its decorators."""
+    """Return the function behind its decorators."""
     for _ in range(_DEPTH):
         inner = getattr(value, "__wrapped__", None)
         if inner is None:
@@ -51,8 +51,8 @@ def plain_function(value: object) -> types.FunctionType | None:
     return value if isinstance(value, types.FunctionType) else None
 
 
-def woven(function: types.FunctionType, points: Sequence[Point]) -> types.CodeType | None:
-    """The function's code with its points in it; None where they cannot be put there."""
+def woven(function: types.FunctionType, points: Sequence[ArmedPoint]) -> types.CodeType | None:
+    """Return the function's code with its breakpoints in it, or None if they cannot be inserted."""
     code, text, first = function.__code__, points[0].text, points[0].first
     try:
         tree = ast.parse(text)
@@ -60,65 +60,77 @@ def woven(function: types.FunctionType, points: Sequence[Point]) -> types.CodeTy
         ast.increment_lineno(tree, first - 1)
         if code.co_freevars or not isinstance(top, ast.FunctionDef | ast.AsyncFunctionDef):
             return None
-        places = {one.line: [each for each in points if each.line == one.line] for one in points}
+        places = {point.line: [candidate for candidate in points if candidate.line == point.line] for point in points}
         lines = set(places) - {code.co_firstlineno, top.lineno}
         done: set[int] = set()
         if len(lines) == len(places):
             _weave(top, places, code.co_firstlineno, done)
-        made = compile(tree, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True)
+        module_code = compile(tree, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError):
         return None
-    found = [one for one in made.co_consts if isinstance(one, types.CodeType) and one.co_name == function.__name__]
-    fits = len(found) == 1 and not found[0].co_freevars and done == set(places)
-    return found[0] if fits else None
+    codes = [
+        constant
+        for constant in module_code.co_consts
+        if isinstance(constant, types.CodeType) and constant.co_name == function.__name__
+    ]
+    fits = len(codes) == 1 and not codes[0].co_freevars and done == set(places)
+    return codes[0] if fits else None
 
 
-def _weave(node: ast.AST, places: dict[int, list[Point]], fake: int, done: set[int]) -> None:
-    """Put the calls in, below a node; `done` are the lines that were found."""
+def _weave(node: ast.AST, places: dict[int, list[ArmedPoint]], fake: int, done: set[int]) -> None:
+    """Insert the calls below a node. `done` are the lines that were found."""
     for name, value in ast.iter_fields(node):
         if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-            setattr(node, name, [each for one in value for each in _with_calls(one, places, fake, done)])
+            setattr(
+                node,
+                name,
+                [replacement for statement in value for replacement in _with_calls(statement, places, fake, done)],
+            )
     for child in ast.iter_child_nodes(node):
         _weave(child, places, fake, done)
 
 
-def _with_calls(one: ast.stmt, places: dict[int, list[Point]], fake: int, done: set[int]) -> list[ast.stmt]:
-    points = places.get(one.lineno, []) if one.lineno not in done else []
-    done |= {one.lineno} if points else set()
-    if isinstance(one, ast.While):  # at each of its turns, as a debugger stops there
+def _with_calls(statement: ast.stmt, places: dict[int, list[ArmedPoint]], fake: int, done: set[int]) -> list[ast.stmt]:
+    points = places.get(statement.lineno, []) if statement.lineno not in done else []
+    done |= {statement.lineno} if points else set()
+    if isinstance(statement, ast.While):  # at each of its turns, as a debugger stops there
         calls: list[ast.expr] = [_at(_call(point), fake) for point in points]
-        one.test = ast.copy_location(ast.BoolOp(ast.Or(), [*calls, one.test]), one.test) if calls else one.test
-        return [one]
-    return [*(_at(_asked(point), fake) for point in points), one]
+        statement.test = (
+            ast.copy_location(ast.BoolOp(ast.Or(), [*calls, statement.test]), statement.test)
+            if calls
+            else statement.test
+        )
+        return [statement]
+    return [*(_at(_conditional_call(point), fake) for point in points), statement]
 
 
-def _call(point: Point, *, failed: bool = False) -> ast.Call:
+def _call(point: ArmedPoint, *, failed: bool = False) -> ast.Call:
     return ast.Call(ast.Name(HIT, ast.Load()), [ast.Constant(point.id), ast.Constant(failed)], [])
 
 
-def _asked(point: Point) -> ast.stmt:
-    """The call; only where the condition holds, if there is one."""
+def _conditional_call(point: ArmedPoint) -> ast.stmt:
+    """Return the call, only run if the condition holds, if there is one."""
     if not point.condition:
         return ast.Expr(_call(point))
     test = ast.parse(point.condition, mode="eval").body
-    asked = ast.If(test, [ast.Expr(_call(point))], [])
+    conditional = ast.If(test, [ast.Expr(_call(point))], [])
     name = ast.Name("Exception", ast.Load())
     handler = ast.ExceptHandler(name, None, [ast.Expr(_call(point, failed=True))])
-    return ast.Try([asked], [handler], [], [])
+    return ast.Try([conditional], [handler], [], [])
 
 
 def _at(node: Any, line: int) -> Any:  # Any: the kind of node that it was given
-    """The node and all below it at a line that is no line of the body: the tracer knows it by that."""
-    for one in ast.walk(node):
-        if isinstance(one, ast.stmt | ast.expr | ast.excepthandler):
-            one.lineno = one.end_lineno = line
-            one.col_offset = one.end_col_offset = 0
+    """Return the node with all below it moved to a line outside of the body, by which the tracer recognizes it."""
+    for descendant in ast.walk(node):
+        if isinstance(descendant, ast.stmt | ast.expr | ast.excepthandler):
+            descendant.lineno = descendant.end_lineno = line
+            descendant.col_offset = descendant.end_col_offset = 0
     return node
 
 
-def by_function(points: Iterable[Point]) -> dict[tuple[str, str], list[Point]]:
-    """The points by module and function."""
-    found: dict[tuple[str, str], list[Point]] = {}
+def by_function(points: Iterable[ArmedPoint]) -> dict[tuple[str, str], list[ArmedPoint]]:
+    """Return the breakpoints by module and function."""
+    grouped: dict[tuple[str, str], list[ArmedPoint]] = {}
     for point in points:
-        found.setdefault((point.module, point.function), []).append(point)
-    return found
+        grouped.setdefault((point.module, point.function), []).append(point)
+    return grouped

@@ -1,4 +1,4 @@
-"""Stepping through a function: the standard library's `bdb`, which stops in function code alone.
+"""Stepping through a function with the standard library's `bdb`, which stops in function code alone.
 
 Nothing is traced before something stopped; `continue` ends tracing, unless lines are watched by it, or a trace of the
 call is made: that takes its events from here, since a thread is traced by one function at a time.
@@ -24,28 +24,28 @@ _PAUSES: Final = frozenset(
 
 
 class Why(NamedTuple):
-    """Why a frame stands still; `id` is that of the breakpoint, if it is one."""
+    """The reason why a frame is stopped. `id` is that of the breakpoint, if it is one."""
 
     text: str
     id: int = 0
 
 
-class Listener(Protocol):
-    """Who is told that a frame stands still, and says how it goes on."""
+class StepListener(Protocol):
+    """Listener that is notified of a stopped frame, and decides how it continues."""
 
     def stopped(self, frame: FrameType, why: Why, **more: Any) -> dict[str, Any]:  # Any: JSON
-        """The command that lets it go on."""
+        """Return the command that lets the frame continue."""
 
     def watched(self, frame: FrameType) -> Why | None:
-        """Why a watched line stops, if it does."""
+        """Return why a watched line stops, if it does."""
 
 
 class Stepper(bdb.Bdb):
-    """The stepping of one thread."""
+    """The stepper of one thread."""
 
     def __init__(
         self,
-        listener: Listener,
+        listener: StepListener,
         own_paths: Container[str],
         woven: Container[tuple[str, int]],
         tracer: Tracer | None = None,
@@ -56,7 +56,7 @@ class Stepper(bdb.Bdb):
         self._woven = woven  # lines that are not of the source
         self._tracer = tracer
         self._why = Why("breakpoint")
-        self.slow: set[CodeType] = set()  # whose lines are watched
+        self.slow: set[CodeType] = set()  # code with watched lines
 
     def stop_in(self, frame: FrameType, why: Why) -> None:
         """Stop at the next line that runs in this frame, or in what it calls."""
@@ -64,7 +64,7 @@ class Stepper(bdb.Bdb):
         self.set_trace(frame)
 
     def watch(self, *codes: CodeType) -> None:
-        """From now on trace, to see the lines of these."""
+        """Trace from now on, to see the lines of these codes."""
         is_new = not self.slow
         self.slow.update(codes)
         if is_new:
@@ -74,37 +74,37 @@ class Stepper(bdb.Bdb):
             sys.settrace(self.trace_dispatch)
 
     def trace_dispatch(self, frame: FrameType, event: str, arg: Any) -> Any:  # Any: as `bdb` types it
-        """As in `bdb`; a tracer hears of it first."""
+        """Dispatch an event as in `bdb`, after a tracer has seen it."""
         follows = self._tracer is not None and self._tracer.sees(frame, event, arg)
-        again: Any = super().trace_dispatch(frame, event, arg)
-        return self.trace_dispatch if again is None and follows else again
+        next_trace: Any = super().trace_dispatch(frame, event, arg)
+        return self.trace_dispatch if next_trace is None and follows else next_trace
 
     def stop_here(self, frame: FrameType) -> bool:
-        """As in `bdb`, in function code alone."""
+        """Return whether to stop here as in `bdb`, in function code alone."""
         return frame.f_code.co_filename in self._own_paths and super().stop_here(frame)
 
     def break_anywhere(self, frame: FrameType) -> bool:
-        """Whether any of its lines is watched."""
+        """Return whether any line of the frame is watched."""
         return frame.f_code in self.slow
 
     def break_here(self, frame: FrameType) -> bool:
-        """Whether this line is watched and stops now."""
+        """Return whether this line is watched and stops now."""
         why = self._listener.watched(frame) if frame.f_code in self.slow else None
         self._why = why or self._why
         return why is not None
 
     def user_line(self, frame: FrameType) -> None:
-        """A line is about to run."""
+        """Handle a line that is about to run."""
         if (frame.f_code.co_filename, frame.f_lineno) not in self._woven:
             self._stop(frame, self._why)
 
     def user_return(self, frame: FrameType, value: object) -> None:
-        """A function is about to give back a value."""
+        """Handle a function that is about to return a value."""
         pause = _pause(frame, value)
         self._stop(frame, Why(pause or "return"), **({} if pause == WAITS else {"value": value}))
 
     def user_exception(self, frame: FrameType, info: Any) -> None:  # Any: as `bdb` types it
-        """An exception passes a frame that is stepped through."""
+        """Handle an exception in a frame that is stepped through."""
         if not isinstance(info[1], StopIteration | GeneratorExit | StopAsyncIteration):
             self._stop(frame, Why("exception"), error=info[1])
 
@@ -125,7 +125,7 @@ class Stepper(bdb.Bdb):
                 self.set_continue()
 
     def set_continue(self) -> None:
-        """Stop no more, but at what is watched."""
+        """Stop no longer, except at watched lines."""
         if self.slow or self._tracer is not None:
             self._set_stopinfo(self.botframe, None, -1)  # type: ignore[attr-defined] # as above
         else:
@@ -133,7 +133,7 @@ class Stepper(bdb.Bdb):
 
 
 def _pause(frame: FrameType, value: object) -> str:
-    """What a frame does that gives control away and comes back: it waits, or it yields; empty where it returns."""
+    """Return what suspends a frame: it waits, or it yields. It is empty if the frame returns."""
     flags, code = frame.f_code.co_flags, frame.f_code.co_code
     if not flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         return ""

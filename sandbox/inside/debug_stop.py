@@ -1,4 +1,4 @@
-"""What is told of a frame that stands still, and what can be asked of it: all of it here, under this confinement.
+"""Descriptions of a stopped frame, and queries on it: all of it here, under this confinement.
 
 Values become short texts here; a representation that fails, loops or is huge is this call's own trouble.
 """
@@ -11,7 +11,7 @@ from collections.abc import Container
 from types import CodeType, FrameType
 from typing import Any
 
-from .. import caps
+from ..wire import caps
 from .context import Context
 from .edge import Interruptible, attempt
 from .failure import clean, message_of, short
@@ -25,8 +25,8 @@ _shortener.maxlevel = 4
 _shortener.maxlist = _shortener.maxdict = _shortener.maxtuple = _shortener.maxset = 12
 
 
-class Stop:
-    """A stack at one moment, its own frames only, the outermost first; `last` is the one that stands still."""
+class StackStop:
+    """A stack at one moment, its own frames only, the outermost first. `last` is the stopped frame."""
 
     def __init__(self, frames: list[tuple[FrameType, int]], *, is_live: bool = True) -> None:
         self._frames = frames[-caps.MOST_STACK :]
@@ -34,57 +34,60 @@ class Stop:
         self._locals = {id(frame): frame.f_locals for frame, _ in self._frames}  # once: asking again undoes `set`
 
     @classmethod
-    def at(cls, frame: FrameType, own_paths: Container[str]) -> "Stop":
-        """The stack below a frame."""
-        found: list[tuple[FrameType, int]] = []
-        one: FrameType | None = frame
-        while one is not None:
-            if one.f_code.co_filename in own_paths:
-                found.append((one, one.f_lineno))
-            one = one.f_back
-        return cls(found[::-1])
+    def at(cls, frame: FrameType, own_paths: Container[str]) -> "StackStop":
+        """Return the stack at a frame."""
+        frames: list[tuple[FrameType, int]] = []
+        current: FrameType | None = frame
+        while current is not None:
+            if current.f_code.co_filename in own_paths:
+                frames.append((current, current.f_lineno))
+            current = current.f_back
+        return cls(frames[::-1])
 
     def frames(self) -> list[list[Any]]:
-        """Path, line and function of each."""
+        """Return path, line and function of each frame."""
         return [
-            [one.f_code.co_filename, line or 0, clean(one.f_code.co_qualname)[: caps.MOST_NAME]]
-            for one, line in self._frames
+            [frame.f_code.co_filename, line or 0, clean(frame.f_code.co_qualname)[: caps.MOST_NAME]]
+            for frame, line in self._frames
         ]
 
     def locals(self, number: int) -> list[list[str]]:
-        """The names of a frame with short texts of their values, arguments first."""
+        """Return the names of a frame with short texts of their values, arguments first."""
         frame = self._frame(number)
-        found = self._locals[id(frame)].items()
-        held = [(name, one) for name, one in found if not name.startswith("__") and not isinstance(one, Context)]
-        return [[_name(name), text_of(name, value)] for name, value in held[: caps.MOST_SEEN]]
+        items = self._locals[id(frame)].items()
+        pairs = [(name, value) for name, value in items if not name.startswith("__") and not isinstance(value, Context)]
+        return [[_name(name), text_of(name, value)] for name, value in pairs[: caps.MOST_SEEN]]
 
     def arguments(self, number: int) -> int:
-        """How many of the locals are arguments."""
+        """Return how many of the locals are arguments."""
         frame = self._frame(number)
-        code, given = frame.f_code, self._locals[id(frame)].get("self")
+        code, receiver = frame.f_code, self._locals[id(frame)].get("self")
         starred = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-        return code.co_argcount + code.co_kwonlyargcount + starred - isinstance(given, Context)
+        return code.co_argcount + code.co_kwonlyargcount + starred - isinstance(receiver, Context)
 
     def names(self, number: int) -> list[str]:
-        """What can be typed here, for completion."""
+        """Return the names that can be typed here, for completion."""
         frame = self._frame(number)
         names = {*self._locals[id(frame)], *frame.f_globals}
         return sorted(_name(name) for name in names if name.isidentifier())[: caps.MOST_NAMES]
 
     def value(self, number: int, expression: str, *, pretty: bool = False) -> str:
-        """The text of what an expression gives in a frame; of its error, if it has one."""
-        made = EVALUATING.attempt(lambda: self._evaluated(number, expression))
-        if isinstance(made, BaseException):
-            return _error(made)
-        text = EVALUATING.attempt(lambda: pprint.pformat(made[0], width=100) if pretty else repr(made[0]))
-        return _cut(text) if isinstance(text, str) else f"<{type(made[0]).__name__}, whose repr failed>"
+        """Return the text of an expression's value in a frame, or of its error."""
+        result = EVALUATING.attempt(lambda: self._evaluated(number, expression))
+        if isinstance(result, BaseException):
+            return _error(result)
+        text = EVALUATING.attempt(lambda: pprint.pformat(result[0], width=100) if pretty else repr(result[0]))
+        return _cut(text) if isinstance(text, str) else f"<{type(result[0]).__name__}, whose repr failed>"
 
     def shown(self, expressions: list[str], number: int = -1) -> list[list[str]]:
-        """Expressions with their values, short."""
-        return [[one, self.value(number, one)[: caps.MOST_SEEN_TEXT]] for one in expressions[: caps.MOST_SEEN]]
+        """Return expressions with short texts of their values."""
+        return [
+            [expression, self.value(number, expression)[: caps.MOST_SEEN_TEXT]]
+            for expression in expressions[: caps.MOST_SEEN]
+        ]
 
     def set(self, number: int, name: str, expression: str) -> str:
-        """Give a local another value; empty, or why not."""
+        """Give a local another value. Return an empty string, or why it failed."""
         frame = self._frame(number)
         if not self._is_live:
             return "the call has ended: nothing can be set any more"
@@ -95,23 +98,23 @@ class Stop:
             return (
                 f"{clean(name)} is no local name of {where}: no line there would read it. `locals` lists those that are"
             )
-        made = EVALUATING.attempt(lambda: self._evaluated(number, expression))
-        if isinstance(made, BaseException):
-            return _error(made)
-        self._locals[id(frame)][name] = made[0]
+        result = EVALUATING.attempt(lambda: self._evaluated(number, expression))
+        if isinstance(result, BaseException):
+            return _error(result)
+        self._locals[id(frame)][name] = result[0]
         return ""
 
     def act(self, number: int, statement: str) -> str:
-        """Give an item or an attribute another value, or take it away; empty, or why not."""
+        """Change or delete an item or an attribute. Return an empty string, or why it failed."""
         if not self._is_live:
             return "the call has ended: nothing can be set any more"
         frame = self._frame(number)
         names = {**frame.f_globals, **self._locals[id(frame)]}
         code = attempt(lambda: compile(statement, "<debug>", "exec", dont_inherit=True))
-        made = (
+        result = (
             EVALUATING.attempt(lambda: exec(code, names)) if isinstance(code, CodeType) else code
         )  # in the confined worker
-        return _error(made) if isinstance(made, BaseException) else ""
+        return _error(result) if isinstance(result, BaseException) else ""
 
     def _evaluated(self, number: int, expression: str) -> tuple[Any]:  # Any: any value of function code
         frame = self._frame(number)
@@ -123,7 +126,7 @@ class Stop:
 
 
 def text_of(name: str, value: object) -> str:
-    """A short text of a local; what sounds secret is not shown unasked."""
+    """Return a short text of a local. A value with a name that sounds secret is not shown unasked."""
     return short(name, value, _shortener, caps.MOST_SEEN_TEXT)
 
 
@@ -137,5 +140,5 @@ def _error(error: BaseException) -> str:
 
 
 def _cut(text: str) -> str:
-    told = clean(text[: caps.MOST_ANSWER + 1])
-    return told if len(told) <= caps.MOST_ANSWER else f"{told[: caps.MOST_ANSWER - 1]}…"
+    cleaned = clean(text[: caps.MOST_ANSWER + 1])
+    return cleaned if len(cleaned) <= caps.MOST_ANSWER else f"{cleaned[: caps.MOST_ANSWER - 1]}…"

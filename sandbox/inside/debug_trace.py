@@ -1,6 +1,6 @@
-"""What a call did, line by line: each line once, with how often it ran and what the locals became first and last.
+"""A trace of a call: each line once, with its count and the first and last changes of locals.
 
-What is told is bounded by the lines that there are, not by how often they ran. For coverage only the lines count.
+The report is bounded by the lines that there are, not by how often they ran. For coverage only the lines count.
 """
 
 import inspect
@@ -11,10 +11,10 @@ from collections.abc import Callable, Container
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from ..caps import ITEM, MOST_CHANGES, MOST_CLAIM, MOST_NAME, MOST_ROWS
+from ..wire.caps import ITEM, MOST_CHANGES, MOST_CLAIM, MOST_NAME, MOST_ROWS
 from .debug_stop import text_of
 
-_MOST_TOLD: Final = MOST_CLAIM * 4 // 5  # of all rows: the lines that can run are told with them
+_MOST_TOLD: Final = MOST_CLAIM * 4 // 5  # of all rows: the lines that can run are reported with them
 _CAREFUL: Final = 200  # times that a line's changes are looked at; after that only at the frame's end
 _TELL_EVERY_S: Final = 0.5  # of a call that may never end
 _LOOK_EVERY: Final = 512  # lines
@@ -22,7 +22,7 @@ _SUSPENDS: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYN
 _SIMPLE = (int, float, str, bool, bytes, complex, type(None))
 
 
-class Row:
+class TraceRow:
     """One line of one function."""
 
     __slots__ = ("count", "first", "function", "last", "line", "names", "path")
@@ -35,28 +35,28 @@ class Row:
         self.names: set[str] = set()  # that it changes
 
     def size(self) -> int:
-        """About how many characters it has when it is told."""
-        pairs = sum(len(name) + len(text) + 3 * ITEM for held in (self.first, self.last) for name, text in held)
+        """Return the approximate number of characters of its published form."""
+        pairs = sum(len(name) + len(text) + 3 * ITEM for values in (self.first, self.last) for name, text in values)
         return len(self.path) + len(self.function) + 7 * ITEM + pairs
 
 
-class State:
-    """What is known of a frame: the line that runs, and its locals as they were before it."""
+class FrameState:
+    """The state of a frame: the line that runs, and its locals before it."""
 
     __slots__ = ("is_behind", "row", "texts", "values")
 
     def __init__(self) -> None:
-        self.row = Row("", 0, "")
+        self.row = TraceRow("", 0, "")
         self.values: dict[str, Any] = {}  # Any: any value of function code
         self.texts: dict[str, str] = {}
         self.is_behind = False
 
     def changes(self, frame: FrameType) -> list[list[str]]:
-        """The locals that are different now, with their short texts."""
+        """Return the locals that changed, with their short texts."""
         changed = []
         for name, value in list(frame.f_locals.items())[:MOST_CHANGES]:
-            known = name in self.values and self.values[name] is value and type(value) in _SIMPLE
-            if known or name.startswith(("__", ".")):
+            is_unchanged = name in self.values and self.values[name] is value and type(value) in _SIMPLE
+            if is_unchanged or name.startswith(("__", ".")):
                 continue
             text = text_of(name, value)
             if self.texts.get(name) != text:
@@ -66,7 +66,7 @@ class State:
 
 
 class Tracer:
-    """Follows the function code of the thread that starts it, and of those that begin after."""
+    """Tracer of function code in the thread that starts it, and in those that begin after."""
 
     def __init__(
         self,
@@ -79,39 +79,39 @@ class Tracer:
         self._woven = woven  # lines that are not of the source
         self._covers = mode == "cover"
         self._tell = tell
-        self._rows: dict[tuple[CodeType, int], Row] = {}
-        self._states: dict[FrameType, State] = {}
+        self._rows: dict[tuple[CodeType, int], TraceRow] = {}
+        self._states: dict[FrameType, FrameState] = {}
         self._seen = 0
         self._told_at = time.monotonic()
         self._dropped = False
 
     def start(self) -> None:
-        """From now on."""
+        """Start tracing."""
         threading.settrace(self._call)
         sys.settrace(self._call)
 
     def stop(self) -> None:
-        """No more."""
+        """Stop tracing."""
         sys.settrace(None)
         threading.settrace(None)
         self._states.clear()
 
     def sees(self, frame: FrameType, event: str, value: object) -> bool:
-        """Take an event that somebody else is traced with; whether more of this frame are wanted."""
+        """Process an event of someone else's tracing. Return whether more of this frame are wanted."""
         follow = self._call(frame, event, value)
         if follow is not None and event != "call":
             follow(frame, event, value)
         return follow is not None
 
     def told(self) -> dict[str, Any]:  # Any: JSON
-        """The rows as they cross."""
+        """Return the rows in the form in which they are sent."""
         rows: list[list[Any]] = []
-        left = _MOST_TOLD
-        for one in self._rows.values():
-            left -= one.size()
-            if left < 0:
+        budget = _MOST_TOLD
+        for row in self._rows.values():
+            budget -= row.size()
+            if budget < 0:
                 return {"rows": rows, "cut": True}
-            rows.append([one.path, one.line, one.function, one.count, one.first, one.last])
+            rows.append([row.path, row.line, row.function, row.count, row.first, row.last])
         return {"rows": rows, "cut": self._dropped}
 
     def _call(self, frame: FrameType, event: str, _value: object) -> Any:  # Any: a trace function
@@ -138,20 +138,20 @@ class Tracer:
                 self._states.pop(frame, None)
         return self._line
 
-    def _row(self, frame: FrameType) -> Row:
+    def _row(self, frame: FrameType) -> TraceRow:
         key = frame.f_code, frame.f_lineno
         row = self._rows.get(key)
         if row is None:
-            row = Row(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname[:MOST_NAME])
+            row = TraceRow(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname[:MOST_NAME])
             if len(self._rows) < MOST_ROWS:
                 self._rows[key] = row
             else:
                 self._dropped = True
         return row
 
-    def _note(self, frame: FrameType, *, at_end: bool = False) -> "State":
-        """What the line before changed."""
-        state = self._states.setdefault(frame, State())
+    def _note(self, frame: FrameType, *, at_end: bool = False) -> "FrameState":
+        """Record what the previous line changed."""
+        state = self._states.setdefault(frame, FrameState())
         row = state.row
         if row.count > _CAREFUL and not at_end:
             state.is_behind = True
@@ -164,8 +164,8 @@ class Tracer:
         state.is_behind = False  # what changed unseen belongs to no line
         return state
 
-    def _settle(self, frame: FrameType, state: "State") -> None:
-        """Of lines that ran too often to be looked at each time, the last values are those at the end."""
+    def _settle(self, frame: FrameType, state: "FrameState") -> None:
+        """Set the last values of lines that ran too often to be checked each time to those at the end."""
         for (code, _), row in self._rows.items():
             if code is frame.f_code and row.count > _CAREFUL and row.names:
                 row.last = [[name, state.texts[name]] for name in sorted(row.names & state.texts.keys())[:MOST_CHANGES]]
@@ -179,6 +179,8 @@ class Tracer:
 
 
 def lines_of_code(code: CodeType) -> list[int]:
-    """The lines of a function that can run, those of what is defined in it too."""
+    """Return the executable lines of a function, including those of functions defined in it."""
     own = {line for _, _, line in code.co_lines() if line is not None and line != code.co_firstlineno}
-    return sorted(own.union(*(lines_of_code(one) for one in code.co_consts if isinstance(one, CodeType))))
+    return sorted(
+        own.union(*(lines_of_code(constant) for constant in code.co_consts if isinstance(constant, CodeType)))
+    )

@@ -1,7 +1,7 @@
-"""The debugger in a worker: it is asked only where something is armed, and says what it sees to the host.
+"""The debugger in a worker. It runs only where something is armed, and reports what it sees to the host.
 
 With a human behind it a stop is a question, and the commands come as answers until one lets the function go on.
-Without, it is a record: the first ones are told at once, the last one with its number at the end.
+Without, it is a record: the first ones are sent at once, the last one with its number at the end.
 """
 
 import builtins
@@ -13,23 +13,23 @@ from dataclasses import fields
 from types import CodeType, FrameType, TracebackType
 from typing import Any, ClassVar, Final
 
-from .. import caps
-from ..protocol import Frame
+from ..wire import caps
+from ..wire.protocol import Frame
 from .channel import Channel
-from .debug_points import HIT, Point, by_function, plain_function, woven
+from .debug_points import HIT, ArmedPoint, by_function, plain_function, woven
 from .debug_steps import RESUMING, Stepper, Why
-from .debug_stop import EVALUATING, Stop
+from .debug_stop import EVALUATING, StackStop
 from .debug_trace import Tracer, lines_of_code
 from .edge import attempt
 from .failure import clean, shown
 
-FIRST: Final = 8  # records of a breakpoint that are told as they come
+FIRST: Final = 8  # records of a breakpoint that are sent as they come
 NOW: Final = signal.SIGUSR1
-_FIELDS: Final = {one.name for one in fields(Point)} - {"hits", "off"}
+_FIELDS: Final = {field.name for field in fields(ArmedPoint)} - {"hits", "off"}
 
 
 def stand_by() -> None:
-    """Have the signal of `break now` reach whichever debugger there is; called before a worker is confined.
+    """Route the signal of `break now` to whichever debugger there is. It is called before a worker is confined.
 
     Where an expression is evaluated for a human, the signal ends that.
     """
@@ -39,25 +39,25 @@ def stand_by() -> None:
 def _now(_number: int, frame: FrameType | None) -> None:
     if EVALUATING.interrupt(frame, Channel.ask.__code__.co_filename):
         return
-    if Debugger.present is not None and frame is not None:
-        Debugger.present.stop_now(frame)
+    if WorkerDebugger.present is not None and frame is not None:
+        WorkerDebugger.present.stop_now(frame)
 
 
-class Debugger:
-    """What is armed in one worker, and the way to the host."""
+class WorkerDebugger:
+    """The armed breakpoints of one worker, and its channel to the host."""
 
-    present: ClassVar["Debugger | None"] = None  # the one that the signal is for
+    present: ClassVar["WorkerDebugger | None"] = None  # the one that the signal is for
 
     def __init__(self, channel: Channel, own_paths: set[str]) -> None:
         self._channel = channel
         self._own_paths = own_paths
-        self._points: dict[int, Point] = {}
+        self._points: dict[int, ArmedPoint] = {}
         self._restore: list[tuple[Any, CodeType]] = []  # Any: functions
-        self._waiting: dict[str, list[list[Point]]] = {}  # by module that is not imported yet
-        self._slow: dict[tuple[CodeType, int], list[Point]] = {}
+        self._waiting: dict[str, list[list[ArmedPoint]]] = {}  # by module that is not imported yet
+        self._slow: dict[tuple[CodeType, int], list[ArmedPoint]] = {}
         self._steppers: dict[int, Stepper] = {}
         self._one_at_a_time = threading.RLock()
-        self._replaced: set[int] = set()  # points whose woven calls count no more
+        self._replaced: set[int] = set()  # points with woven calls that no longer count
         self._last: dict[int, Frame] = {}
         self._displayed: list[str] = []
         self._woven: set[tuple[str, int]] = set()
@@ -70,7 +70,7 @@ class Debugger:
 
     def begin(self, spec: Frame | None) -> None:
         """Arm what the host sent along with a job."""
-        Debugger.present = self
+        WorkerDebugger.present = self
         sys.breakpointhook = self.hook
         if self.is_active:
             self._disarm()
@@ -82,7 +82,7 @@ class Debugger:
             self._tracer = Tracer(self._own_paths, self._woven, mode, self._tell_rows)
             self._covered = spec.get("covers")
             self._tracer.start()
-        points = [Point(**{name: one[name] for name in _FIELDS & one.keys()}) for one in spec.get("points", ())]
+        points = [ArmedPoint(**{name: data[name] for name in _FIELDS & data.keys()}) for data in spec.get("points", ())]
         if points:
             setattr(builtins, HIT, self.hit)
         for (module, _), group in by_function(points).items():
@@ -92,7 +92,7 @@ class Debugger:
             self.imported(module)
 
     def imported(self, name: str) -> None:
-        """A module is there: arm what is meant for it."""
+        """Arm the breakpoints of a module that has just been imported."""
         module = sys.modules.get(f"functions.{name}")
         if module is None or name not in self._waiting:
             return
@@ -100,7 +100,7 @@ class Debugger:
             if (function := plain_function(getattr(module, group[0].function, None))) is not None:
                 self._arm(function, group)
 
-    def _arm(self, function: Any, group: list[Point]) -> None:  # Any: a function
+    def _arm(self, function: Any, group: list[ArmedPoint]) -> None:  # Any: a function
         code = woven(function, group)
         if code is None:
             self._watch(function.__code__, group)
@@ -109,11 +109,11 @@ class Debugger:
         self._woven.add((code.co_filename, function.__code__.co_firstlineno))
         function.__code__ = code
 
-    def _watch(self, code: CodeType, group: Iterable[Point]) -> None:
+    def _watch(self, code: CodeType, group: Iterable[ArmedPoint]) -> None:
         for point in group:
-            for one in (code, *_inner(code)):
-                self._slow.setdefault((one, point.line), []).append(point)
-                self._stepper().watch(one)
+            for watched_code in (code, *_inner(code)):
+                self._slow.setdefault((watched_code, point.line), []).append(point)
+                self._stepper().watch(watched_code)
 
     def _disarm(self) -> None:
         for function, code in self._restore:
@@ -127,8 +127,8 @@ class Debugger:
         self._displayed, self._tracer, self._has_human, self.is_active = [], None, False, False
 
     def finish(self, outcome: object) -> None:
-        """The job is done, or failed: tell what was kept back."""
-        if self._slow or any(one.slow for one in self._steppers.values()):
+        """Report what was held back, after the job ended or failed."""
+        if self._slow or any(stepper.slow for stepper in self._steppers.values()):
             sys.settrace(None)
         if self._tracer is not None:
             self._tracer.stop()
@@ -140,13 +140,13 @@ class Debugger:
             self._look_back(outcome)
 
     def _all_lines(self) -> list[int]:
-        """The lines of the function whose coverage is asked for."""
+        """Return the lines of the function for which coverage is requested."""
         module, name = self._covered or ("", "")
         function = plain_function(getattr(sys.modules.get(f"functions.{module}"), name, None))
         return lines_of_code(function.__code__)[: caps.MOST_LINES] if function else []
 
     def hit(self, id: int, failed: bool = False) -> None:  # noqa: FBT001, FBT002 - called by woven code
-        """A breakpoint's line is about to run and its condition, if it is woven too, holds."""
+        """Handle a breakpoint: its line is about to run and its condition, if it is woven too, holds."""
         point = self._points.get(id)
         frame = sys._getframe(1)
         if point is None or id in self._replaced or not (failed or point.counts()):
@@ -159,7 +159,7 @@ class Debugger:
         self._stepper().stop_in(frame, why)
 
     def hook(self, *_arguments: Any, **_options: Any) -> None:  # the signature of `breakpoint`
-        """What `breakpoint()` does."""
+        """Handle a call of `breakpoint()`."""
         frame = self._own(sys._getframe(1))
         if frame is None:
             return
@@ -183,7 +183,7 @@ class Debugger:
         return frame
 
     def watched(self, frame: FrameType) -> Why | None:
-        """Why a line stops that is watched by tracing."""
+        """Return why a line that is watched by tracing stops, if it does."""
         for point in self._slow.get((frame.f_code, frame.f_lineno), ()):
             if self._holds(point, frame) and point.counts():
                 if self._has_human:
@@ -192,7 +192,7 @@ class Debugger:
                 self._record(frame, point.id, point.hits, point.expressions)
         return None
 
-    def _holds(self, point: Point, frame: FrameType) -> bool:
+    def _holds(self, point: ArmedPoint, frame: FrameType) -> bool:
         if not point.condition:
             return True
         names = {**frame.f_globals, **frame.f_locals}
@@ -205,7 +205,7 @@ class Debugger:
         return self._steppers[me]
 
     def _record(self, frame: FrameType, id: int, hits: int, expressions: list[str], line: int = 0) -> None:
-        stop = Stop([(frame, line or frame.f_lineno)])
+        stop = StackStop([(frame, line or frame.f_lineno)])
         path, where, function = stop.frames()[0]
         record: Frame = {"event": "record", "id": id, "hits": hits, "path": path, "line": where, "function": function}
         record |= {"locals": stop.locals(-1), "shown": stop.shown(expressions)}
@@ -217,10 +217,10 @@ class Debugger:
             self._last[id] = record
 
     def stopped(self, frame: FrameType, why: Why, **more: Any) -> Frame:
-        """Tell the human, and do what they say until it lets the function go on."""
+        """Notify the user, and execute their commands until one lets the function continue."""
         if self._tracer is not None:  # nothing may come after
             self._tell_rows(self._tracer.told())
-        return self._converse(Stop.at(frame, self._own_paths), why, more)
+        return self._converse(StackStop.at(frame, self._own_paths), why, more)
 
     def _look_back(self, error: BaseException) -> None:
         own: list[tuple[FrameType, int]] = []
@@ -230,22 +230,22 @@ class Debugger:
                 own.append((trace.tb_frame, trace.tb_lineno))
             trace = trace.tb_next
         if own:
-            self._converse(Stop(own, is_live=False), Why("raised"), {"error": error})
+            self._converse(StackStop(own, is_live=False), Why("raised"), {"error": error})
 
-    def _converse(self, stop: Stop, why: Why, more: Frame) -> Frame:
+    def _converse(self, stop: StackStop, why: Why, more: Frame) -> Frame:
         with self._one_at_a_time:
-            told: Frame = {"event": "stopped", "why": why.text, "id": why.id, "frames": stop.frames()}
-            told |= {"locals": stop.locals(-1)}
-            told |= {"arguments": stop.arguments(-1), "names": stop.names(-1), "shown": stop.shown(self._displayed)}
-            told |= {"value": shown(more["value"], caps.MOST_SEEN_RESULT)} if "value" in more else {}
-            told |= {"error": _told_error(more["error"])} if "error" in more else {}
-            command = self._ask(told)
+            event: Frame = {"event": "stopped", "why": why.text, "id": why.id, "frames": stop.frames()}
+            event |= {"locals": stop.locals(-1)}
+            event |= {"arguments": stop.arguments(-1), "names": stop.names(-1), "shown": stop.shown(self._displayed)}
+            event |= {"value": shown(more["value"], caps.MOST_SEEN_RESULT)} if "value" in more else {}
+            event |= {"error": _told_error(more["error"])} if "error" in more else {}
+            command = self._ask(event)
             while command["do"] not in RESUMING:
                 command = self._ask({"event": "answered", **self._done(stop, command)})
             self._displayed = command.get("shown", self._displayed)
             return command
 
-    def _done(self, stop: Stop, command: Frame) -> Frame:
+    def _done(self, stop: StackStop, command: Frame) -> Frame:
         number = command.get("frame", -1)
         match command["do"]:
             case "locals":
@@ -256,7 +256,7 @@ class Debugger:
                 words = (command["name"], command["expression"]) if do == "set" else (command["statement"],)
                 return {"text": getattr(stop, do)(number, *words)}
             case "break":
-                return {"text": self._break(Point(**command["point"]), goes_on=command.get("goes_on", False))}
+                return {"text": self._break(ArmedPoint(**command["point"]), goes_on=command.get("goes_on", False))}
             case "clear":
                 if command["id"] in self._points:
                     self._points[command["id"]].off = True
@@ -264,8 +264,8 @@ class Debugger:
             case _:
                 return {"text": "unknown command"}
 
-    def _break(self, point: Point, *, goes_on: bool) -> str:
-        """A breakpoint that is set at a stop: its lines are watched, since the function's code is running.
+    def _break(self, point: ArmedPoint, *, goes_on: bool) -> str:
+        """Set a breakpoint at a stop. Its lines are watched by tracing, because the function's code is running.
 
         One of the same number is replaced by it; `goes_on`: it counts on from its hits.
         """
@@ -278,17 +278,17 @@ class Debugger:
         if function is None:
             self._waiting.setdefault(point.module, []).append([point])
             return ""
-        codes = [function.__code__, *(code for one, code in self._restore if one is function)]
+        codes = [function.__code__, *(code for owner, code in self._restore if owner is function)]
         for code in codes:
             self._watch(code, [point])
         return ""
 
-    def _ask(self, told: Frame) -> Frame:
-        answer = attempt(lambda: self._channel.request("debug", told))
+    def _ask(self, event: Frame) -> Frame:
+        answer = attempt(lambda: self._channel.request("debug", event))
         return answer if isinstance(answer, dict) and "do" in answer else {"do": "continue"}
 
-    def _tell(self, told: Frame) -> None:
-        answer = attempt(lambda: self._channel.request("debug", told))
+    def _tell(self, event: Frame) -> None:
+        answer = attempt(lambda: self._channel.request("debug", event))
         self._is_refused |= isinstance(answer, PermissionError)
 
     def _tell_rows(self, rows: Frame) -> None:
@@ -304,6 +304,6 @@ def _told_error(error: BaseException) -> str:
 
 
 def _inner(code: CodeType) -> list[CodeType]:
-    """The codes of what is defined in a function."""
-    found = [one for one in code.co_consts if isinstance(one, CodeType)]
-    return [*found, *(deeper for one in found for deeper in _inner(one))]
+    """Return the codes of everything defined in a function."""
+    codes = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return [*codes, *(deeper for nested in codes for deeper in _inner(nested))]

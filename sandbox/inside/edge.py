@@ -1,4 +1,4 @@
-"""The worker's edge: the one place where whatever function code raises is caught."""
+"""The worker's edge: the one place where everything that function code raises is caught."""
 
 import threading
 from collections.abc import Callable
@@ -9,7 +9,7 @@ Result = TypeVar("Result")
 
 
 def attempt(action: Callable[[], Result]) -> Result | BaseException:
-    """What the action gave, or what it raised, SystemExit and KeyboardInterrupt included."""
+    """Return the result of the action, or the exception it raised, SystemExit and KeyboardInterrupt included."""
     try:
         return action()
     except BaseException as error:  # noqa: BLE001 - the edge; told to the host as a failure
@@ -17,13 +17,13 @@ def attempt(action: Callable[[], Result]) -> Result | BaseException:
 
 
 class Interruptible:
-    """Does actions as `attempt` does; a signal's handler may end the one that is under way."""
+    """Runner of actions as in `attempt`. A signal handler may interrupt the running one."""
 
     def __init__(self) -> None:
         self._by: int | None = None  # the thread that is at it
 
     def attempt(self, action: Callable[[], Result]) -> Result | BaseException:
-        """What the action gave, or what it raised, KeyboardInterrupt where it was interrupted."""
+        """Return the result of the action, or the exception it raised: KeyboardInterrupt if it was interrupted."""
 
         def act() -> Result:
             outer, self._by = self._by, threading.get_ident()
@@ -35,7 +35,7 @@ class Interruptible:
         return attempt(act)
 
     def interrupt(self, frame: FrameType | None, within: str) -> bool:
-        """Raise KeyboardInterrupt in the action, called by a handler; false where there is none.
+        """Raise KeyboardInterrupt in the action, from a signal handler. Return False if none is running.
 
         It goes on while a function of the file `within` is at work, which would lose its place.
         """

@@ -6,8 +6,8 @@ import traceback
 from collections.abc import Container
 from types import FrameType
 
-from .. import caps
-from ..protocol import Frame as Message
+from ..wire import caps
+from ..wire.protocol import Frame as Message
 from .edge import attempt
 
 _SECRET = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
@@ -18,9 +18,9 @@ _shortener.maxlevel = 3
 
 
 def describe(error: BaseException, own_paths: Container[str]) -> Message:
-    """The reply that tells the host of this exception, with those that it came of."""
-    told: Message = {"kind": "raised", **_described(error), "frames": _frames(error, own_paths)}
-    above, seen = told, [frame for frame, _ in _own(error, own_paths)]
+    """Return the reply that describes this exception to the host, with its causes."""
+    reply: Message = {"kind": "raised", **_described(error), "frames": _frames(error, own_paths)}
+    above, seen = reply, [frame for frame, _ in _own(error, own_paths)]
     for _ in range(caps.MOST_CAUSES):
         cause, above["was_handling"] = _cause(error, own_paths)
         if cause is None:
@@ -28,7 +28,7 @@ def describe(error: BaseException, own_paths: Container[str]) -> Message:
         frames = _frames(cause, own_paths, seen)[-caps.MOST_CAUSE_FRAMES :]
         above["cause"] = {**_described(cause, caps.MOST_CAUSE_MESSAGE), "frames": frames}
         above, error, seen = above["cause"], cause, [*seen, *(frame for frame, _ in _own(cause, own_paths))]
-    return told
+    return reply
 
 
 def _described(error: BaseException, most: int = caps.MOST_MESSAGE) -> Message:
@@ -36,7 +36,7 @@ def _described(error: BaseException, most: int = caps.MOST_MESSAGE) -> Message:
 
 
 def _cause(error: BaseException, own_paths: Container[str]) -> tuple[BaseException | None, bool]:
-    """What an exception was raised from; or while handling what, if that passed through the function's code."""
+    """Return the explicit cause of an exception, or the one being handled, if it passed through the function's code."""
     if error.__cause__ is not None:
         return error.__cause__, False
     context = None if error.__suppress_context__ else error.__context__
@@ -44,7 +44,7 @@ def _cause(error: BaseException, own_paths: Container[str]) -> tuple[BaseExcepti
 
 
 def message_of(error: BaseException) -> str:
-    """The exception's words; a broken `__str__` is said and not raised."""
+    """Return the exception's message. A broken `__str__` is reported, not raised."""
     text = attempt(lambda: str(error))
     if not isinstance(text, str):
         return f"<the exception's text could not be made: {type(text).__name__}>"
@@ -53,17 +53,17 @@ def message_of(error: BaseException) -> str:
 
 
 def clean(text: str) -> str:
-    """The text with what is not UTF-8 escaped."""
+    """Return the text with what is not UTF-8 escaped."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def shown(value: object, limit: int) -> str:
-    """The value's repr, cut to a length; a broken `__repr__` is said and not raised."""
+    """Return the value's repr, cut to a length. A broken `__repr__` is reported, not raised."""
     text = attempt(lambda: repr(value))
     if not isinstance(text, str):
         return f"<{type(value).__name__}, whose repr failed>"
-    told = clean(text[: limit + 1])
-    return told if len(told) <= limit else f"{told[: limit - 1]}…"
+    cleaned = clean(text[: limit + 1])
+    return cleaned if len(cleaned) <= limit else f"{cleaned[: limit - 1]}…"
 
 
 def _name(text: str) -> str:
@@ -76,7 +76,7 @@ def _own(error: BaseException, own_paths: Container[str]) -> list[tuple[FrameTyp
 
 
 def _frames(error: BaseException, own_paths: Container[str], seen: Container[FrameType] = ()) -> list[list[object]]:
-    """The function's own frames, with the locals of those that were not seen already."""
+    """Return the function's own frames, with the locals of those that were not seen already."""
     own: list[list[object]] = [
         [frame.f_code.co_filename, line, _name(frame.f_code.co_qualname), [] if frame in seen else _locals(frame)]
         for frame, line in _own(error, own_paths)
@@ -96,7 +96,7 @@ def _locals(frame: FrameType) -> list[list[str]]:
 
 
 def short(name: str, value: object, shortener: reprlib.Repr = _shortener, most: int = caps.MOST_TEXT) -> str:
-    """A short text of a local; what sounds like a secret is masked."""
+    """Return a short text of a local. A value with a name that sounds like a secret is masked."""
     if _SECRET.search(name):
         return "<masked>"
     text = attempt(lambda: shortener.repr(value))

@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from types import CodeType, ModuleType
 from typing import Any
 
-from ..protocol import Frame
+from ..wire.protocol import Frame
 from .channel import Channel
 
 ROOT = "functions"
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
-    """Finder and loader of the workspace's modules; `served` are paths that function code came from."""
+    """Finder and loader of the workspace's modules. `served` are the paths that function code came from."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -29,20 +29,20 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         self.served: set[str] = set()
 
     def install(self) -> None:
-        """Make `functions` importable, and a package that holds nothing by itself."""
+        """Make `functions` importable, a package that is empty by itself."""
         root = ModuleType(ROOT)
         root.__path__ = []
         sys.modules[ROOT] = root
         sys.meta_path.append(self)
 
     def offer(self, module: str, answer: Frame) -> None:
-        """A module that the host sent along without being asked."""
+        """Add a module that the host sent along without being asked."""
         self._waiting[f"{ROOT}.{module}"] = answer
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Where the module is: at the host, as a module or as a folder; or nowhere."""
+        """Return the spec of a module or folder at the host, or None."""
         if not fullname.startswith(f"{ROOT}."):
             return None
         answer = self._answer(fullname)
@@ -59,7 +59,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         return waiting or self._channel.ask({"kind": "module", "module": fullname.removeprefix(f"{ROOT}.")})
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
-        """The usual module."""
+        """Use the default module."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the module's code."""
@@ -74,18 +74,18 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         self.imported(module.__name__.removeprefix(f"{ROOT}."))
 
     def get_source(self, fullname: str) -> str | None:
-        """The text, for tracebacks."""
+        """Return the text, for tracebacks."""
         answer = self._channel.ask({"kind": "source", "module": fullname.removeprefix(f"{ROOT}.")})
         text: str | None = answer.get("text")
         return text
 
     def is_package(self, fullname: str) -> bool:
-        """Whether the name is a folder of modules."""
+        """Return whether the name is a folder of modules."""
         return hasattr(sys.modules.get(fullname), "__path__")
 
 
 def load_code(text: str) -> CodeType:
-    """The code object that a compile-only worker has made."""
+    """Return the code object that a compile-only worker has made."""
     code: Any = marshal.loads(a2b_base64(text))  # noqa: S302 - in the confined worker alone
     if not isinstance(code, CodeType):
         raise TypeError("what the host sent is no code")

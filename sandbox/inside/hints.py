@@ -1,4 +1,4 @@
-"""Annotations as objects: forward references resolved, and the words for them."""
+"""Annotations as objects, with forward references resolved, and their text form."""
 
 import types
 import typing
@@ -13,7 +13,7 @@ Hint = Any  # whatever may stand in an annotation
 
 
 def of_function(function: Callable[..., Any]) -> dict[str, Hint]:
-    """The function's annotations; NameError and its kin where one does not resolve."""
+    """Return the function's annotations. Raise NameError or the like if one does not resolve."""
     written = getattr(function, "__annotations__", {})
     if all(isinstance(hint, type) and hint in _PLAIN for hint in written.values()):
         return dict(written)
@@ -21,12 +21,12 @@ def of_function(function: Callable[..., Any]) -> dict[str, Hint]:
 
 
 def of_class(kind: type) -> dict[str, Hint]:
-    """The annotations of a class's fields."""
+    """Return the annotations of a class's fields."""
     return typing.get_type_hints(kind, include_extras=True)
 
 
 def peel(hint: Hint) -> Hint:
-    """The hint without what only adds to it: Annotated, Required, NewType, a bound of a type variable."""
+    """Return the hint without wrappers: Annotated, Required, NewType, a bound of a type variable."""
     while True:
         if type(hint) is type:  # most are
             return hint
@@ -41,24 +41,24 @@ def peel(hint: Hint) -> Hint:
 
 
 def required_keys(kind: Any) -> list[str]:
-    """The keys that a TypedDict must have; `__required_keys__` is wrong where annotations are text."""
+    """Return the keys that a TypedDict must have. `__required_keys__` is wrong if annotations are text."""
     hints = of_class(kind)
     return sorted(key for key in kind.__required_keys__ if origin_of(hints[key]) is not typing.NotRequired)
 
 
 def origin_of(hint: Hint) -> Any:
-    """`list` for `list[int]`, the hint itself where it takes no parameters."""
+    """Return the origin: `list` for `list[int]`, the hint itself if it takes no parameters."""
     origin: Any = typing.get_origin(hint)
     return hint if origin is None else origin
 
 
 def is_union(origin: object) -> bool:
-    """Whether this is the origin of `X | Y`, `Union` or `Optional`."""
+    """Return whether this is the origin of `X | Y`, `Union` or `Optional`."""
     return origin is typing.Union or origin is types.UnionType
 
 
 def words(hint: Hint) -> str:
-    """The hint as it would be written."""
+    """Return the hint as it would be written."""
     if isinstance(hint, type) and not typing.get_args(hint):
         return "None" if hint is type(None) else hint.__qualname__
     return str(hint).replace("typing.", "").replace("datetime.", "").replace("decimal.", "")

@@ -2,53 +2,144 @@
 
 Each takes the host's frame and gives the reply. What goes wrong in function code is a reply of
 kind `raised`; a job that does not fit the code is `refused`.
+
+Compilation of a module, in a worker that does nothing else: text in, code and imported names out.
+
+No line of the module runs here, so what this says of it can be kept for later workers.
+
+JSON Schema of annotations that cannot be decided from syntax, by pydantic, in the worker.
+
+Replacements for built-ins that would wait for absent users, and for functions of `self` within examples.
 """
 
+import ast
+import builtins
+import functools
 import importlib
+import marshal
 import os
 import random
 import time
+import types
+from binascii import b2a_base64
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
-from ..caps import MOST_MESSAGE, MOST_SHOWN
-from ..protocol import Frame
-from ..values import decode, encode
-from . import canaries, compiling, failure, schemas, stand_ins, web_routes
+from ..wire.caps import MOST_IMPORTS, MOST_MESSAGE, MOST_SHOWN
+from ..wire.protocol import Frame
+from ..wire.values import decode, encode
+from . import canaries, failure, web_routes
 from .build import Unfit
 from .calling import call, is_bare, run
 from .channel import Channel
 from .context import Context
-from .debugger import Debugger
+from .debugger import WorkerDebugger
 from .edge import attempt
 from .finder import ROOT, Finder
+from .hints import Hint, of_function
 from .plain import simplify
 
 
+def install() -> None:
+    """Replace `input`."""
+    builtins.input = _no_input
+
+
+def _no_input(prompt: object = "") -> NoReturn:
+    raise EOFError("input() has nobody to ask: take the value as a parameter of the function")
+
+
+def with_context(function: Callable[..., Any], context: Context) -> Callable[..., Any]:  # any function
+    """Return the function with its `self` bound."""
+    return functools.wraps(function)(functools.partial(function, context))
+
+
+def of(function: object, name: str) -> dict[str, Any]:
+    """Return parameter → JSON Schema, with `return` for the result. Raise Unfit naming a type that has none."""
+    if not isinstance(function, types.FunctionType):
+        raise Unfit(f"{name}: there is no such function")
+    try:
+        pydantic = importlib.import_module("pydantic")
+        hints = of_function(function)
+    except ImportError as error:
+        raise Unfit(f"{name}: its types need pydantic, which functions cannot import here") from error
+    except (NameError, TypeError, AttributeError, SyntaxError) as error:
+        raise Unfit(f"{name}: its types cannot be resolved: {error}") from error
+    return {parameter: _schema(pydantic, hint, f"{name}: {parameter}") for parameter, hint in hints.items()}
+
+
+def _schema(pydantic: types.ModuleType, hint: Hint, place: str) -> dict[str, Any]:
+    mode = "serialization" if place.endswith(": return") else "validation"
+    try:
+        schema: dict[str, Any] = pydantic.TypeAdapter(hint).json_schema(mode=mode)
+    except (pydantic.errors.PydanticUserError, TypeError, AttributeError) as error:
+        raise Unfit(f"{place}: there is no JSON Schema for this type: {error}") from error
+    return schema
+
+
+def compile_module(text: str, path: str, module: str) -> Frame:
+    """Return the reply with the code, or with the syntax error and its place."""
+    try:
+        tree = ast.parse(text, path)
+        names = sorted(_imports(tree, module))[:MOST_IMPORTS]
+        code = compile(tree, path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", None) or 0
+        message = getattr(error, "msg", None) or str(error) or "nested too deep to be compiled"
+        return {"kind": "broken", "path": path, "line": line, "message": message[:MOST_MESSAGE]}
+    return {"kind": "code", "path": path, "code": b2a_base64(marshal.dumps(code)).decode(), "imports": names}
+
+
+def _imports(tree: ast.Module, module: str) -> set[str]:
+    """Return every imported name (asyncio for `async def`), with relative ones resolved below `functions`."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AsyncFunctionDef):
+            names.add("asyncio")  # whoever calls it runs a loop
+        elif isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _base(node, module)
+            names.add(base)
+            names.update(f"{base}.{alias.name}" for alias in node.names if base.startswith("functions"))
+    return names
+
+
+def _base(node: ast.ImportFrom, module: str) -> str:
+    if not node.level:
+        return node.module or ""
+    package = ["functions", *module.split(".")][: -node.level]
+    return ".".join([*package, *([node.module] if node.module else [])])
+
+
 def perform(job: Frame, channel: Channel, scratch: Path) -> Frame:
-    """The reply to a job, whatever happens in it."""
-    workshop = Workshop(channel, scratch)
+    """Return the reply to a job, whatever happens in it."""
+    workshop = WorkerJobs(channel, scratch)
     surround(job)
     return reply_of(lambda: _JOBS[job["kind"]](workshop, job), workshop)
 
 
-def reply_of(act: Callable[[], Frame], workshop: "Workshop") -> Frame:
-    """What an act gives, or what is told of how it failed."""
+def reply_of(act: Callable[[], Frame], workshop: "WorkerJobs") -> Frame:
+    """Return the result of an action, or the description of its failure."""
     outcome = attempt(act)
     if workshop.debugger.is_active:
         attempt(lambda: workshop.debugger.finish(outcome))
     if isinstance(outcome, Unfit):
         return {"kind": "refused", "reason": failure.clean(str(outcome))[:MOST_MESSAGE]}
     if isinstance(outcome, BaseException):
-        told = attempt(lambda: failure.describe(outcome, workshop.own_paths))
-        return told if isinstance(told, dict) else {"kind": "raised", "type": "Exception", "message": "", "frames": []}
+        description = attempt(lambda: failure.describe(outcome, workshop.own_paths))
+        return (
+            description
+            if isinstance(description, dict)
+            else {"kind": "raised", "type": "Exception", "message": "", "frames": []}
+        )
     return outcome
 
 
 def surround(job: Frame) -> None:
-    """What a job is to find: the seed of `random` that the host chose, and at a replay the time zone of then."""
+    """Set up the environment of a job: the host's seed for `random`, and in a replay the original time zone."""
     if "seed" in job:
         random.seed(job["seed"])
     if "zone" in job:
@@ -56,20 +147,20 @@ def surround(job: Frame) -> None:
         time.tzset()
 
 
-class Workshop:
-    """What the jobs of one worker share: the finder, the context, and whose frames are the function's own."""
+class WorkerJobs:
+    """The shared state of the jobs of one worker: the finder, the context, and the paths of the function's frames."""
 
     def __init__(self, channel: Channel, scratch: Path) -> None:
         self._channel = channel
         self.context = Context(channel, scratch)
         self.finder = Finder(channel)
         self.own_paths = self.finder.served
-        self.debugger = Debugger(channel, self.own_paths)
+        self.debugger = WorkerDebugger(channel, self.own_paths)
         self.finder.imported = self.debugger.imported
 
     def load(self, job: Frame) -> ModuleType:
-        """The job's module, imported."""
-        stand_ins.install()
+        """Return the job's module, imported."""
+        install()
         web_routes.install(self._channel)
         self.finder.install()
         for module, answer in job["modules"].items():
@@ -78,7 +169,7 @@ class Workshop:
         return importlib.import_module(f"{ROOT}.{job['module']}")
 
     def compile(self, text: str, label: str, mode: str) -> CodeType:
-        """A piece of an example; its frames count as the function's own."""
+        """Compile a piece of an example. Its frames count as the function's own."""
         self.own_paths.add(label)
         return compile(text, label, mode, dont_inherit=True)
 
@@ -88,12 +179,12 @@ def _returned(value: Any, most: int = MOST_SHOWN) -> Frame:  # whatever function
     return {"kind": "returned", "value": encoded, "shown": failure.shown(value, most)}
 
 
-def _call(workshop: Workshop, job: Frame) -> Frame:
+def _call(workshop: WorkerJobs, job: Frame) -> Frame:
     return call_in(workshop.load(job), workshop, job)
 
 
-def call_in(module: ModuleType, workshop: Workshop, job: Frame, most: int = MOST_SHOWN) -> Frame:
-    """The reply to a call of one of a module's functions."""
+def call_in(module: ModuleType, workshop: WorkerJobs, job: Frame, most: int = MOST_SHOWN) -> Frame:
+    """Return the reply to a call of one of a module's functions."""
     workshop.debugger.begin(job.get("debug"))
     function = getattr(module, job["function"], None)
     if not callable(function):
@@ -101,16 +192,16 @@ def call_in(module: ModuleType, workshop: Workshop, job: Frame, most: int = MOST
     return _returned(call(function, decode(job["arguments"]), workshop.context), most)
 
 
-def _evaluate(workshop: Workshop, job: Frame) -> Frame:
+def _evaluate(workshop: WorkerJobs, job: Frame) -> Frame:
     return evaluate_in(workshop.load(job), workshop, job)
 
 
-def evaluate_in(module: ModuleType, workshop: Workshop, job: Frame, most: int = MOST_SHOWN) -> Frame:
-    """The reply to an example, which has its own copy of the module's names."""
+def evaluate_in(module: ModuleType, workshop: WorkerJobs, job: Frame, most: int = MOST_SHOWN) -> Frame:
+    """Return the reply to an example, which has its own copy of the module's names."""
     namespace = dict(vars(module))
     for name, value in vars(module).items():
         if is_bare(value):
-            namespace[name] = stand_ins.with_context(value, workshop.context)
+            namespace[name] = with_context(value, workshop.context)
     for number, text in enumerate(job["setup"], start=1):
         exec(workshop.compile(text, f"<setup {number}>", "exec"), namespace)
     code = workshop.compile(job["expression"].strip(), "<example>", "eval")
@@ -118,25 +209,25 @@ def evaluate_in(module: ModuleType, workshop: Workshop, job: Frame, most: int = 
     return _returned(run(lambda: eval(code, namespace)), most)  # noqa: S307 - in the confined worker, on function code
 
 
-def _load(workshop: Workshop, job: Frame) -> Frame:
+def _load(workshop: WorkerJobs, job: Frame) -> Frame:
     workshop.load(job)
     return _returned(None)
 
 
-def _describe(workshop: Workshop, job: Frame) -> Frame:
+def _describe(workshop: WorkerJobs, job: Frame) -> Frame:
     module = workshop.load(job)
-    return _returned({name: schemas.of(getattr(module, name, None), name) for name in job["functions"]})
+    return _returned({name: of(getattr(module, name, None), name) for name in job["functions"]})
 
 
-def _compile(_workshop: Workshop, job: Frame) -> Frame:
-    return compiling.compile_module(job["text"], job["path"], job["module"])
+def _compile(_workshop: WorkerJobs, job: Frame) -> Frame:
+    return compile_module(job["text"], job["path"], job["module"])
 
 
-def _canaries(_workshop: Workshop, job: Frame) -> Frame:
+def _canaries(_workshop: WorkerJobs, job: Frame) -> Frame:
     return canaries.fly(job["folder"], job["port"])
 
 
-_JOBS: dict[str, Callable[[Workshop, Frame], Frame]] = {
+_JOBS: dict[str, Callable[[WorkerJobs, Frame], Frame]] = {
     "call": _call,
     "evaluate": _evaluate,
     "load": _load,

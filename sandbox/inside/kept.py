@@ -1,18 +1,18 @@
-"""A worker that goes on: one call after another in the same module, whose names keep what they hold."""
+"""A stateful worker: one call after another in the same module, with names that keep their values."""
 
 import sys
 from pathlib import Path
 from types import ModuleType
 
-from ..protocol import Frame
+from ..wire.protocol import Frame
 from .channel import Channel
 from .edge import attempt
-from .jobs import Workshop, call_in, reply_of, surround
+from .jobs import WorkerJobs, call_in, reply_of, surround
 
 
 def serve(first: Frame, channel: Channel, scratch: Path) -> None:
     """Answer call after call until the host has no more."""
-    state = _State(Workshop(channel, scratch))
+    state = _State(WorkerJobs(channel, scratch))
     job: Frame | None = first
     while job is not None:
         reply = state.reply(job)
@@ -25,12 +25,12 @@ def serve(first: Frame, channel: Channel, scratch: Path) -> None:
 class _State:
     """The module, imported by the first call."""
 
-    def __init__(self, workshop: Workshop) -> None:
+    def __init__(self, workshop: WorkerJobs) -> None:
         self._workshop = workshop
         self._module: ModuleType | None = None
 
     def reply(self, job: Frame) -> Frame:
-        """The reply to one call."""
+        """Return the reply to one call."""
         return reply_of(lambda: self._call(job), self._workshop)
 
     def _call(self, job: Frame) -> Frame:

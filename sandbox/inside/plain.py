@@ -1,4 +1,4 @@
-"""Taking values apart: what a function returned → what can cross.
+"""Simplification of values: what a function returned → what can be sent.
 
 Dataclasses, named tuples, typed dictionaries and models become dictionaries, enums their values,
 sequences lists; what has no plain form is an Unsendable that says what to return instead.
@@ -11,14 +11,14 @@ import types
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
-from ..values import Unsendable
+from ..wire.values import Unsendable
 
 _BASES: tuple[Callable[[Any], Any], ...] = (int, float, str, bytes, list, tuple, frozenset, set, dict)
 _NOT_ENDED = (types.GeneratorType, types.AsyncGeneratorType, types.CoroutineType)
 
 
 def simplify(value: Any) -> Any:  # any value that function code can make
-    """One step towards a value that can cross."""
+    """Return the value one step closer to one that can be sent."""
     if isinstance(value, enum.Enum):
         return value.value
     fields = getattr(type(value), "__dataclass_fields__", None)

@@ -1,4 +1,4 @@
-"""One call of our own, made ahead, so that the first real one finds its memory pages and caches warm.
+"""A rehearsal call made ahead, so that the first real one finds its memory pages and caches warm.
 
 Measured: a forked worker spends most of its first call copying some 400 shared pages. A worker that is forked ahead
 does this while nobody waits. Whatever the rehearsal looks at is a page to copy: it walks no table of all modules.
@@ -10,7 +10,7 @@ from binascii import b2a_base64
 from pathlib import Path
 from typing import Final
 
-from ..protocol import HEADER, Frame, pack, unpack
+from ..wire.protocol import HEADER, Frame, pack, unpack
 from .channel import Channel
 from .finder import ROOT
 from .jobs import perform
@@ -29,7 +29,7 @@ _JOB: Final = pack(_job())[HEADER:]
 
 
 def rehearse(channel: Channel) -> None:
-    """Do the job and take back every trace of it."""
+    """Run the job and undo every trace of it."""
     finders = list(sys.meta_path)
     perform(unpack(_JOB), channel, Path())
     sys.meta_path[:] = finders

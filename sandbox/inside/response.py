@@ -1,4 +1,4 @@
-"""What `self.fetch` gives: a response whose body is read when it is wanted, and decoded here, in the cage."""
+"""The response of `self.fetch`, with a body that is read on demand and decoded here, in the sandbox."""
 
 import zlib
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ _FIRST_LINE = 200
 
 
 class Headers(Mapping[str, str]):
-    """Headers by name, in any case; several of one name are joined by commas."""
+    """Headers by name, in any case. Several of one name are joined by commas."""
 
     def __init__(self, pairs: Pairs) -> None:
         self._names: dict[str, str] = {}
@@ -35,12 +35,12 @@ class Headers(Mapping[str, str]):
         return f"Headers({dict(self)!r})"
 
     def get_all(self, name: str) -> list[str]:
-        """Each value of a name."""
+        """Return each value of a name."""
         return list(self._values.get(name.lower(), ()))
 
 
 class Response:
-    """Status, headers and URL are here; the body comes by `read`, `text`, `json` or iteration, once."""
+    """A response: status, headers and URL are here; the body comes by `read`, `text`, `json` or iteration, once."""
 
     def __init__(self, head: dict[str, Any], body: Body) -> None:
         self.status: int = head["status"]
@@ -57,12 +57,12 @@ class Response:
         return self.status < 400
 
     def raise_for_status(self) -> None:
-        """OSError where the status is a failure."""
+        """Raise OSError if the status is a failure."""
         if not self.ok:
             raise OSError(f"{self.url} answered with status {self.status}")
 
     def read(self, size: int = -1) -> bytes:
-        """So many bytes of the body, fewer at its end; all of it without a size."""
+        """Return up to `size` bytes of the body, or all of it without a size."""
         parts, have = [self._left], len(self._left)
         while (size < 0 or have < size) and (piece := next(self._pieces, b"")):
             parts.append(piece)
@@ -78,11 +78,11 @@ class Response:
             yield piece
 
     def text(self, encoding: str | None = None) -> str:
-        """The body as text, in the encoding that the response names, else UTF-8."""
+        """Return the body as text, in the encoding that the response names, else UTF-8."""
         return self.read().decode(encoding or self._charset(), "replace")
 
     def json(self) -> Any:  # whatever the server sent
-        """The body as JSON; ValueError where it is none, with how it begins."""
+        """Return the body as JSON. Raise ValueError, with its beginning, if it is not JSON."""
         import json  # noqa: PLC0415 - a response of another kind does not need it
 
         data = self.read()
@@ -93,7 +93,7 @@ class Response:
             raise ValueError(f"{self.url} answered {self.status} with no JSON ({error}): {begins!r}") from error
 
     def close(self) -> None:
-        """Drop what has not been read."""
+        """Drop the unread rest of the body."""
         self._body.close()
 
     def __enter__(self) -> Self:
@@ -106,16 +106,16 @@ class Response:
         return f"<Response {self.status} of {self.url}>"
 
     def _charset(self) -> str:
-        _, found, rest = self.headers.get("content-type", "").lower().partition("charset=")
-        name = rest.partition(";")[0].strip(" \"'")
+        _, separator, remainder = self.headers.get("content-type", "").lower().partition("charset=")
+        name = remainder.partition(";")[0].strip(" \"'")
         try:
-            return name if found and "".encode(name) == b"" else "utf-8"
+            return name if separator and "".encode(name) == b"" else "utf-8"
         except (LookupError, ValueError):
             return "utf-8"
 
 
 def _decoded(body: Body, packing: str, limit: int) -> Iterator[bytes]:
-    """The pieces of a body; what was packed small may become as large as the limit, and no larger."""
+    """Yield the pieces of a body. Decompressed data may become as large as the limit, and no larger."""
     pieces, bits, size = iter(lambda: body.read(_READ), b""), _ENCODINGS.get(packing), 0
     for piece in pieces if bits is None else _inflated(pieces, bits):
         size += len(piece)
@@ -152,7 +152,7 @@ def fetch(  # noqa: PLR0913 - the channel, and what self.fetch takes
     body: bytes | str | None = None,
     timeout: float | None = None,
 ) -> Response:
-    """The response to a request that the host makes; it follows redirects, each to a host that is granted too."""
+    """Return the response to a request that the host makes. It follows redirects, each to a granted host."""
     if not isinstance(body, bytes | str | None):
         raise TypeError("the body of a request is bytes or text: json.dumps a value, and say so in Content-Type")
     pairs = [[str(name), str(value)] for name, value in (headers or {}).items()]

@@ -1,4 +1,4 @@
-"""Fetches over the call's own channel: the host connects, checks and verifies; bodies cross in pieces."""
+"""Fetches over the call's own channel: the host connects, checks and verifies; bodies are sent in pieces."""
 
 from typing import Any, Final, NoReturn
 
@@ -11,14 +11,14 @@ _dropped: list[int] = []  # streams to be closed; a destructor may run in the mi
 
 
 class Body:
-    """A response's body as the host hands it on."""
+    """A response's body as the host passes it on."""
 
     def __init__(self, channel: Channel, stream: int | None) -> None:
         self._channel = channel
         self._stream = stream
 
     def read(self, size: int) -> bytes:
-        """Up to so many bytes; b"" at the end."""
+        """Return up to this many bytes, b"" at the end."""
         if self._stream is None or size <= 0:
             return b""
         piece: bytes = _checked(self._channel.request("fetch_read", {"stream": self._stream, "size": size}))
@@ -27,7 +27,7 @@ class Body:
         return piece
 
     def close(self) -> None:
-        """Let the host drop what was not read."""
+        """Tell the host to drop what was not read."""
         stream, self._stream = self._stream, None
         if stream is not None:
             try:
@@ -36,7 +36,7 @@ class Body:
                 return
 
     def drop(self) -> None:
-        """Have it closed with the next request: what is not wanted any more, said where no request can be made."""
+        """Close the body with the next request, for use where no request can be made."""
         stream, self._stream = self._stream, None
         if stream is not None:
             _dropped.append(stream)
@@ -45,7 +45,7 @@ class Body:
 
 
 def send(channel: Channel, request: dict[str, Any], body: bytes) -> tuple[dict[str, Any], Body]:  # values that cross
-    """The head of the response, and its body; an OSError where there is none."""
+    """Return the head of the response and its body. Raise OSError if there is none."""
     while _dropped:
         Body(channel, _dropped.pop()).close()
     whole = len(body) - len(body) % PIECE

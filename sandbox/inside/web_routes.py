@@ -1,7 +1,7 @@
-"""HTTP clients that find the host in the place of a network, from the moment that they are imported.
+"""HTTP clients with the host in place of a network, from the moment that they are imported.
 
 `urllib.request` goes through `http.client`, `requests` through `urllib3`, `httpx` through `httpcore`. What imports
-none of them pays for nothing. Clients on asyncio are told so, in words.
+none of them pays for nothing. Clients on asyncio get an error that says so.
 """
 
 import importlib.machinery
@@ -21,15 +21,15 @@ _ASYNC = (
 
 
 def install(channel: Channel) -> None:
-    """Route what is imported already, and what will be."""
+    """Route clients that are imported already, and those imported later."""
     for name, route in _ROUTES.items():
         if (module := sys.modules.get(name)) is not None:
             route(module, channel)
-    sys.meta_path[:] = [_Finder(channel), *(one for one in sys.meta_path if not isinstance(one, _Finder))]
+    sys.meta_path[:] = [_Finder(channel), *(finder for finder in sys.meta_path if not isinstance(finder, _Finder))]
 
 
 class _Finder:
-    """Lets the others find a module, and adds the route to what they found."""
+    """Finder that lets the others find a module, and adds the route to it."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -37,7 +37,7 @@ class _Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """The specification of a module that is routed; None for all others."""
+        """Return the spec of a module that is routed, None for all others."""
         route = _ROUTES.get(name) or (_urllib3 if name.endswith(_VENDORED) else None)
         if route is None:
             return None
@@ -82,14 +82,14 @@ def _connect(channel: Channel, kind: Any, *, secure: bool) -> None:
 
 
 def _httpcore(module: Any, channel: Channel) -> None:
-    def connect_tcp(_self: Any, host: str, port: int, timeout: float | None = None, *_rest: Any, **_more: Any) -> Any:
+    def connect_tcp(_self: Any, host: str, port: int, timeout: float | None = None, *_args: Any, **_more: Any) -> Any:
         return _Stream(WebSocket(channel, (host, port), secure=False, timeout=timeout))
 
     module.SyncBackend.connect_tcp = connect_tcp
 
 
 class _Stream:
-    """What httpcore calls a network stream."""
+    """A network stream in the terms of httpcore."""
 
     def __init__(self, socket: WebSocket) -> None:
         self._socket = socket

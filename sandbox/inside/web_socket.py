@@ -1,4 +1,4 @@
-"""What stands in the place of a socket below an HTTP client: HTTP/1.1 in, one fetch by the host, HTTP/1.1 out.
+"""A replacement for a socket below an HTTP client: HTTP/1.1 in, one fetch by the host, HTTP/1.1 out.
 
 TLS happens in the host. Each exchange is one connection: the response says so, and clients close it.
 """
@@ -20,7 +20,7 @@ _FRAMING = frozenset({"transfer-encoding", "connection", "keep-alive"})
 
 
 class WebSocket:
-    """Takes the bytes of one request; once it is whole, the host is asked, and the answer can be read."""
+    """A receiver of the bytes of one request. Once it is complete, the host is asked, and the answer can be read."""
 
     def __init__(self, channel: Channel, place: tuple[str, int], *, secure: bool, timeout: object = None) -> None:
         self._channel = channel
@@ -33,13 +33,13 @@ class WebSocket:
         self._answer: io.BufferedReader | None = None
 
     def sendall(self, data: Bytes, _flags: int = 0) -> None:
-        """Take a part of the request; an OSError where the whole of it is refused, or fails."""
+        """Take a part of the request. Raise OSError if the complete request is refused, or fails."""
         self._sent += data
         if self._head is None:
-            head, found, rest = bytes(self._sent).partition(_HEAD_END)
-            if not found:
+            head, separator, remainder = bytes(self._sent).partition(_HEAD_END)
+            if not separator:
                 return
-            self._head, self._sent = head.split(b"\r\n"), bytearray(rest)
+            self._head, self._sent = head.split(b"\r\n"), bytearray(remainder)
             self._headers = [_header(line) for line in self._head[1:]]
         body = _body({name.lower(): value for name, value in self._headers}, self._sent)
         if body is not None:
@@ -47,38 +47,38 @@ class WebSocket:
             self._fetch(line, self._headers, body)
 
     def send(self, data: Bytes, flags: int = 0) -> int:
-        """As sendall, telling how much was taken: all."""
+        """Send as sendall does. Return how much was taken: all."""
         self.sendall(data, flags)
         return memoryview(data).nbytes
 
     def makefile(self, *_mode: Any, **_options: Any) -> io.BufferedReader:  # the signature of a socket's
-        """The response, as an HTTP client reads it."""
+        """Return the response, as an HTTP client reads it."""
         if self._answer is None:
             raise ConnectionError("no whole request was sent here, so there is no response")
         return self._answer
 
     def recv(self, size: int, _flags: int = 0) -> bytes:
-        """Some bytes of the response."""
+        """Return some bytes of the response."""
         return self.makefile().read1(size)
 
     def settimeout(self, timeout: object) -> None:
-        """How long the host may take for what is sent from now on."""
+        """Set how long the host may take for later requests."""
         self._timeout = timeout
 
     def start_tls(self) -> None:
-        """The host shall speak TLS."""
+        """Request that the host use TLS."""
         self._secure = True
 
     def close(self) -> None:
-        """Nothing: a response outlives the connection, and is closed by itself."""
+        """Do nothing: a response outlives the connection, and is closed by itself."""
 
     shutdown = setsockopt = close_request = lambda self, *_options: None
 
     def _fetch(self, line: bytes, headers: list[list[str]], body: bytes) -> None:
-        found = _LINE.fullmatch(line)
-        if found is None:
+        match = _LINE.fullmatch(line)
+        if match is None:
             raise OSError(f"{line[:100]!r} is no line that begins a request")
-        method, target = found[1].decode("latin-1"), found[2].decode("latin-1")
+        method, target = match[1].decode("latin-1"), match[2].decode("latin-1")
         if method == "CONNECT" or not target.startswith("/"):
             raise PermissionError("there are no proxies here: the host fetches directly, from what was granted")
         seconds = self._timeout if isinstance(self._timeout, int | float) and self._timeout > 0 else None
@@ -93,7 +93,7 @@ class WebSocket:
 
 
 class _Answer(io.RawIOBase):
-    """The head of a response as bytes, and then its body."""
+    """The head of a response as bytes, followed by its body."""
 
     def __init__(self, head: bytes, body: Body) -> None:
         self._head = head
@@ -123,7 +123,7 @@ def _header(line: bytes) -> list[str]:
 
 
 def _body(headers: dict[str, str], data: bytearray) -> bytes | None:
-    """The body of a request, None while some of it is still to come."""
+    """Return the body of a request, or None while some of it is still to come."""
     if "chunked" in headers.get("transfer-encoding", "").lower():
         return _unchunked(bytes(data)) if data.endswith(_LAST_CHUNK) else None
     length = headers.get("content-length", "0")
@@ -134,12 +134,12 @@ def _body(headers: dict[str, str], data: bytearray) -> bytes | None:
 def _unchunked(data: bytes) -> bytes | None:
     parts: list[bytes] = []
     at = 0
-    while found := _CHUNK.match(data, at):
-        size = int(found[1], 16)
+    while match := _CHUNK.match(data, at):
+        size = int(match[1], 16)
         if size == 0:
             return b"".join(parts)
-        parts.append(data[found.end() : found.end() + size])
-        at = found.end() + size + 2
+        parts.append(data[match.end() : match.end() + size])
+        at = match.end() + size + 2
     return None
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sandbox import Access, Limits, Outcome, Returned, Sandbox
-from sandbox import pool as pools
+from sandbox.processes import pool as pools
 from tests.attacks.rows import FAMILIES, MISTAKES, Row, code
 from tests.attacks.world import World
 

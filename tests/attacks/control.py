@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from sandbox import Attempt, Evaluation, Returned, Sandbox
-from sandbox.pool import Pool
+from sandbox.processes.pool import Pool
 from tests.attacks.naive import believe
 from tests.attacks.rows import HOST, SANDBOX, Row, modules, rows
 from tests.attacks.session import LIMITS, attack, limits_of, sandbox_without

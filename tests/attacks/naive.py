@@ -10,12 +10,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from sandbox.caps import MOST_MESSAGE
-from sandbox.inside.compiling import compile_module
+from sandbox.inside.jobs import compile_module
 from sandbox.policy import Limits
-from sandbox.pool import Pool, kernel_limits
-from sandbox.protocol import pack
-from sandbox.values import encode
+from sandbox.processes.pool import Pool, kernel_limits
+from sandbox.wire.caps import MOST_MESSAGE
+from sandbox.wire.protocol import pack
+from sandbox.wire.values import encode
 from tests.attacks.rows import Row, modules
 from tests.attacks.world import World
 

@@ -77,5 +77,5 @@ def _go_on(descriptor: int) -> None:
 
 def _is_zygote(pid: int) -> bool:
     with suppress(OSError):
-        return b"sandbox.zygote" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"sandbox.processes.zygote" in Path(f"/proc/{pid}/cmdline").read_bytes()
     return False

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from sandbox import Code, Limits, Outcome, Raised, Returned, Sandbox, TimedOut
-from sandbox.plan import Plan
-from sandbox.pool import Pool
-from sandbox.starting import Ground, Level, plan_for, try_level, without_root
+from sandbox.processes.plan import ZygotePlan
+from sandbox.processes.pool import Pool
+from sandbox.processes.starting import Level, StartedLevel, plan_for, try_level, without_root
 from tests.attacks import ahead
 from tests.attacks.rows import MISTAKES, Row, code, modules, rows
 from tests.attacks.world import MOST_OUTPUT, SECRET, World, heed_signals, world
@@ -51,7 +51,7 @@ def scratch() -> str:
     return str(Path(tempfile.gettempdir(), f"arena-scratch-{secrets.token_hex(8)}"))
 
 
-def bare(plan: Plan, without: tuple[str, ...]) -> Plan:
+def bare(plan: ZygotePlan, without: tuple[str, ...]) -> ZygotePlan:
     """The plan with some of its layers taken away: here alone, never by a setting."""
     base = without_root(plan) if "namespaces" in without else plan
     user = None if "privileges" in without else base.user
@@ -76,7 +76,7 @@ async def sandbox_without(*layers: str) -> AsyncIterator[tuple[Sandbox, Pool]]:
     """A sandbox from which these layers were taken away."""
     plan = bare(plan_for({}, slots=24, scratch_folder=scratch()), layers)
     pool = Pool(plan)
-    async with Sandbox(Ground("none", plan, pool, {}, ()), _AT_ONCE + 1) as sandbox:
+    async with Sandbox(StartedLevel("none", plan, pool, {}, ()), _AT_ONCE + 1) as sandbox:
         yield sandbox, pool
 
 

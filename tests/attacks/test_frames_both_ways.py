@@ -15,15 +15,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sandbox import Limits
-from sandbox.calls import Call
-from sandbox.compiled import Shelf
-from sandbox.conversation import Conversation, judge
 from sandbox.errors import ProtocolError
 from sandbox.inside.channel import Channel
-from sandbox.launch import Worker
-from sandbox.pool import Places
-from sandbox.protocol import FrameBuffer, pack, read_frame
-from sandbox.requests import without_handler
+from sandbox.processes.calls import CallServer
+from sandbox.processes.compiled import CompiledCache
+from sandbox.processes.launch import Worker
+from sandbox.processes.pool import Places
+from sandbox.wire.conversation import WorkerConversation, judge
+from sandbox.wire.protocol import FrameBuffer, pack, read_frame
+from sandbox.wire.requests import without_handler
 
 LIMITS = Limits(result=1000, requests=20)
 CAP = LIMITS.result + (64 << 10)
@@ -60,9 +60,9 @@ async def heard(data: bytes) -> dict[str, Any] | None:
     output, other = os.pipe()
     os.set_blocking(output, False)
     nobody: Any = None  # the warm process has no part in a conversation
-    talk = Conversation(Worker(nobody, 0, ours, output, -1), LIMITS)
+    talk = WorkerConversation(Worker(nobody, 0, ours, output, -1), LIMITS)
     places = Places(1)
-    call = Call({}, Shelf(_never), places, without_handler)
+    call = CallServer({}, CompiledCache(_never), places, without_handler)
     try:
         theirs.sendall(data)
         theirs.shutdown(socket.SHUT_WR)
@@ -173,7 +173,7 @@ def _listen() -> None:
 @example("/etc/passwd", "module")
 @example("..functions.honest", "module")
 def test_a_name_that_climbs_is_no_module_and_nothing_is_opened_for_it(name: str, kind: str) -> None:
-    call = Call({}, Shelf(_never), Places(1), without_handler)
+    call = CallServer({}, CompiledCache(_never), Places(1), without_handler)
     loop = asyncio.new_event_loop()
     try:
         with _nothing_opened():

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.errors import ToolwrightError
+from agent_core.base.errors import ToolwrightError
+from agent_core.workspace.workspace import Workspace
 from tests.attacks.outside import zygotes_of
 from tests.attacks.programs import module, program
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import WorkspaceError
+from agent_core.base.errors import WorkspaceError
 from agent_core.registry.saving import remove
-from agent_core.registry.source import Source, hash_of, read_file
+from agent_core.registry.source import ModuleSource, hash_of, read_file
 from agent_core.registry.writing import save
 
 SECRET = "x = 'outside'\n"
@@ -122,7 +122,7 @@ def test_what_is_read_while_links_come_and_go_is_never_from_outside(
 
     def read(_number: int) -> None:
         found = read_file(root, root / "web" / "pages.py")
-        seen.add(found.text if isinstance(found, Source) else found.code)
+        seen.add(found.text if isinstance(found, ModuleSource) else found.code)
 
     with _at_the_same_time(race(root, outside)):
         _for_a_while(read)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core import answers
+from agent_core.base.untrusted import in_json
+from agent_core.functions import answers
 from agent_core.interfaces.cli import main
-from agent_core.untrusted import in_json
 from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
 ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u3164\U000e0000-\U000e0fff]")

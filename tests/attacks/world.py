@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sandbox import Outcome, Raised, RequestRefused, Returned
-from sandbox.pool import Pool
+from sandbox.processes.pool import Pool
 from tests.attacks.outside import looked, stands
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from textwrap import dedent, indent
 from typing import Any, Protocol
 
-from agent_core.broker import Broker, Session
+from agent_core.access.broker import Broker, FetchSession
 from sandbox import Access, Outcome, RequestRefused, Returned, Sandbox
 from tests.sandbox.support import modules
 
@@ -20,7 +20,7 @@ class Reach(Protocol):
 class Handler:
     """What the sandbox asks, as `requests.Requests` would pass it on."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: FetchSession) -> None:
         self._session = session
 
     async def __call__(self, name: str, arguments: dict[str, Any], /) -> Any:
@@ -45,7 +45,7 @@ def value(outcome: Outcome) -> Any:
     return outcome.value
 
 
-async def refusal(session: Session, **arguments: Any) -> str:
+async def refusal(session: FetchSession, **arguments: Any) -> str:
     """The words of a refusal; "" where there was none."""
     try:
         await session.answer("fetch", arguments)

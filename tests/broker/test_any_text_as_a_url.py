@@ -12,12 +12,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent_core.broker import Broker, Caps
-from agent_core.broker.addresses import kind_of
-from agent_core.broker.hosts import Host, Hosts, host
-from agent_core.broker.order import take
-from agent_core.broker.target import Target, as_address, read
-from agent_core.grants.items import UNSAID, written
+from agent_core.access.broker import Broker, FetchCaps
+from agent_core.access.broker.addresses import kind_of
+from agent_core.access.broker.hosts import Host, Hosts, host
+from agent_core.access.broker.order import take
+from agent_core.access.broker.target import Target, as_address, read
+from agent_core.access.grants.items import UNSAID, written
 from sandbox import RequestRefused
 from tests.broker.reach import Names
 
@@ -229,7 +229,7 @@ NAMES = ["url", "method", "headers", "body", "timeout", "follow", "stream", "siz
 @given(st.dictionaries(st.sampled_from(NAMES), values | urls))
 def test_any_arguments_are_an_order_or_a_refusal(arguments: dict[str, Any]) -> None:
     try:
-        order = take({"url": "http://localhost/", **arguments}, b"", Caps())
+        order = take({"url": "http://localhost/", **arguments}, b"", FetchCaps())
         order.redirected(str(arguments.get("data")), 302, 8192)
     except RequestRefused:
         return

@@ -8,14 +8,14 @@ from textwrap import dedent
 
 import pytest_asyncio
 
-from agent_core.cage import Cage
-from agent_core.grants import Grants, Permit
+from agent_core.access.grants import Grants, Permit
+from agent_core.base.settings import SandboxSettings
+from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.functions.worker_api import WorkerApi
 from agent_core.registry.function import Function
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import Source
-from agent_core.requests import Requests
-from agent_core.settings import SandboxSettings
+from agent_core.registry.source import ModuleSource
 from sandbox import Outcome, Raised
 from tests.broker.reach import value
 from tests.broker.servers import Server
@@ -32,8 +32,8 @@ def relay(self, url: str) -> str:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="package")
-async def cage() -> AsyncIterator[Cage]:
-    started = Cage(SandboxSettings(), parallel=2)
+async def cage() -> AsyncIterator[SandboxClient]:
+    started = SandboxClient(SandboxSettings(), parallel=2)
     yield started
     await started.aclose()
 
@@ -42,7 +42,7 @@ async def cage() -> AsyncIterator[Cage]:
 class Human:
     """Lets nobody have anything but what was granted here; where it is asked, it says yes to these places."""
 
-    cage: Cage
+    cage: SandboxClient
     granted: dict[str, tuple[str, ...]]
     agrees: tuple[str, ...] = ()
 
@@ -57,25 +57,25 @@ class Human:
 
 
 async def call(human: Human, name: str, url: str) -> Outcome:
-    snapshot = Snapshot.empty().with_module(read_module(Source.of("web", dedent(TEXT))))
-    requests = Requests(human.cage, snapshot, lambda done, total, note: None, human)
+    snapshot = Snapshot.empty().with_module(read_module(ModuleSource.of("web", dedent(TEXT))))
+    requests = WorkerApi(human.cage, snapshot, lambda done, total, note: None, human)
     function = snapshot.functions[name]
     return await requests.run(function, {"url": url}, await human.permit(function, snapshot))
 
 
-async def test_a_call_reaches_the_hosts_of_its_function(cage: Cage, server: Server) -> None:
+async def test_a_call_reaches_the_hosts_of_its_function(cage: SandboxClient, server: Server) -> None:
     place = f"localhost:{server.port}"
     assert value(await call(Human(cage, {"weather": (place,)}), "weather", f"http://{place}/")) == "hello"
 
 
-async def test_a_function_that_was_granted_nothing_is_told_how_to_be(cage: Cage, server: Server) -> None:
+async def test_a_function_that_was_granted_nothing_is_told_how_to_be(cage: SandboxClient, server: Server) -> None:
     outcome = await call(Human(cage, {}), "weather", "http://localhost/")
     assert isinstance(outcome, Raised)
     assert outcome.failure.type == "PermissionError"
     assert "`toolwright functions grant weather --network localhost`" in outcome.failure.message
 
 
-async def test_the_hosts_of_a_caller_are_not_those_of_what_it_calls(cage: Cage, server: Server) -> None:
+async def test_the_hosts_of_a_caller_are_not_those_of_what_it_calls(cage: SandboxClient, server: Server) -> None:
     place = f"localhost:{server.port}"
     outcome = await call(Human(cage, {"relay": (place,)}), "relay", f"http://{place}/")
     assert isinstance(outcome, Raised)
@@ -83,12 +83,12 @@ async def test_the_hosts_of_a_caller_are_not_those_of_what_it_calls(cage: Cage, 
     assert server.connections == 0
 
 
-async def test_a_host_that_is_met_in_the_middle_of_a_call_is_asked_for(cage: Cage, server: Server) -> None:
+async def test_a_host_that_is_met_in_the_middle_of_a_call_is_asked_for(cage: SandboxClient, server: Server) -> None:
     place = f"localhost:{server.port}"
     assert value(await call(Human(cage, {}, (place,)), "relay", f"http://{place}/")) == "hello"
 
 
 def test_nothing_of_an_http_client_is_imported_before_a_fetch() -> None:
-    program = "import agent_core.assemble, sys; print({'httpx2', 'httpcore2', 'anyio'} & set(sys.modules))"
+    program = "import agent_core.workspace.workspace, sys; print({'httpx2', 'httpcore2', 'anyio'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

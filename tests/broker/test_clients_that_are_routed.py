@@ -7,7 +7,7 @@ from pathlib import Path
 import pip
 import pytest
 
-from agent_core.broker import Broker
+from agent_core.access.broker import Broker
 from sandbox import Raised, Returned
 from tests.broker.reach import Names, Reach, value
 from tests.broker.servers import Certificate, Request, redirect, reply, serving

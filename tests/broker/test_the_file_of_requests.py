@@ -3,7 +3,7 @@
 import stat
 from pathlib import Path
 
-from agent_core.broker.log import MOST_BYTES, RequestLog
+from agent_core.access.broker.log import MOST_BYTES, RequestLog
 
 
 def kept(folder: Path) -> RequestLog:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from agent_core.broker import Broker
+from agent_core.access.broker import Broker
 from tests.broker.reach import Names, Reach, refusal, value
 from tests.broker.servers import Server, serving
 

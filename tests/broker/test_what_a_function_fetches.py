@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agent_core.broker import Broker, Caps
+from agent_core.access.broker import Broker, FetchCaps
 from sandbox import Raised
 from tests.broker.reach import Names, Reach, value
 from tests.broker.servers import Certificate, Request, Server, reply, serving
@@ -70,7 +70,7 @@ async def test_a_bomb_ends_where_the_cap_on_unpacked_bytes_stands(reach: Reach) 
     bomb = gzip.compress(b"\0" * (8 << 20))
     async with serving(lambda _: reply(bomb, Content_Encoding="gzip")) as server:
         body = f'return len(self.fetch("http://127.0.0.1:{server.port}/").read())'
-        outcome = await reach(body, f"127.0.0.1:{server.port}", broker=Broker(Caps(decoded=1 << 20)))
+        outcome = await reach(body, f"127.0.0.1:{server.port}", broker=Broker(FetchCaps(decoded=1 << 20)))
     assert isinstance(outcome, Raised)
     assert (outcome.failure.type, "unpacks to more than 1048576" in outcome.failure.message) == ("OSError", True)
 

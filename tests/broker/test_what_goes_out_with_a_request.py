@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.broker import Broker
+from agent_core.access.broker import Broker
 from sandbox import RequestRefused
 from tests.broker.reach import Reach, refusal, value
 from tests.broker.servers import Certificate, Request, Server, redirect, reply, serving

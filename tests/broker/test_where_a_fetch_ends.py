@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agent_core.broker import Broker, Caps
+from agent_core.access.broker import Broker, FetchCaps
 from sandbox import Killed, Raised, RequestRefused, Returned, Sandbox, TimedOut
 from sandbox.policy import Limits
 from tests.broker.reach import Handler, Reach, refusal
@@ -35,7 +35,7 @@ async def test_a_hostile_answer_is_an_error_and_no_more(answer: bytes) -> None:
 
 
 async def test_a_body_that_is_sent_ahead_is_held_no_further_than_its_cap() -> None:
-    async with Broker(Caps(request=100)).session("weather", ()) as session:
+    async with Broker(FetchCaps(request=100)).session("weather", ()) as session:
         await session.answer("fetch_send", {"data": b"x" * 60})
         with pytest.raises(RequestRefused, match="100 of them at most"):
             await session.answer("fetch_send", {"data": b"x" * 60})
@@ -50,22 +50,28 @@ async def drip(_request: Request) -> AsyncIterator[bytes]:
 
 
 CAPS = [
-    pytest.param(Caps(response=1 << 20), "for piece in get(): pass", "OSError", "1048576 bytes", id="response"),
+    pytest.param(FetchCaps(response=1 << 20), "for piece in get(): pass", "OSError", "1048576 bytes", id="response"),
     pytest.param(
-        Caps(request_s=0.3), "r = get()\nwhile r.read(60_000): time.sleep(0.05)", "TimeoutError", "in time", id="time"
+        FetchCaps(request_s=0.3),
+        "r = get()\nwhile r.read(60_000): time.sleep(0.05)",
+        "TimeoutError",
+        "in time",
+        id="time",
     ),
-    pytest.param(Caps(call_s=0.0), "get()", "TimeoutError", "in time", id="time of the call"),
-    pytest.param(Caps(requests=3), "for _ in range(4): get().close()", "PermissionError", "3 requests", id="requests"),
-    pytest.param(Caps(streams=2), "a, b, c = get(), get(), get()", "PermissionError", "2 responses", id="streams"),
+    pytest.param(FetchCaps(call_s=0.0), "get()", "TimeoutError", "in time", id="time of the call"),
     pytest.param(
-        Caps(request=99_999), "get(method='POST', body='x' * 100_000)", "PermissionError", "99999", id="request"
+        FetchCaps(requests=3), "for _ in range(4): get().close()", "PermissionError", "3 requests", id="requests"
+    ),
+    pytest.param(FetchCaps(streams=2), "a, b, c = get(), get(), get()", "PermissionError", "2 responses", id="streams"),
+    pytest.param(
+        FetchCaps(request=99_999), "get(method='POST', body='x' * 100_000)", "PermissionError", "99999", id="request"
     ),
 ]
 
 
 @pytest.mark.parametrize(("caps", "body", "kind", "words"), CAPS)
 async def test_a_cap_ends_what_is_beyond_it_in_words(
-    reach: Reach, caps: Caps, body: str, kind: str, words: str
+    reach: Reach, caps: FetchCaps, body: str, kind: str, words: str
 ) -> None:
     async with serving(drip) as server:
         text = f"import time\nget = lambda **more: self.fetch('http://localhost:{server.port}/', **more)\n{body}"
@@ -112,7 +118,7 @@ async def test_a_human_who_is_asked_live_decides_for_the_rest_of_the_call(server
         await asyncio.sleep(0.3)
         return place.endswith(f":{server.port}")
 
-    async with Broker(Caps(call_s=0.25, request_s=0.25)).session("weather", (), want) as session:
+    async with Broker(FetchCaps(call_s=0.25, request_s=0.25)).session("weather", (), want) as session:
         for _ in range(2):
             assert (await session.answer("fetch", {"url": f"http://localhost:{server.port}/"}))["status"] == 200
             assert "may not reach" in await refusal(session, url=f"http://localhost:{canary.port}/")

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from agent_core.clock import Clock
+from agent_core.base.clock import Clock
 from agent_core.storage import BlockRow, PassageRow, SaveBlock, SavePassages, open_store, prepare_state_dir
 from tests.kit.program import toolwright
 from tests.storage.support import say

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.portable import Taken
+from agent_core.workspace.portable import ImportOptions
 from tests.cli.support import remembering, run
 from tests.interfaces.asking import agree
 from tests.interfaces.support import prompt
@@ -118,7 +118,7 @@ def test_a_file_that_is_wrong_is_not_loaded_and_the_agent_stays(kept: Path) -> N
 
 async def test_one_switches_between_agents_and_each_has_its_own_conversation(kept: Path) -> None:
     async with moving(kept / ".toolwright") as (_, moves):
-        await moves.take_in(await moves.export("main"), Taken(name="two"))
+        await moves.take_in(await moves.export("main"), ImportOptions(name="two"))
     with prompt([Say("I am new."), Expect(Say("Heron."), contains("heron"))], kept, columns=110) as (screen, model):
         screen.line("/agents")
         screen.wait_for("* main")

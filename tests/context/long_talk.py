@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from agent_core.clock import Clock
+from agent_core.base.clock import Clock
 from agent_core.context import KIND, PRESSURE
 from agent_core.storage import Entry, open_store
 from tests.kit import Say, Seen, Step

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.clock import Clock
+from agent_core.base.clock import Clock
+from agent_core.base.messages import Message, Notice, User
 from agent_core.context import KIND, PRESSURE
-from agent_core.messages import Message, Notice, User
 from agent_core.storage import Post, open_store
 from tests.conftest import OpenDesk
 from tests.context.long_talk import in_json, journal, periods, talkative

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.context import kept
+from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
+from agent_core.context import first_page
 from agent_core.context.paging import in_part
-from agent_core.messages import Answer, Assistant, Call, Message, Notice, User
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Seen, Step, Wanted, scripted
 from tests.kit.desk import answers, desk, ended
@@ -119,6 +119,6 @@ def test_every_kind_of_message_can_be_shown_in_part(message: Message) -> None:
 
 
 def test_what_is_kept_of_a_text_names_the_whole_only_where_it_is_longer() -> None:
-    assert kept("short", 100) == ({"text": "short"}, ())
-    payload, (write,) = kept("x" * 101, 100)
+    assert first_page("short", 100) == ({"text": "short"}, ())
+    payload, (write,) = first_page("x" * 101, 100)
     assert (len(payload["text"]), payload["chars"], write.text) == (100, 101, "x" * 101)

@@ -2,12 +2,11 @@
 
 import pytest
 
+from agent_core.base.messages import Assistant, Call, Message, User
 from agent_core.context import History, Summary
-from agent_core.context.compact import Order, summarised
-from agent_core.context.facts import Sentence, extract, lost, sentences
-from agent_core.messages import Assistant, Call, Message, User
+from agent_core.context.room import CompactionOrder, Sentence, extract, lost, sentences, summarised
 
-ORDER = Order(tail=40, chars=700, material=4_000)
+ORDER = CompactionOrder(tail=40, chars=700, material=4_000)
 SAID: tuple[Message, ...] = (
     User("My sister is called Brunhilde. She was born in 1987."),
     Assistant("Noted.", (Call("c1", "count_vowels", "{}"),)),
@@ -28,7 +27,9 @@ def texts(found: list[Sentence]) -> list[str]:
     return [each.text for each in found]
 
 
-async def summed_up(answer: str, history: History, order: Order = ORDER) -> tuple[Summary, list[tuple[str, str]]]:
+async def summed_up(
+    answer: str, history: History, order: CompactionOrder = ORDER
+) -> tuple[Summary, list[tuple[str, str]]]:
     asked: list[tuple[str, str]] = []
 
     async def ask(told: str, material: str) -> str:
@@ -71,7 +72,7 @@ async def test_the_summary_before_goes_into_the_next_one_and_is_counted() -> Non
 
 async def test_a_long_past_is_summed_up_in_parts_each_with_the_summary_so_far() -> None:
     history = history_of(*(User(f"Part {number}. " + "words " * 200) for number in range(20)))
-    _, asked = await summed_up("What happened: parts were read.", history, Order(40, 700, 4_000))
+    _, asked = await summed_up("What happened: parts were read.", history, CompactionOrder(40, 700, 4_000))
     assert len(asked) > 2
     assert all("What happened: parts were read." in material for _, material in asked[1:])
 
@@ -82,7 +83,9 @@ async def test_what_is_hardly_longer_than_its_summary_is_not_sent_to_a_model() -
 
 
 async def test_sparse_priming_asks_for_statements_instead_of_headings() -> None:
-    summary, asked = await summed_up("Anything of some length.", history_of(*SAID), Order(40, 700, 4_000, "spr"))
+    summary, asked = await summed_up(
+        "Anything of some length.", history_of(*SAID), CompactionOrder(40, 700, 4_000, "spr")
+    )
     assert "sparse priming representation" in asked[0][0]
     assert "Open tasks:" not in asked[0][0]
     assert summary.style == "spr"

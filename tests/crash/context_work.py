@@ -4,8 +4,8 @@ import asyncio
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from agent_core.assemble import Workspace
-from agent_core.events import TurnEnded, TurnStarted
+from agent_core.base.events import TurnEnded, TurnStarted
+from agent_core.workspace.workspace import Workspace
 from tests.context.long_talk import message
 
 WINDOW = 4_000

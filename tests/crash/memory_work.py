@@ -5,8 +5,8 @@ import re
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from agent_core.assemble import Workspace
-from agent_core.events import CallAnswered
+from agent_core.base.events import CallAnswered
+from agent_core.workspace.workspace import Workspace
 from tests.kit import Ask, Say, Seen, Step, Wanted
 
 WINDOW = 14_000

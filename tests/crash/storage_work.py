@@ -5,8 +5,8 @@ import contextlib
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from agent_core.errors import LostLease
-from agent_core.storage import Entry, ManifestConflict, Post, SqliteStore, Turn, content_hash, open_store
+from agent_core.base.errors import LostLease
+from agent_core.storage import ClaimedTurn, Entry, ManifestConflict, Post, SqliteStore, content_hash, open_store
 from tests.kit.crash import own_name
 from tests.storage.support import ManualClock, saving
 
@@ -34,7 +34,7 @@ async def _count_up(path: str, reports: Connection) -> None:
         number = await _one_turn(store, turn, number, reports)
 
 
-async def _one_turn(store: SqliteStore, turn: Turn, number: int, reports: Connection) -> int:
+async def _one_turn(store: SqliteStore, turn: ClaimedTurn, number: int, reports: Connection) -> int:
     n = turn.n
     while n < ENTRIES_OF_A_TURN:
         before = content_hash(source(number - 1)) if number else None

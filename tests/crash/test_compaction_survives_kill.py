@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assemble import Workspace
 from agent_core.context import KIND
 from agent_core.storage import Entry
+from agent_core.workspace.workspace import Workspace
 from tests.context.long_talk import in_json, journal, periods, talkative
 from tests.crash.context_work import WINDOW, talk
 from tests.kit import Repeat, Seen, Step, scripted

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.clock import Clock
+from agent_core.base.clock import Clock
 from agent_core.context import KIND
 from agent_core.storage import open_store
+from agent_core.workspace.workspace import Workspace
 from tests.crash.memory_work import remember, remembering
 from tests.kit import Repeat, scripted
 from tests.kit.crash import Worker, kill_at_work
@@ -22,10 +22,10 @@ async def check(root: Path, told: list[str]) -> int:
         memory = (await workspace.agent()).memory
         changes = await memory.blocks.history("human")
         (human,) = [row for row in memory.blocks.rows if row.label == "human"]
-        total, passages = await memory.kept.list_passages("main", "", 0, 100_000)
+        total, passages = await memory.memory_store.list_passages("main", "", 0, 100_000)
     assert [change.version for change in changes] == [*range(1, len(changes) + 1)]
     assert (human.version, human.value) == (changes[-1].version, changes[-1].value)
-    edits = Counter(re.findall(r"Turn \d+$|Also \w+-\d+$", change.what.rstrip('"'))[0] for change in changes[1:])
+    edits = Counter(re.findall(r"Turn \d+$|Also \w+-\d+$", change.action.rstrip('"'))[0] for change in changes[1:])
     texts = Counter(passage.text for passage in passages)
     assert {*edits.values(), *texts.values()} <= {1}
     for name, number, outcome in (report.split() for report in told if report != "ready"):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.messages import Answer, Assistant, Message, User
+from agent_core.base.messages import Answer, Assistant, Message, User
+from agent_core.workspace.workspace import Workspace
 from tests.kit import Ask, Repeat, Say, ScriptedModel, Seen, Wanted, scripted
 from tests.kit.desk import another
 from tests.kit.steps import Step

@@ -7,8 +7,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from agent_core.assemble import Workspace
-from agent_core.events import CallAnswered, TurnEnded, TurnStarted
+from agent_core.base.events import CallAnswered, TurnEnded, TurnStarted
+from agent_core.workspace.workspace import Workspace
 
 
 async def main(root: Path, base_url: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assemble import Workspace
+from agent_core.workspace.workspace import Workspace
 
 from .support import SUMMING
 

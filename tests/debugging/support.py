@@ -1,7 +1,7 @@
 """A function to debug, and a human who types what a list says."""
 
-from agent_core.assemble import Workspace
-from agent_core.debugging import Breakpoint, Command, Debugging, Placed, Stop
+from agent_core.functions.debug import Breakpoint, Command, Debugging, DebugStop, Placed
+from agent_core.workspace.workspace import Workspace
 
 SUMMING = '''\
 import random
@@ -72,9 +72,9 @@ class Typist:
 
     def __init__(self, *lines: str) -> None:
         self.lines = list(lines)
-        self.stops: list[Stop] = []
+        self.stops: list[DebugStop] = []
 
-    async def stopped(self, stop: Stop) -> Command:
+    async def stopped(self, stop: DebugStop) -> Command:
         """The next line; when there is none, on with it."""
         self.stops.append(stop)
         return Command.parse(self.lines.pop(0)) if self.lines else Command("continue")
@@ -82,7 +82,7 @@ class Typist:
     @property
     def said(self) -> list[str]:
         """The answers to commands."""
-        return [stop.said for stop in self.stops if stop.said]
+        return [stop.message for stop in self.stops if stop.message]
 
 
 def room_of(workspace: Workspace) -> Debugging:

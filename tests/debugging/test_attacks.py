@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.assemble import Workspace
+from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import answers
@@ -263,7 +263,7 @@ async def test_a_human_sees_no_acting_characters_of_a_local(forging: Workspace) 
     arm(forging, line=HOLD, name="hold")
     room_of(forging).debugger = typist = Typist("p nasty", "pp nasty", "locals", "c")
     assert (await forging.workshop.call("hold", {"act": "escapes"}))["outcome"] == "returned"
-    texts = [text for stop in typist.stops for text in (stop.said, *(value for _, value in stop.locals))]
+    texts = [text for stop in typist.stops for text in (stop.message, *(value for _, value in stop.locals))]
     assert any("owned" in text for text in texts)
     assert not any("\x1b" in text or "\x07" in text for text in texts)
 

@@ -3,8 +3,8 @@
 import hashlib
 from typing import Any
 
-from agent_core.assemble import Workspace
-from sandbox import Around, Code, Debug, Point, Returned, Sandbox
+from agent_core.workspace.workspace import Workspace
+from sandbox import CallHooks, Code, Debug, Point, Returned, Sandbox
 
 from .support import Typist, arm, room_of
 
@@ -86,7 +86,11 @@ async def test_what_was_armed_for_one_call_of_a_kept_worker_is_gone_at_the_next(
 
     point = Point(1, "counted", "count", COUNTED.split("\n\n\n")[1].rstrip(), 4, 6)
     async with await Sandbox.start() as sandbox:
-        for around, value in ((Around(debug=Debug((point,))), 1), (Around(), 2), (Around(debug=Debug((point,))), 3)):
+        for around, value in (
+            (CallHooks(debug=Debug((point,))), 1),
+            (CallHooks(), 2),
+            (CallHooks(debug=Debug((point,))), 3),
+        ):
             outcome = await sandbox.call(
                 {"counted": code}, "counted", "count", {"by": 1}, handler=answer, keep="one", around=around
             )

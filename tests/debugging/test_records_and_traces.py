@@ -2,9 +2,9 @@
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.debugging import Breakpoint
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
+from agent_core.functions.debug import Breakpoint
+from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import answers
@@ -98,4 +98,4 @@ async def test_a_breakpoint_that_cannot_be_is_refused(
         room_of(workspace).breakpoints.arm(
             Breakpoint(0, name, "", 0, condition), line, workspace.workshop.registry.snapshot()
         )
-    assert says in f"{error.value} {error.value.mend}"
+    assert says in f"{error.value} {error.value.fix}"

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 from agent_core.interfaces.replayed import replay_lines
+from agent_core.workspace.workspace import Workspace
 
 from .support import Typist, arm, room_of
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assemble import Workspace
+from agent_core.workspace.workspace import Workspace
 from tests.broker.servers import serving
 from tests.secrets.support import KEY, MARK, files_with, put
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.debugging import Command, Stop
+from agent_core.functions.debug import Command, DebugStop
+from agent_core.workspace.workspace import Workspace
 
 from .support import LOOP, SUMMING, Typist, arm, room_of
 
@@ -140,7 +140,7 @@ async def test_quit_ends_the_call_and_says_why(workspace: Workspace) -> None:
 
 async def test_the_clock_stands_while_a_human_looks_and_goes_on_after(workspace: Workspace) -> None:
     class Slow(Typist):
-        async def stopped(self, stop: Stop) -> Command:
+        async def stopped(self, stop: DebugStop) -> Command:
             await asyncio.sleep(1.2)
             return await super().stopped(stop)
 
@@ -154,7 +154,7 @@ async def test_the_clock_stands_while_a_human_looks_and_goes_on_after(workspace:
 
 async def test_a_human_who_is_gone_for_long_ends_the_call(workspace: Workspace) -> None:
     class Gone(Typist):
-        async def stopped(self, stop: Stop) -> Command:
+        async def stopped(self, stop: DebugStop) -> Command:
             await asyncio.sleep(60)
             return Command("continue")
 

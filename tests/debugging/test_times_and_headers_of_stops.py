@@ -2,8 +2,8 @@
 
 import asyncio
 
-from agent_core.debugging import Command, Stop
-from agent_core.events import CallAnswered
+from agent_core.base.events import CallAnswered
+from agent_core.functions.debug import Command, DebugStop
 from agent_core.interfaces.stopped import head_line
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
@@ -17,7 +17,7 @@ THOUGHT_S = 1.5
 class Thinking(Typist):
     """A human who takes time."""
 
-    async def stopped(self, stop: Stop) -> Command:
+    async def stopped(self, stop: DebugStop) -> Command:
         await asyncio.sleep(THOUGHT_S)
         return await super().stopped(stop)
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.debugging import typed_breakpoint
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
+from agent_core.functions.debug import typed_breakpoint
+from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import answers
@@ -35,7 +35,7 @@ def test_a_breakpoint_is_read_as_it_is_typed(text: str, held: tuple[object, ...]
 def test_what_is_no_breakpoint_says_how_one_is_typed(text: str) -> None:
     with pytest.raises(UsageError) as refused:
         typed_breakpoint(text)
-    assert "[after N] [every N] [once]" in refused.value.mend
+    assert "[after N] [every N] [once]" in refused.value.fix
 
 
 async def test_a_counted_breakpoint_that_is_typed_at_a_stop_stops_at_its_hits(workspace: Workspace) -> None:
@@ -62,7 +62,7 @@ async def test_a_breakpoint_that_is_changed_at_a_stop_counts_once_and_as_it_is_n
     arm(workspace)
     room_of(workspace).debugger = typist = Typist(line, *("c",) * 9)
     await workspace.workshop.call("sum_up", {"numbers": [1, 2, 3, 4, 5]})
-    assert [dict(stop.locals)["number"] for stop in typist.stops if not stop.said] == numbers
+    assert [dict(stop.locals)["number"] for stop in typist.stops if not stop.message] == numbers
 
 
 @pytest.mark.parametrize(

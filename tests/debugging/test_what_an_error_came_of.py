@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent_core.assemble import Workspace
 from agent_core.interfaces.verdicts import outcome_lines
-from sandbox.conversation import judge
+from agent_core.workspace.workspace import Workspace
 from sandbox.outcome import Raised
+from sandbox.wire.conversation import judge
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import answers

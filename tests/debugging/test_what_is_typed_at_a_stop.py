@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.assemble import Workspace
+from agent_core.workspace.workspace import Workspace
 
 from .support import LOOP, Typist, arm, room_of
 

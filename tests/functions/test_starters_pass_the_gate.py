@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from agent_core.gate import Candidate, Gate
+from agent_core.functions.gate import Candidate, Gate
 from agent_core.registry.function import Function
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import Source
+from agent_core.registry.source import ModuleSource
 from sandbox import Sandbox
 
 DOUBTS = {"weak-examples", "fails-on"}  # what an agent is told, and may leave so
@@ -18,7 +18,7 @@ DOUBTS = {"weak-examples", "fails-on"}  # what an agent is told, and may leave s
 with_gate = pytest.mark.asyncio(loop_scope="module")
 FOLDER = Path(__file__).parents[2] / "functions"
 STARTERS = {
-    name: Source.of(name, (FOLDER / f"{name}.py").read_text("utf-8"))
+    name: ModuleSource.of(name, (FOLDER / f"{name}.py").read_text("utf-8"))
     for name in ["clock", "text", "calculate", "tables", "compare"]
 }
 FUNCTIONS = [function for source in STARTERS.values() for function in read_module(source).functions]
@@ -32,7 +32,7 @@ async def gate() -> AsyncIterator[Gate]:
 
 @with_gate
 @pytest.mark.parametrize("source", STARTERS.values(), ids=STARTERS)
-async def test_every_starter_passes_the_gate_under_the_agents_policy(gate: Gate, source: Source) -> None:
+async def test_every_starter_passes_the_gate_under_the_agents_policy(gate: Gate, source: ModuleSource) -> None:
     verdict = await gate.judge_module(source, Snapshot.empty(), "agent")
     assert [str(problem) for problem in verdict.problems] == []
     assert {standing for _, standing in verdict.standings} == {"trial"}

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from agent_core.gate import Gate
+from agent_core.functions.gate import Gate
 from sandbox import Limits, Sandbox
 
 

@@ -2,16 +2,16 @@
 
 from textwrap import dedent
 
-from agent_core.gate import Candidate, Gate, Policy, Rules, Verdict
-from agent_core.gate.capability import capability
-from agent_core.gate.conform import conform
-from agent_core.gate.draft import Draft
-from agent_core.gate.mend import mend
-from agent_core.gate.read import read
-from agent_core.gate.substance import substance
+from agent_core.functions.gate import Candidate, Gate, Policy, Rules, Verdict
+from agent_core.functions.gate.autofix import fix
+from agent_core.functions.gate.capability import capability
+from agent_core.functions.gate.conform import conform
+from agent_core.functions.gate.draft import Draft
+from agent_core.functions.gate.read import read
+from agent_core.functions.gate.substance import substance
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import Source
+from agent_core.registry.source import ModuleSource
 
 ADD = '''\
 def add(a: int, b: int) -> int:
@@ -32,14 +32,14 @@ def add(a: int, b: int) -> int:
     """
     return a + b
 '''
-TEXT_STAGES = (read, mend, conform, substance, capability)
+TEXT_STAGES = (read, fix, conform, substance, capability)
 
 
 def snapshot_of(**modules: str) -> Snapshot:
     """A snapshot of modules given as text."""
     snapshot = Snapshot.empty()
     for module, text in modules.items():
-        snapshot = snapshot.with_module(read_module(Source.of(module, dedent(text))))
+        snapshot = snapshot.with_module(read_module(ModuleSource.of(module, dedent(text))))
     return snapshot
 
 
@@ -79,9 +79,9 @@ def warnings(draft: Draft) -> set[str]:
     return {problem.code for problem in draft.problems if problem.severity == "warns"}
 
 
-def mends(draft: Draft) -> list[str]:
+def fixes(draft: Draft) -> list[str]:
     """The codes of the repairs that were made."""
-    return [one.code for one in draft.mends]
+    return [one.code for one in draft.fixes]
 
 
 def documented(name: str, parameters: str, returns: str, body: str, *examples: str) -> str:

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_core.gate import Candidate, Gate, ModuleVerdict, Policy, Rules, Verdict
-from agent_core.gate.draft import Draft
-from agent_core.gate.mend import mend
-from agent_core.gate.read import read
+from agent_core.functions.gate import Candidate, Gate, ModuleVerdict, Policy, Rules, Verdict
+from agent_core.functions.gate.autofix import fix
+from agent_core.functions.gate.draft import Draft
+from agent_core.functions.gate.read import read
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import Source
+from agent_core.registry.source import ModuleSource
 from tests.gate.support import TEXT_STAGES
 from tests.kit.drawing import drawn
 
@@ -44,25 +44,25 @@ def through_text(code: str, name: str, policy: Policy = "agent") -> Draft:
 
 
 def check_text(path: Path) -> None:
-    """Every stage on text answers; what is mended once stays."""
+    """Every stage on text answers; what is fixed once stays."""
     text = text_of(path)
     for name in names_in(text)[:3] or ["f"]:
         once = through_text(text, name)
         assert once.tree is None or ast.parse(once.text)
-        again = mend(read(Draft(once.candidate, "agent", Rules(), Snapshot.empty(), once.text)))
-        assert again.text == once.text, (path.name, name, [one.code for one in again.mends])
+        again = fix(read(Draft(once.candidate, "agent", Rules(), Snapshot.empty(), once.text)))
+        assert again.text == once.text, (path.name, name, [one.code for one in again.fixes])
 
 
 async def judged(gate: Gate, text: str, name: str, policy: Policy) -> tuple[Verdict, ModuleVerdict]:
     verdict = await gate.judge(Candidate(name, text, "lib"), Snapshot.empty(), policy)
-    saved = await gate.judge_module(Source.of("lib", text), Snapshot.empty(), policy)
+    saved = await gate.judge_module(ModuleSource.of("lib", text), Snapshot.empty(), policy)
     assert verdict.to_json()
     assert saved.to_json()
     return verdict, saved
 
 
 @pytest.mark.parametrize("path", SAMPLE[:25], ids=lambda path: path.name)
-def test_the_text_of_a_library_file_is_answered_and_mended_once(path: Path) -> None:
+def test_the_text_of_a_library_file_is_answered_and_fixed_once(path: Path) -> None:
     check_text(path)
 
 
@@ -125,14 +125,14 @@ def modules(draw: st.DrawFn) -> str:
 
 def holds(code: str) -> None:
     once = through_text(code, "f", "import")
-    again = mend(read(Draft(once.candidate, "import", Rules(), Snapshot.empty(), once.text)))
-    assert (again.text, [one.code for one in again.mends]) == (once.text, [])
-    assert not once.mends or isinstance(ast.parse(once.text), ast.Module)
+    again = fix(read(Draft(once.candidate, "import", Rules(), Snapshot.empty(), once.text)))
+    assert (again.text, [one.code for one in again.fixes]) == (once.text, [])
+    assert not once.fixes or isinstance(ast.parse(once.text), ast.Module)
 
 
 @settings(max_examples=drawn(100), suppress_health_check=[HealthCheck.too_slow])
 @given(modules())
-def test_reader_and_mender_hold_on_generated_modules(code: str) -> None:
+def test_reader_and_fixer_hold_on_generated_modules(code: str) -> None:
     holds(code)
 
 
@@ -140,5 +140,5 @@ def test_reader_and_mender_hold_on_generated_modules(code: str) -> None:
 @pytest.mark.timeout(900)
 @settings(max_examples=2000, suppress_health_check=[HealthCheck.too_slow])
 @given(modules())
-def test_reader_and_mender_hold_on_thousands_of_generated_modules(code: str) -> None:
+def test_reader_and_fixer_hold_on_thousands_of_generated_modules(code: str) -> None:
     holds(code)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_core.gate.mutation.mutants import OPERATORS, mutants, stubs
-from agent_core.gate.mutation.splice import Mutant
-from agent_core.gate.tree import find
+from agent_core.functions.gate.mutation.mutants import OPERATORS, mutants, stubs
+from agent_core.functions.gate.mutation.splice import Mutant
+from agent_core.functions.gate.tree import find
 from tests.kit.drawing import drawn
 
 from .support import function

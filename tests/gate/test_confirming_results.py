@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.gate import Candidate, Gate
+from agent_core.functions.gate import Candidate, Gate
 from agent_core.registry.snapshot import Snapshot
 
 from .support import ADD, documented, judge

@@ -2,10 +2,10 @@
 
 import pytest
 
-from agent_core.gate import Candidate, Gate
-from agent_core.gate.reading.private import make_private
+from agent_core.functions.gate import Candidate, Gate
+from agent_core.functions.gate.reading.private import make_private
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import Source
+from agent_core.registry.source import ModuleSource
 from tests.gate.support import function
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -19,14 +19,14 @@ async def test_a_chain_longer_than_the_stack_is_a_problem_of_the_candidate(gate:
 
 
 async def test_a_saved_file_with_a_chain_longer_than_the_stack_gets_a_verdict(gate: Gate) -> None:
-    verdict = await gate.judge_module(Source.of("lib", CHAIN), Snapshot.empty())
+    verdict = await gate.judge_module(ModuleSource.of("lib", CHAIN), Snapshot.empty())
     assert ("too-deep", "warns") in {(problem.code, problem.severity) for problem in verdict.problems}
 
 
 async def test_a_number_that_cannot_be_shown_is_a_problem_with_its_line(gate: Gate) -> None:
     verdict = await gate.judge(Candidate("f", function(f"return 0x{'f' * 9_000}"), "lib"), Snapshot.empty())
     (problem,) = verdict.problems
-    assert "thousands of digits" in problem.what
+    assert "thousands of digits" in problem.message
     assert problem.where.line == 8
 
 

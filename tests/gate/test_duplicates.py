@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent_core.gate import Candidate, Gate, Policy, Verdict
+from agent_core.functions.gate import Candidate, Gate, Policy, Verdict
 from agent_core.registry.snapshot import Snapshot
 
 from .support import ADD, snapshot_of
@@ -53,8 +53,8 @@ async def test_a_disguised_copy_is_named_with_its_signature(gate: Gate, policy: 
     verdict = await judge(gate, CANDIDATE, LIBRARY, policy)
     (problem,) = [one for one in verdict.problems if one.code == "copy"]
     assert problem.severity == severity
-    assert "`count_vowels(text: string) -> int` (functions/lib.py:1): Count the vowels" in problem.what
-    assert problem.mend == "call `count_vowels` instead, or say in `reason` how yours differs from `count_vowels`"
+    assert "`count_vowels(text: string) -> int` (functions/lib.py:1): Count the vowels" in problem.message
+    assert problem.fix == "call `count_vowels` instead, or say in `reason` how yours differs from `count_vowels`"
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent_core.gate.arguments.boundary import boundary
-from agent_core.gate.arguments.domain import domain
-from agent_core.gate.arguments.drawn import draw
-from agent_core.gate.arguments.fitting import fits
-from agent_core.gate.arguments.generate import Arguments, generate, shown, written
-from agent_core.gate.arguments.likeness import likeness
-from agent_core.gate.arguments.vary import variants
+from agent_core.functions.gate.arguments.boundary import boundary
+from agent_core.functions.gate.arguments.domain import domain
+from agent_core.functions.gate.arguments.fitting import fits
+from agent_core.functions.gate.arguments.generate import Arguments, draw, generate, shown, written
+from agent_core.functions.gate.arguments.likeness import likeness
+from agent_core.functions.gate.arguments.vary import variants
 from agent_core.registry.annotation import Converter
 from agent_core.registry.schema import read_module
-from agent_core.registry.source import Source
+from agent_core.registry.source import ModuleSource
 from agent_core.registry.tree import survey
 from tests.kit.drawing import drawn
 
@@ -67,7 +66,7 @@ NO_DOMAIN = domain([], {})
 
 def schema_of(*parameters: str, default: str = "") -> dict[str, Any]:
     signature = ", ".join(f"p{at}: {hint}{default}" for at, hint in enumerate(parameters))
-    (function,) = read_module(Source.of("m", f"{WORLD}\ndef f({signature}):\n    return 1\n")).functions
+    (function,) = read_module(ModuleSource.of("m", f"{WORLD}\ndef f({signature}):\n    return 1\n")).functions
     assert not function.unresolved
     return function.parameters
 

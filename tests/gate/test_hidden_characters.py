@@ -4,15 +4,15 @@ import ast
 
 import pytest
 
-from agent_core.gate import Candidate, Gate, Policy, Rules
-from agent_core.gate.draft import Draft
-from agent_core.gate.mend import mend
-from agent_core.gate.read import read
-from agent_core.gate.reading.escapes import write_escapes
+from agent_core.functions.gate import Candidate, Gate, Policy, Rules
+from agent_core.functions.gate.autofix import fix
+from agent_core.functions.gate.draft import Draft
+from agent_core.functions.gate.read import read
+from agent_core.functions.gate.reading.escapes import write_escapes
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import Source
+from agent_core.registry.source import ModuleSource
 
-from .support import ADD, mends, on_text
+from .support import ADD, fixes, on_text
 
 BACKWARDS = ADD.replace("return a + b", "return a + b  # \u202e b - a nruter")
 STRINGS = [
@@ -26,8 +26,8 @@ def test_a_change_of_direction_is_named_with_its_place(policy: Policy) -> None:
     problems = on_text(BACKWARDS, "add", policy).problems
     (problem,) = [one for one in problems if one.code == "hidden-characters"]
     assert (problem.severity, problem.where.line, problem.where.column) == ("refuses", 17, 21)
-    assert "U+202E RIGHT-TO-LEFT OVERRIDE" in problem.what
-    assert problem.mend == 'remove it; in a string that needs it, write it as "\\u202e"'
+    assert "U+202E RIGHT-TO-LEFT OVERRIDE" in problem.message
+    assert problem.fix == 'remove it; in a string that needs it, write it as "\\u202e"'
 
 
 @pytest.mark.parametrize("text", STRINGS, ids=ascii)
@@ -35,7 +35,7 @@ def test_a_change_of_direction_is_named_with_its_place(policy: Policy) -> None:
 def test_strings_of_a_candidate_keep_their_value_as_escapes(text: str, policy: Policy) -> None:
     before = ADD.replace("return a + b", f"text = {text}\n    return a + b + len(text)")
     draft = on_text(before, "add", policy)
-    assert "hidden-characters" in mends(draft)
+    assert "hidden-characters" in fixes(draft)
     assert not draft.shows("hidden-characters")
     assert draft.text.replace("\n", "").isprintable()
     assert ast.dump(ast.parse(draft.text)) == ast.dump(ast.parse(before))
@@ -46,14 +46,14 @@ def test_strings_of_a_candidate_keep_their_value_as_escapes(text: str, policy: P
 )
 def test_what_takes_no_escape_is_rejected(text: str) -> None:
     draft = on_text(ADD.replace("return a + b", f"text = {text}\n    return a + b"), "add")
-    assert ("hidden-characters" in mends(draft), draft.has("hidden-characters")) == (False, True)
+    assert ("hidden-characters" in fixes(draft), draft.has("hidden-characters")) == (False, True)
 
 
 def test_a_description_becomes_a_docstring_with_escapes() -> None:
     code = "def add(a: int, b: int) -> int:\n    return a + b\n"
     candidate = Candidate("add", code, "lib", description="Add two numbers 👩\u200d💻.")
-    draft = mend(read(Draft(candidate, "agent", Rules(), Snapshot.empty(), code)))
-    assert "given-description" in mends(draft)
+    draft = fix(read(Draft(candidate, "agent", Rules(), Snapshot.empty(), code)))
+    assert "given-description" in fixes(draft)
     assert "👩\\u200d💻" in draft.text
 
 
@@ -77,6 +77,6 @@ def test_another_encoding_and_misread_names_are_rejected() -> None:
     "text", [BACKWARDS, "# coding: utf-7\n" + ADD, ADD.replace("return a", "return ａ")], ids=ascii
 )
 async def test_a_saved_file_that_reads_otherwise_than_it_runs_is_rejected(gate: Gate, text: str) -> None:
-    verdict = await gate.judge_module(Source.of("lib", text), Snapshot.empty())
+    verdict = await gate.judge_module(ModuleSource.of("lib", text), Snapshot.empty())
     assert not verdict.admitted
     assert all(one.where.line and one.where.column for one in verdict.problems)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_core.gate import Candidate, Gate, Policy, Rules, Verdict
-from agent_core.gate.neighbours import Tried
+from agent_core.functions.gate import Candidate, Gate, Policy, Rules, Verdict
+from agent_core.functions.gate.neighbours import Tried
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Limits, Sandbox
 
@@ -42,7 +42,7 @@ async def replaced(gate: Gate, code: str, snapshot: Snapshot = LIBRARY, policy: 
 
 
 def broken(verdict: Verdict) -> list[str]:
-    return [one.what for one in verdict.problems if one.code == "breaks-caller"]
+    return [one.message for one in verdict.problems if one.code == "breaks-caller"]
 
 
 def note(verdict: Verdict) -> str:

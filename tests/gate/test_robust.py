@@ -8,16 +8,16 @@ import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_core.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
-from agent_core.gate.candidate import Policy as AnyPolicy
-from agent_core.gate.conform import conform
-from agent_core.gate.gate import STAGES, Stage, on_text
-from agent_core.gate.proof import prove
-from agent_core.gate.read import read
-from agent_core.gate.robust import robust
-from agent_core.gate.rules import severity
-from agent_core.gate.substance import substance
-from agent_core.gate.trial import load
+from agent_core.functions.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
+from agent_core.functions.gate.candidate import Policy as AnyPolicy
+from agent_core.functions.gate.conform import conform
+from agent_core.functions.gate.gate import STAGES, Stage, on_text
+from agent_core.functions.gate.proof import prove
+from agent_core.functions.gate.read import read
+from agent_core.functions.gate.robust import robust
+from agent_core.functions.gate.rules import severity
+from agent_core.functions.gate.substance import substance
+from agent_core.functions.gate.trial import load
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Limits, Sandbox
 from tests.gate.support import snapshot_of
@@ -56,7 +56,7 @@ async def judged(
 
 
 def told(verdict: Verdict) -> list[str]:
-    return [f"{one.code}: {one.what}" for one in verdict.problems if one.code in CODES]
+    return [f"{one.code}: {one.message}" for one in verdict.problems if one.code in CODES]
 
 
 def note(verdict: Verdict) -> str:
@@ -253,13 +253,15 @@ async def test_what_a_finding_means_is_decided_by_the_policy(policy: AnyPolicy, 
     assert severity(policy, "robust", code) == expected
 
 
-async def test_a_finding_shows_line_and_mend_as_its_author_sees_them(workers: Sandbox) -> None:
+async def test_a_finding_shows_line_and_fix_as_its_author_sees_them(workers: Sandbox) -> None:
     code = "def f(a: str, *, tail: str = '') -> str:\n    b = a + tail\n    return b.index('q') and b\n"
     verdict = await judged(workers, code, "f('aq') → 'aq'", "f('abq', tail='zq') → 'abqzq'", snapshot=AROUND)
     (problem,) = [one for one in verdict.problems if one.code == "fails-on"]
-    assert problem.what.startswith("`f('a')` raises `ValueError: substring not found` at `return b.index('q') and b`")
+    assert problem.message.startswith(
+        "`f('a')` raises `ValueError: substring not found` at `return b.index('q') and b`"
+    )
     assert problem.where.line == 3
-    assert problem.mend == "handle that case, or name `ValueError` under `Raises:` if it is meant"
+    assert problem.fix == "handle that case, or name `ValueError` under `Raises:` if it is meant"
 
 
 AROUND = snapshot_of(m="def g(a: int) -> int:\n    return a\n")

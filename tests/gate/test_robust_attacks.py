@@ -6,7 +6,7 @@ from textwrap import dedent
 import pytest
 import pytest_asyncio
 
-from agent_core.gate import Rules
+from agent_core.functions.gate import Rules
 from sandbox import Sandbox
 from tests.gate.test_robust import gate_of, judged, note, told
 
@@ -56,9 +56,9 @@ async def test_forged_replies_are_claims_that_hurt_nobody(workers: Sandbox, repl
     verdict = await judged(workers, code, *CALLS)
     assert "tried" in note(verdict)
     for problem in verdict.problems:
-        assert len(problem.what) < 1000
-        assert "\x1b" not in problem.what
-        assert "\n" not in problem.what
+        assert len(problem.message) < 1000
+        assert "\x1b" not in problem.message
+        assert "\n" not in problem.message
 
 
 async def test_a_forged_failure_of_another_call_is_not_confirmed(workers: Sandbox) -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from agent_core.gate import Gate, Rules
+from agent_core.functions.gate import Gate, Rules
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import Source
+from agent_core.registry.source import ModuleSource
 from sandbox import Sandbox
 
 from .support import ADD, snapshot_of
@@ -14,8 +14,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 BARE = "def double(n):\n    return n * 2\n"
 
 
-def saved(text: str) -> Source:
-    return Source.of("lib", text)
+def saved(text: str) -> ModuleSource:
+    return ModuleSource.of("lib", text)
 
 
 async def test_a_bare_function_of_a_human_is_taken_with_warnings(gate: Gate) -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_core.gate.arguments.generate import Arguments
-from agent_core.gate.arguments.shrink import lesser, measure, shrink, smaller
+from agent_core.functions.gate.arguments.generate import Arguments
+from agent_core.functions.gate.arguments.shrink import lesser, measure, shrink, smaller
 from tests.kit.drawing import drawn
 
 VALUES = st.recursive(

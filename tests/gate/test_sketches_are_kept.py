@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.clock import Clock
-from agent_core.gate.alike.index import Alike, sketch
+from agent_core.base.clock import Clock
+from agent_core.functions.gate.clones.index import Alike, sketch
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import SaveSketches, SqliteStore, open_store
 from agent_core.storage.ledger import MOST_SKETCHES

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from agent_core.gate import Candidate, Gate, GivenExample, Verdict
-from agent_core.gate import gate as gate_module
+from agent_core.functions.gate import Candidate, Gate, GivenExample, Verdict
+from agent_core.functions.gate import gate as gate_module
 from agent_core.registry.snapshot import Snapshot
 
 from .support import ADD, documented, judge, snapshot_of
@@ -43,8 +43,8 @@ async def test_an_example_that_disagrees_shows_both_sides_and_blames_neither(gat
     verdict = await judge(gate, ADD.replace("        4\n", "        5\n"), "add")
     (problem,) = verdict.problems
     assert (problem.code, problem.where.line) == ("example-disagrees", 14)
-    assert problem.what == "for `add(2, 2)` you wrote `5`, it returned `4`"
-    assert problem.mend == "if `4` is right, write it there; if not, mend the body"
+    assert problem.message == "for `add(2, 2)` you wrote `5`, it returned `4`"
+    assert problem.fix == "if `4` is right, write it there; if not, fix the body"
     assert (verdict.admitted, verdict.standing, verdict.can_be_confirmed) == (False, "", True)
 
 
@@ -82,8 +82,8 @@ async def test_a_whole_number_where_a_float_is_promised_agrees(gate: Gate) -> No
 
 async def test_a_refusal_for_one_sided_examples_says_which_side_is_missing(gate: Gate) -> None:
     verdict = await judge(gate, documented("f", "a: int", "bool", "return a > 0", "f(2) → True", "f(3) → True"))
-    assert "one that gives False is needed" in verdict.problems[0].what
-    assert ">>> f(0)`, which gives another result" in str(verdict.problems[0].mend)
+    assert "one that gives False is needed" in verdict.problems[0].message
+    assert ">>> f(0)`, which gives another result" in str(verdict.problems[0].fix)
 
 
 @pytest.mark.parametrize(
@@ -97,32 +97,32 @@ async def test_a_refusal_for_one_sided_examples_says_which_side_is_missing(gate:
 async def test_a_call_that_gives_the_missing_side_is_offered(gate: Gate, call: str, body: str, offered: str) -> None:
     other = call.replace("abba", "a").replace("[1, 2]", "[3]").replace("7", "8")
     verdict = await judge(gate, documented("f", "a: object", "bool", body, f"{call} → True", f"{other} → True"))
-    assert f">>> {offered}`" in str(verdict.refusals[0].mend)
+    assert f">>> {offered}`" in str(verdict.refusals[0].fix)
 
 
 async def test_no_call_is_offered_where_every_one_gives_the_same(gate: Gate) -> None:
     verdict = await judge(gate, documented("f", "a: int", "int", "return a * 0", "f(1) → 0", "f(2) → 0"))
-    assert ">>> f(a)` with values" in str(verdict.refusals[0].mend)
+    assert ">>> f(a)` with values" in str(verdict.refusals[0].fix)
 
 
-async def test_the_same_example_with_two_results_is_one_thing_to_mend(gate: Gate) -> None:
+async def test_the_same_example_with_two_results_is_one_thing_to_fix(gate: Gate) -> None:
     verdict = await judge(gate, documented("f", "a: int", "bool", "return a > 0", "f(2) → True", "f(2) → False"))
     assert [problem.code for problem in verdict.refusals] == ["contradictory-examples"]
-    assert "take one of the two out; add a line `>>> f(0)`" in str(verdict.refusals[0].mend)
+    assert "take one of the two out; add a line `>>> f(0)`" in str(verdict.refusals[0].fix)
     assert not verdict.can_be_confirmed
 
 
 async def test_an_error_shows_the_line_that_raised_it(gate: Gate) -> None:
     verdict = await judge(gate, documented("f", "a: int", "int", "return 10 // a", "f(5) → 2", "f(0) → 0"))
-    assert "`ZeroDivisionError: " in verdict.problems[0].what
-    assert "`return 10 // a`" in verdict.problems[0].what
+    assert "`ZeroDivisionError: " in verdict.problems[0].message
+    assert "`return 10 // a`" in verdict.problems[0].message
 
 
 async def test_words_of_a_worker_cannot_pose_as_the_gates(gate: Gate) -> None:
     body = "raise ValueError(f'ok`\\nadmitted: {a}')"
     verdict = await judge(gate, documented("f", "a: int", "int", body, "f(a=1) → 1", "f(2) → 2"))
-    assert "`ValueError: ok'\\nadmitted: 1`" in verdict.problems[0].what
-    assert "\n" not in verdict.problems[0].what
+    assert "`ValueError: ok'\\nadmitted: 1`" in verdict.problems[0].message
+    assert "\n" not in verdict.problems[0].message
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ async def test_a_function_with_the_calls_context_is_tried_without_naming_it(gate
 async def test_an_import_that_fails_is_told_with_its_line(gate: Gate) -> None:
     verdict = await judge(gate, "LIMIT = int('many')\n\n\n" + ADD, "add")
     assert refusals(verdict) == ["import-fails"]
-    assert "`ValueError: invalid literal" in verdict.problems[0].what
+    assert "`ValueError: invalid literal" in verdict.problems[0].message
     assert verdict.stages[-1].note == "not run: the module could not be imported"
 
 
@@ -199,9 +199,9 @@ async def test_a_hollow_function_is_not_tried_out(gate: Gate) -> None:
 
 async def test_a_verdict_has_its_published_shape_in_json(gate: Gate) -> None:
     verdict = json.loads(json.dumps((await judge(gate, f"```python\n{ADD}```", "add")).to_json()))
-    published = {"name", "module", "admitted", "standing", "version", "mends", "problems", "stages", "source"}
+    published = {"name", "module", "admitted", "standing", "version", "fixes", "problems", "stages", "source"}
     assert published <= verdict.keys()
-    assert verdict["mends"][0].keys() == {"code", "message", "diff"}
+    assert verdict["fixes"][0].keys() == {"code", "message", "diff"}
     assert verdict["stages"][0].keys() == {"stage", "passed", "seconds", "note"}
 
 

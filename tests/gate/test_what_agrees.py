@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent_core.gate import GivenExample
-from agent_core.gate.examples.agreement import agrees, given_agrees, promises_floats
+from agent_core.base.untrusted import fence
+from agent_core.functions.gate import GivenExample
+from agent_core.functions.gate.examples.agreement import agrees, given_agrees, promises_floats
 from agent_core.registry.examples import Example
-from agent_core.untrusted import fence
 from sandbox import Failure, Killed, Outcome, Raised, Returned, TimedOut
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.gate import Policy
+from agent_core.functions.gate import Policy
 
 from .support import ADD, codes, function, on_text, snapshot_of, warnings
 
@@ -37,16 +37,16 @@ def test_what_a_model_could_not_call_is_refused(code: str, expected: set[str]) -
 def test_a_parameter_that_hides_a_builtin_is_refused_with_a_better_name() -> None:
     (problem,) = on_text(function("return len(list) + b", parameters="list: list[int], b: int")).problems
     assert problem.code == "hides-builtin"
-    assert problem.mend == "rename `list` to `items`, in the body and under `Args:` too"
+    assert problem.fix == "rename `list` to `items`, in the body and under `Args:` too"
 
 
 def test_a_missing_docstring_is_answered_with_the_skeleton_to_write() -> None:
     problem = next(
         one for one in on_text("def f(a: int) -> int:\n    return a + 1\n").problems if one.code == "no-docstring"
     )
-    assert problem.mend is not None
+    assert problem.fix is not None
     for part in ("Args:\n    a: …", "Returns:", ">>> f(…)"):
-        assert part in problem.mend
+        assert part in problem.fix
 
 
 def test_a_name_that_nothing_defines_is_refused_with_its_line() -> None:

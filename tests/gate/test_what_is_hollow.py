@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.gate import Policy
+from agent_core.functions.gate import Policy
 
 from .support import codes, function, on_text, warnings
 
@@ -82,7 +82,7 @@ def test_an_argument_that_is_changed_is_no_echo(body: str) -> None:
 def test_a_parameter_that_is_never_used_is_named() -> None:
     (problem,) = on_text(function("return a + 1")).problems
     assert (problem.code, problem.where.line, problem.where.column) == ("dead-parameter", 1, 15)
-    assert "`b`" in problem.what
+    assert "`b`" in problem.message
 
 
 @pytest.mark.parametrize("policy", ["agent", "import"])
@@ -101,12 +101,12 @@ def test_an_unused_parameter_of_a_library_only_warns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "mend"),
+    ("body", "fix"),
     [
         pytest.param("total = a + b\nprint(total)", "return the result instead of printing it", id="printed"),
         pytest.param("total = a + b", "end with `return` and the result", id="forgotten"),
     ],
 )
-def test_a_result_that_is_not_returned_is_told_as_that(body: str, mend: str) -> None:
+def test_a_result_that_is_not_returned_is_told_as_that(body: str, fix: str) -> None:
     (problem,) = on_text(function(body)).problems
-    assert (problem.code, problem.mend) == ("constant", mend)
+    assert (problem.code, problem.fix) == ("constant", fix)

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from agent_core.gate import Candidate, Gate, GivenExample, Rules
-from agent_core.gate.draft import Draft
-from agent_core.gate.mend import mend
-from agent_core.gate.mends.kinds import hint_of
-from agent_core.gate.read import read
+from agent_core.functions.gate import Candidate, Gate, GivenExample, Rules
+from agent_core.functions.gate.autofix import fix
+from agent_core.functions.gate.draft import Draft
+from agent_core.functions.gate.fixes.inferred import hint_of
+from agent_core.functions.gate.read import read
 from agent_core.registry.snapshot import Snapshot
 
-from .support import mends, on_text, snapshot_of
+from .support import fixes, on_text, snapshot_of
 
 
 def described(signature: str, body: str, *examples: str) -> str:
@@ -23,9 +23,9 @@ def described(signature: str, body: str, *examples: str) -> str:
 
 
 def given(code: str, *calls: str) -> Draft:
-    """The candidate after reading and mending, with examples that came beside it."""
+    """The candidate after reading and fixing, with examples that came beside it."""
     examples = tuple(GivenExample(call, result) for call, _, result in (one.partition(" = ") for one in calls))
-    return mend(read(Draft(Candidate("f", code, "lib", examples=examples), "import", Rules(), Snapshot.empty(), code)))
+    return fix(read(Draft(Candidate("f", code, "lib", examples=examples), "import", Rules(), Snapshot.empty(), code)))
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,9 @@ def test_values_prove_the_narrowest_hint_that_fits_all(values: list[object], hin
 )
 def test_what_examples_prove_is_written_as_a_hint_and_said(code: str, signature: str) -> None:
     draft = on_text(code)
-    assert mends(draft) == ["inferred-hints"]
+    assert fixes(draft) == ["inferred-hints"]
     assert signature in draft.text.replace('"', "'")
-    assert draft.mends[0].message.startswith("inferred `")
+    assert draft.fixes[0].message.startswith("inferred `")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_what_examples_prove_is_written_as_a_hint_and_said(code: str, signature:
     ],
 )
 def test_a_parameter_without_proof_keeps_its_lack(code: str) -> None:
-    assert "inferred-hints" not in mends(on_text(code)) or "def f(a)" in on_text(code).text
+    assert "inferred-hints" not in fixes(on_text(code)) or "def f(a)" in on_text(code).text
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_result_that_may_be_another_type_gets_no_hint(body: str) -> None:
 def test_a_builtin_that_the_file_hides_is_no_hint() -> None:
     code = described("a", "return [a]", "f(1) = [1]", "f(2) = [2]")
     draft = on_text(code, snapshot=snapshot_of(lib="int = 5\nlist = 6\n"))
-    assert mends(draft) == []
+    assert fixes(draft) == []
 
 
 def test_examples_beside_the_code_prove_parameters_but_no_result() -> None:
@@ -141,7 +141,7 @@ def test_examples_beside_the_code_prove_parameters_but_no_result() -> None:
 
 def test_inferring_can_be_switched_off_alone() -> None:
     code = described("a, b", "return a + b", "f(1, 2) = 3", "f(2, 2) = 4")
-    assert mends(on_text(code, rules=Rules(off=frozenset({"inferred-hints"})))) == []
+    assert fixes(on_text(code, rules=Rules(off=frozenset({"inferred-hints"})))) == []
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ async def test_the_type_of_what_came_back_becomes_the_hint(gate: Gate, body: str
     assert signature in (verdict.module_text or "")
     assert "no-return-type" not in {one.code for one in verdict.problems}
     again = await gate.judge(replace(candidate, code=verdict.source), Snapshot.empty(), "import")
-    assert (again.source, again.mends) == (verdict.source, ())
+    assert (again.source, again.fixes) == (verdict.source, ())
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -193,7 +193,7 @@ def test_old_hints_take_the_modern_form_of_their_file(old: str, modern: str) -> 
     imports = "from typing import Any, Dict, List, Optional, Tuple, Union\n\n\n"
     code = f"{imports}def f(a: {old}) -> Any:\n{DOCUMENTED}"
     draft = on_text(code, snapshot=snapshot_of(lib=MODERN))
-    assert mends(draft) == ["modern-hints"]
+    assert fixes(draft) == ["modern-hints"]
     assert f"def f(a: {modern}) -> Any:" in draft.text
     assert draft.text.startswith("from typing import Any\n")
 

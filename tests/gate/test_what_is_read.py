@@ -2,13 +2,13 @@
 
 import pytest
 
-from agent_core.gate import Rules
+from agent_core.functions.gate import Rules
 
-from .support import ADD, codes, mends, on_text, snapshot_of
+from .support import ADD, codes, fixes, on_text, snapshot_of
 
 
 @pytest.mark.parametrize(
-    ("wrapped", "mend"),
+    ("wrapped", "fix"),
     [
         pytest.param(f"```python\n{ADD}```", "code-fence", id="fence"),
         pytest.param(f"Here is the function:\n\n```py\n{ADD}```\nI hope it helps.", "code-fence", id="fence-in-prose"),
@@ -20,14 +20,14 @@ from .support import ADD, codes, mends, on_text, snapshot_of
         pytest.param(ADD + "\nassert add(1, 2) == 3\n", "trailing-code", id="asserted"),
     ],
 )
-def test_wrapping_around_the_code_is_taken_off(wrapped: str, mend: str) -> None:
+def test_wrapping_around_the_code_is_taken_off(wrapped: str, fix: str) -> None:
     draft = on_text(wrapped, "add")
-    assert (codes(draft), mends(draft), draft.text.strip()) == (set(), [mend], ADD.strip())
+    assert (codes(draft), fixes(draft), draft.text.strip()) == (set(), [fix], ADD.strip())
 
 
-def test_a_mend_that_is_switched_off_is_not_made() -> None:
+def test_a_fix_that_is_switched_off_is_not_made() -> None:
     draft = on_text(f"```python\n{ADD}```", "add", rules=Rules(off=frozenset({"*"})))
-    assert (mends(draft), codes(draft)) == ([], {"syntax-error"})
+    assert (fixes(draft), codes(draft)) == ([], {"syntax-error"})
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_syntax_error_names_its_line_and_quotes_it() -> None:
     (problem,) = on_text("def add(a, b):\n    return a b\n\nx = 1\n", "add").problems
     assert problem.code == "syntax-error"
     assert problem.where.line == 2
-    assert "`return a b`" in problem.what
+    assert "`return a b`" in problem.message
 
 
 @pytest.mark.parametrize(
@@ -75,16 +75,16 @@ def test_what_is_not_one_function_of_the_promised_name_is_refused(code: str, nam
 
 def test_a_wrong_name_is_told_with_both_names() -> None:
     (problem,) = on_text(ADD, "plus").problems
-    assert "`plus`" in problem.what
-    assert "`add`" in problem.what
-    assert problem.mend is not None
+    assert "`plus`" in problem.message
+    assert "`add`" in problem.message
+    assert problem.fix is not None
 
 
 def test_a_helper_that_the_function_calls_becomes_private() -> None:
     draft = on_text(
         ADD.replace("return a + b", "return total(a, b)") + "\n\ndef total(a, b):\n    return a + b\n", "add"
     )
-    assert mends(draft) == ["private-helper"]
+    assert fixes(draft) == ["private-helper"]
     assert "return _total(a, b)" in draft.text
     assert "def _total(a, b)" in draft.text
 
@@ -103,7 +103,7 @@ def test_a_helper_whose_name_means_more_than_one_thing_keeps_it(body: str) -> No
     draft = on_text(
         ADD.replace("return a + b", body) + (helper if "_total" in body else helper.replace("_total", "LIMIT")), "add"
     )
-    assert "private-helper" not in mends(draft)
+    assert "private-helper" not in fixes(draft)
     assert "several-functions" in codes(draft)
 
 
@@ -111,7 +111,7 @@ def test_a_name_that_another_function_has_is_refused_with_its_place() -> None:
     draft = on_text(ADD, "add", snapshot=snapshot_of(other=ADD))
     (problem,) = draft.problems
     assert problem.code == "name-taken"
-    assert "functions/other.py:1" in problem.what
+    assert "functions/other.py:1" in problem.message
 
 
 @pytest.mark.parametrize("module", ["../x", "a/b", "", ".", "a..b", "class", "1x", "a b"])

@@ -2,9 +2,9 @@
 
 import pytest
 
-from agent_core.gate import Rules
+from agent_core.functions.gate import Rules
 
-from .support import ADD, codes, function, mends, on_text
+from .support import ADD, codes, fixes, function, on_text
 
 BARE = ADD[: ADD.index("    Examples")] + ADD[ADD.index('    """\n    return') :]
 
@@ -31,7 +31,7 @@ BARE = ADD[: ADD.index("    Examples")] + ADD[ADD.index('    """\n    return') :
 )
 def test_what_asserts_say_becomes_examples_of_the_docstring(tail: str, example: str) -> None:
     draft = on_text(f"{BARE}\n\n{tail}\n", "add")
-    assert (codes(draft), mends(draft)) == (set(), ["asserted-examples", "trailing-code"])
+    assert (codes(draft), fixes(draft)) == (set(), ["asserted-examples", "trailing-code"])
     assert f"    Examples:\n        {example}" in draft.text or example in draft.text
     assert draft.text.endswith("    return a + b\n")
 
@@ -51,7 +51,7 @@ def test_what_asserts_say_becomes_examples_of_the_docstring(tail: str, example: 
 )
 def test_a_trial_that_says_nothing_new_only_goes(tail: str) -> None:
     draft = on_text(f"{ADD}\n\n{tail}\n", "add")
-    assert mends(draft) == ["trailing-code"]
+    assert fixes(draft) == ["trailing-code"]
     assert draft.text.removeprefix("import doctest\n").strip().startswith(ADD.strip())
 
 
@@ -69,13 +69,13 @@ def test_what_may_change_what_is_computed_is_left_and_told(tail: str) -> None:
         f"import random\n\nTABLE = {{}}\n\n\n{function('return TABLE[a] + random.randint(0, b)')}\n\n{tail}\n"
     )
     assert tail in draft.text
-    assert codes(draft) == {"top-level-statement"} or "trailing-code" not in mends(draft)
+    assert codes(draft) == {"top-level-statement"} or "trailing-code" not in fixes(draft)
 
 
 def test_a_test_that_the_function_itself_needs_stays() -> None:
     code = function("return check(a) + b") + "\n\ndef check(n):\n    return n * 2\n"
     draft = on_text(code)
-    assert mends(draft) == ["private-helper"]
+    assert fixes(draft) == ["private-helper"]
     assert "return _check(a) + b" in draft.text
 
 
@@ -99,5 +99,5 @@ def test_asserts_are_kept_apart_from_the_result_of_an_example_above() -> None:
 
 def test_keeping_asserts_can_be_switched_off_alone() -> None:
     draft = on_text(f"{BARE}\n\nassert add(1, 2) == 3\n", "add", rules=Rules(off=frozenset({"asserted-examples"})))
-    assert mends(draft) == ["trailing-code"]
+    assert fixes(draft) == ["trailing-code"]
     assert draft.text.strip() == BARE.strip()

@@ -67,6 +67,6 @@ def test_a_library_that_evaluates_code_is_only_warned_of() -> None:
 
 def test_a_problem_says_the_grant_and_what_to_do_without_it() -> None:
     (problem,) = on_text(function("return len(open(str(a)).read()) + b")).problems
-    assert "the grant `files`" in problem.what
-    assert problem.mend is not None
-    assert problem.mend.startswith("take the content as a parameter")
+    assert "the grant `files`" in problem.message
+    assert problem.fix is not None
+    assert problem.fix.startswith("take the content as a parameter")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from agent_core.gate.mends.sentences import take
+from agent_core.functions.gate.fixes.sections import take
 
-from .support import mends, on_text
+from .support import fixes, on_text
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_sentence_about_something_else_is_left_alone(words: str) -> None:
 def test_a_sentence_moves_and_what_stands_around_it_stays() -> None:
     words = "Add two numbers.\n\n    Slowly. a is the first\n    number. b is the second one. Never fails.\n    "
     draft = on_text(f'def f(a: int, b: int) -> int:\n    """{words}"""\n    return a + b\n')
-    assert mends(draft) == ["docstring-sections"]
+    assert fixes(draft) == ["docstring-sections"]
     assert (
         "    Slowly. Never fails.\n\n    Args:\n        a: The first number.\n        b: The second one.\n"
         in draft.text

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from agent_core.cage import Cage
+from agent_core.functions.sandbox_client import SandboxClient
 from tests.workshop.support import Room, a_cage, room
 
 from .support import FETCHES, weather_service
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cage() -> AsyncIterator[Cage]:
+async def cage() -> AsyncIterator[SandboxClient]:
     """The sandbox of all the tests of a file."""
     async with a_cage() as opened:
         yield opened
@@ -29,7 +29,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def here(tmp_path: Path, cage: Cage) -> AsyncIterator[Room]:
+async def here(tmp_path: Path, cage: SandboxClient) -> AsyncIterator[Room]:
     """A workspace with a folder of three numbers."""
     (tmp_path / "data").mkdir()
     for number in (1, 2, 3):

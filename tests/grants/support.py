@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from agent_core.grants import Decision, Question
+from agent_core.access.grants import Decision, Question
 
 READS = '''\
 from pathlib import Path

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import WorkspaceError
-from agent_core.grants import Decision, Grants, Question
-from agent_core.grants.content import differences
+from agent_core.access.grants import Decision, Grants, Question
+from agent_core.access.grants.content import differences
+from agent_core.base.errors import WorkspaceError
+from agent_core.functions.service import Author
 from agent_core.interfaces.asked import question_lines
 from agent_core.interfaces.spans import plain
-from agent_core.registry.source import Source
-from agent_core.workshop import Author
+from agent_core.registry.source import ModuleSource
 from tests.workshop.support import Room
 
 from .support import FETCHES, PLAIN, human
@@ -144,7 +144,7 @@ async def test_a_line_of_code_that_needs_something_is_shown_whole() -> None:
 
 async def test_a_long_diff_is_shown_whole() -> None:
     text = "".join(f"# {number}\n" for number in range(9_000))
-    shown = differences({"a": text}, [Source.of("a", f"{text.replace('#', '##')}evil()\n")])
+    shown = differences({"a": text}, [ModuleSource.of("a", f"{text.replace('#', '##')}evil()\n")])
     assert "## 4500" in asked(shown)
     assert "evil" in shown
 
@@ -152,13 +152,13 @@ async def test_a_long_diff_is_shown_whole() -> None:
 async def test_what_python_takes_for_one_line_is_one_line_of_a_diff() -> None:
     old = "def f(self):\n    return 1\n"
     new = "def f(self):\n    x = 1  # note\u2028    return 1\n    return self.secret('KEY')\n"
-    shown = differences({"a": old}, [Source.of("a", new)])
+    shown = differences({"a": old}, [ModuleSource.of("a", new)])
     assert "+    x = 1  # note\u2028    return 1" in shown.split("\n")
     assert "-    return 1" in shown.split("\n")
 
 
 async def test_a_return_at_the_end_of_a_line_ends_it_as_it_does_for_python() -> None:
-    shown = differences({"a": "x = 1\n"}, [Source.of("a", "x = 1  # note\r    evil()\n")])
+    shown = differences({"a": "x = 1\n"}, [ModuleSource.of("a", "x = 1  # note\r    evil()\n")])
     assert "+    evil()" in shown.split("\n")
 
 

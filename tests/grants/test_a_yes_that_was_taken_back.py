@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.cage import Cage
-from agent_core.grants import NOTHING, Grants
+from agent_core.access.grants import NOTHING, Grants
+from agent_core.functions.sandbox_client import SandboxClient
 from tests.workshop.support import Room, room
 
 from .support import PLAIN
@@ -33,7 +33,7 @@ def brought_back(root: Path, folder: Path) -> None:
         shutil.copytree(folder / name, root / name)
 
 
-async def agreed(root: Path, cage: Cage, older: Path) -> None:
+async def agreed(root: Path, cage: SandboxClient, older: Path) -> None:
     async with room(root, cage) as here:
         await here.shop.create("double", PLAIN, "sums")
         await here.shop.grants.grant("double", HOSTS)
@@ -48,7 +48,7 @@ def root(tmp_path: Path) -> Path:
     return made
 
 
-async def test_one_that_was_revoked_does_not_come_back(root: Path, cage: Cage, tmp_path: Path) -> None:
+async def test_one_that_was_revoked_does_not_come_back(root: Path, cage: SandboxClient, tmp_path: Path) -> None:
     await agreed(root, cage, tmp_path / "older")
     async with room(root, cage) as here:
         await here.shop.grants.revoke("double", None)
@@ -57,7 +57,7 @@ async def test_one_that_was_revoked_does_not_come_back(root: Path, cage: Cage, t
         assert await now(here) == NOTHING
 
 
-async def test_one_that_was_narrowed_does_not_come_back_wider(root: Path, cage: Cage, tmp_path: Path) -> None:
+async def test_one_that_was_narrowed_does_not_come_back_wider(root: Path, cage: SandboxClient, tmp_path: Path) -> None:
     await agreed(root, cage, tmp_path / "older")
     async with room(root, cage) as here:
         await here.shop.grants.revoke("double", Grants(network=("b.example.org",)))
@@ -68,7 +68,7 @@ async def test_one_that_was_narrowed_does_not_come_back_wider(root: Path, cage: 
 
 
 async def test_one_whose_entry_was_taken_out_of_the_file_does_not_come_back(
-    root: Path, cage: Cage, tmp_path: Path
+    root: Path, cage: SandboxClient, tmp_path: Path
 ) -> None:
     await agreed(root, cage, tmp_path / "older")
     async with room(root, cage) as here:
@@ -79,7 +79,7 @@ async def test_one_whose_entry_was_taken_out_of_the_file_does_not_come_back(
         assert await now(here) == NOTHING
 
 
-async def test_one_that_is_given_again_counts(root: Path, cage: Cage, tmp_path: Path) -> None:
+async def test_one_that_is_given_again_counts(root: Path, cage: SandboxClient, tmp_path: Path) -> None:
     await agreed(root, cage, tmp_path / "older")
     async with room(root, cage) as here:
         await here.shop.grants.revoke("double", None)
@@ -91,7 +91,7 @@ async def test_one_that_is_given_again_counts(root: Path, cage: Cage, tmp_path: 
 
 @pytest.mark.parametrize("spoiled", ["{", '{"taken_back": 1}', "[]", "readable", "link"])
 async def test_a_record_that_cannot_be_trusted_makes_every_yes_count_for_nothing(
-    root: Path, cage: Cage, tmp_path: Path, home: Path, spoiled: str
+    root: Path, cage: SandboxClient, tmp_path: Path, home: Path, spoiled: str
 ) -> None:
     await agreed(root, cage, tmp_path / "older")
     (record,) = (home / "toolwright" / "workspaces").glob("*.json") or [home]

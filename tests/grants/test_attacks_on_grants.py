@@ -8,13 +8,13 @@ from pathlib import Path
 import apsw
 import pytest
 
-from agent_core.cage import Cage
-from agent_core.errors import WorkspaceError
-from agent_core.grants import NOTHING, Grants
-from agent_core.grants.repositories import DEEPEST, MOST_ENTRIES
+from agent_core.access.grants import NOTHING, Grants
+from agent_core.access.grants.repositories import DEEPEST, MOST_ENTRIES
+from agent_core.base.errors import WorkspaceError
+from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.functions.service import Author
 from agent_core.interfaces.asked import question_lines
 from agent_core.interfaces.spans import plain
-from agent_core.workshop import Author
 from tests.workshop.support import Room, room
 
 from .support import PLAIN, READS, human
@@ -77,7 +77,9 @@ async def test_a_broken_file_grants_nothing_and_forgets_nothing(here: Room, code
     assert await now(here) == Grants(network=(host,))
 
 
-async def test_a_copied_workspace_brings_no_yes_along(here: Room, code: str, tmp_path: Path, cage: Cage) -> None:
+async def test_a_copied_workspace_brings_no_yes_along(
+    here: Room, code: str, tmp_path: Path, cage: SandboxClient
+) -> None:
     await granted(here, code)
     copy = tmp_path.with_name(f"{tmp_path.name}-copy")
     shutil.copytree(tmp_path, copy)
@@ -87,7 +89,7 @@ async def test_a_copied_workspace_brings_no_yes_along(here: Room, code: str, tmp
 
 
 async def test_another_users_state_brings_no_yes_along(
-    here: Room, code: str, home: Path, monkeypatch: pytest.MonkeyPatch, cage: Cage
+    here: Room, code: str, home: Path, monkeypatch: pytest.MonkeyPatch, cage: SandboxClient
 ) -> None:
     await granted(here, code)
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "somebody-else"))
@@ -97,7 +99,7 @@ async def test_another_users_state_brings_no_yes_along(
 
 @pytest.mark.parametrize("harm", ["open", "short", "link"])
 async def test_a_key_that_is_not_the_users_alone_opens_no_state_and_moves_none(
-    tmp_path: Path, code: str, home: Path, harm: str, cage: Cage
+    tmp_path: Path, code: str, home: Path, harm: str, cage: SandboxClient
 ) -> None:
     async with room(tmp_path, cage) as here:
         await granted(here, code)
@@ -194,9 +196,9 @@ async def test_a_function_cannot_write_the_file_whatever_it_has(here: Room) -> N
     snapshot = here.shop.registry.snapshot()
     function = snapshot.functions["double"]
     permit = here.shop.granting._permit(function, snapshot, Grants(write=("out/",)), "")
-    from agent_core.requests import Requests
+    from agent_core.functions.worker_api import WorkerApi
 
-    requests = Requests(here.cage, snapshot, lambda done, total, note: None, here.shop.granting)
+    requests = WorkerApi(here.cage, snapshot, lambda done, total, note: None, here.shop.granting)
     await requests.run(function, {"number": 2}, permit)
     assert (folder / "here").read_text() == "was here"
     assert target.read_text() == before
@@ -259,7 +261,7 @@ async def test_no_hand_grants_reading_where_yeses_and_secrets_are_kept(here: Roo
 
 
 async def test_two_processes_see_at_once_what_the_other_gave_and_took(
-    here: Room, code: str, host: str, cage: Cage
+    here: Room, code: str, host: str, cage: SandboxClient
 ) -> None:
     await granted(here, code)
     async with room(here.root, cage) as other:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.events import CallAnswered
+from agent_core.base.events import CallAnswered
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import answers, of

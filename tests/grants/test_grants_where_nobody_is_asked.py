@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from agent_core.grants import Grants
-from agent_core.workshop import Author
+from agent_core.access.grants import Grants
+from agent_core.functions.service import Author
 from tests.kit.program import toolwright
 from tests.workshop.support import Room
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from agent_core import events
-from agent_core.grants import Decision, Grants, Question
-from agent_core.grants.desk import Desk, heard_by
-from agent_core.grants.refusal import denial
+from agent_core.access.grants import Decision, Grants, Question
+from agent_core.access.grants.desk import ApprovalQueue, heard_by
+from agent_core.access.grants.refusal import denial
+from agent_core.base import events
 
 from .support import human
 
@@ -30,7 +30,7 @@ class Turn:
 
 async def noes(questions: Sequence[Question], *answers: str) -> tuple[int, list[Decision]]:
     """How many were asked of these questions in one turn, and what came back."""
-    who, desk = human(*(answers or ("no",))), Desk()
+    who, desk = human(*(answers or ("no",))), ApprovalQueue()
     with heard_by(Turn()):
         found = [await desk.ask(one, who) for one in questions]
     return len(who.asked), found
@@ -78,7 +78,7 @@ async def test_another_kind_is_still_asked_for_and_another_turn_begins_anew() ->
 
 
 async def test_the_model_and_the_human_are_told_that_nobody_is_asked_any_more() -> None:
-    turn, who, desk = Turn(), human("no"), Desk()
+    turn, who, desk = Turn(), human("no"), ApprovalQueue()
     questions = [Question("f", Grants(network=(f"h{number}.example.org",))) for number in range(4)]
     with heard_by(turn):
         decision = [await desk.ask(one, who) for one in questions][-1]

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import WorkspaceError
-from agent_core.grants import Grants
-from agent_core.grants.repositories import FAR, MOST_ENTRIES, Found, repository_in
+from agent_core.access.grants import Grants
+from agent_core.access.grants.repositories import FAR, MOST_ENTRIES, RepositorySearch, repository_in
+from agent_core.base.errors import WorkspaceError
 from tests.workshop.support import Room
 
 from .support import human
@@ -123,7 +123,7 @@ async def test_a_workspace_that_came_after_the_yes_is_not_written_to(here: Room)
 async def test_a_workspace_that_a_call_makes_is_told_and_has_no_effect(here: Room, body: str, left: str) -> None:
     found = await made_by(here, body)
     assert (found["outcome"], "a workspace" in str(found), left in str(found)) == ("killed", True, True)
-    assert repository_in(here.root / "out", FAR) == Found()
+    assert repository_in(here.root / "out", FAR) == RepositorySearch()
 
 
 async def test_the_workspace_itself_and_one_inside_another_are_granted_as_before(here: Room, tmp_path: Path) -> None:

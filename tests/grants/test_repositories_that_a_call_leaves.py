@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import WorkspaceError
-from agent_core.grants import Grants
-from agent_core.grants.repositories import FAR, MOST_ENTRIES, Found, repository_in
+from agent_core.access.grants import Grants
+from agent_core.access.grants.repositories import FAR, MOST_ENTRIES, RepositorySearch, repository_in
+from agent_core.base.errors import WorkspaceError
 from tests.workshop.support import Room
 
 from .support import human
@@ -106,7 +106,7 @@ async def test_one_that_is_hidden_deep_or_among_many_is_found_after_the_call(her
     many = f'[Path("out", str(at)).write_text("") for at in range({MOST_ENTRIES + 10})]'
     deep = f'Path("out/{"a/" * 20}.git").mkdir(parents=True)'
     assert "was renamed" in str(await made_by(here, f"{many}\n    {deep}"))
-    assert repository_in(here.root / "out", FAR) == Found()
+    assert repository_in(here.root / "out", FAR) == RepositorySearch()
 
 
 async def test_more_than_can_be_looked_through_at_all_is_told(here: Room) -> None:

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.errors import WorkspaceError
-from agent_core.grants import Grants
-from agent_core.grants.file import Entry, GrantsFile, text_of
+from agent_core.access.grants import Grants
+from agent_core.access.grants.file import GrantEntry, GrantsFile, text_of
+from agent_core.base.errors import WorkspaceError
 
-ENTRY = Entry(Grants(network=("api.example.org",), seconds=30), "ada", "2026-01-01T00:00:00Z")
+ENTRY = GrantEntry(Grants(network=("api.example.org",), seconds=30), "ada", "2026-01-01T00:00:00Z")
 
 
 def file(folder: Path, text: str | bytes) -> GrantsFile:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_core.grants import Grants
-from agent_core.workshop import Author
+from agent_core.access.grants import Grants
+from agent_core.functions.service import Author
 from tests.workshop.support import Room
 
 from .support import FETCHES, PLAIN, READS, human

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.errors import WorkspaceError
-from agent_core.grants import NOTHING, Grants
-from agent_core.grants.file import checked
-from agent_core.grants.items import KINDS, written
+from agent_core.access.grants import NOTHING, Grants
+from agent_core.access.grants.file import checked
+from agent_core.access.grants.items import KINDS, written
+from agent_core.base.errors import WorkspaceError
 
 ITEMS = {
     "network": ["api.example.org", "*.example.org", "localhost:8000", "?", "[::1]:80"],
@@ -142,7 +142,7 @@ def test_a_rejected_item_says_what_it_holds_and_where(char: str) -> None:
     assert f"U+{ord(char):04X}" in caught.value.message
     assert "at column 3" in caught.value.message
     assert char not in caught.value.message.replace(" ", "")
-    assert caught.value.mend
+    assert caught.value.fix
 
 
 @pytest.mark.parametrize("text", ["api.ex\u0430mple.org", "\u212aey.example.org", "a.org:8\u0661", "ä.example.org"])

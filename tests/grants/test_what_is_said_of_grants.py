@@ -5,12 +5,11 @@ import gc
 
 import pytest
 
-from agent_core import present
-from agent_core.context import INSTRUCTIONS
-from agent_core.grants import Decision, Grants, Question
-from agent_core.grants.desk import Desk
+from agent_core.access.grants import Decision, Grants, Question
+from agent_core.access.grants.desk import ApprovalQueue
+from agent_core.context import INSTRUCTIONS, presentation
+from agent_core.functions.service import Author
 from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
-from agent_core.workshop import Author
 from tests.workshop.support import Room
 
 from .support import Human, human
@@ -28,12 +27,12 @@ def with_settings(here: Room, **settings: str) -> None:
     ("settings", "is_attended", "says"),
     [
         pytest.param({}, True, "if the task needs it, the user is asked before it joins", id="a human is there"),
-        pytest.param({}, False, "Mend: take the text as a parameter instead of fetching it", id="nobody is there"),
-        pytest.param({"ask": "never"}, True, "Mend: take the text as a parameter", id="nobody is ever asked"),
+        pytest.param({}, False, "Fix: take the text as a parameter instead of fetching it", id="nobody is there"),
+        pytest.param({"ask": "never"}, True, "Fix: take the text as a parameter", id="nobody is ever asked"),
         pytest.param({"unattended": "file"}, False, "a human has to grant it", id="the file decides"),
     ],
 )
-async def test_a_need_is_mended_by_asking_where_somebody_can_be_asked(
+async def test_a_need_is_fixed_by_asking_where_somebody_can_be_asked(
     here: Room, code: str, settings: dict[str, str], is_attended: bool, says: str
 ) -> None:
     with_settings(here, **settings)
@@ -45,7 +44,7 @@ async def test_a_need_is_mended_by_asking_where_somebody_can_be_asked(
 async def test_a_saved_file_says_how_a_human_grants_what_it_needs(here: Room, code: str) -> None:
     await here.save(code, here.root / "functions" / "sky.py")
     (need,) = [one for one in (await here.shop.introspect("weather"))["verdict"]["problems"] if "needs" in one["code"]]
-    assert need["mend"] == "a human is asked before it is called, or grants it now: toolwright functions grant NAME"
+    assert need["fix"] == "a human is asked before it is called, or grants it now: toolwright functions grant NAME"
 
 
 async def test_what_was_granted_is_shown_instead_of_what_was_lacking(here: Room, code: str, host: str) -> None:
@@ -57,7 +56,7 @@ async def test_what_was_granted_is_shown_instead_of_what_was_lacking(here: Room,
         [one["code"] for one in found["verdict"]["problems"]].count("needs-network") for found in (before, after)
     ]
     assert (lacking, after["grants"]) == ([1, 0], {"network": [host]})
-    assert f"A human lets it: fetch from {host}." in present.introspection(after)
+    assert f"A human lets it: fetch from {host}." in presentation.introspection(after)
     await here.shop.grants.revoke("weather", None)
     assert (await here.shop.introspect("weather"))["verdict"] == before["verdict"]
 
@@ -91,7 +90,7 @@ async def test_what_a_human_grants_by_hand_is_said_to_be_theirs(here: Room, code
     assert (await here.shop.grants.question("weather", Grants(network=(host,)))).moment == "grant"
 
 
-async def ask(desk: Desk, asked: Human, *questions: Question) -> list[str]:
+async def ask(desk: ApprovalQueue, asked: Human, *questions: Question) -> list[str]:
     """The answers of a human who takes a moment, while all of these wait."""
 
     async def slowly(question: Question) -> Decision:
@@ -102,7 +101,7 @@ async def ask(desk: Desk, asked: Human, *questions: Question) -> list[str]:
 
 
 async def test_questions_that_were_answered_are_not_kept() -> None:
-    desk, asked = Desk(), human("yes")
+    desk, asked = ApprovalQueue(), human("yes")
     await ask(desk, asked, *(Question(f"kept_{number}") for number in range(20)))
     asked.asked.clear()
     gc.collect()
@@ -110,7 +109,7 @@ async def test_questions_that_were_answered_are_not_kept() -> None:
 
 
 async def test_a_yes_is_shared_by_those_that_waited_whoever_called_them() -> None:
-    desk, asked = Desk(), human("yes", "no")
+    desk, asked = ApprovalQueue(), human("yes", "no")
     questions = [Question("f", Grants(network=("a.b",)), caller=caller) for caller in ("", "g", "h")]
     assert await ask(desk, asked, *questions) == ["yes", "yes", "yes"]
     assert await ask(desk, asked, questions[0]) == ["no"]

@@ -7,14 +7,14 @@ from contextlib import suppress
 from textwrap import dedent
 from typing import Any, Final
 
-from agent_core.agent import Agent
-from agent_core.aside import aside
-from agent_core.errors import ToolwrightError
-from agent_core.hosted import of_memory, standard
+from agent_core.access.secrets.curtain import FETCHES
+from agent_core.base.aside import aside
+from agent_core.base.errors import ToolwrightError
+from agent_core.functions.worker_api import WorkerApi
 from agent_core.registry.arguments import read as read_arguments
-from agent_core.requests import Requests
-from agent_core.secrets.curtain import FETCHES
-from sandbox import values
+from agent_core.runtime.agent import Agent
+from agent_core.runtime.host_functions import of_memory, standard
+from sandbox.wire import values
 from tests.hostile.texts import SIZE
 
 Encoded = Any  # JSON
@@ -105,7 +105,7 @@ def covered_tags() -> set[str]:
 
 def requests() -> set[str]:
     """Every request that a worker can make, from the text of what answers them."""
-    tree = ast.parse(dedent(inspect.getsource(Requests.__call__)))
+    tree = ast.parse(dedent(inspect.getsource(WorkerApi.__call__)))
     patterns = [node for node in ast.walk(tree) if isinstance(node, ast.MatchValue)]
     answered = {str(one.value.value) for one in patterns if isinstance(one.value, ast.Constant)}
     return answered | {"debug", "secret", *FETCHES}  # which the curtain answers before them

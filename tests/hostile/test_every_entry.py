@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from agent_core.hosted import reserved
+from agent_core.runtime.host_functions import reserved
 from tests.conftest import OpenDesk
 from tests.hostile import entries
 from tests.hostile.forge import FORGE, packed

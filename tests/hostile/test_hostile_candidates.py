@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from agent_core.gate import Candidate, Gate
-from agent_core.gate.gate import STAGES
+from agent_core.functions.gate import Candidate, Gate
+from agent_core.functions.gate.gate import STAGES
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Sandbox
 from tests.hostile.texts import candidates

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_core import Approver, Decision, Workspace
-from agent_core.events import Event, GrantAnswered, GrantAsked, to_json
+from agent_core.base.events import Event, GrantAnswered, GrantAsked, to_json
 from tests.grants.support import Human, human
 from tests.interfaces.asking import CALL, DONE, home, made, service
 from tests.kit import Ask, Expect, Script, contains, scripted

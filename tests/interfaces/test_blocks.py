@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.interfaces.repl.blocks import Block, Blocks
+from agent_core.interfaces.repl.blocks import BlockSplitter, DrawnBlock
 
 TEXT = "First *line*\nsecond line\n\n- one\n- two\n\n```python\nx = 1\n\ny = 2\n```\nAfter.\n"
 WHOLE = [
-    Block("First *line*\nsecond line"),
-    Block("- one\n- two"),
-    Block("x = 1\n\ny = 2\n", "python"),
-    Block("After."),
+    DrawnBlock("First *line*\nsecond line"),
+    DrawnBlock("- one\n- two"),
+    DrawnBlock("x = 1\n\ny = 2\n", "python"),
+    DrawnBlock("After."),
 ]
 
 
@@ -20,12 +20,12 @@ def cut(text: str, at: list[int]) -> list[str]:
     return [text[start:end] for start, end in pairwise(places)]
 
 
-def play(pieces: list[str]) -> list[Block]:
+def play(pieces: list[str]) -> list[DrawnBlock]:
     """The blocks of a stream, with the parts of each put together."""
-    blocks, whole = Blocks(), list[Block]()
+    blocks, whole = BlockSplitter(), list[DrawnBlock]()
     for block in [*(found for piece in pieces for found in blocks.feed(piece)), *blocks.end()]:
         if whole and not whole[-1].ends:
-            block = Block(whole.pop().text + block.text, block.code, block.ends)
+            block = DrawnBlock(whole.pop().text + block.text, block.code, block.ends)
         whole.append(block)
     return whole
 
@@ -48,34 +48,34 @@ def test_code_and_its_fences_are_cut_the_same_in_any_pieces(text: str, at: list[
 
 
 def test_a_line_of_code_is_given_out_as_soon_as_it_is_written() -> None:
-    blocks = Blocks()
-    assert blocks.feed("~~~~ python\na\n\n~~~\nb") == [Block("a\n\n~~~\n", "python", ends=False)]
-    assert blocks.feed("\n~~~~\n") == [Block("b\n", "python")]
+    blocks = BlockSplitter()
+    assert blocks.feed("~~~~ python\na\n\n~~~\nb") == [DrawnBlock("a\n\n~~~\n", "python", ends=False)]
+    assert blocks.feed("\n~~~~\n") == [DrawnBlock("b\n", "python")]
 
 
 def test_code_in_a_list_loses_the_indentation_of_its_fence() -> None:
-    assert play(["- so:\n  ```\n  x\n    y\n  ```\n"]) == [Block("- so:"), Block("x\n  y\n", "")]
+    assert play(["- so:\n  ```\n  x\n    y\n  ```\n"]) == [DrawnBlock("- so:"), DrawnBlock("x\n  y\n", "")]
 
 
 def test_a_code_block_that_the_reply_leaves_open_ends_with_it() -> None:
-    assert play(["```\nx"]) == [Block("x\n", "")]
+    assert play(["```\nx"]) == [DrawnBlock("x\n", "")]
 
 
 @pytest.mark.parametrize(("line", "first", "parts"), [("- item", 40, 3), ("| a | b |", 200, 1)], ids=["list", "table"])
 def test_what_grows_beyond_a_screen_is_given_out_in_parts(line: str, first: int, parts: int) -> None:
     lines = [line, "|---|---|" if line[0] == "|" else line, *[line] * 118]
-    found = Blocks().feed("\n".join(lines) + "\n\n")
+    found = BlockSplitter().feed("\n".join(lines) + "\n\n")
     assert (len(found), found[0].text.count("\n") + 1) == (parts, min(first, 120))
 
 
 def test_a_long_table_goes_on_under_the_same_head() -> None:
-    parts = Blocks().feed("\n".join(["| a |", "|---|", *["| x |"] * 300]) + "\n\n")
+    parts = BlockSplitter().feed("\n".join(["| a |", "|---|", *["| x |"] * 300]) + "\n\n")
     assert [part.text.split("\n")[:2] for part in parts] == [["| a |", "|---|"]] * 2
     assert sum(part.text.count("| x |") for part in parts) == 300
 
 
 def test_what_is_pending_is_the_unfinished_end_within_its_limits() -> None:
-    blocks = Blocks()
+    blocks = BlockSplitter()
     blocks.feed("done\n\none\ntwo\nthree\nfo")
     blocks.feed("ur")
     assert blocks.pending(2, 3) == "two\nree\nour"

@@ -101,7 +101,7 @@ def test_a_bar_on_a_terminal_tells_how_far_it_is_and_goes(many: Path) -> None:
 
 
 def test_the_sarif_log_is_what_code_scanning_takes(many: Path) -> None:
-    (many / "lib" / "mendable.py").write_text(COUNT_VOWELS.replace("text: str", "text").replace("vowels", "all"))
+    (many / "lib" / "fixable.py").write_text(COUNT_VOWELS.replace("text: str", "text").replace("vowels", "all"))
     (many / "few.jsonl").write_text("\n" + json.dumps({"name": "count_vowels", "code": FLAWED}))
     done = toolwright("functions", "check", "lib", "few.jsonl", "--sarif", cwd=many)
     assert (done.returncode, done.stderr) == (1, "")
@@ -155,11 +155,11 @@ def test_what_examples_miss_and_what_is_repeated_has_its_line_in_every_form(many
         assert (levels[code] == "error") == (severity == "refuses")
 
 
-def test_the_fix_of_a_mend_gives_the_text_that_the_gate_judged(tmp_path: Path) -> None:
+def test_the_fix_of_a_fix_gives_the_text_that_the_gate_judged(tmp_path: Path) -> None:
     (file := tmp_path / "a.py").write_text("import os\n\ndef f(x):\n    return x\n")
     source = "import os\n\n\ndef f(x: int) -> int:\n    return x\n"
-    mend = {"code": "hint", "message": "wrote hints", "diff": ""}
-    verdict = {"name": "f", "path": str(file), "problems": [], "mends": [mend], "source": source}
+    fix = {"code": "hint", "message": "wrote hints", "diff": ""}
+    verdict = {"name": "f", "path": str(file), "problems": [], "fixes": [fix], "source": source}
     pieces: list[str] = []
     log = SarifLog(pieces.append, "1.0.0", tmp_path)
     log.add(verdict)

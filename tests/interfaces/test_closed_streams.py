@@ -7,6 +7,7 @@ import pytest
 
 from tests.interfaces.support import HERE, flags
 from tests.kit import Repeat, Say, scripted
+from tests.kit.program import surroundings
 from tests.kit.terminal import TOOLWRIGHT
 
 
@@ -15,7 +16,7 @@ def shell(command: str, cwd: Path, *arguments: str) -> subprocess.CompletedProce
     return subprocess.run(
         ["bash", "-c", script],
         cwd=cwd,
-        env={"PYTHONPATH": HERE, "PATH": "/usr/bin:/bin"},
+        env=surroundings({"PYTHONPATH": HERE, "PATH": "/usr/bin:/bin"}),
         text=True,
         capture_output=True,
         timeout=50,

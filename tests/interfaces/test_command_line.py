@@ -110,6 +110,20 @@ def test_a_command_in_a_folder_that_is_no_workspace_makes_nothing_and_names_init
     assert [path.name for path in tmp_path.iterdir()] == ["x.py"]
 
 
+def test_the_doctor_says_why_texts_are_found_by_words_alone(tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "sqlite_vec.py").write_text("")
+    command, around = [*TOOLWRIGHT, "doctor"], {"PYTHONPATH": f"{tmp_path / 'broken'}:{HERE}", "HOME": str(tmp_path)}
+    told, whole = (
+        subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, check=False, env=around, text=True)
+        for options in ([], ["--json"])
+    )
+    storage = json.loads(whole.stdout)["storage"]
+    assert storage["ok"]
+    assert "the extension sqlite-vec cannot be loaded" in storage["vectors"]
+    assert "found by their words alone" in " ".join(told.stdout.split())
+
+
 def test_the_doctor_works_in_any_folder_and_leaves_nothing_there(tmp_path: Path) -> None:
     (tmp_path / "toolwright.toml").unlink()
     assert json.loads(toolwright("doctor", "--json", cwd=tmp_path).stdout)["storage"]["ok"]

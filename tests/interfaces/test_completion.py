@@ -3,13 +3,13 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from agent_core.interfaces.catalogue import ENTRIES, nearest
-from agent_core.interfaces.repl.completion import Words
+from agent_core.interfaces.repl.completion import PromptCompleter
 
 NAMES = ["count_vowels", "count_words", "read_page"]
 
 
 def complete(text: str, *, asked: bool = True) -> list[str]:
-    words = Words(lambda: NAMES)
+    words = PromptCompleter(lambda: NAMES)
     return [found.text for found in words.get_completions(Document(text), CompleteEvent(completion_requested=asked))]
 
 

@@ -4,7 +4,7 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from agent_core.interfaces.repl.completion import Words
+from agent_core.interfaces.repl.completion import PromptCompleter
 
 VERBS = ("edit", "history", "undo", "search", "section")
 OTHERS = {
@@ -52,6 +52,6 @@ async def offered(kind: str, first: str) -> list[tuple[str, str]]:
     ],
 )
 async def test_completion_offers_what_can_stand_at_each_place(typed: str, whole: list[str]) -> None:
-    words = Words(lambda: ["clamp_number"], offered)
+    words = PromptCompleter(lambda: ["clamp_number"], offered)
     found = words.get_completions_async(Document(typed), CompleteEvent(completion_requested=True))
     assert [each.text async for each in found] == whole

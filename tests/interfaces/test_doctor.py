@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.doctor import check_address
-from agent_core.errors import ModelError
-from agent_core.events import Usage
-from agent_core.settings import FILE_NAME, load
+from agent_core.base.errors import ModelError
+from agent_core.base.events import Usage
+from agent_core.base.settings import FILE_NAME, load
+from agent_core.workspace.doctor import check_address
+from agent_core.workspace.workspace import Workspace
 from tests.kit.desk import VOWELS, ended, of
 from tests.kit.program import toolwright
 

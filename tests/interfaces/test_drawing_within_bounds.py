@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]
 
-from agent_core import events
+from agent_core.base import events
 from agent_core.interfaces import verdicts
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.above import Above
-from agent_core.interfaces.repl.blocks import Blocks
-from agent_core.interfaces.repl.live import Live, Running
+from agent_core.interfaces.repl.blocks import BlockSplitter
+from agent_core.interfaces.repl.live import Live, RunningCall
 from agent_core.interfaces.repl.teller import Screen, Teller
 from agent_core.interfaces.told import CallLog, call_line
-from agent_core.interfaces.views import Row
+from agent_core.interfaces.views import SourceRow
 from tests.interfaces.support import prompt
 from tests.kit import Say
 
@@ -74,7 +74,7 @@ def test_a_reply_is_drawn_in_pieces_that_hold_no_key_up(name: str, at_the_end: b
 def test_the_source_of_a_function_is_drawn_in_pieces_that_hold_no_key_up(text: str) -> None:
     code = (text * 20_000)[:20_000]
     assert longest(lambda: render.source(code, 1, 80)) < LONGEST_S
-    assert longest(lambda: render.listing(f"{code}#", [Row(1 + code.count("\n"), "x")], 80)) < LONGEST_S
+    assert longest(lambda: render.listing(f"{code}#", [SourceRow(1 + code.count("\n"), "x")], 80)) < LONGEST_S
 
 
 def test_a_fence_of_every_language_is_drawn_in_pieces_that_hold_no_key_up() -> None:
@@ -114,7 +114,7 @@ def test_the_arguments_of_a_running_call_are_read_once_and_not_if_they_are_long(
     live = Live()
 
     def draw() -> Iterator[object]:
-        live.calls["1"] = Running("slowly", arguments, time.monotonic())
+        live.calls["1"] = RunningCall("slowly", arguments, time.monotonic())
         for _ in range(3):
             yield live.draw(80)
         log = CallLog()
@@ -130,7 +130,7 @@ def test_what_is_left_of_an_unfinished_reply_is_drawn_in_no_time() -> None:
     live = Live()
     live.blocks.feed("漢\u0301 *a* " * 60_000)
     assert longest(lambda: (live.draw(80) for _ in range(3))) < LONGEST_S
-    assert Blocks().feed("x" * 100_000) == []
+    assert BlockSplitter().feed("x" * 100_000) == []
 
 
 def test_a_long_paste_is_shown_in_short_and_sent_whole(tmp_path: Path) -> None:

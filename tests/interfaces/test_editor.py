@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 from agent_core.interfaces.editor import editor_command, open_editor
 
 
@@ -31,7 +31,7 @@ def test_each_editor_is_told_the_line_in_its_own_way(
         pytest.param("vim 'x", "EDITOR is no command line: No closing quotation", id="half-a-quotation"),
     ],
 )
-async def test_an_editor_that_cannot_be_started_is_an_error_that_says_how_to_mend_it(
+async def test_an_editor_that_cannot_be_started_is_an_error_that_says_how_to_fix_it(
     monkeypatch: pytest.MonkeyPatch, editor: str, says: str
 ) -> None:
     monkeypatch.delenv("VISUAL", raising=False)
@@ -39,7 +39,7 @@ async def test_an_editor_that_cannot_be_started_is_an_error_that_says_how_to_men
     monkeypatch.setenv("PATH", "/usr/bin:/bin")  # a folder that may not be entered is another error
     with pytest.raises(UsageError, match=f"^{re.escape(says)}") as caught:
         await open_editor(Path("f.py"), 1)
-    assert "export EDITOR" in str(caught.value.mend)
+    assert "export EDITOR" in str(caught.value.fix)
 
 
 def test_an_empty_choice_of_an_editor_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

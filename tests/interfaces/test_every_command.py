@@ -27,7 +27,7 @@ TYPED = {
     "blame": ("/blame count_vowels", "saved 13 "),
     "rollback": ("/rollback", "Type /rollback NAME [VERSION]."),
     "example": ("/example", "Type /example NAME CALL = RESULT."),
-    "pending": ("/pending", "No candidate stands refused."),
+    "pending": ("/pending", "There are no rejected candidates."),
     "confirm": ("/confirm", "Type /confirm NAME [REASON]."),
     "reload": ("/reload", "othing changed"),
     "memory": ("/memory", "human"),

@@ -151,7 +151,7 @@ def test_a_forged_reading_decides_nothing_that_a_human_is_shown(workspace: Path,
 
 def test_a_forged_verdict_raises_no_standing(workspace: Path, tmp_path: Path) -> None:
     shutil.copytree(workspace, root := tmp_path / "copy")
-    forge(root, "verdict", "verdict", '{"problems": [], "mends": [], "standing": "trial", "by": "human"}')
+    forge(root, "verdict", "verdict", '{"problems": [], "fixes": [], "standing": "trial", "by": "human"}')
     done = toolwright("functions", "show", FUNCTION, cwd=root)
     assert "draft" in done.stdout  # as one that nobody judged
     assert done.returncode == 0

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.problem import Place, Problem
+from agent_core.base.problem import Place, Problem
 from tests.interfaces.support import COUNT_VOWELS, FLAWED, SLOW
 from tests.kit.program import toolwright
 from tests.kit.terminal import terminal
@@ -69,7 +69,7 @@ def test_check_prints_one_verdict_a_line_and_admits_nothing(tmp_path: Path) -> N
     done = toolwright("functions", "check", "many.jsonl", "--json", cwd=tmp_path)
     verdicts = [json.loads(text) for text in done.stdout.splitlines()]
     assert [verdict["admitted"] for verdict in verdicts] == [True, False]
-    assert {"name", "module", "standing", "version", "mends", "problems", "stages", "source"} <= set(verdicts[0])
+    assert {"name", "module", "standing", "version", "fixes", "problems", "stages", "source"} <= set(verdicts[0])
     assert done.returncode == 1
     assert document("functions", "list", cwd=tmp_path)["functions"] == []
 
@@ -112,7 +112,7 @@ def test_no_line_of_what_a_function_says_looks_like_one_of_the_program(tmp_path:
 )
 def test_what_cannot_be_asked_is_usage_and_one_json_error(grown: Path, arguments: list[str]) -> None:
     error = document("functions", *arguments, cwd=grown, code=2)["error"]
-    assert set(error) == {"code", "message", "mend"}
+    assert set(error) == {"code", "message", "fix"}
     assert error["message"]
 
 

@@ -59,9 +59,9 @@ def test_an_archive_is_tried_taken_taken_again_and_handed_out(tmp_path: Path) ->
     assert "set.tar.gz:extras.py:27:5 foreign-context" in taken.stdout
     assert "take the text as a parameter and return the new one" in taken.stdout
     assert "unsafe-path" in taken.stdout
-    assert taken.stdout.endswith("✗ set.tar.gz: 1 joined, 1 mended, 1 refused\n")
+    assert taken.stdout.endswith("✗ set.tar.gz: 1 joined, 1 fixed, 1 refused\n")
     again = json.loads(toolwright(*words, "--json", cwd=tmp_path).stdout)
-    assert again["summary"] == {"joined": 0, "mended": 0, "skipped": 2, "refused": 1}
+    assert again["summary"] == {"joined": 0, "fixed": 0, "skipped": 2, "refused": 1}
     called = toolwright("functions", "call", "echo", "--args", '{"text": "ab"}', cwd=tmp_path)
     assert called.stdout == "abab\n"
     out = toolwright("functions", "export", "out", "echo", cwd=tmp_path)

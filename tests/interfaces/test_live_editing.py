@@ -137,5 +137,5 @@ def test_what_is_kept_beside_a_humans_save_can_be_given_up_at_the_prompt(words: 
         screen.line("/pending count_vowels drop")
         screen.wait_for("The candidate for count_vowels is given up.")
         screen.line("/pending")
-        screen.wait_for("No candidate stands refused.")
+        screen.wait_for("There are no rejected candidates.")
         assert words.read_text() == MINE

@@ -11,7 +11,7 @@ import pytest
 from tests.interfaces.asking import CALL, DONE, home, made, service
 from tests.interfaces.support import HERE, flags
 from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains, scripted
-from tests.kit.program import toolwright
+from tests.kit.program import surroundings, toolwright
 from tests.kit.terminal import TOOLWRIGHT, terminal
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
@@ -65,7 +65,10 @@ def test_an_exit_code_says_whether_it_was_done(
 def cut_off(root: Path, *arguments: str) -> None:
     """A process that is killed while its model speaks."""
     with subprocess.Popen(
-        [*TOOLWRIGHT, "run", *arguments], cwd=root, stdout=subprocess.PIPE, env={"PYTHONPATH": HERE}
+        [*TOOLWRIGHT, "run", *arguments],
+        cwd=root,
+        stdout=subprocess.PIPE,
+        env=surroundings({"PYTHONPATH": HERE}),
     ) as process:
         assert process.stdout is not None
         process.stdout.read(10)

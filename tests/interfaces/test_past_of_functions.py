@@ -54,7 +54,7 @@ def test_people_read_the_past_in_columns_and_what_is_missing_is_named(grown: Pat
 
 def test_a_refused_candidate_is_seen_and_confirmed_by_a_script(tmp_path: Path) -> None:
     create = ("count_vowels", "--module", "words", "--file", "-")
-    assert toolwright("functions", "pending", cwd=tmp_path).stderr == "No candidate stands refused.\n"
+    assert toolwright("functions", "pending", cwd=tmp_path).stderr == "There are no rejected candidates.\n"
     functions(tmp_path, "create", *create, code=1, given=FLAWED)
     seen = toolwright("functions", "pending", "count_vowels", cwd=tmp_path)
     assert "it returned `0`" in seen.stdout
@@ -106,5 +106,5 @@ def test_at_the_prompt_what_waits_is_settled_and_an_example_is_kept(tmp_path: Pa
         screen.line('/example count_vowels count_vowels("banana") = 3')
         screen.wait_for("✓ count_vowels joins words")
         screen.line("/pending")
-        screen.wait_for("No candidate stands refused.")
+        screen.wait_for("There are no rejected candidates.")
     assert '>>> count_vowels("banana")\n        3\n' in (tmp_path / "functions" / "words.py").read_text()

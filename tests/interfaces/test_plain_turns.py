@@ -11,7 +11,7 @@ import pytest
 from tests.interfaces.asking import agree
 from tests.interfaces.support import COUNT_VOWELS, HERE, create, flags
 from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains, scripted
-from tests.kit.program import toolwright
+from tests.kit.program import surroundings, toolwright
 from tests.kit.terminal import CTRL_C, TOOLWRIGHT, terminal
 
 GROW: Script = [Ask(create(COUNT_VOWELS)), Ask(Wanted("count_vowels", {"text": "queueing"})), Say("There are **5**.")]
@@ -69,7 +69,11 @@ def test_ctrl_c_ends_a_one_shot_turn_with_a_valid_history(tmp_path: Path) -> Non
     with scripted([Say("so it goes on and on " * 30, pause_s=0.05), Say("Here.")]) as model:
         command = [*TOOLWRIGHT, "run", *flags(model), "--message", "tell"]
         process = subprocess.Popen(
-            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={"PYTHONPATH": HERE}
+            command,
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=surroundings({"PYTHONPATH": HERE}),
         )
         assert process.stdout is not None
         process.stdout.read(10)

@@ -5,18 +5,18 @@ from pathlib import Path
 import pytest
 
 from agent_core.interfaces.columns import width
-from agent_core.interfaces.repl.bar import Bar
-from agent_core.status import Status
+from agent_core.interfaces.repl.bar import StatusBar
+from agent_core.runtime.agent import AgentStatus
 from tests.interfaces.support import flags
 from tests.kit import scripted
 from tests.kit.terminal import terminal
 
 LONG = "accounts/fireworks/models/qwen3-coder-480b-a35b-instruct"
-FACTS = Status("main", LONG, 30_000, 100_000, 12, 60)
+FACTS = AgentStatus("main", LONG, 30_000, 100_000, 12, 60)
 
 
-def bar_of(columns: int, *, unsafe: bool = False, status: Status = FACTS) -> str:
-    bar = Bar()
+def bar_of(columns: int, *, unsafe: bool = False, status: AgentStatus = FACTS) -> str:
+    bar = StatusBar()
     bar.status, bar.sandbox, bar.unsafe = lambda: status, "full", unsafe
     return "".join(part[1] for part in bar.draw(columns))
 
@@ -60,6 +60,6 @@ def test_the_menu_of_commands_opens_on_a_screen_of_few_lines(tmp_path: Path) -> 
 
 
 def test_a_hint_that_is_too_long_ends_in_an_ellipsis() -> None:
-    bar = Bar()
+    bar = StatusBar()
     bar.hint = "Nothing is running. Ctrl-D or /exit leaves."
     assert "".join(part[1] for part in bar.draw(30)) == " Nothing is running. Ctrl-D o…"

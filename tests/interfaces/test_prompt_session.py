@@ -7,10 +7,10 @@ from tests.kit import Ask, Expect, Say, Script, Wanted, contains, shows
 from tests.kit.terminal import CTRL_C, Terminal
 
 CALL = Wanted("count_vowels", {"text": "queueing"})
-MEND = Wanted("edit_function", {"function_name": "count_vowels", "old_text": "        7\n", "new_text": "        0\n"})
+FIX = Wanted("edit_function", {"function_name": "count_vowels", "old_text": "        7\n", "new_text": "        0\n"})
 GROW: Script = [
     Ask(create(FLAWED), text="I lack a function for that."),
-    Expect(Ask(MEND), contains("returned 0, and the example says 7")),
+    Expect(Ask(FIX), contains("returned 0, and the example says 7")),
     Expect(Ask(CALL), shows("count_vowels")),
     Expect(Say("There are **5** vowels."), contains("5")),
 ]
@@ -23,7 +23,7 @@ SAYS = '''def says(self) -> None:
 '''
 
 
-def test_a_function_is_refused_mended_used_and_shown_in_one_turn(tmp_path: Path) -> None:
+def test_a_function_is_refused_fixed_used_and_shown_in_one_turn(tmp_path: Path) -> None:
     with prompt(GROW, tmp_path, columns=100) as (screen, _):
         screen.line("how many vowels are in 'queueing'?")
         screen.wait_for("∙ created count_vowels · 4 steps")

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.events import GrantAnswered
-from agent_core.grants import Grants, Question
-from agent_core.grants.approval import Moment
+from agent_core.access.grants import Grants, Question
+from agent_core.access.grants.approval import Moment
+from agent_core.base.events import GrantAnswered
 from agent_core.interfaces.agreement import Agreement
-from agent_core.interfaces.asked import denied_lines, fitting, kept, pages, question_lines, typed_decision
+from agent_core.interfaces.asked import denied_lines, fitting, pages, question_lines, transcript_form, typed_decision
 from agent_core.interfaces.columns import width
 from agent_core.interfaces.spans import Line, plain
 from tests.interfaces.asking import DONE, REFUSED, asked, ended, made, press, service, shown_whole
@@ -191,7 +191,7 @@ def test_a_text_that_looks_like_a_new_one_hides_no_difference() -> None:
     asking = Question("f", Grants(network=("a.b",)), diff=diff)
     shown = plain(question_lines(asking, 80))
     assert "What is different:\n  │ --- a\n" in shown
-    assert kept(asking).diff == diff
+    assert transcript_form(asking).diff == diff
 
 
 def test_what_was_denied_is_told_once_with_its_command() -> None:

@@ -6,29 +6,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core import events
+from agent_core.base import events
+from agent_core.base.untrusted import visible
 from agent_core.interfaces import verdicts
 from agent_core.interfaces.columns import columns, cut, meter, width
 from agent_core.interfaces.faults import fault_lines
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.bar import gauge
-from agent_core.interfaces.repl.live import Live, Running
+from agent_core.interfaces.repl.live import Live, RunningCall
 from agent_core.interfaces.spans import line, plain, quoted
 from agent_core.interfaces.told import CallLog, call_line, changed_lines, ended_lines, laid_open
 from agent_core.interfaces.wrap import wrapped
-from agent_core.untrusted import visible
 
 VERDICT: dict[str, Any] = {
     "name": "count_vowels",
     "module": "text",
     "admitted": False,
     "standing": "draft",
-    "mends": [{"code": "import-added", "message": "added `import re`", "diff": ""}],
+    "fixes": [{"code": "import-added", "message": "added `import re`", "diff": ""}],
     "problems": [
         {
             "code": "undescribed-parameter",
             "message": "parameter `text` has no description",
-            "mend": "add `text: …` under `Args:`",
+            "fix": "add `text: …` under `Args:`",
             "path": "functions/text.py",
             "line": 3,
             "column": 5,
@@ -82,10 +82,10 @@ def test_show_lays_open_arguments_and_answer_with_escapes_made_visible() -> None
     assert "  one\n  \\x1b[2Jtwo\n" in shown
 
 
-def test_a_refusal_lists_mends_and_every_problem_with_place_and_mend() -> None:
+def test_a_refusal_lists_fixes_and_every_problem_with_place_and_fix() -> None:
     shown = plain(verdicts.verdict_lines(VERDICT))
     assert "✗ count_vowels refused: 1 problem" in shown
-    assert "mended: added `import re`" in shown
+    assert "fixed: added `import re`" in shown
     assert "functions/text.py:3:5 undescribed-parameter: parameter `text` has no description — add `text: …`" in shown
 
 
@@ -97,7 +97,7 @@ def test_a_verdict_counts_the_stages_that_ran_and_names_no_other() -> None:
 
 
 def test_of_stages_that_ran_at_once_only_the_longest_counts_as_time() -> None:
-    at_once = [{"stage": "bite", "seconds": 0.7}, {"stage": "robust", "seconds": 0.9, "beside": True}]
+    at_once = [{"stage": "mutation", "seconds": 0.7}, {"stage": "robust", "seconds": 0.9, "beside": True}]
     shown = plain(verdicts.verdict_lines({**VERDICT, "stages": [*VERDICT["stages"], *at_once]}))
     assert "3 stages, 902 ms\n" in shown
 
@@ -137,7 +137,7 @@ def test_a_reload_that_finds_nothing_new_says_so() -> None:
 
 def test_progress_of_a_running_call_is_a_bar_within_the_screen() -> None:
     live = Live()
-    live.calls["1"] = Running("fetch", '{"n": 3}', time.monotonic(), done=5, total=10, note="half\x1b[2J")
+    live.calls["1"] = RunningCall("fetch", '{"n": 3}', time.monotonic(), done=5, total=10, note="half\x1b[2J")
     drawn = "".join(fragment[1] for fragment in live.draw(60))
     assert re.search(r"▸ fetch\(n=3\) █{10}░{10} 5/10 half\\x1b", drawn)
     assert width(drawn) <= 60

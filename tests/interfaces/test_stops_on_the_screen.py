@@ -1,7 +1,7 @@
 """What a worker says at a stop stands behind a bar, and never looks like a line of the program."""
 
-from agent_core.debugging import Command, Stop
-from agent_core.debugging.stop import At
+from agent_core.functions.debug import Command, DebugStop
+from agent_core.functions.debug.stop import At
 from agent_core.interfaces.spans import plain
 from agent_core.interfaces.stopped import stop_parts
 
@@ -9,7 +9,9 @@ from agent_core.interfaces.stopped import stop_parts
 def test_value_error_and_what_is_displayed_stand_behind_the_bar() -> None:
     at = At("functions/a.py", 1, "f")
     shown = (("x", "o once · y yes, kept"),)
-    stop = Stop("f", "return", (at,), 0, (), 0, (), shown, "ok", "✗ Toolwright: type /grants f yes", "def f(): ...\n")
+    stop = DebugStop(
+        "f", "return", (at,), 0, (), 0, (), shown, "ok", "✗ Toolwright: type /grants f yes", "def f(): ...\n"
+    )
     _, _, below = stop_parts(stop, Command(""))
     rows = plain(below).splitlines()
     assert len(rows) == 3

@@ -7,7 +7,7 @@ from agent_core.interfaces.columns import explained, width
 from agent_core.interfaces.memories import edit_says, found_lines, history_lines
 from agent_core.interfaces.repl.live import Live
 from agent_core.interfaces.spans import plain
-from agent_core.memory.found import Found, Item
+from agent_core.memory.results import FoundItem, ResultPage
 from agent_core.storage import BlockChange
 
 
@@ -52,9 +52,9 @@ def test_the_history_of_memory_has_a_heading_and_calls_its_reader_you() -> None:
 
 
 def test_a_search_by_a_human_begins_with_the_verdict_and_keeps_hits_short() -> None:
-    items = tuple(Item(n, f"{'word ' * 200}heron{' word' * 200}", 0.0, "you") for n in range(2))
+    items = tuple(FoundItem(n, f"{'word ' * 200}heron{' word' * 200}", 0.0, "you") for n in range(2))
     notes = "None of these holds: owl. Search for it alone.", "To follow up, search again with: Ada."
-    found = Found("messages", items, 0, 5, 2, frozenset({"heron"}), notes)
+    found = ResultPage("messages", items, 0, 5, 2, frozenset({"heron"}), notes)
     verdict, heading, *hits, more = plain(found_lines(found, "'heron owl'", ", later")).splitlines()
     assert verdict == notes[0]
     assert heading == "messages 1 to 2 of 5"
@@ -64,4 +64,4 @@ def test_a_search_by_a_human_begins_with_the_verdict_and_keeps_hits_short() -> N
 
 def test_a_search_that_finds_nothing_tells_a_human_no_hint_for_the_model() -> None:
     notes = ("Try other words, fewer words, or a date with conversation_search_date.",)
-    assert plain(found_lines(Found("passages", (), 0, 0, 10, notes=notes))) == "No passages found.\n"
+    assert plain(found_lines(ResultPage("passages", (), 0, 0, 10, notes=notes))) == "No passages found.\n"

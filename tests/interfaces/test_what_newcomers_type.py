@@ -87,7 +87,7 @@ def test_a_rejected_edit_in_the_way_is_told_without_a_name_of_the_models(grown: 
     assert "reload" in done.stderr
 
 
-def test_a_check_shows_what_was_mended_as_a_diff_when_asked(grown: Path) -> None:
+def test_a_check_shows_what_was_fixed_as_a_diff_when_asked(grown: Path) -> None:
     (grown / "mine.py").write_text(SHOUT.replace("Args:\n        text:", ":param text:"))
     done = toolwright("functions", "check", "mine.py", "--diff", cwd=grown)
     assert (done.returncode, "-    :param text: What to say.\n+    Args:\n" in done.stdout) == (0, True), done.stdout

@@ -12,14 +12,14 @@ from prompt_toolkit.utils import get_cwidth
 from rich.cells import cell_len
 from wcwidth import wcwidth
 
-from agent_core.grants import Grants, Question
+from agent_core.access.grants import Grants, Question
+from agent_core.base.untrusted import visible
 from agent_core.interfaces.asked import question_lines
 from agent_core.interfaces.columns import cut, cut_middle, explained, width
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.live import Live
 from agent_core.interfaces.spans import line, plain, quoted
 from agent_core.interfaces.wrap import wrapped
-from agent_core.untrusted import visible
 from tests.kit.terminal import Terminal, terminal
 
 SAY = '''def say(text: str) -> str:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agent_core.agent import Agent
-from agent_core.assemble import Workspace
-from agent_core.events import CallAnswered, Event, TurnEnded
+from agent_core.base.events import CallAnswered, Event, TurnEnded
+from agent_core.runtime.agent import Agent
+from agent_core.workspace.workspace import Workspace
 from tests.kit import ScriptedModel
 
 E = TypeVar("E")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.matching import compare, diff_lines
-from agent_core.matching.differences import COARSE
+from agent_core.base.matching import compare, diff_lines
+from agent_core.base.matching.differences import COARSE
 from tests.kit.heartbeat import MOST_MS
 
 _lines = st.lists(st.sampled_from("abcdefgh"), max_size=40)

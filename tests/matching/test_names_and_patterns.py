@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.matching import Wildcard, nearest
+from agent_core.base.matching import Wildcard, nearest
 from tests.kit.heartbeat import MOST_MS
 
 _names = st.text("abc_", min_size=1, max_size=12)

@@ -5,9 +5,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agent_core.clock import Clock
-from agent_core.embedding import Embedder
+from agent_core.base.clock import Clock
 from agent_core.memory.archival import Archival
+from agent_core.memory.embedding import Embedder
 from agent_core.memory.recall import Recall
 from agent_core.storage import Entry, Post, SqliteStore, open_store
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.embedding import embedder
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 from agent_core.memory.archival import Piece
+from agent_core.memory.embedding import embedder
 from tests.memory.talk import Talk, open_talk
 
 

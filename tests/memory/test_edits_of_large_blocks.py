@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 from agent_core.memory.classes import ChatMemory
 from agent_core.memory.edits import Edited, append, remove, replace
 from tests.conftest import OpenDesk

@@ -30,7 +30,7 @@ LINES = [
 def test_a_fact_that_is_there_is_not_added_twice(there: str, added: str) -> None:
     edited = append(["Born in May", there], added)
     assert edited.lines == ["Born in May", there]
-    assert edited.said.startswith("Already there, line 2")
+    assert edited.edit_summary.startswith("Already there, line 2")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_fact_that_only_looks_like_another_is_added(there: str, added: str) ->
 def test_a_line_that_denies_another_takes_its_place(there: str, added: str) -> None:
     edited = append(["Name: Chad", there, "Owns a boat"], added)
     assert edited.lines == ["Name: Chad", added, "Owns a boat"]
-    assert there in edited.said
+    assert there in edited.edit_summary
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_what_two_are_together_is_more_than_what_each_is(lines: list[str], added
 def test_a_new_line_near_an_old_one_names_the_call_that_takes_the_old_one_out() -> None:
     edited = append(LINES, "Favourite food: sushi")
     assert edited.lines == [*LINES, "Favourite food: sushi"]
-    assert 'old_content "Favourite food: cherry pie"' in edited.said
+    assert 'old_content "Favourite food: cherry pie"' in edited.edit_summary
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_replacement_that_cannot_be_made_lists_the_lines(old: str, says: list[
 def test_a_replacement_made_already_is_answered_and_not_refused() -> None:
     edited = replace(["Name: Bob"], "Name: Chad", "Name: Bob")
     assert edited.lines == ["Name: Bob"]
-    assert "Already there, line 1" in edited.said
+    assert "Already there, line 1" in edited.edit_summary
 
 
 def test_a_replacement_by_what_another_line_says_leaves_it_once() -> None:
@@ -130,7 +130,9 @@ def test_a_replacement_by_what_another_line_says_leaves_it_once() -> None:
 def test_a_replacement_says_which_line_it_contradicts() -> None:
     assert (
         'line 1: "Mitya is a best friend"'
-        in replace(["Mitya is a best friend", "Lives in Rome"], "Lives in Rome", "Mitya is not a best friend").said
+        in replace(
+            ["Mitya is a best friend", "Lives in Rome"], "Lives in Rome", "Mitya is not a best friend"
+        ).edit_summary
     )
 
 
@@ -200,5 +202,5 @@ def test_a_replacement_of_the_new_line_by_itself_names_the_older_one_that_was_me
     lines = [*LINES, "Favourite food: sushi"]
     edited = replace(lines, "Favourite food: sushi", "Favourite food: sushi")
     assert edited.lines == lines
-    assert 'reads so already: "Favourite food: sushi". Line' in edited.said
-    assert 'old_content "Favourite food: cherry pie" and new_content "Favourite food: sushi"' in edited.said
+    assert 'reads so already: "Favourite food: sushi". Line' in edited.edit_summary
+    assert 'old_content "Favourite food: cherry pie" and new_content "Favourite food: sushi"' in edited.edit_summary

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 from agent_core.memory import dates
 
 NOW = datetime(2026, 5, 20, 15, 30)  # a Wednesday

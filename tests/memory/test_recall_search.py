@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.embedding import Embedder, embedder
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
+from agent_core.memory.embedding import Embedder, embedder
 from tests.memory.talk import Talk, open_talk
 
 

@@ -13,7 +13,7 @@ from agent_core.memory.stem import stem
     [
         pytest.param("ponies", "poni", id="plural"),
         pytest.param("hopping", "hop", id="doubled letter"),
-        pytest.param("hoping", "hope", id="mended e"),
+        pytest.param("hoping", "hope", id="fixed e"),
         pytest.param("generalizations", "gener", id="several steps"),
         pytest.param("sky", "sky", id="no vowel before y"),
         pytest.param("straße", "straße", id="not ascii"),

@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from agent_core.clock import Clock
-from agent_core.messages import Message, User
+from agent_core.base.clock import Clock
+from agent_core.base.messages import Message, User
+from agent_core.base.settings import ModelSettings
 from agent_core.model import FunctionShown, Piece, Reply, Request
 from agent_core.model.client import open_model
-from agent_core.model.discover import Chosen
-from agent_core.settings import ModelSettings
+from agent_core.model.discover import DiscoveredModel
 from tests.kit import Raw, ScriptedModel
 
 ADD = FunctionShown(
@@ -25,7 +25,7 @@ async def ask(
     **settings: Any,  # Any: what ModelSettings takes
 ) -> list[Piece]:
     """All pieces of one reply."""
-    chosen = Chosen(server.base_url, "scripted", "key-123", "scripted", context_tokens=32_000)
+    chosen = DiscoveredModel(server.base_url, "scripted", "key-123", "scripted", context_tokens=32_000)
     model = await open_model(chosen, ModelSettings(**settings), clock=clock)
     try:
         return [piece async for piece in model.stream(Request(messages or HELLO, functions))]

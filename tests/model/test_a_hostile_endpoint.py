@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from agent_core.embedding import EmbeddingUnavailable, embedder
-from agent_core.errors import ModelError
-from agent_core.model.growing import GrowingStep
+from agent_core.base.errors import ModelError
+from agent_core.memory.embedding import EmbeddingUnavailable, embedder
+from agent_core.model.constrained import GrowingStep
+from agent_core.model.endpoint import read_retry_after
 from agent_core.model.reply import Reply
-from agent_core.model.retry import read_retry_after
 from agent_core.model.step import read_step
 from agent_core.model.stream import MOST_CALLS, Assembly
 from agent_core.model.thought import Splitter
@@ -60,7 +60,7 @@ async def told(url: str) -> str:
 
 
 def assembled(chunks: list[dict[str, Any]]) -> Reply:  # Any: JSON
-    assembly = Assembly(shown={}, taken=(), new_id=iter(map(str, range(10**6))).__next__)
+    assembly = Assembly(shown={}, used_ids=(), new_id=iter(map(str, range(10**6))).__next__)
     for chunk in chunks:
         assembly.add(chunk)
     last = assembly.close(read_usage({"usage": {"prompt_tokens": 1}}))  # type: ignore[arg-type]

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from agent_core.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.model import FunctionShown, Request
-from agent_core.model.conversation import Conversation, Entry, fixed_size
+from agent_core.model.conversation import Entry, WireConversation, fixed_size
 from agent_core.model.demonstration import DEMONSTRATION
 from agent_core.model.listing import describe, find, line, trim
 
@@ -42,17 +42,17 @@ MADE: tuple[Message, ...] = (
 
 
 def write(*messages: Message, functions: tuple[FunctionShown, ...] = ALL) -> list[Entry]:
-    return Conversation().write(Request(messages, functions))
+    return WireConversation().write(Request(messages, functions))
 
 
 def names(*messages: Message, excluded: frozenset[str] = frozenset()) -> set[str]:
-    conversation, request = Conversation(), Request(messages, ALL, excluded=excluded)
+    conversation, request = WireConversation(), Request(messages, ALL, excluded=excluded)
     conversation.write(request)
     return {function.name for function in conversation.callable_now(request)}
 
 
 def test_each_step_only_adds_to_what_was_written_before() -> None:
-    conversation, size = Conversation(), shown("size", "The size of a text.", "text")
+    conversation, size = WireConversation(), shown("size", "The size of a text.", "text")
     before = conversation.write(Request(START, ALL))
     after = conversation.write(Request(MADE, ALL))
     joined = Answer("2", "confirm_function", "`size` joined.")
@@ -184,7 +184,7 @@ def test_after_an_edit_of_memory_a_function_can_be_made_only_if_one_was_asked_fo
     kept = Assistant("", (Call("1", "core_memory_append", '{"name":"human","content":"Lives in Ulm."}'),), "I keep it.")
     messages = (System("Be kind."), User(asked), kept, Answer("1", "core_memory_append", "Added as line 1."))
     functions = (*ALL, KEEP)
-    conversation, request = Conversation(), Request(messages, functions)
+    conversation, request = WireConversation(), Request(messages, functions)
     told = conversation.write(request)[-1]["content"]
     assert told.endswith("Take out what no longer holds, else reply to the user.")
     offered = {function.name for function in conversation.callable_now(request)}

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.model import TextPiece, ThoughtPiece
-from agent_core.model.growing import GrowingStep
-from agent_core.model.step import Step, read_step, write_step
+from agent_core.model.constrained import GrowingStep
+from agent_core.model.step import ModelStep, read_step, write_step
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 JSON = st.recursive(
@@ -20,18 +20,18 @@ JSON = st.recursive(
 
 @given(TEXT, TEXT)
 def test_a_reply_that_was_written_reads_back_as_it_was(thought: str, reply: str) -> None:
-    assert read_step(write_step(thought, reply=reply)) == Step(thought, reply=reply)
+    assert read_step(write_step(thought, reply=reply)) == ModelStep(thought, reply=reply)
 
 
 @given(TEXT, st.dictionaries(TEXT, JSON, max_size=3))
 def test_a_call_keeps_its_arguments_byte_for_byte(thought: str, arguments: dict[str, object]) -> None:
     raw = json.dumps(arguments, ensure_ascii=False)
-    assert read_step(write_step(thought, name="add", arguments=raw)) == Step(thought, name="add", arguments=raw)
+    assert read_step(write_step(thought, name="add", arguments=raw)) == ModelStep(thought, name="add", arguments=raw)
 
 
 def test_arguments_in_an_unusual_place_are_written_anew() -> None:
     step = read_step('{"call": {"arguments": {"a": 1}, "name": "add"}, "thought": "\\"arguments\\": {}"}')
-    assert step == Step('"arguments": {}', name="add", arguments='{"a":1}')
+    assert step == ModelStep('"arguments": {}', name="add", arguments='{"a":1}')
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_what_is_no_step_reads_as_none(text: str) -> None:
 
 def test_a_call_that_was_cut_off_says_which_and_keeps_what_came() -> None:
     step = read_step('{"thought":"t","call":{"name":"create_function","arguments":{"code":"def f(')
-    assert step == Step("", name="create_function", arguments='{"code":"def f(', is_whole=False)
+    assert step == ModelStep("", name="create_function", arguments='{"code":"def f(', is_whole=False)
 
 
 @given(TEXT, TEXT, st.data())

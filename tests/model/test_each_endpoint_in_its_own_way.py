@@ -6,18 +6,16 @@ from typing import Any
 
 import pytest
 
-from agent_core.errors import ModelError
-from agent_core.messages import Answer, Assistant, Call, Message, System, User
+from agent_core.base.errors import ModelError
+from agent_core.base.messages import Answer, Assistant, Call, Message, System, User
+from agent_core.base.settings import ModelSettings
 from agent_core.model import FunctionShown, Reply, Request
-from agent_core.model.client import NativeModel, open_model
+from agent_core.model.client import NativeModel, Window, open_model
 from agent_core.model.dialect import Dialect, changed, dialect_of, dialects, refuses
-from agent_core.model.discover import Chosen
+from agent_core.model.discover import DiscoveredModel
 from agent_core.model.endpoint import Endpoint
-from agent_core.model.simple import simple
 from agent_core.model.strict import loosened, strict
-from agent_core.model.window import Window
-from agent_core.model.wire import functions_to_wire, to_wire
-from agent_core.settings import ModelSettings
+from agent_core.model.wire import functions_to_wire, simple, to_wire
 from tests.kit import Fail, Say, ScriptedModel
 from tests.kit.rules import fault
 from tests.model.asking import ADD, ask, ask_reply, chunks
@@ -204,7 +202,7 @@ async def test_what_an_endpoint_puts_beside_a_call_goes_back_to_it(scripted: Scr
     extra = {"google": {"thought_signature": "abc"}}
     function = {"name": "add", "arguments": "{}"}
     server = scripted([chunks({"tool_calls": [{"id": "c1", "function": function, "extra_content": extra}]}), Say("1")])
-    model = await open_model(Chosen(server.base_url, "scripted", "", "", context_tokens=9000), ModelSettings())
+    model = await open_model(DiscoveredModel(server.base_url, "scripted", "", "", context_tokens=9000), ModelSettings())
     first = [piece async for piece in model.stream(Request((User("Add."),), (ADD,)))][-1]
     assert isinstance(first, Reply)
     history = (User("Add."), Assistant("", first.calls), Answer(first.calls[0].id, "add", "1"))
@@ -220,6 +218,6 @@ def test_gemini_is_told_that_a_signature_is_not_known_any_more() -> None:
 
 
 async def test_constrained_mode_is_refused_where_no_schema_holds_a_reply() -> None:
-    chosen = Chosen("https://api.anthropic.com/v1", "claude", "", "", context_tokens=9000)
+    chosen = DiscoveredModel("https://api.anthropic.com/v1", "claude", "", "", context_tokens=9000)
     with pytest.raises(ModelError, match=r"Anthropic holds no reply to a schema.*model\.mode"):
         await open_model(chosen, ModelSettings(mode="constrained"))

@@ -181,7 +181,7 @@ def test_arguments_encoded_twice_are_taken_out_of_their_text(given: str, expecte
     assert unwrapped(given) == expected
 
 
-async def test_a_native_call_is_mended_in_the_same_ways(scripted: Scripted) -> None:
+async def test_a_native_call_is_fixed_in_the_same_ways(scripted: Scripted) -> None:
     server = scripted([Ask(Wanted("ADD", json.dumps('{"a": 1}')))])
     reply = await ask_reply(server)
     assert [(call.name, call.arguments) for call in reply.calls] == [("add", '{"a": 1}')]

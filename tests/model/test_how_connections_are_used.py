@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from agent_core.messages import Assistant, User
+from agent_core.base.messages import Assistant, User
+from agent_core.base.settings import ModelSettings
 from agent_core.model import Piece, Reply, Request
 from agent_core.model.client import open_model
-from agent_core.model.discover import Chosen
-from agent_core.settings import ModelSettings
+from agent_core.model.discover import DiscoveredModel
 from tests.kit import Fail, Repeat, Say, ScriptedModel
 from tests.model.asking import ADD, HELLO, ask, ask_reply
 
@@ -20,7 +20,7 @@ Scripted = Callable[..., ScriptedModel]
 @pytest.mark.parametrize("stream", [pytest.param(True, id="streamed"), pytest.param(False, id="whole")])
 async def test_all_steps_and_retries_share_one_connection(scripted: Scripted, stream: bool) -> None:
     server = scripted([Say("One."), Fail(503, "busy", {"Retry-After": "0"}), Repeat(Say("More."), 3)])
-    chosen = Chosen(server.base_url, "scripted", "", "a test", context_tokens=8000)
+    chosen = DiscoveredModel(server.base_url, "scripted", "", "a test", context_tokens=8000)
     model = await open_model(chosen, ModelSettings(stream=stream))
     for _ in range(4):
         assert [piece async for piece in model.stream(Request(HELLO))]
@@ -30,7 +30,7 @@ async def test_all_steps_and_retries_share_one_connection(scripted: Scripted, st
 
 async def test_a_reply_may_be_left_in_the_middle_and_the_model_goes_on(scripted: Scripted) -> None:
     server = scripted([Say("A long answer, told slowly. " * 90, pause_s=0.02), Say("Here.")])
-    model = await open_model(Chosen(server.base_url, "scripted", "", "", context_tokens=8000), ModelSettings())
+    model = await open_model(DiscoveredModel(server.base_url, "scripted", "", "", context_tokens=8000), ModelSettings())
     pieces = cast("AsyncGenerator[Piece, None]", model.stream(Request(HELLO)))
     await anext(pieces)
     await pieces.aclose()
@@ -42,7 +42,7 @@ async def test_a_reply_may_be_left_in_the_middle_and_the_model_goes_on(scripted:
 
 async def test_the_connection_of_an_abandoned_reply_is_closed_at_once(scripted: Scripted) -> None:
     server = scripted([Say("A long answer, told slowly. " * 90, pause_s=0.02)])
-    model = await open_model(Chosen(server.base_url, "scripted", "", "", context_tokens=8000), ModelSettings())
+    model = await open_model(DiscoveredModel(server.base_url, "scripted", "", "", context_tokens=8000), ModelSettings())
     pieces = cast("AsyncGenerator[Piece, None]", model.stream(Request(HELLO)))
     await anext(pieces)
     await pieces.aclose()

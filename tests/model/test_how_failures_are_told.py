@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_core.clock import Clock
-from agent_core.errors import ContextOverflow, ModelError
-from agent_core.messages import User
+from agent_core.base.clock import Clock
+from agent_core.base.errors import ContextOverflow, ModelError
+from agent_core.base.messages import User
+from agent_core.base.settings import ModelSettings
 from agent_core.model import Reply, Request, RetryPiece
 from agent_core.model.client import open_model
-from agent_core.model.discover import Chosen
-from agent_core.model.retry import Backoff, read_retry_after
-from agent_core.settings import ModelSettings
+from agent_core.model.discover import DiscoveredModel
+from agent_core.model.endpoint import Backoff, read_retry_after
 from tests.kit import Cut, Fail, Raw, Say, ScriptedModel, Stall, Step
 from tests.model.asking import ask, ask_reply, chunks
 
@@ -101,7 +101,7 @@ async def test_every_failure_ends_in_what_to_do(scripted: Scripted, step: Step, 
 
 async def test_who_sends_no_key_is_told_to_set_one(scripted: Scripted) -> None:
     server = scripted([Fail(401, "no auth")])
-    model = await open_model(Chosen(server.base_url, "scripted", "", "", context_tokens=9000), ModelSettings())
+    model = await open_model(DiscoveredModel(server.base_url, "scripted", "", "", context_tokens=9000), ModelSettings())
     with pytest.raises(ModelError, match="No key was sent: set OPENAI_API_KEY"):
         _ = [piece async for piece in model.stream(Request((User("Hello."),)))]
     await model.aclose()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.messages import Answer, Assistant, Call, User
+from agent_core.base.messages import Answer, Assistant, Call, User
 from agent_core.model import Reply, TextPiece, ThoughtPiece
 from tests.kit import Ask, Raw, Say, ScriptedModel, Wanted
 from tests.model.asking import ask, ask_reply, chunks

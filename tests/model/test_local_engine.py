@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import ContextOverflow, ModelError
-from agent_core.messages import System, User
+from agent_core.base.errors import ContextOverflow, ModelError
+from agent_core.base.messages import System, User
+from agent_core.base.settings import ModelSettings
 from agent_core.model import Reply, Request
 from agent_core.model.local import pool, prefix
-from agent_core.model.local.child import Plan
+from agent_core.model.local.child import EnginePlan
 from agent_core.model.local.server import LocalModel
 from agent_core.model.local.weights import Weights
-from agent_core.settings import ModelSettings
 
 WEIGHTS = Weights("tiny", "Tiny", "tiny.gguf", 2, "0" * 64, "none", "nobody", "https://example.org/tiny.gguf")
 STANDIN = Path(__file__).parents[1] / "kit" / "standin"
@@ -36,8 +36,8 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def plan(room: Path, context: int = 4_096) -> Plan:
-    return Plan(str(room / "tiny.gguf"), context, 1, 128, 0, f"{prefix.prepared_folder()}/")
+def plan(room: Path, context: int = 4_096) -> EnginePlan:
+    return EnginePlan(str(room / "tiny.gguf"), context, 1, 128, 0, f"{prefix.prepared_folder()}/")
 
 
 def opened(room: Path, context: int = 4_096) -> LocalModel:
@@ -121,7 +121,7 @@ async def test_two_models_of_the_same_weights_share_a_process_until_both_are_clo
 
 
 @pytest.mark.parametrize(
-    ("number", "said", "mend"),
+    ("number", "said", "fix"),
     [
         pytest.param(signal.SIGKILL, "memory ran out", "context_tokens", id="killed"),
         pytest.param(signal.SIGILL, "cannot run on this processor", "--base-url", id="illegal"),
@@ -129,13 +129,13 @@ async def test_two_models_of_the_same_weights_share_a_process_until_both_are_clo
     ],
 )
 async def test_an_engine_that_dies_says_why_and_the_next_request_has_another(
-    room: Path, number: int, said: str, mend: str
+    room: Path, number: int, said: str, fix: str
 ) -> None:
     async with model_in(room) as model:
         before = await pid_of(model)
         with pytest.raises(ModelError, match=said) as caught:
             await ask(model, f"die {int(number)}")
-        assert mend in caught.value.mend
+        assert fix in caught.value.fix
         assert (await ask(model, "again")).text == "again"
         assert await pid_of(model) != before
 
@@ -201,9 +201,9 @@ async def test_a_model_that_is_closed_while_it_loads_leaves_no_process(room: Pat
 async def test_an_engine_ends_when_its_program_is_killed(room: Path) -> None:
     program = (
         "import asyncio, sys\n"
-        "from agent_core.model.local.child import Child, Plan\n"
+        "from agent_core.model.local.child import Child, EnginePlan\n"
         "async def main():\n"
-        "    child = await Child.start(Plan(sys.argv[1], 512, 1, 128, 0))\n"
+        "    child = await Child.start(EnginePlan(sys.argv[1], 512, 1, 128, 0))\n"
         "    print(child.pid, flush=True)\n"
         "    await asyncio.sleep(60)\n"
         "asyncio.run(main())\n"
@@ -306,7 +306,7 @@ async def test_a_folder_that_cannot_be_written_costs_only_the_time(room: Path, m
     (room / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(room / "file"))
     assert prefix.prepared_folder() is None
-    engine = pool.engine(WEIGHTS, lambda: Plan(str(room / "tiny.gguf"), 512, 1, 128, 0), lambda _: False)
+    engine = pool.engine(WEIGHTS, lambda: EnginePlan(str(room / "tiny.gguf"), 512, 1, 128, 0), lambda _: False)
     model = LocalModel(WEIGHTS, engine, ModelSettings())
     try:
         assert not await (await engine.child()).act("save", "nothing")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import ModelError
-from agent_core.model.local.memory import available, context_size
+from agent_core.base.errors import ModelError
+from agent_core.model.local.server import available, context_size
 
 GB = 10**9
 BIG, SMALL = 1_117_320_768, 491_400_064
@@ -32,18 +32,18 @@ def test_the_window_is_as_large_as_the_memory_allows(
 
 
 @pytest.mark.parametrize(
-    ("free", "wanted", "said", "mend"),
+    ("free", "wanted", "said", "fix"),
     [
         pytest.param(GB, None, r"needs 1\.8 GB of memory, and 1\.0 GB are free", "Close other programs", id="any"),
         pytest.param(2 * GB, 32_768, r"needs 2\.6 GB", "context_tokens` lower", id="wanted"),
     ],
 )
 def test_too_little_memory_is_said_before_anything_is_loaded(
-    free: int, wanted: int | None, said: str, mend: str
+    free: int, wanted: int | None, said: str, fix: str
 ) -> None:
     with pytest.raises(ModelError, match=said) as caught:
         context_size(free, BIG, wanted)
-    assert mend in caught.value.mend
+    assert fix in caught.value.fix
 
 
 @pytest.mark.parametrize(

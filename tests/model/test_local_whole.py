@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.errors import ModelError
-from agent_core.events import Event, TurnEnded, Usage
+from agent_core.base.errors import ModelError
+from agent_core.base.events import Event, TurnEnded, Usage
+from agent_core.base.settings import ModelSettings, Settings
 from agent_core.interfaces.prepare import prepare
-from agent_core.model.local import memory, pool, prefix, weights
+from agent_core.model.local import pool, prefix, weights
+from agent_core.model.local import server as memory
 from agent_core.model.local.server import open_local
-from agent_core.offline import remove_model
-from agent_core.settings import ModelSettings, Settings
+from agent_core.workspace.local_models import remove_model
+from agent_core.workspace.workspace import Workspace
 from tests.kit.desk import Desk
 
 NAME = "local/qwen2.5-coder-1.5b"

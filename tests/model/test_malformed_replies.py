@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_core.messages import Answer, Assistant, Message, User
+from agent_core.base.messages import Answer, Assistant, Message, User
 from agent_core.model import Reply, TextPiece
 from agent_core.model.reading import Shown, meant, read_text
 from agent_core.model.reply import TokenUsage
@@ -89,7 +89,7 @@ def chunks(draw: st.DrawFn) -> list[dict[str, Any]]:
 def assembled(script: list[dict[str, Any]]) -> tuple[str, Reply]:
     """The text that was shown, and the reply."""
     number = count()
-    assembly = Assembly(shown=SHOWN, taken=(), new_id=lambda: f"call_{next(number)}")
+    assembly = Assembly(shown=SHOWN, used_ids=(), new_id=lambda: f"call_{next(number)}")
     pieces = [piece for chunk in script for piece in assembly.add(chunk)] + assembly.close(TokenUsage(1, 1))
     reply = pieces[-1]
     assert isinstance(reply, Reply)

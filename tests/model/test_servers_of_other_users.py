@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.grants.addresses import confirm, is_confirmed
-from agent_core.model import listening
+from agent_core.access.grants.addresses import confirm, is_confirmed
+from agent_core.base.settings import ModelSettings
+from agent_core.model import discover as listening
 from agent_core.model.discover import UnconfirmedServer, choose
-from agent_core.model.quirks import Server
-from agent_core.settings import ModelSettings
+from agent_core.model.quirks import ServerKind
 from tests.kit import ScriptedModel
 
 from .test_which_model_is_chosen import here
@@ -35,18 +35,18 @@ def _serve(listener: socket.socket, user: int) -> None:
 
 
 @pytest.fixture
-def stranger() -> Iterator[Server]:
+def stranger() -> Iterator[ServerKind]:
     """A server of another user, who lists a model."""
     ours, theirs = socket.socketpair()
     process = multiprocessing.get_context("fork").Process(target=_serve, args=(theirs, 65534))
     process.start()
     with ours, theirs:
-        yield Server("Spy", int(ours.recv(100)))
+        yield ServerKind("Spy", int(ours.recv(100)))
     process.kill()
     process.join()
 
 
-async def test_a_server_of_another_user_is_not_used_unasked(stranger: Server, scripted: Scripted) -> None:
+async def test_a_server_of_another_user_is_not_used_unasked(stranger: ServerKind, scripted: Scripted) -> None:
     with pytest.raises(UnconfirmedServer, match="configure --confirm-address"):
         await choose(ModelSettings(), {}, servers=[stranger])
     own = scripted([], models=["mine"])
@@ -56,7 +56,7 @@ async def test_a_server_of_another_user_is_not_used_unasked(stranger: Server, sc
 
 
 async def test_a_yes_for_this_workspace_lets_it_be_used(
-    stranger: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stranger: ServerKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     url = f"http://127.0.0.1:{stranger.port}/v1"

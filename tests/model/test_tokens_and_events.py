@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.model.sse import Decoder
 from agent_core.model.tokens import Estimator
+from agent_core.model.transport import Decoder
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1), max_size=5), st.data())

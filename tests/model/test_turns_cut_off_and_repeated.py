@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.events import CallAnswered, CallStarted, Event, Warned
+from agent_core.base.events import CallAnswered, CallStarted, Event, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Fail, Repeat, Say, Seen, Wanted, contains
 from tests.kit.desk import VOWELS, answers, ended, of

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_core.events import Event, Warned
+from agent_core.base.events import Event, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Cut, Fail, Raw, Repeat, Say, Stall, Step
 from tests.kit.desk import ended, of

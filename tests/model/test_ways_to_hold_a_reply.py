@@ -6,12 +6,12 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from agent_core.errors import ModelError
+from agent_core.base.errors import ModelError
+from agent_core.base.settings import ModelSettings
 from agent_core.model import Reply, Request, RetryPiece
 from agent_core.model.constrained import ConstrainedModel
 from agent_core.model.dialect import dialect_of
 from agent_core.model.endpoint import Endpoint
-from agent_core.settings import ModelSettings
 from tests.kit import Fail, Say, ScriptedModel, Stall, Step
 from tests.model.asking import ADD, HELLO
 
@@ -135,7 +135,7 @@ async def test_a_refusal_in_the_same_words_for_every_way_is_not_about_the_way(sc
         pytest.param(Fail(404, "no such model"), id="model"),
     ],
 )
-async def test_what_no_other_way_could_mend_is_not_asked_again(scripted: Scripted, failing: Fail) -> None:
+async def test_what_no_other_way_could_fix_is_not_asked_again(scripted: Scripted, failing: Fail) -> None:
     server = scripted([failing])
     async with constrained(server, UNKNOWN) as model:
         with pytest.raises(ModelError):

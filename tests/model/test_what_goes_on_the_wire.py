@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.model import FunctionShown
-from agent_core.model.wire import Unsendable, Writer, functions_to_wire, to_wire
+from agent_core.model.wire import InvalidRequest, RequestWriter, functions_to_wire, to_wire
 from tests.kit.rules import fault
 
 texts = st.text(st.characters(), max_size=20)
@@ -31,14 +31,14 @@ conversations = st.lists(st.one_of(plain, exchanges()), max_size=6).map(
 
 @given(conversations)
 def test_every_valid_conversation_is_one_that_servers_take(conversation: list[Message]) -> None:
-    assert fault({"messages": json.loads(Writer().messages(conversation))}) is None
+    assert fault({"messages": json.loads(RequestWriter().messages(conversation))}) is None
 
 
 @given(conversations, conversations)
 def test_what_the_writer_remembers_never_changes_what_it_writes(first: list[Message], more: list[Message]) -> None:
-    writer = Writer()
+    writer = RequestWriter()
     writer.messages(first)
-    assert writer.messages([*first, *more]) == Writer().messages([*first, *more])
+    assert writer.messages([*first, *more]) == RequestWriter().messages([*first, *more])
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_what_the_writer_remembers_never_changes_what_it_writes(first: list[Mess
     ],
 )
 def test_a_conversation_that_servers_refuse_never_leaves(messages: list[Message], says: str) -> None:
-    with pytest.raises(Unsendable, match=says):
+    with pytest.raises(InvalidRequest, match=says):
         to_wire(messages)
 
 
@@ -121,7 +121,7 @@ def test_a_broken_call_is_sent_in_a_valid_form(name: str, arguments: str, sent_n
     ],
 )
 def test_functions_that_servers_refuse_are_never_shown(names: list[str]) -> None:
-    with pytest.raises(Unsendable):
+    with pytest.raises(InvalidRequest):
         functions_to_wire([FunctionShown(name, "…", {}) for name in names])
 
 
@@ -131,11 +131,11 @@ def test_a_function_without_parameters_gets_an_empty_object() -> None:
 
 
 def test_changed_functions_are_written_anew_by_the_writer() -> None:
-    writer = Writer()
+    writer = RequestWriter()
     before = writer.functions([FunctionShown("now", "The time.", {})])
     after = writer.functions([FunctionShown("now", "The time in a zone.", {})])
     assert (b"zone" in before, b"zone" in after) == (False, True)
 
 
 def test_half_a_surrogate_pair_does_not_stop_a_request() -> None:
-    assert json.loads(Writer().messages([User("a\ud800b")]))[0]["content"] == "a?b"
+    assert json.loads(RequestWriter().messages([User("a\ud800b")]))[0]["content"] == "a?b"

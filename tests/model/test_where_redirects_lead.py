@@ -3,8 +3,8 @@
 import httpx2
 import pytest
 
-from agent_core.embedding import EmbeddingUnavailable, embedder
-from agent_core.errors import ModelError
+from agent_core.base.errors import ModelError
+from agent_core.memory.embedding import EmbeddingUnavailable, embedder
 from agent_core.model.transport import Transport
 from tests.kit.http import Answer, Request, Server
 

@@ -5,13 +5,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agent_core.errors import ModelError, NoModel
+from agent_core.base.errors import ModelError, NoModel
+from agent_core.base.settings import ModelSettings
 from agent_core.model import Model
 from agent_core.model.client import NativeModel, open_model
 from agent_core.model.constrained import ConstrainedModel
-from agent_core.model.discover import Chosen, choose
-from agent_core.model.quirks import Server, quirks
-from agent_core.settings import ModelSettings
+from agent_core.model.discover import DiscoveredModel, choose
+from agent_core.model.quirks import ServerKind, quirks
 from tests.kit import ScriptedModel
 
 Scripted = Callable[..., ScriptedModel]
@@ -19,12 +19,12 @@ NONE: dict[str, str] = {}
 KEY = {"OPENAI_API_KEY": "sk-secret"}
 
 
-def here(name: str, server: ScriptedModel) -> Server:
+def here(name: str, server: ScriptedModel) -> ServerKind:
     """A server of this kind, as it would be found on this machine."""
-    return Server(name, urlsplit(server.base_url).port or 0)
+    return ServerKind(name, urlsplit(server.base_url).port or 0)
 
 
-CLOSED = Server("closed", 9)
+CLOSED = ServerKind("closed", 9)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +128,6 @@ async def test_constrained_mode_can_be_asked_for_at_any_endpoint(scripted: Scrip
 
 async def opened(server: ScriptedModel, name: str, settings: ModelSettings) -> Model:
     """The model there; it asks for nothing, so it holds no connection."""
-    model = await open_model(Chosen(server.base_url, name, "", "a test"), settings)
+    model = await open_model(DiscoveredModel(server.base_url, name, "", "a test"), settings)
     await model.aclose()
     return model

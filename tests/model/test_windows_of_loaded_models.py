@@ -5,11 +5,11 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from agent_core.base.settings import ModelSettings
+from agent_core.model.client import Window, find_window
 from agent_core.model.dialect import dialect_of
-from agent_core.model.discover import Chosen
+from agent_core.model.discover import DiscoveredModel
 from agent_core.model.endpoint import Endpoint
-from agent_core.model.window import Window, find_window
-from agent_core.settings import ModelSettings
 from tests.kit import ScriptedModel
 
 Scripted: TypeAlias = Callable[..., ScriptedModel]
@@ -35,7 +35,7 @@ async def window(server: ScriptedModel, url: str = OLLAMA, **settings: Any) -> W
     endpoint = Endpoint(server.base_url, "scripted", settings=ModelSettings(**settings))
     endpoint.speak(dialect_of(url))
     try:
-        return await find_window(endpoint, Chosen(server.base_url, "scripted", "", "a test"))
+        return await find_window(endpoint, DiscoveredModel(server.base_url, "scripted", "", "a test"))
     finally:
         await endpoint.aclose()
 
@@ -68,7 +68,7 @@ async def test_a_model_that_does_not_run_is_loaded_and_asked_nothing(scripted: S
     server = scripted([], beside={"POST /api/show": [SHOWN], "GET /api/ps": ran, "POST /api/generate": [{}]})
     found = await window(server)
     assert ("POST /api/generate", {"model": "scripted", "stream": False}) in server.asked_beside
-    assert "OLLAMA_CONTEXT_LENGTH" in found.mend
+    assert "OLLAMA_CONTEXT_LENGTH" in found.fix
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.packages import Environment
+from agent_core.access.packages import Environment
 from tests.packages.support import ABACUS, BEADS, opened, placed, wheel
 
 

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from agent_core.packages import Environment, Pin
-from agent_core.packages.lock import Lock
-from agent_core.packages.resolution import digest_of
-from agent_core.packages.shelf import Installed, Shelf
-from agent_core.seal import Sealer
+from agent_core.access.packages import Environment, Pin
+from agent_core.access.packages.lock import Lock
+from agent_core.access.packages.resolution import digest_of
+from agent_core.access.packages.shelf import Installed, PackageShelf
+from agent_core.base.seal import Sealer
 
 ABACUS = {"abacus/__init__.py": "import beads\n\n\ndef total(numbers):\n    return beads.LIST(numbers)\n"}
 BEADS = {"beads.py": "LIST = sum\n"}
@@ -69,7 +69,7 @@ def placed(root: Path, *requirements: str, files: Mapping[str, str] | None = Non
     for needed in ("functions", ".toolwright"):
         (root / needed).mkdir(mode=0o700, exist_ok=True)
     pins = (Pin(requirements[0], "1.0", hashlib.sha256(requirements[0].encode()).hexdigest()),)
-    shelf = Shelf(root / ".toolwright" / "env", Sealer(root))
+    shelf = PackageShelf(root / ".toolwright" / "env", Sealer(root))
     with shelf.staging() as folder:
         for path, text in files.items():
             (folder / "root" / path).parent.mkdir(parents=True, exist_ok=True)

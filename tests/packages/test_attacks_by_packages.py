@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core import Workspace
-from agent_core.packages import Environment, PackagesError, Pin
-from agent_core.packages.lock import Lock
-from agent_core.packages.resolution import required
-from agent_core.packages.wheels import names_in
+from agent_core.access.packages import Environment, PackagesError, Pin
+from agent_core.access.packages.environment import names_in
+from agent_core.access.packages.lock import Lock
+from agent_core.access.packages.resolution import required
 from tests.grants.support import human
 from tests.packages.support import ABACUS, opened, placed, put, source, wheel
 
@@ -91,7 +91,7 @@ def test_no_text_becomes_an_option_or_an_address(text: str) -> None:
         pytest.param({"evil-1.0.data/purelib/json/__init__.py": ""}, "`json`", id="the same by its data"),
         pytest.param({"pydantic/__init__.py": ""}, "`pydantic`", id="a package that all functions see"),
         pytest.param({"functions/__init__.py": ""}, "`functions`", id="the functions of the workspace"),
-        pytest.param({"sandbox/protocol.py": ""}, "`sandbox`", id="the sandbox"),
+        pytest.param({"sandbox/wire/protocol.py": ""}, "`sandbox`", id="the sandbox"),
         pytest.param({"sitecustomize.py": ""}, "`sitecustomize`", id="what an interpreter runs at its start"),
     ],
 )
@@ -149,7 +149,7 @@ async def test_a_wheel_that_became_another_after_the_yes_is_not_installed(
 ) -> None:
     resolution = await environment.resolve(["abacus"])
     wheel(index, "abacus", "1.0", {"abacus/__init__.py": "print('another')\n"}, ["beads>=1"])
-    with pytest.raises(PackagesError, match="whose hash was agreed to"):
+    with pytest.raises(PackagesError, match="with the approved hash"):
         await environment.install(resolution)
     assert environment.find(("abacus",)) is None
 

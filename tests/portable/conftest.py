@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from agent_core.portable import reader_of_files
-from agent_core.reader_process import ReaderProcess
+from agent_core.base.reader_process import ReaderProcess
+from agent_core.workspace.portable import reader_of_files
 
 
 @pytest_asyncio.fixture

@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
-from agent_core.clock import Clock
-from agent_core.portable import Known, Moves, reader_of_files
-from agent_core.reader_process import ReaderProcess
+from agent_core.base.clock import Clock
+from agent_core.base.reader_process import ReaderProcess
 from agent_core.storage import (
     BlockChange,
     BlockRow,
@@ -24,10 +23,11 @@ from agent_core.storage import (
 )
 from agent_core.storage.sqlite_whole import SqliteWholes
 from agent_core.storage.whole import WholeAgent, WholeBlock, WholeEvent, WholeTurn
+from agent_core.workspace.portable import KnownNames, Moves, reader_of_files
 
 USED = ("text", "reason", "last", "upto", "preset", "memory_class", "paused_until")
 T = TypeVar("T")
-KNOWN = Known({"direct", "memgpt"}, {"chat", "mine:Notes"})
+KNOWN = KnownNames({"direct", "memgpt"}, {"chat", "mine:Notes"})
 LONG = "a page and more"
 
 

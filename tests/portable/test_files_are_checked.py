@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent_core.portable import AgentFileError, Taken
-from agent_core.portable.fitted import MOST
+from agent_core.workspace.portable import AgentFileError, ImportOptions
+from agent_core.workspace.portable.opened import MOST
 from tests.portable.support import moving
 
 USER = {"kind": "user", "payload": {"text": "hi"}, "at": 1.0}
@@ -58,14 +58,14 @@ def changed(path: str, value: Any) -> str:
 async def refusal(text: str) -> str:
     async with moving() as (_, moves):
         with pytest.raises(AgentFileError) as told:
-            await moves.take_in(text, Taken())
+            await moves.take_in(text, ImportOptions())
         assert await moves.names() == []
     return told.value.message
 
 
 async def test_the_good_file_is_taken_in_and_its_passage_can_be_found() -> None:
     async with moving() as (store, moves):
-        (report,) = await moves.take_in(json.dumps(GOOD), Taken())
+        (report,) = await moves.take_in(json.dumps(GOOD), ImportOptions())
         assert {"what": "passages", "as": "passages", "count": 1} in report.to_json()["mapped"]
         assert await store.memory.search_words("archival", "a", ["passage"], 5)
 
@@ -134,7 +134,7 @@ async def test_a_memory_class_of_a_file_is_not_imported_unless_the_settings_name
     async with moving() as (store, moves):
         for name, named in (("evil", "os:system"), ("mine", "mine:Notes"), ("usual", "chat")):
             text = changed("agent.settings", {"memory_class": named, "preset": "memgpt" if named == "chat" else "gone"})
-            await moves.take_in(text, Taken(name=name))
+            await moves.take_in(text, ImportOptions(name=name))
         kept = [await store.memory.agent_settings(name) for name in ("evil", "mine", "usual")]
     assert kept == [
         {},
@@ -159,9 +159,9 @@ async def test_sections_of_a_file_get_names_beside_the_programs_own_and_keep_to_
     }
     rows = [{"name": name, "position": -9, "text": text, "limit": 0, "edited": 1.0} for name, text in texts.items()]
     async with moving() as (store, moves):
-        (report,) = await moves.take_in(json.dumps(GOOD | {"sections": rows}), Taken())
+        (report,) = await moves.take_in(json.dumps(GOOD | {"sections": rows}), ImportOptions())
         kept = {row.name: row.text for row in await store.memory.sections("a")}
-        again = await moves.take_in(await moves.export("a"), Taken(name="again"))
+        again = await moves.take_in(await moves.export("a"), ImportOptions(name="again"))
     assert kept.keys() == {"own_instructions_", "own_instructions", "long", "fits"}
     assert kept["own_instructions_"] == "You obey."
     assert len(kept["long"]) <= MOST
@@ -174,7 +174,7 @@ async def test_sections_of_a_file_get_names_beside_the_programs_own_and_keep_to_
 async def test_a_system_prompt_of_another_program_keeps_to_the_size_of_a_section() -> None:
     prompt = {"system": f"You sing. {'la ' * 9_000}", "messages": [], "memory": {}}
     async with moving() as (store, moves):
-        (report,) = await moves.take_in(json.dumps(prompt), Taken(name="a"))
+        (report,) = await moves.take_in(json.dumps(prompt), ImportOptions(name="a"))
         (section,) = await store.memory.sections("a")
     assert section.text.startswith("You sing. la")
     assert len(section.text) <= MOST
@@ -187,7 +187,7 @@ async def test_what_waits_in_the_inbox_of_a_file_is_counted_and_shown_on_one_lin
         {"kind": "message", "payload": {"text": f"{n}: mail\x1b[2J\nto eve {'x' * 900}"}, "at": 1.0} for n in range(25)
     ]
     async with moving() as (_, moves):
-        (report,) = await moves.take_in(json.dumps(GOOD | {"inbox": waits}), Taken(dry_run=dry_run))
+        (report,) = await moves.take_in(json.dumps(GOOD | {"inbox": waits}), ImportOptions(dry_run=dry_run))
     told = report.to_json()
     assert {"what": "events that wait in the inbox", "as": "events that wait in the inbox", "count": 25} in told[
         "mapped"

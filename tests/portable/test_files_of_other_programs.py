@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from agent_core.memory.said import lines
-from agent_core.portable import AgentFileError, Report, Taken
-from agent_core.portable.messages import Asked, Told, Turns
-from agent_core.portable.packed import clock_time, stamp_time, unpacked
+from agent_core.memory.journal_messages import lines
 from agent_core.storage import Entry, SqliteStore
+from agent_core.workspace.portable import AgentFileError, AgentReport, ImportOptions
+from agent_core.workspace.portable.messages import ImportedCall, ImportedMessage, Turns
+from agent_core.workspace.portable.packed import clock_time, stamp_time, unpacked
 from tests.portable.support import moving
 
 
@@ -46,9 +46,9 @@ MEMGPT: dict[str, Any] = {
 }
 
 
-async def taken(store_and: tuple[SqliteStore, Any], file: Any, **given: Any) -> tuple[list[Report], list[Entry]]:
+async def taken(store_and: tuple[SqliteStore, Any], file: Any, **given: Any) -> tuple[list[AgentReport], list[Entry]]:
     store, moves = store_and
-    reports = await moves.take_in(json.dumps(file), Taken(file_name="my agent", **given))
+    reports = await moves.take_in(json.dumps(file), ImportOptions(file_name="my agent", **given))
     return reports, await store.history(reports[0].name)
 
 
@@ -84,10 +84,14 @@ async def test_answers_of_memgpt_keep_their_outcome_and_missing_ones_are_told_as
 
 
 def test_a_reply_after_a_call_without_an_answer_comes_after_the_answer_that_says_so() -> None:
-    turns = Turns(Report("memgpt", "x"), 1.0)
-    for told in (Told("user", "go"), Told("assistant", "", calls=(Asked("1", "f", "{}"),)), Told("assistant", "well")):
+    turns = Turns(AgentReport("memgpt", "x"), 1.0)
+    for told in (
+        ImportedMessage("user", "go"),
+        ImportedMessage("assistant", "", calls=(ImportedCall("1", "f", "{}"),)),
+        ImportedMessage("assistant", "well"),
+    ):
         turns.add(told)
-    turns.add(Told("tool", "too late", call_id="1"))
+    turns.add(ImportedMessage("tool", "too late", call_id="1"))
     (turn,) = turns.whole("t")
     assert [entry.kind for entry in turn.entries] == ["user", "assistant", "result", "assistant", "notice"]
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from agent_core.portable import AgentFileError, Moves, Taken, reader_of_files
 from agent_core.storage.sqlite_whole import SqliteWholes
+from agent_core.workspace.portable import AgentFileError, ImportOptions, Moves, reader_of_files
 from tests.kit.heartbeat import MOST_MS, heartbeat
 from tests.portable.shapes import BUSY, entry, letta, own, turn
 from tests.portable.support import KNOWN, moving
@@ -18,7 +18,7 @@ async def test_no_file_of_an_agent_holds_up_the_event_loop(name: str) -> None:
     async with moving() as (_, moves):
         began = time.monotonic()
         async with heartbeat() as stall:
-            result = await asyncio.gather(moves.take_in(BUSY[name], Taken()), return_exceptions=True)
+            result = await asyncio.gather(moves.take_in(BUSY[name], ImportOptions()), return_exceptions=True)
     assert isinstance(result[0], AgentFileError | list)
     assert stall.cpu_ms <= MOST_MS, stall
     assert time.monotonic() - began < 40
@@ -27,7 +27,7 @@ async def test_no_file_of_an_agent_holds_up_the_event_loop(name: str) -> None:
 async def refusal(text: str) -> str:
     async with moving() as (_, moves):
         with pytest.raises(AgentFileError) as told:
-            await moves.take_in(text, Taken(dry_run=True))
+            await moves.take_in(text, ImportOptions(dry_run=True))
     return told.value.message
 
 
@@ -60,7 +60,7 @@ async def test_a_block_or_a_file_that_one_agent_names_twice_comes_once() -> None
     file = {"id": "f", "file_name": "n", "content": "Herons fish."}
     text = letta(block_ids=["b", "b"], files_agents=[{"file_id": "f"}] * 2, beside={"blocks": [block], "files": [file]})
     async with moving() as (_, moves):
-        (report,) = await moves.take_in(text, Taken())
+        (report,) = await moves.take_in(text, ImportOptions())
         whole = await moves.whole("a")
     assert [one.row.label for one in whole.blocks] == ["l"]
     assert len(whole.passages) == 1
@@ -71,22 +71,22 @@ async def test_reading_that_takes_too_long_is_given_up_and_its_process_ends() ->
     async with moving() as (store, _), reader_of_files(within_s=0.05) as reader:
         moves = Moves(store, SqliteWholes(store), reader, KNOWN)
         with pytest.raises(AgentFileError, match="not read within"):
-            await moves.take_in(own(), Taken())
+            await moves.take_in(own(), ImportOptions())
         assert reader.pid is None
 
 
 async def test_a_file_that_takes_too_much_memory_is_given_up_and_the_next_one_is_read() -> None:
     async with moving() as (_, moves):
         with pytest.raises(AgentFileError, match="more memory than is given"):
-            await moves.take_in('{"x":[' + "[]," * 50_000_000 + "[]]}", Taken())
-        assert await moves.take_in(own(), Taken())
+            await moves.take_in('{"x":[' + "[]," * 50_000_000 + "[]]}", ImportOptions())
+        assert await moves.take_in(own(), ImportOptions())
 
 
 async def test_texts_of_every_length_come_in_as_they_went_out() -> None:
     sizes = (1, 63, 65, 65_535, 65_536, 65_537, 1_000_000)
     said = [entry("user", text="\U0001f600" * size, more={"a": ["x" * size, None]}) for size in sizes]
     async with moving() as (store, moves):
-        await moves.take_in(own(turns=[turn("t", said)]), Taken())
+        await moves.take_in(own(turns=[turn("t", said)]), ImportOptions())
         assert [one.payload for one in await store.history("a")] == [one["payload"] for one in said]
 
 
@@ -95,6 +95,6 @@ async def test_a_second_call_of_one_id_is_answered_as_unknown() -> None:
     messages = [{"role": "assistant", "content": "", "tool_calls": calls}]
     messages += [{"role": "tool", "tool_call_id": "c", "content": "done"}]
     async with moving() as (store, moves):
-        await moves.take_in(letta(messages), Taken())
+        await moves.take_in(letta(messages), ImportOptions())
         results = [one.payload for one in await store.history("a") if one.kind == "result"]
     assert [(one["name"], one["outcome"]) for one in results] == [("f", "returned"), ("g", "unknown")]

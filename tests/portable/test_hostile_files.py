@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_core.portable import AgentFileError, Taken
-from agent_core.reader_process import ReaderProcess
+from agent_core.base.reader_process import ReaderProcess
+from agent_core.workspace.portable import AgentFileError, ImportOptions
 from tests.portable.support import json as anything
 from tests.portable.support import moving
 from tests.portable.test_files_are_checked import GOOD
@@ -70,14 +70,14 @@ async def test_a_spoiled_file_becomes_a_whole_agent_or_is_refused_with_a_reason(
 ) -> None:
     async with moving(reader=reader) as (_, moves):
         try:
-            reports = await moves.take_in(text, Taken(file_name="x"))
+            reports = await moves.take_in(text, ImportOptions(file_name="x"))
         except AgentFileError as error:
             told, reports = error.message, []
             assert await moves.names() == []
         assert reports or (told.endswith(".") and len(told) < 500)
         for report in reports:
             again = await moves.export(report.name)
-            await moves.take_in(again, Taken(name=f"{report.name[:50]}-again"))
+            await moves.take_in(again, ImportOptions(name=f"{report.name[:50]}-again"))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -85,4 +85,4 @@ async def test_a_spoiled_file_becomes_a_whole_agent_or_is_refused_with_a_reason(
 async def test_a_text_of_no_kind_is_refused(reader: ReaderProcess, text: str) -> None:
     async with moving(reader=reader) as (_, moves):
         with suppress(AgentFileError):
-            raise AssertionError(await moves.take_in(text, Taken()))
+            raise AssertionError(await moves.take_in(text, ImportOptions()))

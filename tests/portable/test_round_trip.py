@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from agent_core.errors import UsageError
-from agent_core.portable import AgentExists, NoAgent, Taken
-from agent_core.reader_process import ReaderProcess
+from agent_core.base.errors import UsageError
+from agent_core.base.reader_process import ReaderProcess
 from agent_core.storage import BlockRow, PassageRow, Post, SaveBlock, SavePassages
 from agent_core.storage.sqlite_whole import SqliteWholes
 from agent_core.storage.whole import WholeAgent
+from agent_core.workspace.portable import AgentExists, ImportOptions, NoAgent
 from tests.portable.support import agents, moving
 from tests.storage.support import begin, say, user
 
@@ -23,7 +23,7 @@ async def test_an_agent_comes_in_as_it_went_out(reader: ReaderProcess, whole: Wh
         await SqliteWholes(store).write(whole)
         assert await moves.whole("main") == whole
         text = await moves.export("main")
-        await others.take_in(text, Taken())
+        await others.take_in(text, ImportOptions())
         assert await others.export("main") == text
         assert await others.whole("main") == whole
 
@@ -34,7 +34,7 @@ async def test_a_copy_beside_the_original_differs_in_names_alone(reader: ReaderP
     async with moving(reader=reader) as (store, moves):
         await SqliteWholes(store).write(whole)
         text = await moves.export("main")
-        await moves.take_in(text, Taken(name="copy"))
+        await moves.take_in(text, ImportOptions(name="copy"))
         copy = await moves.whole("copy")
         assert [turn.entries for turn in copy.turns] == [turn.entries for turn in whole.turns]
         assert [block.row.value for block in copy.blocks] == [block.row.value for block in whole.blocks]
@@ -52,7 +52,7 @@ async def test_what_was_said_and_what_waits_come_along_with_hidden_turns() -> No
         await say(store, "hidden")
         await store.hide_last_turn("main")
         await store.post(Post("main", "message", {"text": "waits"}))
-        await others.take_in(await moves.export("main"), Taken(name="moved"))
+        await others.take_in(await moves.export("main"), ImportOptions(name="moved"))
         assert [entry.payload["text"] for entry in await other.history("moved")] == ["first"]
         assert [event.payload["text"] for event in await other.waiting("moved")] == ["waits"]
         assert [turn.hidden for turn in (await others.whole("moved")).turns] == [False, True]
@@ -62,7 +62,7 @@ async def test_a_turn_that_was_cut_off_is_closed_where_it_comes_in() -> None:
     async with moving() as (store, moves), moving() as (other, others):
         turn = await begin(store)
         await store.append(turn.id, turn.attempt, 0, [user("half")])
-        await others.take_in(await moves.export("main"), Taken())
+        await others.take_in(await moves.export("main"), ImportOptions())
         assert await other.next("main", "here") is None
         assert [entry.payload["text"] for entry in await other.history("main")] == ["half"]
 
@@ -72,13 +72,13 @@ async def test_nothing_is_written_over_and_the_other_name_is_named() -> None:
         await say(store, "mine")
         text = await moves.export("main")
         with pytest.raises(AgentExists, match="--as NAME"):
-            await moves.take_in(text, Taken())
+            await moves.take_in(text, ImportOptions())
         with pytest.raises(AgentExists):
-            await moves.take_in(text, Taken(name="main", dry_run=True))
-        assert [report.name for report in await moves.take_in(text, Taken(name="two", dry_run=True))] == ["two"]
+            await moves.take_in(text, ImportOptions(name="main", dry_run=True))
+        assert [report.name for report in await moves.take_in(text, ImportOptions(name="two", dry_run=True))] == ["two"]
         assert await moves.names() == ["main"]
         with pytest.raises(UsageError, match="cannot be an agent's name"):
-            await moves.take_in(text, Taken(name="../main"))
+            await moves.take_in(text, ImportOptions(name="../main"))
         with pytest.raises(NoAgent, match="There are: main"):
             await moves.export("nobody")
 
@@ -87,8 +87,8 @@ async def test_a_shared_block_is_a_copy_unless_sharing_is_asked_for() -> None:
     async with moving() as (store, moves):
         await store.apply([SaveBlock(BlockRow("b", "team", "we", 100, shared=True), "main", "begun")])
         text = await moves.export("main")
-        (copied,) = await moves.take_in(text, Taken(name="copy"))
-        (shared,) = await moves.take_in(text, Taken(name="together", share=True))
+        (copied,) = await moves.take_in(text, ImportOptions(name="copy"))
+        (shared,) = await moves.take_in(text, ImportOptions(name="together", share=True))
         ids = [(await store.memory.blocks(name))[0].id for name in ("copy", "together")]
         assert ids[0] != "b"
         assert ids[1] == "b"
@@ -112,7 +112,7 @@ async def test_to_load_in_place_keeps_what_it_shares_and_replaces_the_rest() -> 
 async def test_a_deleted_agent_leaves_nothing_but_what_others_share(tmp_path: Path) -> None:
     async with moving(tmp_path) as (store, moves):
         await store.apply([SaveBlock(BlockRow("b", "team", "we", 100, shared=True), "main", "begun")])
-        await moves.take_in(await moves.export("main"), Taken(name="two", share=True))
+        await moves.take_in(await moves.export("main"), ImportOptions(name="two", share=True))
         await moves.delete("main")
         assert await moves.names() == ["two"]
         assert [block.id for block in await store.memory.blocks("two")] == ["b"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assemble import Workspace
+from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
 from tests.kit.desk import VOWELS, Desk
 
@@ -70,7 +70,7 @@ async def test_the_last_good_version_is_there_at_the_next_start(tmp_path: Path, 
         assert (await workspace.workshop.call("count_vowels", {"text": "aha"}))["value"] == 2
 
 
-async def test_mending_the_file_clears_the_rejection(at_desk: OpenDesk) -> None:
+async def test_fixing_the_file_clears_the_rejection(at_desk: OpenDesk) -> None:
     desk = await at_desk([])
     await put_good(desk)
     broken(desk.functions)

@@ -1,22 +1,22 @@
-"""No program is started but by `agent_core/programs.py`: isolated, in a folder and with an environment of its own."""
+"""Only `agent_core/base/programs.py` starts programs: isolated, in a folder and with an environment of their own."""
 
 import inspect
 from pathlib import Path
 
 import pytest
 
-from agent_core import programs
-from sandbox import launch
+from agent_core.base import programs
+from sandbox.processes import launch
 from tests.promises.starts import starts
 
 ROOT = Path(__file__).resolve().parents[2]
-PLACE = "agent_core/programs.py"
+PLACE = "agent_core/base/programs.py"
 # A fork of the warm process, which is no program; and a trial that has to fail.
 EXCEPTIONS = {
-    "sandbox/launch.py": {"subprocess.Popen", "sys.executable"},  # stands alone, and keeps to the same rule
-    "agent_core/packages/failures.py": {"sys.executable"},  # a command to be typed
-    "sandbox/zygote.py": {"os.fork"},
-    "sandbox/outer.py": {"os.fork"},
+    "sandbox/processes/launch.py": {"subprocess.Popen", "sys.executable"},  # stands alone, and keeps to the same rule
+    "agent_core/access/packages/failures.py": {"sys.executable"},  # a command to be typed
+    "sandbox/processes/zygote.py": {"os.fork"},
+    "sandbox/processes/outer.py": {"os.fork"},
     "sandbox/inside/canaries.py": {"os.fork", "os.execv"},
 }
 FILES = [path for room in ("agent_core", "meta_functions", "sandbox") for path in sorted((ROOT / room).rglob("*.py"))]
@@ -33,7 +33,7 @@ def test_no_module_but_one_starts_a_program() -> None:
     assert found == set()
 
 
-@pytest.mark.parametrize("place", [PLACE, "sandbox/launch.py"])
+@pytest.mark.parametrize("place", [PLACE, "sandbox/processes/launch.py"])
 def test_whatever_starts_a_program_says_the_folder_and_the_environment(place: str) -> None:
     calls = [start for start in starts((ROOT / place).read_text("utf-8")) if start.name != "sys.executable"]
     assert {start.name for start in calls} <= {"asyncio.create_subprocess_exec", "subprocess.Popen"}

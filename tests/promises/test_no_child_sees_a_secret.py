@@ -33,7 +33,7 @@ def test_a_turn_with_a_call_gives_none_of_its_processes_a_secret(launched: Launc
     with scripted(script, key="sk-planted-0001") as model:
         done = launched.run("run", "--base-url", model.base_url, "--model", "scripted", "--message", "go", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert any("sandbox.zygote" in note for note in launched.notes)
+    assert any("sandbox.processes.zygote" in note for note in launched.notes)
     assert launched.leaks == []
     assert not any("PROGRAM" in note and "uname" in note.split("\n")[0] for note in launched.notes)
 

@@ -1,6 +1,6 @@
 """Promises 3 and 4: one snapshot a step decides what is shown, what can be called, and what is listed."""
 
-from agent_core.events import FunctionsChanged
+from agent_core.base.events import FunctionsChanged
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Seen, Wanted
 from tests.kit.desk import VOWELS, answers, of

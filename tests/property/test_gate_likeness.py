@@ -8,19 +8,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_core.gate import Candidate, Gate
-from agent_core.gate.alike.commute import act
-from agent_core.gate.alike.facts import facts
-from agent_core.gate.alike.normal import normal_form
-from agent_core.gate.tree import functions
+from agent_core.functions.gate import Candidate, Gate
+from agent_core.functions.gate.clones.commute import act
+from agent_core.functions.gate.clones.facts import facts
+from agent_core.functions.gate.clones.normal import normal_form
+from agent_core.functions.gate.tree import functions
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import Source
+from agent_core.registry.source import ModuleSource
 from agent_core.registry.uses import callees, callers, code_hash, dependents
 from tests.gate.conftest import gate  # noqa: F401 - the fixture
 from tests.kit.drawing import drawn
 
-SOURCES = [path.read_text("utf-8") for path in sorted(Path(__file__).parents[2].glob("agent_core/gate/*.py"))]
+SOURCES = [path.read_text("utf-8") for path in sorted(Path(__file__).parents[2].glob("agent_core/functions/gate/*.py"))]
 NAMES = ("a", "b", "x", "y", "found")
 NAME = st.sampled_from(NAMES)
 ATOM = NAME | st.sampled_from(["1", "0", "'t'", "True", "[]", "other(a)", "near.far(b)", "_help(x)"])
@@ -112,7 +112,7 @@ def test_whatever_parses_has_a_form_or_none(data: st.DataObject) -> None:
 def snapshot(texts: list[str]) -> Snapshot:
     found = Snapshot.empty()
     for module, text in zip(("lib", "near", "third"), texts, strict=False):
-        found = found.with_module(read_module(Source.of(module, text)))
+        found = found.with_module(read_module(ModuleSource.of(module, text)))
     return found
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_core.gate import Candidate, Policy, Rules
-from agent_core.gate.draft import Draft
+from agent_core.functions.gate import Candidate, Policy, Rules
+from agent_core.functions.gate.draft import Draft
 from agent_core.registry.snapshot import Snapshot
 from tests.gate.support import ADD, TEXT_STAGES
 from tests.kit.drawing import drawn
 
-SOURCES = [path.read_text("utf-8") for path in sorted(Path(__file__).parents[2].glob("agent_core/gate/*.py"))]
+SOURCES = [path.read_text("utf-8") for path in sorted(Path(__file__).parents[2].glob("agent_core/functions/gate/*.py"))]
 PIECES = st.sampled_from(
     [
         *(
@@ -50,7 +50,7 @@ def test_python_with_a_piece_torn_out_is_answered(data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(source)))
     end = data.draw(st.integers(start, len(source)))
     draft = judged(source[:start] + data.draw(st.sampled_from(["", "x", "\n", '"', "("])) + source[end:])
-    assert all(problem.what and problem.where.path == "f.py" for problem in draft.problems)
+    assert all(problem.message and problem.where.path == "f.py" for problem in draft.problems)
 
 
 @settings(max_examples=drawn(25))

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_core.problem import Problem
+from agent_core.base.problem import Problem
 from agent_core.registry import arguments, docstring
-from agent_core.registry.function import Reading
+from agent_core.registry.function import ModuleReading
 from agent_core.registry.jsontext import read_object
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import Source, read_file
+from agent_core.registry.source import ModuleSource, read_file
 from agent_core.registry.validation import check_schema
 from agent_core.registry.writing import place_function, remove_function
 from tests.kit.drawing import drawn
@@ -81,13 +81,13 @@ TEXTS = st.one_of(st.text(), st.lists(FRAGMENTS, max_size=30).map("".join), slic
 @given(TEXTS)
 @settings(max_examples=drawn(300))
 def test_any_text_gives_a_reading_and_its_schemas_are_sound(text: str) -> None:
-    reading = read_module(Source.of("probe", text))
+    reading = read_module(ModuleSource.of("probe", text))
     assert reading.parsed or reading.problems
     for function in reading.functions:
         jsonschema.Draft202012Validator.check_schema(function.parameters)
         assert 0 < function.line <= function.end_line
     stored = json.loads(json.dumps(reading.to_json()))
-    assert Reading.from_json(stored, reading.source) == reading
+    assert ModuleReading.from_json(stored, reading.source) == reading
 
 
 @given(st.binary(max_size=200) | st.text().map(lambda text: text.encode("utf-8", "surrogatepass")))
@@ -173,7 +173,7 @@ JSON = st.recursive(
 
 def parameters_of(annotation: str) -> dict[str, Any]:
     """The schema of one parameter `v` of a type."""
-    (function,) = read_module(Source.of("probe", f"{PRELUDE}\ndef probe(v: {annotation}): ...\n")).functions
+    (function,) = read_module(ModuleSource.of("probe", f"{PRELUDE}\ndef probe(v: {annotation}): ...\n")).functions
     assert function.unresolved == ()
     return function.parameters
 
@@ -206,7 +206,7 @@ def test_coercing_twice_gives_what_coercing_once_gave(typed: Typed, value: Any) 
         assert identical(arguments.read_values(once, schema), once)
     else:
         assert once
-        assert all(": expected " in problem.what for problem in once)
+        assert all(": expected " in problem.message for problem in once)
 
 
 @given(st.dictionaries(st.text(max_size=5), JSON, max_size=4), st.sampled_from([None, 2]), st.booleans())
@@ -300,10 +300,10 @@ def test_after_any_order_of_events_each_offered_name_is_held_once(events: list[t
             snapshot = snapshot.without_module(module)
             offered.pop(module, None)
         elif names == "broken":
-            snapshot = snapshot.with_module(read_module(Source.of(module, "def f(:")))
+            snapshot = snapshot.with_module(read_module(ModuleSource.of(module, "def f(:")))
         else:
             text = "".join(f"def {name}(): ...\n" for name in sorted(names))
-            snapshot = snapshot.with_module(read_module(Source.of(module, text)))
+            snapshot = snapshot.with_module(read_module(ModuleSource.of(module, text)))
             offered[module] = names
     assert set(snapshot.functions) == set().union(*offered.values()) - {"taken"}
     assert all(name in offered[one.module] for name, one in snapshot.functions.items())

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from agent_core.problem import Problem
-from agent_core.registry.function import Function, Reading
+from agent_core.base.problem import Problem
+from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
-from agent_core.registry.source import Source
+from agent_core.registry.source import ModuleSource
 
 
-def read(text: str, module: str = "probe") -> Reading:
+def read(text: str, module: str = "probe") -> ModuleReading:
     """The reading of a text as a module."""
-    return read_module(Source.of(module, text))
+    return read_module(ModuleSource.of(module, text))
 
 
 def only(text: str) -> Function:

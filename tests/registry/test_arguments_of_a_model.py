@@ -1,4 +1,4 @@
-"""Arguments of a model: mended, coerced without loss, and explained where they do not fit."""
+"""Arguments of a model: fixed, coerced without loss, and explained where they do not fit."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ def parameters(signature: str) -> dict[str, Any]:  # Any: JSON Schema
 
 def value_of(annotation: str, raw: str) -> Any:  # Any: JSON
     found = arguments.read(f'{{"v": {raw}}}', parameters(f"v: {annotation}"))
-    return found["v"] if isinstance(found, dict) else [str(problem.what) for problem in found]
+    return found["v"] if isinstance(found, dict) else [str(problem.message) for problem in found]
 
 
 def complaints(signature: str, raw: str) -> list[str]:
@@ -40,7 +40,7 @@ def complaints(signature: str, raw: str) -> list[str]:
 
 def complaints_of(found: object) -> list[str]:
     assert isinstance(found, tuple)
-    return [problem.what for problem in found]
+    return [problem.message for problem in found]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def complaints_of(found: object) -> list[str]:
         pytest.param('\ufeff{"a": [1], "b": "x,]"}', id="byte-order-mark"),
     ],
 )
-def test_what_is_unambiguous_is_mended(raw: str) -> None:
+def test_what_is_unambiguous_is_fixed(raw: str) -> None:
     assert arguments.read(raw, parameters("a: list[int], b: str")) == {"a": [1], "b": "x,]"}
 
 
@@ -181,7 +181,7 @@ def test_every_problem_is_told_at_once_and_in_order() -> None:
 def test_an_unknown_key_names_the_nearest_known_one() -> None:
     found = arguments.read('{"fileName": "a"}', parameters("file_name: str, other: int = 1"))
     assert not isinstance(found, dict)
-    assert {problem.mend for problem in found} == {"add `file_name`", "did you mean `file_name`?"}
+    assert {problem.fix for problem in found} == {"add `file_name`", "did you mean `file_name`?"}
 
 
 def test_a_flood_of_problems_is_cut_and_counted() -> None:
@@ -192,7 +192,7 @@ def test_a_flood_of_problems_is_cut_and_counted() -> None:
 def test_a_missing_parameter_is_named_with_its_description() -> None:
     schema = parameters('a: Annotated[int, "How many."]')
     (problem,) = arguments.read("{}", schema)
-    assert (problem.code, problem.mend) == ("arguments-invalid", "add `a`: How many.")  # type: ignore[union-attr] # a problem
+    assert (problem.code, problem.fix) == ("arguments-invalid", "add `a`: How many.")  # type: ignore[union-attr] # a problem
 
 
 def test_null_is_kept_where_the_type_admits_it() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from agent_core.problem import Problem
-from agent_core.registry.source import Source, check_module_name, module_of, parse, read_file
+from agent_core.base.problem import Problem
+from agent_core.registry.source import ModuleSource, check_module_name, module_of, parse, read_file
 from tests.registry.support import read
 
 
@@ -29,14 +29,14 @@ def test_a_wrong_encoding_is_told_with_its_line(tmp_path: Path, content: bytes, 
     (tmp_path / "probe.py").write_bytes(content)
     problem = problem_of(tmp_path)
     assert (problem.code, problem.where.path, problem.where.line) == (code, "functions/probe.py", line)
-    assert "UTF-8" in str(problem.mend)
+    assert "UTF-8" in str(problem.fix)
 
 
 def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
     (tmp_path / "probe.py").write_bytes(b"\xef\xbb\xbfx = 1\r\n")
     source = read_file(tmp_path, tmp_path / "probe.py")
-    assert isinstance(source, Source)
-    assert source == Source.of("probe", "x = 1\r\n")
+    assert isinstance(source, ModuleSource)
+    assert source == ModuleSource.of("probe", "x = 1\r\n")
 
 
 def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_links_that_leave_the_folder_are_refused(tmp_path: Path) -> None:
 def test_a_link_within_the_folder_is_read(tmp_path: Path) -> None:
     (tmp_path / "real.py").write_text("x = 1")
     (tmp_path / "probe.py").symlink_to(tmp_path / "real.py")
-    assert isinstance(read_file(tmp_path, Path("probe.py")), Source)
+    assert isinstance(read_file(tmp_path, Path("probe.py")), ModuleSource)
 
 
 def test_what_is_no_regular_file_does_not_stop_the_program(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_path_that_can_be_no_module_says_why(path: str, code: str) -> None:
     problem = module_of(PurePosixPath(path))
     assert isinstance(problem, Problem)
     assert problem.code == code
-    assert problem.mend
+    assert problem.fix
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_a_module_name_from_a_model_is_checked(name: str) -> None:
 def test_a_name_that_python_reads_as_another_says_which(tmp_path: Path) -> None:
     (tmp_path / "\ufb01x.py").write_text("x = 1\n")
     problem = problem_of(tmp_path, "\ufb01x.py")
-    assert "is 'fix' to Python" in problem.what
-    assert problem.mend == "rename it to `fix`, spelled 'fix'"
+    assert "is 'fix' to Python" in problem.message
+    assert problem.fix == "rename it to `fix`, spelled 'fix'"
 
 
 @pytest.mark.parametrize("name", ["da\ufe0fta", "da\u200dta", "da\u2028ta", "d\u00a0ata"])
@@ -146,8 +146,8 @@ def test_a_name_with_what_nobody_sees_says_what_it_holds(name: str) -> None:
     problem = check_module_name(name)
     assert problem is not None
     hidden = next(char for char in name if not char.isascii())
-    assert f"U+{ord(hidden):04X} {unicodedata.name(hidden)} at column {name.index(hidden) + 1}" in problem.what
-    assert hidden not in problem.what
+    assert f"U+{ord(hidden):04X} {unicodedata.name(hidden)} at column {name.index(hidden) + 1}" in problem.message
+    assert hidden not in problem.message
 
 
 def test_a_good_module_name_passes() -> None:
@@ -177,7 +177,7 @@ def test_a_text_that_cannot_be_parsed_is_rejected_whole(text: str, code: str, li
 
 
 def test_the_cap_is_a_parameter() -> None:
-    problem = parse(Source.of("probe", "x = 1  # long enough"), limit=10)
+    problem = parse(ModuleSource.of("probe", "x = 1  # long enough"), limit=10)
     assert isinstance(problem, Problem)
     assert problem.code == "too-large"
 
@@ -185,7 +185,7 @@ def test_the_cap_is_a_parameter() -> None:
 def test_a_syntax_problem_shows_line_and_column() -> None:
     (problem,) = read("x = 1\ny = = 2\n").problems
     assert (problem.where.line, problem.where.column) == (2, 5)
-    assert "`y = = 2`" in problem.what
+    assert "`y = = 2`" in problem.message
 
 
 def test_a_bad_escape_in_a_string_prints_no_warning(recwarn: pytest.WarningsRecorder) -> None:

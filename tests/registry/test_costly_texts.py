@@ -2,17 +2,17 @@
 
 import pytest
 
-from agent_core.problem import Problem
+from agent_core.base.problem import Problem
 from agent_core.registry.examples import Example, read
 from agent_core.registry.schema import read_module
-from agent_core.registry.source import Source
+from agent_core.registry.source import ModuleSource
 
 DOUBLING = "A0 = dict[str, int]\n" + "".join(f"A{n} = tuple[A{n - 1}, A{n - 1}]\n" for n in range(1, 7))
 
 
 def test_types_of_one_module_share_a_budget() -> None:
     many = "".join(f"def f{number}(a: A6, b: int) -> int: return 1\n" for number in range(600))
-    found = read_module(Source.of("bomb", DOUBLING + many)).functions
+    found = read_module(ModuleSource.of("bomb", DOUBLING + many)).functions
     assert len(found) == 600
     assert found[0].unresolved == ()
     assert found[-1].unresolved == ("a", "b")
@@ -21,14 +21,14 @@ def test_types_of_one_module_share_a_budget() -> None:
 def test_a_literal_of_thousands_of_values_is_read_in_one_pass() -> None:
     values = ", ".join(f"{number}, '{number}'" for number in range(15_000))
     text = f"from typing import Literal\ndef f(a: Literal[1, True, {values}, 1]) -> int: return 1\n"
-    (function,) = read_module(Source.of("bomb", text), 1 << 20).functions
+    (function,) = read_module(ModuleSource.of("bomb", text), 1 << 20).functions
     assert function.parameters["properties"]["a"]["enum"][:3] == [1, True, 0]
     assert len(function.parameters["properties"]["a"]["enum"]) == 30_001
 
 
 @pytest.mark.parametrize("prefix", ["0x", "0b", "0o"])
 def test_a_number_that_cannot_be_shown_rejects_its_module_alone(prefix: str) -> None:
-    reading = read_module(Source.of("bomb", f"def f(a: int = {prefix}{'1' * 60_000}) -> int:\n    return a\n"))
+    reading = read_module(ModuleSource.of("bomb", f"def f(a: int = {prefix}{'1' * 60_000}) -> int:\n    return a\n"))
     assert [(one.code, one.where.line) for one in reading.problems] == [("huge-number", 1)]
 
 

@@ -87,7 +87,7 @@ def test_each_undescribed_parameter_is_named_with_its_place() -> None:
     (problem,) = reading.problems
     assert (problem.code, problem.severity) == ("undescribed-parameter", "warns")
     assert (problem.where.line, problem.where.column) == (1, 23)
-    assert "`url` of `probe`" in problem.what
+    assert "`url` of `probe`" in problem.message
 
 
 def test_an_entry_without_a_parameter_is_pointed_out() -> None:

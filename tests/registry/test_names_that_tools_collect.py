@@ -4,7 +4,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from agent_core.problem import Problem
+from agent_core.base.problem import Problem
 from agent_core.registry.source import check_module_name, module_of, read_file
 from tests.gate.support import ADD, codes, on_text
 
@@ -33,16 +33,16 @@ def test_a_module_that_a_tool_would_load_is_rejected_and_another_name_proposed(n
     problem, of_file = check_module_name(name), module_of(PurePosixPath(f"{name.replace('.', '/')}.py"))
     assert isinstance(problem, Problem)
     assert isinstance(of_file, Problem)
-    assert ("outside of the sandbox" in problem.what, problem.what) == (True, of_file.what)
-    assert problem.mend is not None
-    assert check_module_name(problem.mend.split("`")[1]) is None
+    assert ("outside of the sandbox" in problem.message, problem.message) == (True, of_file.message)
+    assert problem.fix is not None
+    assert check_module_name(problem.fix.split("`")[1]) is None
 
 
 def test_a_file_that_runs_a_folder_as_a_program_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "__main__.py").write_text("x = 1\n")
     problem = read_file(tmp_path, Path("__main__.py"))
     assert isinstance(problem, Problem)
-    assert "python" in problem.what
+    assert "python" in problem.message
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_function_that_a_tool_would_call_is_rejected_wherever_it_comes_from(na
     assert codes(on_text(ADD.replace("def add", f"def {name}"), name)) >= {"bad-name"}
     reading = read(f"def {name}(): ...\ndef other(): ...")
     assert [function.name for function in reading.functions] == ["other"]
-    assert "by that name" in reading.problems[0].what
+    assert "by that name" in reading.problems[0].message
 
 
 @pytest.mark.parametrize("name", ["main", "setup", "pytestify", "test_password", "load_test"])

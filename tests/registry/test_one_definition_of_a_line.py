@@ -7,38 +7,37 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-THE_PLACE = "sandbox/lines.py"
+THE_PLACE = "sandbox/wire/lines.py"
 
 # What cuts at line ends elsewhere, and why that is no source: whole files, so that the list stays short.
 NO_SOURCES = {
-    "agent_core/gate/examples/": "the value of a docstring: Python has read its line ends already",
-    "agent_core/gate/mends/prose.py": "the value of a docstring",
-    "agent_core/gate/mutation/splice.py": "a text that `ast.unparse` wrote",
+    "agent_core/functions/gate/examples/": "the value of a docstring: Python has read its line ends already",
+    "agent_core/functions/gate/fixes/prose.py": "the value of a docstring",
+    "agent_core/functions/gate/mutation/splice.py": "a text that `ast.unparse` wrote",
     "agent_core/interfaces/repl/": "rows for the screen, made visible before",
     "agent_core/interfaces/slash.py": "a message of the program",
     "agent_core/interfaces/stopped.py": "what the debugger says, made visible before",
     "agent_core/memory/": "blocks of memory, which have lines of their own",
     "agent_core/model/dialect.py": "a file of the program",
-    "agent_core/model/listening.py": "files of /proc",
+    "agent_core/model/discover.py": "files of /proc",
     "agent_core/model/local/": "files of /proc",
     "agent_core/model/probe.py": "HTTP",
-    "agent_core/model/sse.py": "HTTP",
-    "agent_core/model/tour/server.py": "HTTP",
-    "agent_core/packages/pip.py": "what pip prints",
+    "agent_core/model/transport.py": "HTTP",
+    "agent_core/model/tour/endpoint.py": "HTTP",
+    "agent_core/access/packages/pip.py": "what pip prints",
     "agent_core/registry/examples.py": "the value of a docstring",
-    "agent_core/secrets/forms.py": "a secret: a function may cut it by `str.splitlines`",
-    "agent_core/sources/": "documents, and rows of tables",
-    "agent_core/workshop/archive.py": "the members of an archive",
-    "agent_core/workshop/view.py": "the value of a docstring",
-    "agent_core/workshop/intake.py": "rows of a .jsonl file",
-    "agent_core/workshop/checking.py": "rows of a .jsonl file",
+    "agent_core/access/secrets/forms.py": "a secret: a function may cut it by `str.splitlines`",
+    "agent_core/memory/sources/": "documents, and rows of tables",
+    "agent_core/functions/service/archive.py": "the members of an archive",
+    "agent_core/functions/service/view.py": "the value of a docstring",
+    "agent_core/functions/service/intake.py": "rows of a .jsonl file",
+    "agent_core/functions/service/checking.py": "rows of a .jsonl file",
     "functions/": "the user's own texts and tables",
-    "sandbox/cgroup.py": "files of /proc",
+    "sandbox/processes/cgroup.py": "files of /proc",
     "sandbox/inside/web_socket.py": "HTTP",
-    "sandbox/usage.py": "files of /proc",
+    "sandbox/processes/usage.py": "files of /proc",
     "sandbox/confine/granted.py": "files of /proc",
-    "sandbox/selftest.py": "files of /proc",
-    "sandbox/starting.py": "files of /proc",
+    "sandbox/processes/starting.py": "files of /proc",
 }
 
 
@@ -85,7 +84,9 @@ def test_lines_of_sources_are_cut_in_one_place() -> None:
             name = path.relative_to(ROOT).as_posix()
             if name != THE_PLACE and not name.startswith(tuple(NO_SOURCES)):
                 found += [f"{name}:{line}" for line in cuts(path.read_text("utf-8"))]
-    assert not found, f"{found}: cut with `lines_of` or `bare_lines` of sandbox.lines, or say here why it is no source"
+    assert not found, (
+        f"{found}: cut with `lines_of` or `bare_lines` of sandbox.wire.lines, or say here why it is no source"
+    )
 
 
 @pytest.mark.parametrize("name", NO_SOURCES)

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from agent_core.registry.function import Reading
-from agent_core.registry.source import Source
+from agent_core.registry.function import ModuleReading
+from agent_core.registry.source import ModuleSource
 from tests.registry.support import codes, only, read
 
 
@@ -67,7 +67,7 @@ def test_what_cannot_be_called_by_name_is_left_out_with_its_reason(signature: st
     reading = read(f"def probe({signature}): ...\ndef other(): ...")
     assert [function.name for function in reading.functions] == ["other"]
     assert codes(reading.problems) == [code]
-    assert reading.problems[0].mend
+    assert reading.problems[0].fix
 
 
 @pytest.mark.parametrize("name", ["größe", "a" * 65])
@@ -135,7 +135,7 @@ def test_imports_within_the_workspace_are_listed(text: str, module: str, imports
 
 
 def test_a_package_imports_relative_to_itself() -> None:
-    source = Source.of("web", "from .pages import read", "functions/web/__init__.py")
+    source = ModuleSource.of("web", "from .pages import read", "functions/web/__init__.py")
     from agent_core.registry.schema import read_module
 
     assert set(read_module(source).imports) == {"web.pages", "web.pages.read"}
@@ -146,13 +146,13 @@ def test_a_reading_comes_back_whole_from_the_cache() -> None:
     text += 'def other(self, a: "list[int]"):\n    """O.\n\n    >>> other([])\n    1\n    """\n'
     reading = read(text)
     stored = json.loads(json.dumps(reading.to_json()))
-    assert Reading.from_json(stored, reading.source) == reading
+    assert ModuleReading.from_json(stored, reading.source) == reading
 
 
 @pytest.mark.parametrize(("key", "value"), [("format", "0"), ("version", "0"), ("format", None)])
 def test_a_cached_reading_of_something_else_is_not_used(key: str, value: str | None) -> None:
     reading = read("def probe(): ...")
-    assert Reading.from_json({**reading.to_json(), key: value}, reading.source) is None
+    assert ModuleReading.from_json({**reading.to_json(), key: value}, reading.source) is None
 
 
 def test_a_function_is_published_in_the_documented_shape() -> None:

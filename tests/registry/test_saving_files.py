@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import StaleFile, WorkspaceError
+from agent_core.base.errors import StaleFile, WorkspaceError
 from agent_core.registry import saving
 from agent_core.registry.source import hash_of
 from agent_core.registry.writing import save

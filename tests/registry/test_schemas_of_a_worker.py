@@ -58,7 +58,7 @@ def test_a_sound_schema_passes(schema: dict[str, Any]) -> None:
 def test_an_unsound_schema_is_refused_and_says_why(schema: Any, says: str) -> None:
     problem = check_schema(schema)
     assert problem is not None
-    assert (problem.code, says in problem.what) == ("bad-schema", True)
+    assert (problem.code, says in problem.message) == ("bad-schema", True)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 import pytest
 
-from agent_core.registry.registry import Change, Registry, difference
+from agent_core.registry.registry import Registry, RegistryChange, difference
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import Source
+from agent_core.registry.source import ModuleSource
 from tests.registry.support import codes, read
 
 
@@ -45,7 +45,7 @@ def test_a_broken_save_keeps_the_last_good_version() -> None:
     assert codes(after.rejected) == ["syntax"]
 
 
-def test_a_mended_save_clears_the_rejection() -> None:
+def test_a_fixed_save_clears_the_rejection() -> None:
     broken = snapshot_of(a="def f(): ...").with_module(read("def f(:", "a"))
     assert broken.with_module(read("def f(x): ...", "a")).rejected == ()
 
@@ -60,7 +60,7 @@ def test_on_a_name_clash_the_first_stays_and_both_places_are_named() -> None:
     assert (snapshot.functions["f"].module, set(snapshot.functions)) == ("a", {"f", "g"})
     (problem,) = snapshot.rejected
     assert problem.code == "name-clash"
-    assert "functions/a.py:1" in problem.what
+    assert "functions/a.py:1" in problem.message
     assert str(problem.where) == "functions/b.py:2"
 
 
@@ -90,10 +90,10 @@ def test_a_built_in_name_cannot_be_taken() -> None:
 
 
 def test_two_files_of_one_module_are_a_clash() -> None:
-    package = read_module(Source.of("web", "def g(): ...", "functions/web/__init__.py"))
+    package = read_module(ModuleSource.of("web", "def g(): ...", "functions/web/__init__.py"))
     snapshot = snapshot_of(web="def f(): ...").with_module(package)
     assert (list(snapshot.functions), codes(snapshot.rejected)) == (["f"], ["module-clash"])
-    assert "functions/web.py" in snapshot.rejected[0].what
+    assert "functions/web.py" in snapshot.rejected[0].message
 
 
 def test_removing_what_is_not_there_changes_nothing() -> None:
@@ -109,21 +109,24 @@ def test_sources_have_what_the_sandbox_needs() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "change"),
     [
-        pytest.param({}, {"a": "def f(): ..."}, Change(loaded=("f",)), id="loaded"),
-        pytest.param({"a": "def f(): ..."}, {}, Change(removed=("f",)), id="removed"),
-        pytest.param({"a": "def f(): ..."}, {"a": "def f(x): ..."}, Change(changed=("f",)), id="signature"),
-        pytest.param({"a": "def f(): ..."}, {"a": "def f(): pass"}, Change(changed=("f",)), id="body"),
-        pytest.param({"a": "def f(): ..."}, {"a": "\n\ndef f(): ..."}, Change(), id="moved-down"),
+        pytest.param({}, {"a": "def f(): ..."}, RegistryChange(loaded=("f",)), id="loaded"),
+        pytest.param({"a": "def f(): ..."}, {}, RegistryChange(removed=("f",)), id="removed"),
+        pytest.param({"a": "def f(): ..."}, {"a": "def f(x): ..."}, RegistryChange(changed=("f",)), id="signature"),
+        pytest.param({"a": "def f(): ..."}, {"a": "def f(): pass"}, RegistryChange(changed=("f",)), id="body"),
+        pytest.param({"a": "def f(): ..."}, {"a": "\n\ndef f(): ..."}, RegistryChange(), id="moved-down"),
         pytest.param(
-            {"a": "def f(): ..."}, {"b": "def f(): ..."}, Change(changed=("f",)), id="moved-to-another-module"
+            {"a": "def f(): ..."}, {"b": "def f(): ..."}, RegistryChange(changed=("f",)), id="moved-to-another-module"
         ),
         pytest.param(
-            {"a": "K = int\ndef f(x: K): ..."}, {"a": "K = str\ndef f(x: K): ..."}, Change(changed=("f",)), id="type"
+            {"a": "K = int\ndef f(x: K): ..."},
+            {"a": "K = str\ndef f(x: K): ..."},
+            RegistryChange(changed=("f",)),
+            id="type",
         ),
     ],
 )
 def test_a_difference_names_what_the_model_would_notice(
-    before: dict[str, str], after: dict[str, str], change: Change
+    before: dict[str, str], after: dict[str, str], change: RegistryChange
 ) -> None:
     assert difference(snapshot_of(**before), snapshot_of(**after)) == change
 
@@ -137,11 +140,11 @@ def test_a_new_rejection_is_part_of_the_difference_once() -> None:
 
 def test_listeners_hear_of_changes_and_of_nothing_else() -> None:
     registry = Registry()
-    heard: list[Change] = []
+    heard: list[RegistryChange] = []
     end = registry.subscribe(heard.append)
     registry.swap(snapshot_of(a="def f(): ..."), by="agent")
     registry.swap(snapshot_of(a="def f(): ..."))
     end()
     registry.swap(Snapshot.empty())
-    assert heard == [Change(loaded=("f",), by="agent")]
+    assert heard == [RegistryChange(loaded=("f",), by="agent")]
     assert registry.snapshot().functions == {}

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.characters import flaw_of, name_flaw_of
-from agent_core.problem import Problem
-from agent_core.registry.source import Source, parse, read_file
-from sandbox.lines import bare_lines, lines_of
+from agent_core.base.characters import flaw_of, name_flaw_of
+from agent_core.base.problem import Problem
+from agent_core.registry.source import ModuleSource, parse, read_file
+from sandbox.wire.lines import bare_lines, lines_of
 
 ODD = (
     "\x00\x01\x07\x08\x0b\x0c\x1b\x1c\x1d\x1e\x1f\x7f\x85\x9b\xad\u034f\u061c\u0600\u06dd\u115f\u180b\u180e\u200b\u200c"
@@ -24,23 +24,23 @@ ODD = (
 @pytest.mark.parametrize("char", ODD, ids=lambda char: f"U+{ord(char):04X}")
 @pytest.mark.parametrize("around", ["x = 1\ny = 'a{}b'\n", "x = 1\ny = 'a'  # a{}b\n", "x = 1\n'''{}'''\n"])
 def test_what_does_not_read_as_it_runs_is_rejected_with_its_place(char: str, around: str) -> None:
-    problem = parse(Source.of("lib", around.format(char)))
+    problem = parse(ModuleSource.of("lib", around.format(char)))
     assert isinstance(problem, Problem)
     assert (problem.where.line, problem.where.column) == (2, around.splitlines()[1].index("{}") + 1)
-    assert f"U+{ord(char):04X}" in problem.what
-    assert problem.mend
+    assert f"U+{ord(char):04X}" in problem.message
+    assert problem.fix
 
 
 @pytest.mark.parametrize(
     "text", ["é ñ Ω ж 漢字 日本 हिन्दी ไทย", "😀 ☀\ufe0f ⚠\ufe0f © … “quoted” ½", "a\u00a0b\u3000c", "e\u0301", "\t"]
 )
 def test_letters_signs_and_emoji_are_plain_text(text: str) -> None:
-    assert isinstance(parse(Source.of("lib", f"x = '{text}'  # {text}\n")), ast.Module)
+    assert isinstance(parse(ModuleSource.of("lib", f"x = '{text}'  # {text}\n")), ast.Module)
 
 
 @pytest.mark.parametrize("char", ODD, ids=lambda char: f"U+{ord(char):04X}")
 def test_the_same_characters_are_welcome_as_escapes(char: str) -> None:
-    assert isinstance(parse(Source.of("lib", f"x = {char!a}\n")), ast.Module)
+    assert isinstance(parse(ModuleSource.of("lib", f"x = {char!a}\n")), ast.Module)
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def test_the_same_characters_are_welcome_as_escapes(char: str) -> None:
     ],
 )
 def test_a_name_that_python_reads_as_another_is_rejected(code: str, read: str) -> None:
-    problem = parse(Source.of("lib", code))
+    problem = parse(ModuleSource.of("lib", code))
     assert isinstance(problem, Problem)
-    assert (problem.code, problem.mend) == ("name-spelling", f"write `{read}`")
+    assert (problem.code, problem.fix) == ("name-spelling", f"write `{read}`")
     assert problem.where.line
 
 
@@ -69,7 +69,7 @@ def test_a_name_that_python_reads_as_another_is_rejected(code: str, read: str) -
     "text", ["x = 'ｏpen'; open", "open  # ｏpen", "x = f'ｏpen {1}'", "größe = 漢 = 1", "'…'; x.y"]
 )
 def test_a_spelling_in_a_text_is_no_name(text: str) -> None:
-    assert isinstance(parse(Source.of("lib", text)), ast.Module)
+    assert isinstance(parse(ModuleSource.of("lib", text)), ast.Module)
 
 
 COOKIES = [
@@ -91,10 +91,10 @@ COOKIES = [
 def test_every_encoding_but_utf8_is_rejected_in_texts_and_files(tmp_path: Path, head: str, end: str) -> None:
     text = head.replace("\n", end) + end + "x = 1" + end
     (tmp_path / "lib.py").write_bytes(text.encode())
-    for found in (parse(Source.of("lib", text)), read_file(tmp_path, tmp_path / "lib.py")):
+    for found in (parse(ModuleSource.of("lib", text)), read_file(tmp_path, tmp_path / "lib.py")):
         assert isinstance(found, Problem)
         assert (found.code, found.where.line) == ("encoding", 1 + head.startswith(("\n", "\r", "#!")))
-        assert found.mend == "save it as UTF-8 and remove that comment"
+        assert found.fix == "save it as UTF-8 and remove that comment"
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ ALPHABET = st.sampled_from([*ODD, *"\r\n \t#'\"()x1=:", "\r\n", "'''", "def f():
 @given(st.lists(ALPHABET, max_size=40))
 def test_a_text_is_rejected_with_its_place_or_its_lines_are_those_of_python(parts: list[str]) -> None:
     text = "".join(parts)
-    found = parse(Source.of("lib", text))
+    found = parse(ModuleSource.of("lib", text))
     if isinstance(found, Problem):
         assert found.where.line or found.code in ("syntax", "too-deep")
         return

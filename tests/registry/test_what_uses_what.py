@@ -4,14 +4,14 @@ import pytest
 
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import Source
+from agent_core.registry.source import ModuleSource
 from agent_core.registry.uses import callees, callers, code_hash, dependents, importers
 
 
 def snapshot_of(**modules: str) -> Snapshot:
     snapshot = Snapshot.empty()
     for module, text in modules.items():
-        snapshot = snapshot.with_module(read_module(Source.of(module, text)))
+        snapshot = snapshot.with_module(read_module(ModuleSource.of(module, text)))
     return snapshot
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.problem import Problem
+from agent_core.base.problem import Problem
 from agent_core.registry.writing import place_function, remove_function
 
 MODULE = '''#!/usr/bin/env python
@@ -155,7 +155,7 @@ def test_helpers_come_along_unless_the_module_has_them() -> None:
 def test_what_cannot_be_written_safely_is_a_problem(module: str, candidate: str, code: str) -> None:
     problem = refused(module, candidate)
     assert problem.code == code
-    assert problem.mend
+    assert problem.fix
 
 
 ALL = {

@@ -8,9 +8,8 @@ import json
 import sys
 
 from sandbox import Returned, Sandbox, SandboxUnavailable
-from sandbox.confine.assembler import EQUAL, LOAD, RETURN, Program
 from sandbox.confine.kernel import PR_SET_NO_NEW_PRIVS, prctl
-from sandbox.confine.seccomp import ALLOW, Filter, refuse
+from sandbox.confine.seccomp import ALLOW, EQUAL, LOAD, RETURN, Filter, Program, refuse
 from tests.sandbox.support import modules
 
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import Access, Limits, Outcome, Returned, Sandbox
-from sandbox.pool import Pool
-from sandbox.scratch import wipe
-from sandbox.starting import Ground, Level, plan_for, try_level, without_root
+from sandbox.processes.pool import Pool
+from sandbox.processes.starting import Level, StartedLevel, plan_for, try_level, without_root
+from sandbox.processes.zygote import wipe
 from tests.sandbox.support import code
 
 SECRET = f"secret-{secrets.token_hex(8)}"
@@ -140,7 +140,7 @@ async def sandbox_without_layers() -> AsyncIterator[Sandbox]:
     """No sandbox at all, to see that what gets out is noticed."""
     scratch = str(Path(tempfile.gettempdir(), f"reach-scratch-{secrets.token_hex(8)}"))
     plan = replace(without_root(plan_for({}, slots=6, scratch_folder=scratch)), layers=(), user=None)
-    async with Sandbox(Ground("none", plan, Pool(plan), {}, ()), 1) as sandbox:
+    async with Sandbox(StartedLevel("none", plan, Pool(plan), {}, ()), 1) as sandbox:
         yield sandbox
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sandbox import Limits, Patient, RequestRefused, Returned, Sandbox, TimedOut
-from sandbox.patience import Clock, standing_still
+from sandbox.processes.pausable_clock import PausableClock, standing_still
 from tests.sandbox.support import modules
 
 ASKING = modules(
@@ -69,7 +69,7 @@ async def test_a_human_who_says_no_is_a_permission_error(sandbox: Sandbox) -> No
 
 
 async def test_a_clock_goes_on_with_the_time_that_was_left() -> None:
-    clock = Clock(0.2)
+    clock = PausableClock(0.2)
 
     async def wait() -> None:
         async with clock:
@@ -88,7 +88,7 @@ async def test_a_clock_that_is_over_can_still_be_let_go() -> None:
         with standing_still():
             await asyncio.sleep(0.1)
 
-    async with Clock(5):
+    async with PausableClock(5):
         task = asyncio.ensure_future(outlive())
         await asyncio.sleep(0)
     await task

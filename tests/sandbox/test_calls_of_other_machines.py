@@ -11,7 +11,7 @@ import pytest
 
 from sandbox import Sandbox, SandboxUnavailable
 from sandbox.confine import calls
-from sandbox.confine.calls import TABLES, Calls
+from sandbox.confine.calls import TABLES, SyscallTable
 from sandbox.confine.seccomp import ALLOW, ASK, KILL, build, build_ahead, refuse
 from tests.attacks.world import REPOSITORY
 from tests.sandbox.test_the_filter_by_branch import verdict
@@ -36,7 +36,7 @@ def on_arm(name: str, *arguments: int, architecture: int = ARM.architecture) -> 
     return verdict(FILTER, PUBLISHED[name], *arguments, architecture=architecture)
 
 
-def named(table: Calls) -> dict[str, int]:
+def named(table: SyscallTable) -> dict[str, int]:
     """Every call of a table."""
     return {**table.checked, **table.free, **table.ahead, **table.checked_ahead, **table.setup, **table.canaries}
 
@@ -140,7 +140,7 @@ async def test_that_machine_may_try_and_the_self_test_decides(monkeypatch: pytes
         pytest.param("riscv64", "linux", r"no sandbox for linux on riscv64 yet", id="no-table"),
         pytest.param("armv8l", "linux", r"no sandbox for linux on armv8l yet", id="32-bit"),
         pytest.param("AMD64", "win32", r"WSL2 by `wsl --install`.*WSL1", id="windows"),
-        pytest.param("arm64", "darwin", r"sandbox-exec is written and was never run", id="macos"),
+        pytest.param("arm64", "darwin", r"use a Linux virtual machine or container", id="macos"),
     ],
 )
 async def test_machines_without_a_table_are_refused_with_what_to_do(

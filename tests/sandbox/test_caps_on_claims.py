@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from sandbox import Killed, Raised, Returned, Sandbox, caps
+from sandbox import Killed, Raised, Returned, Sandbox
+from sandbox.wire import caps
 
 from .support import modules
 

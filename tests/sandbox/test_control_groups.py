@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Killed, Raised, Sandbox, cgroup
-from sandbox.cgroup import Group, Place, Share, System
+from sandbox import Killed, Raised, Sandbox
+from sandbox.processes import cgroup
+from sandbox.processes.cgroup import CgroupFolder, CgroupTree, Group, Share
 from tests.attacks.world import REPOSITORY
 from tests.sandbox.support import modules
 
@@ -19,12 +20,12 @@ V1 = "31 23 0:2 / /cg/memory rw - cgroup cgroup rw,memory\n32 23 0:3 / /cg/pids\
 V2 = "41 23 0:9 / /cg rw - cgroup2 cgroup2 rw,nsdelegate\n"
 
 
-def system(tmp_path: Path, own: str, mounts: str, user: int = 0) -> System:
+def system(tmp_path: Path, own: str, mounts: str, user: int = 0) -> CgroupTree:
     """A machine whose control groups are folders."""
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/self/cgroup").write_text(own)
     (tmp_path / "proc/self/mountinfo").write_text(mounts)
-    return System(tmp_path, user)
+    return CgroupTree(tmp_path, user)
 
 
 def group(folder: Path, **files: str) -> Path:
@@ -61,7 +62,7 @@ def test_version_1_at_the_root_of_each_hierarchy_has_every_limit_and_no_swap(tmp
     group(tmp_path / "cg/memory")
     group(tmp_path / "cg/pids here")
     made = cgroup.make(SHARE, here)
-    assert dict(made.held) == {"memory": "v1", "pids": "v1"}
+    assert dict(made.active_controllers) == {"memory": "v1", "pids": "v1"}
     assert [name for name, _why in made.missing] == ["cpu"]
     assert settings(made) == {"memory.limit_in_bytes": str(1 << 30), "pids.max": "50"}
 
@@ -118,7 +119,7 @@ def test_where_no_group_can_be_made_the_reason_is_said_and_nothing_stays(tmp_pat
     made.folders[1].mkdir()
     refused = made.take(1)
     assert not made.folders[1].exists()
-    assert (refused.folders, refused.held) == ((), ())
+    assert (refused.folders, refused.active_controllers) == ((), ())
     said = cgroup.described(refused)
     assert said["cpu"] == "limits of each worker: so"
     assert said["pids"].startswith("limits of each worker: a process could not be put in: No such file")
@@ -148,7 +149,7 @@ BOMB = modules(
 )
 
 
-def here() -> list[Place]:
+def here() -> list[CgroupFolder]:
     """Where groups can be made on this machine."""
     places = list(cgroup.find())
     if not places:
@@ -156,7 +157,7 @@ def here() -> list[Place]:
     return places
 
 
-def left(places: list[Place], host: int) -> Iterator[Path]:
+def left(places: list[CgroupFolder], host: int) -> Iterator[Path]:
     """The groups of a host."""
     for place in places:
         yield from place.folder.glob(f"toolwright-{host}-*")
@@ -187,7 +188,7 @@ async def test_a_worker_starts_no_more_threads_than_its_group_may_have(monkeypat
 def test_a_host_that_is_killed_leaves_groups_that_the_next_one_removes() -> None:
     places = here()
     code = (
-        "import asyncio, os, signal; from sandbox import Sandbox, cgroup\n"
+        "import asyncio, os, signal; from sandbox import Sandbox; from sandbox.processes import cgroup\n"
         "async def main():\n"
         "    await Sandbox.start(packages=())\n"
         "    own = f'toolwright-{os.getpid()}-*'\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import usage
-from sandbox.usage import Sight, number_of, pid_of
+from sandbox.processes import usage
+from sandbox.processes.usage import WorkerUsage, number_of, pid_of
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_what_is_no_process_has_no_number_at_all() -> None:
 def test_a_sight_tells_the_peak_of_the_process_that_it_was_opened_for(child: "subprocess.Popen[bytes]") -> None:
     while not Path(f"/proc/{child.pid}/cmdline").read_bytes().startswith(b"sleep\0"):
         time.sleep(0.001)  # until the program is loaded, the kernel counts only what the fork brought along
-    sight = Sight.of(child.pid)
+    sight = WorkerUsage.of(child.pid)
     assert (sight.used().memory or 0) > 1 << 16
     child.kill()
     child.wait()
@@ -61,7 +61,7 @@ def test_a_sight_tells_the_peak_of_the_process_that_it_was_opened_for(child: "su
 
 @pytest.mark.parametrize("pid", [0, -1, 1 << 22], ids=["not-seen", "no-process", "gone"])
 def test_of_a_process_that_is_not_seen_nothing_is_told_and_nothing_held(pid: int) -> None:
-    sight = Sight.of(pid)
+    sight = WorkerUsage.of(pid)
     assert sight.status == -1
     assert sight.used().memory is None
     sight.close()

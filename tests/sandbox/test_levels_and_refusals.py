@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from sandbox import Sandbox, SandboxUnavailable
-from sandbox.plan import LAYERS
-from sandbox.starting import try_level
+from sandbox.processes.plan import LAYERS
+from sandbox.processes.starting import try_level
 from tests.attacks.session import sandbox_without
 from tests.attacks.world import REPOSITORY
 

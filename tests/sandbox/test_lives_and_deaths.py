@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from sandbox import Killed, Limits, Returned, Sandbox
-from sandbox.pool import Places
-from sandbox.scratch import wipe
+from sandbox.processes.pool import Places
+from sandbox.processes.zygote import wipe
 from tests.attacks.outside import zygotes_of
 from tests.attacks.world import REPOSITORY
 from tests.sandbox.support import modules

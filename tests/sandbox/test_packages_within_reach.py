@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from sandbox import Access, Outcome, Raised, Refused, Returned, Sandbox, pool, visible
+from sandbox import Access, Outcome, Raised, Refused, Returned, Sandbox
+from sandbox.confine import mounts as visible
+from sandbox.processes import pool
 from tests.sandbox.support import modules
 from tests.sandbox.test_files_within_reach import there
 

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.foreign import DEEPEST, LOOSE, MESSAGE, Malformed, read_json, read_next, read_toml
+from sandbox.wire.foreign import DEEPEST, LOOSE, MESSAGE, Malformed, read_json, read_next, read_toml
 
 ROOT = Path(__file__).parents[2]
-READER = "sandbox/foreign.py"
+READER = "sandbox/wire/foreign.py"
 OWN = {
-    "sandbox/zygote.py": "orders of the host to its own process, which reads nobody else's",
+    "sandbox/processes/zygote.py": "orders of the host to its own process, which reads nobody else's",
     "sandbox/inside/response.py": "`.json()` in a function's source: it runs in the worker, for the function",
     "agent_core/model/local/engine.py": "orders of the host; it imports nothing of this program, to start fast",
-    "agent_core/reader_process.py": "orders of the host, as it starts and bounds this process",
+    "agent_core/base/reader_process.py": "orders of the host, as it starts and bounds this process",
 }
 PARSERS = {"loads", "load", "JSONDecoder"}
 MODULES = {"tomllib", "tomli", "orjson", "plistlib"}
@@ -55,7 +55,7 @@ def test_no_other_place_parses_json_or_toml() -> None:
     files = [file for room in ("agent_core", "meta_functions", "sandbox") for file in (ROOT / room).rglob("*.py")]
     named = {str(file.relative_to(ROOT)): [*parsers_in(ast.parse(file.read_text()))] for file in files}
     others = {name: lines for name, lines in named.items() if lines and name != READER}
-    assert others.keys() == OWN.keys(), "read what others wrote with `sandbox.foreign`, or say here why not"
+    assert others.keys() == OWN.keys(), "read what others wrote with `sandbox.wire.foreign`, or say here why not"
 
 
 def test_the_walk_finds_each_way_to_parse() -> None:

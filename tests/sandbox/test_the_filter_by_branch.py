@@ -6,9 +6,8 @@ import struct
 import pytest
 
 from sandbox.confine import seccomp
-from sandbox.confine.assembler import EQUAL, RETURN, Program
 from sandbox.confine.calls_x86_64 import AHEAD, ARCHITECTURE, CHECKED, CHECKED_AHEAD, FREE
-from sandbox.confine.seccomp import ALLOW, ASK, KILL, build, build_ahead, refuse
+from sandbox.confine.seccomp import ALLOW, ASK, EQUAL, KILL, RETURN, Program, build, build_ahead, refuse
 
 EPERM = refuse(errno.EPERM)
 THREAD = 0x3D0F00  # what glibc passes for a new thread

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from sandbox.conversation import judge
 from sandbox.errors import ProtocolError
-from sandbox.protocol import FrameBuffer, pack, read_frame, unpack
-from sandbox.values import MAX_DEPTH, Unsendable, decode, encode
+from sandbox.wire.conversation import judge
+from sandbox.wire.protocol import FrameBuffer, pack, read_frame, unpack
+from sandbox.wire.values import MAX_DEPTH, Unsendable, decode, encode
 from tests.kit.drawing import drawn
 
 quick = settings(max_examples=drawn(200), suppress_health_check=[HealthCheck.too_slow])

@@ -47,7 +47,7 @@ FORGED = modules(
         items = value(kind, count)
         if shape == "dict":
             items = [[item, 1] for item in items]
-        sys.modules["sandbox.values"]._ENCODERS[int] = lambda v, s, d: {"$": shape, "v": items}
+        sys.modules["sandbox.wire.values"]._ENCODERS[int] = lambda v, s, d: {"$": shape, "v": items}
         return 1
     """
 )
@@ -68,7 +68,7 @@ LARGE = modules(
         sys.modules["sandbox.inside.channel"].pack = lambda reply: pack(failure)
         return 1
 
-    from sandbox.protocol import pack
+    from sandbox.wire.protocol import pack
     """
 )
 

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from sandbox import Access, Limits, Outcome, Refused, Returned, Sandbox
-from sandbox.starting import Level
+from sandbox.processes.starting import Level
 from tests.attacks.outside import zygotes_of
 from tests.attacks.session import sandbox_at
 from tests.sandbox.support import modules
@@ -51,7 +51,7 @@ def full(message, dumps=sys.modules['json'].dumps):
 os.fork = lambda: beat_on() if fork() == 0 else 12345
 os.pidfd_open = lambda pid: os.dup(0)
 sys.modules['json'].dumps = full
-sys.modules['sandbox.zygote'].struct.pack = lambda *_any: b''
+sys.modules['sandbox.processes.zygote'].struct.pack = lambda *_any: b''
 """
 
 TAKES_LEAVE_BEHIND_ANOTHER = """
@@ -114,7 +114,7 @@ async def is_quiet(folder: Path) -> bool:
 async def test_nothing_of_a_package_runs_between_calls(
     there: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr("sandbox.pool.START_S", 5.0)
+    monkeypatch.setattr("sandbox.processes.pool.START_S", 5.0)
     await called(there, package(tmp_path, text))
     await asyncio.sleep(SETTLED_S)
     assert await is_quiet(tmp_path)
@@ -179,7 +179,8 @@ asyncio.run(main())
 STAYS = """
 for number in set(range(1, 32)) - {9, 17, 19}:
     signal.signal(number, signal.SIG_IGN)
-sys.modules['sandbox.zygote'].Zygote.serve = lambda self, serve=sys.modules['sandbox.zygote'].Zygote.serve: (
+zygote = sys.modules['sandbox.processes.zygote'].WarmProcess
+zygote.serve = lambda self, serve=zygote.serve: (
     setattr(os, '_exit', lambda status: beat_on()), serve(self)
 )
 try:

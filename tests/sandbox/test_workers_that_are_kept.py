@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from sandbox import Access, Limits, Outcome, Returned, Sandbox, keeping, pools
+from sandbox import Access, Limits, Outcome, Returned, Sandbox
+from sandbox.processes import pools
+from sandbox.processes import stateful_workers as keeping
 from tests.sandbox.support import modules
 
 TEXT = """

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent, indent
 
-from agent_core.assemble import Workspace
-from agent_core.grants import Grants
+from agent_core.access.grants import Grants
+from agent_core.workspace.workspace import Workspace
 
 KEY = "wk-7Qz/9+aB'3xY&é2Lm"  # everything that some encoding changes
 MARK = "[secret KEY]"

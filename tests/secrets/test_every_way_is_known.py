@@ -14,18 +14,18 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import agent_core
-import agent_core.cage
-from agent_core.cage import Cage
-from agent_core.debugging.debugging import Watch
-from agent_core.memory.door import Door
-from agent_core.requests import Requests
-from agent_core.secrets.curtain import FETCHES, Curtain
-from agent_core.secrets.masks import Masks
-from agent_core.secrets.outcomes import MEASURED, masked
+import agent_core.functions.sandbox_client
+from agent_core.access.secrets.curtain import FETCHES, Curtain
+from agent_core.access.secrets.masks import Masks
+from agent_core.access.secrets.outcomes import MEASURED, masked
+from agent_core.functions.debug.debugging import Watch
+from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.functions.worker_api import WorkerApi
+from agent_core.memory.function_api import FunctionMemoryApi
 from sandbox import Failure, Frame, Outcome, Sandbox
-from sandbox import conversation as talking
-from sandbox.attempt import Series
-from sandbox.calls import Call
+from sandbox.attempt import AttemptSeries
+from sandbox.processes.calls import CallServer
+from sandbox.wire import conversation as talking
 from tests.secrets.support import KEY
 from tests.secrets.ways import NUMBER, WAYS
 
@@ -96,14 +96,18 @@ def kinds_of(*parts: object) -> set[str]:
 
 
 def test_each_verb_is_told_a_secret_by() -> None:
-    assert words_of(Requests.__call__) | words_of(Curtain._answer) | FETCHES == BY_VERB.keys()
-    assert words_of(Door.answer) & BY_ACT.keys() == words_of(Door.answer) - {"refused"} == BY_ACT.keys()
+    assert words_of(WorkerApi.__call__) | words_of(Curtain._answer) | FETCHES == BY_VERB.keys()
+    assert (
+        words_of(FunctionMemoryApi.answer) & BY_ACT.keys()
+        == words_of(FunctionMemoryApi.answer) - {"refused"}
+        == BY_ACT.keys()
+    )
     assert words_of(Watch._answer) == BY_EVENT.keys()
     assert {*BY_VERB.values(), *BY_ACT.values(), *BY_EVENT.values()} <= WAYS.keys()
 
 
 def test_each_kind_of_frame_is_told_a_secret_by() -> None:
-    modules = [inspect.getmodule(one) for one in (talking.Conversation, Call, Series)]
+    modules = [inspect.getmodule(one) for one in (talking.WorkerConversation, CallServer, AttemptSeries)]
     assert kinds_of(*modules) == BY_KIND.keys()
     assert {*BY_KIND.values()} - {""} <= WAYS.keys()
 
@@ -140,17 +144,21 @@ def test_what_is_not_masked_are_numbers_that_the_host_measured() -> None:
 
 def test_all_that_runs_code_is_run_and_masked_by_the_cage_alone() -> None:
     runs = {name for name, one in inspect.getmembers(Sandbox, inspect.iscoroutinefunction) if _runs_code(name, one)}
-    own = {name for name, one in inspect.getmembers(Cage, inspect.iscoroutinefunction) if _runs_code(name, one)}
+    own = {
+        name for name, one in inspect.getmembers(SandboxClient, inspect.iscoroutinefunction) if _runs_code(name, one)
+    }
     assert runs == own
     masking = ("curtain.over(", "curtain.over, ", "over(", "self._masked(")
-    assert not [name for name in own if not any(one in inspect.getsource(getattr(Cage, name)) for one in masking)]
+    assert not [
+        name for name in own if not any(one in inspect.getsource(getattr(SandboxClient, name)) for one in masking)
+    ]
     room = Path(agent_core.__file__).parent
     others = [
         file
         for file in room.rglob("*.py")
         if "Sandbox.start(" in file.read_text() or "sandbox.host" in file.read_text()
     ]
-    assert others == [Path(agent_core.cage.__file__)]
+    assert others == [Path(agent_core.functions.sandbox_client.__file__)]
 
 
 def _runs_code(name: str, method: Callable[..., object]) -> bool:

@@ -9,9 +9,9 @@ from typing import Any
 import apsw
 import pytest
 
-from agent_core.events import to_json
-from agent_core.grants import Decision, Question
-from agent_core.secrets.forms import byte_forms, forms
+from agent_core.access.grants import Decision, Question
+from agent_core.access.secrets.forms import byte_forms, forms
+from agent_core.base.events import to_json
 from tests.broker.servers import serving
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Script, Wanted

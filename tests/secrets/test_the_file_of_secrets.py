@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_core.assemble import Workspace
-from agent_core.errors import ToolwrightError, UsageError, WorkspaceError
-from agent_core.secrets import Secrets
-from agent_core.secrets.source import refusal
-from agent_core.settings import load
+from agent_core.access.secrets import Secrets
+from agent_core.access.secrets.source import refusal
+from agent_core.base.errors import ToolwrightError, UsageError, WorkspaceError
+from agent_core.base.settings import load
+from agent_core.workspace.workspace import Workspace
 from tests.kit.program import toolwright
 from tests.kit.terminal import terminal
 from tests.secrets.support import KEY, files_with, put
@@ -188,7 +188,7 @@ def test_a_file_that_others_read_is_told_with_what_to_type(tmp_path: Path, confi
     done = run("list", "--json", cwd=tmp_path, TOOLWRIGHT_SECRET_OTHER="of the environment")
     found = json.loads(done.stdout)
     assert done.returncode == 1
-    assert found["problem"]["mend"] == f"Type: chmod 600 {config}/secrets.toml"
+    assert found["problem"]["fix"] == f"Type: chmod 600 {config}/secrets.toml"
     assert [one["name"] for one in found["secrets"]] == ["OTHER"]
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.events import Progress, to_json
+from agent_core.access.secrets import GIVEN
+from agent_core.access.secrets.given import LOGGERS
+from agent_core.base.events import Progress, to_json
 from agent_core.interfaces.faults import report_crash
-from agent_core.secrets import GIVEN
-from agent_core.secrets.given import LOGGERS
+from agent_core.workspace.workspace import Workspace
 from tests.broker.servers import serving
 from tests.conftest import OpenDesk
 from tests.interfaces.support import flags, leave, prompt

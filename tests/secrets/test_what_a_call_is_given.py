@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from agent_core.assemble import Workspace
-from agent_core.grants import Grants
-from agent_core.secrets import Secrets
+from agent_core.access.grants import Grants
+from agent_core.access.secrets import Secrets
+from agent_core.workspace.workspace import Workspace
 from tests.broker.servers import serving
 from tests.grants.support import human
 from tests.secrets.support import KEY, MARK, files_with, put

@@ -5,7 +5,7 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.clock import Clock
+from agent_core.base.clock import Clock
 
 STAMPS = st.floats(min_value=0, max_value=2**47 / 1000)
 NOISE = st.binary(min_size=10, max_size=10)

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import SettingsError, UsageError
-from agent_core.grants.file import GrantsFile
+from agent_core.access.grants.file import GrantsFile
+from agent_core.base.errors import SettingsError, UsageError
+from agent_core.base.plain_files import NotPlainError, add_to, read_end, read_plain
+from agent_core.base.settings import load
+from agent_core.base.settings_file import write_values
 from agent_core.interfaces.repl.kept import KeptHistory
 from agent_core.interfaces.repl.taste import Taste, taste
 from agent_core.interfaces.spending import read_prices
-from agent_core.plain_files import NotPlainError, add_to, read_end, read_plain
-from agent_core.settings import load
-from agent_core.settings_file import write_values
 from tests.kit.program import toolwright
 
 pytestmark = pytest.mark.timeout(20)

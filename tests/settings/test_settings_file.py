@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.errors import SettingsError
-from agent_core.settings_file import Value, with_values, write_values
+from agent_core.base.errors import SettingsError
+from agent_core.base.settings_file import Value, with_values, write_values
 
 KEPT = """\
 # my settings
@@ -52,7 +52,7 @@ def test_only_the_value_that_was_meant_changes(text: str, values: dict[str, Valu
     ids=["inline", "dotted", "broken", "header-in-a-text", "array"],
 )
 def test_what_cannot_be_changed_safely_is_left_and_told(text: str) -> None:
-    with pytest.raises(SettingsError, match="Put it in by hand:\n\\[model\\] name = "):
+    with pytest.raises(SettingsError, match="Add it manually:\n\\[model\\] name = "):
         with_values(text, {"model.name": "other"})
 
 

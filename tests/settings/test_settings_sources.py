@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from agent_core import settings
-from agent_core.errors import SettingsError
-from agent_core.settings import FILE_NAME, PREFIX, Settings, address_of_file, known_keys, load
+from agent_core.base import settings
+from agent_core.base.errors import SettingsError
+from agent_core.base.settings import FILE_NAME, PREFIX, Settings, address_of_file, known_keys, load
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,7 @@ def test_a_false_or_empty_flag_counts_as_given(root: Path) -> None:
     assert (found.model.stream, found.instructions) == (False, "")
 
 
-_EITHER = ("model.stream", "gate.mends")  # whose value is the default's all the same
+_EITHER = ("model.stream", "gate.fixes")  # whose value is the default's all the same
 
 
 @pytest.mark.parametrize("key", known_keys())
@@ -60,7 +60,7 @@ def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: p
         "agent": "scout",
         "model.mode": "native",
         "sandbox.packages": '["numpy"]',
-        "gate.mends_off": '["prompts"]',
+        "gate.fixes_off": '["prompts"]',
         "turn.shown_functions": "20",
     }
     values |= {"grants.ask": "always", "grants.unattended": "file"}
@@ -91,7 +91,7 @@ def test_a_file_that_does_not_fit_is_told_with_the_key_and_a_way_out(root: Path,
     with pytest.raises(SettingsError) as caught:
         load(root)
     assert named in str(caught.value)
-    assert caught.value.mend
+    assert caught.value.fix
 
 
 def test_a_file_in_another_encoding_is_told_as_no_toml(root: Path) -> None:
@@ -136,7 +136,7 @@ def test_every_setting_says_what_it_is_for() -> None:
     described = [
         field.description
         for section in sections
-        if issubclass(section, BaseModel) and section.__module__.startswith("agent_core.setting")
+        if issubclass(section, BaseModel) and section.__module__.startswith("agent_core.base.setting")
         for field in section.model_fields.values()
         if not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel))
     ]

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_core.clock import Clock
-from agent_core.embedding import embedder
+from agent_core.base.clock import Clock
 from agent_core.memory.archival import Archival
-from agent_core.memory.sources import Sources
+from agent_core.memory.embedding import embedder
+from agent_core.memory.source_catalog import Sources
 from agent_core.storage import PassageRow, Store, open_store
 
 

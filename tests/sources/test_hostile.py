@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.sources import Reading, Unreadable
-from agent_core.sources.parts import LONGEST
+from agent_core.memory.sources import SourceReader, Unreadable
+from agent_core.memory.sources.parts import LONGEST
 
 from .support import desk, pdf
 
@@ -50,7 +50,7 @@ ATTACKS = [
 
 @pytest.mark.parametrize(("name", "data"), ATTACKS)
 async def test_a_hostile_source_is_read_or_refused_and_the_next_one_is_read(name: str, data: bytes) -> None:
-    async with Reading(within_s=10.0) as reading:
+    async with SourceReader(within_s=10.0) as reading:
         with suppress(Unreadable):
             found = await reading.read(name, data)
             assert max(len(chunk.text) for chunk in found.chunks) <= LONGEST
@@ -58,7 +58,7 @@ async def test_a_hostile_source_is_read_or_refused_and_the_next_one_is_read(name
 
 
 async def test_a_source_that_takes_too_long_is_given_up() -> None:
-    async with Reading(within_s=0.001) as reading:
+    async with SourceReader(within_s=0.001) as reading:
         with pytest.raises(Unreadable, match="not read within"):
             await reading.read("a.pdf", pdf(["x"], packed=BOMB))
 
@@ -66,14 +66,14 @@ async def test_a_source_that_takes_too_long_is_given_up() -> None:
 async def test_nothing_of_python_is_run_when_it_is_read(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     text = f"open({str(mark)!r}, 'w')\n\nclass A:\n    open({str(mark)!r}, 'w')\n"
-    async with Reading() as reading:
+    async with SourceReader() as reading:
         await reading.read("a.py", text.encode())
     assert not mark.exists()
 
 
 async def test_the_process_that_reads_has_no_secret_of_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "not to be seen")
-    async with Reading() as reading:
+    async with SourceReader() as reading:
         await reading.read("a.txt", b"Herons.")
         assert reading.pid is not None
         assert b"not to be seen" not in environment_of(reading.pid)
@@ -84,7 +84,7 @@ def environment_of(pid: int) -> bytes:
 
 
 async def test_the_process_that_reads_ends_with_the_block() -> None:
-    async with Reading() as reading:
+    async with SourceReader() as reading:
         await reading.read("a.txt", b"Herons.")
         assert reading.pid is not None
         pid = reading.pid
@@ -95,7 +95,7 @@ async def test_the_process_that_reads_ends_with_the_block() -> None:
 @pytest.mark.parametrize("first", [0xE0000, 0xE0100], ids=["tags", "variation-selectors"])
 async def test_what_no_eye_sees_in_a_source_is_not_kept(first: int) -> None:
     hidden = "".join(chr(first + ord(letter)) for letter in "Obey")
-    async with Reading() as reading:
+    async with SourceReader() as reading:
         (chunk,) = (await reading.read("a.txt", f"Her\xadons{hidden} \u3164fish\u202e.".encode())).chunks
         assert chunk.text == "Herons fish."
         with pytest.raises(Unreadable, match="no text"):

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import UsageError
-from agent_core.memory.sources import BATCH
-from agent_core.sources import Unreadable
-from agent_core.sources.kinds import read
+from agent_core.base.errors import UsageError
+from agent_core.memory.source_catalog import BATCH
+from agent_core.memory.sources import Unreadable
+from agent_core.memory.sources.kinds import read
 
 from .support import desk
 

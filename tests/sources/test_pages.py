@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.broker import Broker, Caps
-from agent_core.sources import Unreadable
-from agent_core.sources.places import MOST_BYTES
-from agent_core.sources.web import fetch
+from agent_core.access.broker import Broker, FetchCaps
+from agent_core.memory.sources import Unreadable
+from agent_core.memory.sources.places import MOST_BYTES
+from agent_core.memory.sources.web import fetch
 from tests.broker.servers import Request, redirect, reply, serving
 
 from .support import desk
@@ -26,7 +26,7 @@ def leading(**answers: Sequence[str]) -> Broker:
     async def resolve(host: str, port: int) -> Sequence[str]:
         return answers[host.partition(".")[0]]
 
-    return Broker(Caps(), resolve)
+    return Broker(FetchCaps(), resolve)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from agent_core.sources import Unreadable
-from agent_core.sources.kinds import kind_of, read
+from agent_core.memory.sources import Unreadable
+from agent_core.memory.sources.kinds import kind_of, read
 
 from .support import pdf
 

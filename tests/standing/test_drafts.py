@@ -1,7 +1,7 @@
 """What a draft returns is marked as unproven, until calls or an example prove it."""
 
-from agent_core.answers import UNPROVEN
-from agent_core.events import CallAnswered
+from agent_core.base.events import CallAnswered
+from agent_core.functions.answers import UNPROVEN
 from agent_core.interfaces.told import CallLog, call_line
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_core.errors import UsageError
-from agent_core.events import Quarantined
+from agent_core.base.errors import UsageError
+from agent_core.base.events import Quarantined
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains, shows
 from tests.kit.desk import Desk, answers, of

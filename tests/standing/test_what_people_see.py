@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent_core.agent import Agent
-from agent_core.assemble import Workspace
+from agent_core.runtime.agent import Agent
+from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
 from tests.interfaces.support import flags, prompt
 from tests.kit import Ask, Say, Wanted, scripted

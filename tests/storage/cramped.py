@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from agent_core.errors import StorageError
-from agent_core.storage import Store, Turn, open_store
+from agent_core.base.errors import StorageError
+from agent_core.storage import ClaimedTurn, Store, open_store
 from tests.storage.support import ManualClock, begin, user
 
 Report = dict[str, object]
@@ -50,7 +50,7 @@ async def _until_it_fails(folder: Path, make_room: Callable[[], None]) -> Report
     }
 
 
-async def _fill(store: Store, turn: Turn) -> tuple[int, str]:
+async def _fill(store: Store, turn: ClaimedTurn) -> tuple[int, str]:
     acknowledged = 0
     while True:
         try:

@@ -1,11 +1,11 @@
-"""What the tests of passages and searches share: rows that are quickly made, and a plain BM25 to compare with."""
+"""What the tests of passages and searches share: rows that are quickly made, and plain scores to compare with."""
 
 import struct
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from math import log
 
-from agent_core.storage import Hit, PassageRow, Said, SavePassages, Store
+from agent_core.storage import Hit, PassageRow, RecallMessage, SavePassages, Store
 
 
 def passage(id: str, words: str, agent: str = "main", **more: object) -> PassageRow:
@@ -17,9 +17,9 @@ async def insert(store: Store, *words: str, agent: str = "main", prefix: str = "
     await store.apply([SavePassages(tuple(rows))])
 
 
-def message(seq: int, text: str = "hello", agent: str = "main", **more: object) -> Said:
+def message(seq: int, text: str = "hello", agent: str = "main", **more: object) -> RecallMessage:
     more = {"n": seq, "at": float(seq), "speaker": "user", **more}
-    return Said(seq, agent, text=text, words=text, **more)  # type: ignore[arg-type]
+    return RecallMessage(seq, agent, text=text, words=text, **more)  # type: ignore[arg-type]
 
 
 def floats(*values: float) -> bytes:
@@ -32,16 +32,11 @@ async def found(store: Store, hits: Sequence[Hit]) -> list[str]:
     return [names[hit.seq] for hit in hits]
 
 
-def bm25(rows: Sequence[str], asked: Sequence[str]) -> dict[int, float]:
-    """The score of each row that has one, as the textbook has it."""
-    counts = [Counter(row.split()) for row in rows]
-    average = sum(map(Counter.total, counts)) / len(counts)
-    scores: dict[int, float] = Counter()  # type: ignore[assignment]
+def rarity(rows: Sequence[str], asked: Sequence[str]) -> dict[int, float]:
+    """Return the score of each row that has one: BM25 with each word counted once, whatever the length."""
+    scores: dict[int, float] = defaultdict(float)
     for word in set(asked):
-        holding = sum(word in count for count in counts)
-        weight = log(1 + (len(rows) - holding + 0.5) / (holding + 0.5))
-        for place, count in enumerate(counts):
-            if times := count[word]:
-                norm = 1.2 * (1 - 0.75 + 0.75 * count.total() / average)
-                scores[place] += weight * times * 2.2 / (times + norm)
+        holding = [place for place, row in enumerate(rows) if word in row.split()]
+        for place in holding:
+            scores[place] += log(1 + (len(rows) - len(holding) + 0.5) / (len(holding) + 0.5))
     return scores

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from itertools import count
 
-from agent_core.storage import Entry, Post, SaveVersion, SetManifest, Store, Turn, Write, content_hash
+from agent_core.storage import ClaimedTurn, Entry, Post, SaveVersion, SetManifest, Store, Write, content_hash
 
 
 @dataclass
@@ -21,7 +21,7 @@ class ManualClock:
         return f"{self.prefix}-{next(self.names)}"
 
 
-async def begin(store: Store, agent: str = "main", owner: str = "here") -> Turn:
+async def begin(store: Store, agent: str = "main", owner: str = "here") -> ClaimedTurn:
     """A claimed turn of a fresh event."""
     await store.post(Post(agent, "user", {"text": "hello"}))
     turn = await store.next(agent, owner)
@@ -29,7 +29,7 @@ async def begin(store: Store, agent: str = "main", owner: str = "here") -> Turn:
     return turn
 
 
-async def say(store: Store, *texts: str, agent: str = "main") -> Turn:
+async def say(store: Store, *texts: str, agent: str = "main") -> ClaimedTurn:
     """A finished turn with these entries."""
     turn = await begin(store, agent)
     await store.append(turn.id, turn.attempt, 0, [user(text) for text in texts])

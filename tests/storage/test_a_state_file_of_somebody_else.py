@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import StorageError, WorkspaceError
+from agent_core.base.errors import StorageError, WorkspaceError
 from agent_core.storage import DropYes, SaveYes, adopt, connection, lock_agent, open_store, prepare_state_dir
 from tests.storage.support import ManualClock, say, texts
 

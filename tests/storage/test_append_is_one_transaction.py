@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.errors import LostLease, StorageError
+from agent_core.base.errors import LostLease, StorageError
 from agent_core.storage import (
     Entry,
     InboxFull,

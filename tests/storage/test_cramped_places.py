@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 import pytest
 
-from agent_core.errors import StorageError
+from agent_core.base.errors import StorageError
 from agent_core.storage import connection, open_store
 from tests.storage import cramped
 from tests.storage.support import ManualClock, begin, texts, user

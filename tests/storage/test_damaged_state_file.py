@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import IntegrityError, StorageError
+from agent_core.base.errors import IntegrityError, StorageError
 from agent_core.storage import SaveText, content_hash, open_store
 from tests.storage.support import ManualClock, begin, say, texts, user
 
@@ -106,7 +106,7 @@ async def test_damage_that_is_met_later_is_told_and_the_store_goes_on(path: Path
         assert await store.check() is not None
         with pytest.raises(StorageError, match=r"is damaged.*kept as `state\.db\.corrupt-") as caught:
             await store.history("main")
-        assert caught.value.mend
+        assert caught.value.fix
         assert store.recovered is not None
         await say(store, "we go on")
         assert texts(await store.history("main")) == ["we go on"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import StorageError
+from agent_core.base.errors import StorageError
 from agent_core.storage import (
     BeginWrite,
     DropPending,

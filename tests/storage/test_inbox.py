@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_core.errors import StorageError
+from agent_core.base.errors import StorageError
 from agent_core.storage import Due, InboxFull, Post, Store
 from agent_core.storage.journal import INBOX_LIMIT
 from tests.storage.support import ManualClock, begin, user

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent_core.errors import StorageError
+from agent_core.base.errors import StorageError
 from agent_core.storage import (
     AttachBlock,
     BlockConflict,

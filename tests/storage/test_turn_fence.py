@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_core.errors import LostLease
-from agent_core.storage import Appended, Post, Store, Turn
+from agent_core.base.errors import LostLease
+from agent_core.storage import Appended, ClaimedTurn, Post, Store
 from tests.storage.support import begin, texts, user
 
 
@@ -44,7 +44,7 @@ async def test_a_take_over_continues_at_the_same_place_and_locks_out_the_first_o
     turn = await begin(store)
     await store.append(turn.id, 1, 0, [user("before")])
     successor = await open_again().next("main", "there")
-    assert successor == Turn(turn.id, "main", 2, 1, "open", turn.event)
+    assert successor == ClaimedTurn(turn.id, "main", 2, 1, "open", turn.event)
     with pytest.raises(LostLease):
         await store.append(turn.id, 1, 1, [user("zombie")])
     with pytest.raises(LostLease):
@@ -77,7 +77,7 @@ async def test_a_race_of_append_and_claim_never_hides_a_row_from_the_new_owner(
         moves = [append, other.next(turn.agent, "there")] if number % 2 else [other.next(turn.agent, "there"), append]
         outcomes = await asyncio.gather(*moves, return_exceptions=True)
         written = sum(isinstance(outcome, Appended) for outcome in outcomes)
-        [claimed] = [outcome for outcome in outcomes if isinstance(outcome, Turn)]
+        [claimed] = [outcome for outcome in outcomes if isinstance(outcome, ClaimedTurn)]
         assert claimed.n == written == len(await store.load(turn.id))
 
 

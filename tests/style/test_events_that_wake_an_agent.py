@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.events import Text, TurnStarted, Warned
-from agent_core.messages import Notice, User
+from agent_core.base.events import Text, TurnStarted, Warned
+from agent_core.base.messages import Notice, User
+from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Repeat, Say, Wanted, contains, scripted
 from tests.kit.desk import desk as a_desk

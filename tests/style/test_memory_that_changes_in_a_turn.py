@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 
-from agent_core.agent import Agent
-from agent_core.asking import Asker
-from agent_core.clock import Clock
+from agent_core.base.clock import Clock
+from agent_core.base.events import CallAnswered, Event, MemoryChanged
 from agent_core.context import Shown
-from agent_core.dispatch import Dispatcher, HostFunction
-from agent_core.events import CallAnswered, Event, MemoryChanged
+from agent_core.functions.service import PlannedChange
 from agent_core.registry.schema import read_module
-from agent_core.registry.source import Source
-from agent_core.step import Remembering, Stepper
+from agent_core.registry.source import ModuleSource
+from agent_core.runtime.agent import Agent
+from agent_core.runtime.dispatch import Dispatcher, HostFunction
+from agent_core.runtime.loop import AgentLoop, Remembering
+from agent_core.runtime.model_session import ModelSession
+from agent_core.runtime.session import AgentSession, Older
 from agent_core.storage import BlockRow, SaveBlock
-from agent_core.talk import Older, Talk
-from agent_core.workshop import Plan
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains
 from tests.kit.desk import Desk, ended, of
@@ -36,10 +36,10 @@ def agent_of(desk: Desk, host: HostFunction, memory: Remembering | None = None, 
     cage, store = workspace._cage, workspace._store
     dispatcher = Dispatcher(cage, workspace.workshop, functions, workspace.settings.turn, Clock(), aliases=aliases)
     shown = Shown([host.function], 20, workspace.workshop.quarantine)
-    asker = Asker(shown, workspace.settings, workspace._open_model)
-    stepper = Stepper(asker, dispatcher, workspace.workshop, 10, memory)
+    asker = ModelSession(shown, workspace.settings, workspace._open_model)
+    stepper = AgentLoop(asker, dispatcher, workspace.workshop, 10, memory)
     return Agent(
-        "other", store, workspace.workshop, stepper, "test", talk=Talk("other", store), memory=desk.agent.memory
+        "other", store, workspace.workshop, stepper, "test", talk=AgentSession("other", store), memory=desk.agent.memory
     )
 
 
@@ -47,16 +47,16 @@ def noting(agent: str, heard: list[str], versions: Mapping[str, int]) -> HostFun
     """A function of the host that writes a block at the version after the one that is known."""
     known = dict(versions)
 
-    async def note(_: Agent, label: str, text: str) -> Plan:
-        async def again() -> Plan:
+    async def note(_: Agent, label: str, text: str) -> PlannedChange:
+        async def again() -> PlannedChange:
             known[label] = 1
             return await note(_, label, text)
 
         row = BlockRow(f"block-{label}", label, text, 2000, version=known.get(label, 0) + 1)
         said, write = f"{label}: {text}", SaveBlock(row, agent, "wrote it")
-        return Plan(said, writes=(write,), again=again, done=lambda: heard.append(said))
+        return PlannedChange(said, writes=(write,), replan=again, done=lambda: heard.append(said))
 
-    (function,) = read_module(Source("note", "note.py", SOURCE, "0")).functions
+    (function,) = read_module(ModuleSource("note", "note.py", SOURCE, "0")).functions
     return HostFunction(function, note)
 
 

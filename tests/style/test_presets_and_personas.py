@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.errors import ToolwrightError
-from agent_core.presets import named, preset, presets, text_of
+from agent_core.base.errors import ToolwrightError
+from agent_core.workspace.presets import named, preset, presets, text_of
+from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
 from tests.kit import Expect, Say, contains, scripted
 from tests.kit.desk import desk as a_desk

@@ -1,6 +1,6 @@
 """A model under a schema writes a thought and a reply at each step: the reply is the message, and calls go on."""
 
-from agent_core.events import Text, Thought, Warned
+from agent_core.base.events import Text, Thought, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Expect, Say, Script, contains
 from tests.kit.desk import ended, of

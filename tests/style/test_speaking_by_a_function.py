@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.events import Text, Thought, Warned
+from agent_core.base.events import Text, Thought, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains
 from tests.kit.desk import VOWELS, ended, of
@@ -34,7 +34,7 @@ async def test_text_without_a_message_is_the_message_after_one_word_to_the_model
     assert ended(events).reply == "Cats have nine lives."
 
 
-async def test_a_model_that_mends_its_plain_text_sends_only_the_message(at_desk: OpenDesk) -> None:
+async def test_a_model_that_fixes_its_plain_text_sends_only_the_message(at_desk: OpenDesk) -> None:
     desk = await memgpt(at_desk, [Say("Nine lives."), send("Nine!")])
     events = await desk.say("How many lives has a cat?")
     assert [each.text for each in of(Text, events)] == ["Nine!"]
@@ -152,7 +152,7 @@ def beats(request_heartbeat: int) -> int:
 async def test_who_speaks_while_a_candidate_stands_refused_gets_one_more_step(at_desk: OpenDesk) -> None:
     create = {"function_name": "hollow", "function_code_with_docstring": "def hollow(x: int) -> int:\n    pass\n"}
     asks = Ask(Wanted("create_function", {**create, "request_heartbeat": False}))
-    script: Script = [asks, send("It is made."), Expect(send("It is not made."), contains("stands refused"))]
+    script: Script = [asks, send("It is made."), Expect(send("It is not made."), contains("was rejected"))]
     desk = await memgpt(at_desk, script)
     assert ended(await desk.say("Make it.")).reply == "It is made.\n\nIt is not made."
 

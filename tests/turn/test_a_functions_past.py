@@ -89,12 +89,12 @@ async def test_a_change_that_drops_an_example_is_told_what_and_goes_once_a_reaso
 
 async def test_nobody_sends_the_source_again_to_settle_a_result_that_was_wrong(at_desk: OpenDesk) -> None:
     create = Ask(Wanted("create_function", {**NAME, "function_code_with_docstring": FLAWED}))
-    mend = Ask(Wanted("edit_function", {**NAME, "old_text": "    4\n", "new_text": "    5\n"}))
+    fix = Ask(Wanted("edit_function", {**NAME, "old_text": "    4\n", "new_text": "    5\n"}))
     look = Ask(Wanted("introspect_function", NAME))
-    (first, again, shown, done), desk = await ask(at_desk, create, create, look, mend)
+    (first, again, shown, done), desk = await ask(at_desk, create, create, look, fix)
     assert 'count_vowels("queueing") returned 5, and the example says 4.' in first
     assert again.startswith("You sent the same code again.")
-    assert "stands refused" in shown
+    assert "it is rejected" in shown
     assert "can be called now" in done
     assert await desk.workspace.workshop.all_pending() == {}
 
@@ -102,9 +102,7 @@ async def test_nobody_sends_the_source_again_to_settle_a_result_that_was_wrong(a
 async def test_a_candidate_that_waits_is_settled_in_a_later_conversation(at_desk: OpenDesk) -> None:
     create = Ask(Wanted("create_function", {**NAME, "function_code_with_docstring": FLAWED}))
     settle = Ask(Wanted("confirm_function", NAME))
-    desk = await at_desk(
-        [create, Say("No."), Expect(Say("Not made."), contains("stands refused")), settle, Say("Made.")]
-    )
+    desk = await at_desk([create, Say("No."), Expect(Say("Not made."), contains("was rejected")), settle, Say("Made.")])
     assert ended(await desk.say("Make it.")).reply == "Not made."
     assert list(await desk.workspace.workshop.all_pending()) == ["count_vowels"]
     await desk.agent.begin_anew()

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.clock import Clock
-from agent_core.errors import AgentBusy, ToolwrightError, WorkspaceError
-from agent_core.messages import User
+from agent_core.base.clock import Clock
+from agent_core.base.errors import AgentBusy, ToolwrightError, WorkspaceError
+from agent_core.base.messages import User
 from agent_core.storage import open_store
+from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit import scripted as running
@@ -22,7 +22,7 @@ from tests.kit.desk import VOWELS, answers, desk, ended
 async def test_a_second_process_on_the_same_agent_is_told_who_has_it(tmp_path: Path) -> None:
     async with Workspace.open(tmp_path) as workspace:
         await workspace.agent()
-        other = "import asyncio, sys; from agent_core.assemble import Workspace\n"
+        other = "import asyncio, sys; from agent_core.workspace.workspace import Workspace\n"
         other += "async def main():\n  async with Workspace.open(sys.argv[1]) as w:\n    await w.agent()\n"
         command = [sys.executable, "-c", other + "asyncio.run(main())", str(tmp_path)]
         done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.events import CallAnswered, Warned
+from agent_core.base.events import CallAnswered, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Repeat, Say, Wanted, contains
 from tests.kit.desk import VOWELS, another, answers, ended, of
@@ -78,7 +78,7 @@ async def test_a_call_that_ends_badly_is_answered_and_says_why(at_desk: OpenDesk
         pytest.param('```json\n{"n": "3",}\n```', "3", id="fenced-with-a-trailing-comma-and-text-for-a-number"),
     ],
 )
-async def test_arguments_are_mended_where_plain_and_explained_where_not(
+async def test_arguments_are_fixed_where_plain_and_explained_where_not(
     at_desk: OpenDesk, arguments: str, says: str
 ) -> None:
     desk = await at_desk([Ask(Wanted("probe", arguments)), Say("So it is.")])

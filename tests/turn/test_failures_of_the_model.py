@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.events import Warned
+from agent_core.base.events import Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Cut, Fail, Say, Step, Wanted
 from tests.kit.desk import ended, of

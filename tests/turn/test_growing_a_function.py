@@ -1,6 +1,6 @@
-"""The main job: a function is lacked, made, mended, and used in the same turn."""
+"""The main job: a function is lacked, made, fixed, and used in the same turn."""
 
-from agent_core.events import FunctionsChanged
+from agent_core.base.events import FunctionsChanged
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains, shows
 from tests.kit.desk import VOWELS, answers, ended, of
@@ -27,10 +27,10 @@ async def test_a_function_that_was_made_is_called_and_answers_in_the_same_turn(a
     assert "def count_vowels(text: str) -> int:" in (desk.functions / "grown.py").read_text()
 
 
-async def test_a_flawed_function_is_refused_with_what_disagrees_and_joins_once_mended(at_desk: OpenDesk) -> None:
-    mend = {"function_name": "count_vowels", "old_text": "    4\n", "new_text": "    5\n"}
+async def test_a_flawed_function_is_refused_with_what_disagrees_and_joins_once_fixed(at_desk: OpenDesk) -> None:
+    fix = {"function_name": "count_vowels", "old_text": "    4\n", "new_text": "    5\n"}
     desk = await at_desk(
-        [create(FLAWED), Ask(Wanted("edit_function", mend)), Ask(Wanted("count_vowels", {"text": "aha"})), Say("2")]
+        [create(FLAWED), Ask(Wanted("edit_function", fix)), Ask(Wanted("count_vowels", {"text": "aha"})), Say("2")]
     )
     refused, admitted, value = answers(await desk.say("Count the vowels in aha."))
     assert "is not made yet" in refused
@@ -61,7 +61,7 @@ async def test_hollow_code_sent_again_is_sent_to_its_place_and_not_to_the_beginn
     hollow = create("def count_vowels(text: str) -> int:\n    return 1\n")
     desk = await at_desk([hollow, hollow, Say("I could not."), Say("I could not.")])
     first, second = answers(await desk.say("Make it."))
-    assert first.splitlines()[-1] == "Next: mend all of it and call create_function again with the whole code."
+    assert first.splitlines()[-1] == "Next: fix all of it and call create_function again with the whole code."
     assert "edit_function(function_name='count_vowels'" in second.splitlines()[-1]
 
 

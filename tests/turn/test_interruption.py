@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Callable
 
-from agent_core.clock import Clock
-from agent_core.events import CallStarted, Event, Text, TurnStarted
-from agent_core.messages import Answer, Assistant, User
+from agent_core.base.clock import Clock
+from agent_core.base.events import CallStarted, Event, Text, TurnStarted
+from agent_core.base.messages import Answer, Assistant, User
 from agent_core.storage import open_store
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Stall, Wanted, contains

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.events import CallAnswered, Printed
-from agent_core.interfaces.repl.live import Running
+from agent_core.base.events import CallAnswered, Printed
+from agent_core.interfaces.repl.live import RunningCall
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import of
@@ -98,7 +98,7 @@ async def test_prints_of_what_a_function_calls_are_not_its_own(at_desk: OpenDesk
     ],
 )
 def test_the_last_line_that_says_something_is_kept(pieces: list[str], last: str) -> None:
-    running = Running("tell", "{}", 0.0)
+    running = RunningCall("tell", "{}", 0.0)
     for piece in pieces:
         running.hear(piece)
     assert running.last_line == last

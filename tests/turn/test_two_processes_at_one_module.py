@@ -4,11 +4,11 @@ import asyncio
 import json
 from pathlib import Path
 
-from agent_core.assemble import Workspace
+from agent_core.functions.service.one_writer import only_writer
 from agent_core.registry.function import CACHE_FORMAT
 from agent_core.registry.source import hash_of
 from agent_core.storage import STATE, BeginWrite, SaveReading
-from agent_core.workshop.one_writer import only_writer
+from agent_core.workspace.workspace import Workspace
 from tests.kit.desk import VOWELS, another
 
 

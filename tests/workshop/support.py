@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_core.assemble import _workshop
-from agent_core.cage import Cage
-from agent_core.clock import Clock
-from agent_core.settings import load
+from agent_core.base.clock import Clock
+from agent_core.base.settings import load
+from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.functions.service import FunctionService
 from agent_core.storage import Store, open_store, prepare_state_dir
-from agent_core.workshop import Workshop
+from agent_core.workspace.workspace import _workshop
 from tests.kit.desk import VOWELS, another
 
 FLAGS = {"sandbox.wall_s": 2}
@@ -72,9 +72,9 @@ class Room:
     """One process at a workspace, as far as it works on functions; several may stand in one folder."""
 
     root: Path
-    shop: Workshop
+    shop: FunctionService
     store: Store
-    cage: Cage
+    cage: SandboxClient
 
     @property
     def letters(self) -> Path:
@@ -104,10 +104,10 @@ class Room:
 
 
 @asynccontextmanager
-async def a_cage() -> AsyncIterator[Cage]:
+async def a_cage() -> AsyncIterator[SandboxClient]:
     """A sandbox that several workshops may use; a call ends after two seconds."""
     settings = load(Path("/"), FLAGS)
-    cage = Cage(settings.sandbox, settings.turn.parallel)
+    cage = SandboxClient(settings.sandbox, settings.turn.parallel)
     try:
         yield cage
     finally:
@@ -115,7 +115,7 @@ async def a_cage() -> AsyncIterator[Cage]:
 
 
 @asynccontextmanager
-async def room(root: Path, cage: Cage) -> AsyncIterator[Room]:
+async def room(root: Path, cage: SandboxClient) -> AsyncIterator[Room]:
     """Open a workshop in a folder."""
     (root / "functions").mkdir(exist_ok=True)
     store = open_store(prepare_state_dir(root) / "state.db", clock=Clock())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.cage import Cage
+from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.registry.source import hash_of
 from agent_core.storage import BeginWrite
 from tests.kit.desk import VOWELS
@@ -17,7 +17,7 @@ EDITED = VOWELS.replace("aeiou", "aieou")
 BOTH = f"{VOWELS}\n\n{OTHER}"
 
 
-async def crashed(root: Path, cage: Cage, before: str | None, after: str | None) -> None:
+async def crashed(root: Path, cage: SandboxClient, before: str | None, after: str | None) -> None:
     """A workspace as a kill leaves it: the intent is there, the file is written, the rows are not."""
     file = root / "functions" / "letters.py"
     file.parent.mkdir(exist_ok=True)
@@ -38,7 +38,7 @@ async def crashed(root: Path, cage: Cage, before: str | None, after: str | None)
     ],
 )
 async def test_verdict_and_version_of_a_finished_write_are_both_the_agents(
-    tmp_path: Path, cage: Cage, before: str | None, after: str, by: dict[str, str]
+    tmp_path: Path, cage: SandboxClient, before: str | None, after: str, by: dict[str, str]
 ) -> None:
     await crashed(tmp_path, cage, before, after)
     async with room(tmp_path, cage) as here:
@@ -49,7 +49,7 @@ async def test_verdict_and_version_of_a_finished_write_are_both_the_agents(
         assert await here.store.open_writes() == []
 
 
-async def test_a_file_that_an_agent_had_deleted_is_gone_in_its_name(tmp_path: Path, cage: Cage) -> None:
+async def test_a_file_that_an_agent_had_deleted_is_gone_in_its_name(tmp_path: Path, cage: SandboxClient) -> None:
     await crashed(tmp_path, cage, VOWELS, None)
     async with room(tmp_path, cage) as here:
         assert here.shop.names() == []
@@ -66,7 +66,7 @@ def saved_by_a_human(file: Path) -> None:
 
 @pytest.mark.parametrize("then", [never_written, saved_by_a_human], ids=lambda then: then.__name__)
 async def test_a_write_that_was_not_done_is_given_up_and_the_file_stays(
-    tmp_path: Path, cage: Cage, then: Callable[[Path], None]
+    tmp_path: Path, cage: SandboxClient, then: Callable[[Path], None]
 ) -> None:
     await crashed(tmp_path, cage, VOWELS, EDITED)
     then(file := tmp_path / "functions" / "letters.py")
@@ -79,7 +79,7 @@ async def test_a_write_that_was_not_done_is_given_up_and_the_file_stays(
 
 
 async def test_an_agents_function_stays_its_own_when_a_human_saves_a_neighbour_while_nothing_runs(
-    tmp_path: Path, cage: Cage
+    tmp_path: Path, cage: SandboxClient
 ) -> None:
     await crashed(tmp_path, cage, None, VOWELS)
     async with room(tmp_path, cage):

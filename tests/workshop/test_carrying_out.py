@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 import pytest
 
-from agent_core.errors import LostLease, StorageError, WorkspaceError
+from agent_core.base.errors import LostLease, StorageError, WorkspaceError
+from agent_core.functions.service import Author, PlannedChange
 from agent_core.registry.source import hash_of
 from agent_core.storage import SetManifest
-from agent_core.workshop import Author, Plan
 from tests.kit.desk import VOWELS
 from tests.workshop.support import USER, Room, named, room
 
@@ -24,27 +24,27 @@ NEW = VOWELS.replace("Count the", "Number the")
 MINE = f"# mine\nLIMIT = 3\n\n\n{VOWELS}"
 CHANGED = VOWELS.replace("Count the", "Tell the")
 
-Verb: TypeAlias = Callable[[Room], Awaitable[Plan]]
+Verb: TypeAlias = Callable[[Room], Awaitable[PlannedChange]]
 
 
-async def create(here: Room) -> Plan:
+async def create(here: Room) -> PlannedChange:
     return await here.shop.plan_create("count_more", MORE, "letters", "", AGENT)
 
 
-async def replace(here: Room) -> Plan:
+async def replace(here: Room) -> PlannedChange:
     return await here.shop.plans.replace("count_vowels", NEW, "", AGENT)
 
 
-async def edit(here: Room) -> Plan:
+async def edit(here: Room) -> PlannedChange:
     return await here.shop.plans.edit("count_vowels", "Count the", "Number the", "", AGENT)
 
 
-async def delete(here: Room) -> Plan:
+async def delete(here: Room) -> PlannedChange:
     return await here.shop.plans.delete("count_vowels", AGENT)
 
 
-async def carried_out(here: Room, plan: Plan) -> Plan:
-    async def record(made: Plan) -> None:
+async def carried_out(here: Room, plan: PlannedChange) -> PlannedChange:
+    async def record(made: PlannedChange) -> None:
         await here.store.apply(made.writes)
 
     return await here.shop.carry_out(plan, record, AGENT)
@@ -257,7 +257,7 @@ async def test_a_change_that_cannot_be_recorded_is_taken_back(
         await here.save(before)
     plan = await (replace if before else create)(here)
 
-    async def record(made: Plan) -> None:
+    async def record(made: PlannedChange) -> None:
         assert here.letters.read_text() == (NEW if before else MORE)
         raise error
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from agent_core.errors import UsageError
-from agent_core.gate import Policy
-from agent_core.workshop import Wanted, Workshop
-from agent_core.workshop.checking import check, jobs
-from agent_core.workshop.judges import judges
+from agent_core.base.errors import UsageError
+from agent_core.functions.gate import Policy
+from agent_core.functions.service import CheckRequest, FunctionService
+from agent_core.functions.service.checking import check, jobs
+from agent_core.functions.service.judges import judges
 from tests.kit.desk import VOWELS, another
 from tests.workshop.support import CLAMP, COPY, CRASH, STRONG, Room
 
@@ -21,9 +21,9 @@ HELPED = "def _twice(n):\n    return n + n\n\n\n" + VOWELS
 OTHER = another("count_more")
 
 
-async def checked(shop: Workshop, path: Path, **options: Any) -> list[dict[str, Any]]:
+async def checked(shop: FunctionService, path: Path, **options: Any) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    await shop.bulk.check(Wanted((path,), **options), found.append)
+    await shop.bulk.check(CheckRequest((path,), **options), found.append)
     assert (shop.names(), shop.rejected()) == ([], ())
     assert {each["path"].partition(":")[0] for each in found} == {path.as_posix()}
     return found
@@ -44,7 +44,7 @@ def places(verdict: dict[str, Any]) -> list[tuple[str, str, int]]:
     ],
 )
 async def test_every_problem_of_a_function_names_the_file_and_its_line(
-    shop: Workshop, tmp_path: Path, text: str, code: str, line: int
+    shop: FunctionService, tmp_path: Path, text: str, code: str, line: int
 ) -> None:
     (file := tmp_path / "mine.py").write_text(text)
     (verdict,) = await checked(shop, file, name="count_vowels")
@@ -53,7 +53,7 @@ async def test_every_problem_of_a_function_names_the_file_and_its_line(
     assert {path for _, path, _ in places(verdict)} == {file.as_posix()}
 
 
-async def test_each_function_of_a_module_has_its_verdict_at_its_lines(shop: Workshop, tmp_path: Path) -> None:
+async def test_each_function_of_a_module_has_its_verdict_at_its_lines(shop: FunctionService, tmp_path: Path) -> None:
     (file := tmp_path / "mine.py").write_text(f"{OTHER}\n\n{FLAWED}")
     good, bad = await checked(shop, file)
     assert (good["name"], good["admitted"], good["standing"]) == ("count_more", True, "trial")
@@ -65,7 +65,7 @@ async def test_each_function_of_a_module_has_its_verdict_at_its_lines(shop: Work
     ("policy", "refused"), [("human", set()), ("agent", {"copy", "crashes"}), ("import", {"copy"})]
 )
 async def test_functions_of_one_file_are_held_against_their_examples_and_one_another(
-    shop: Workshop, tmp_path: Path, policy: Policy, refused: set[str]
+    shop: FunctionService, tmp_path: Path, policy: Policy, refused: set[str]
 ) -> None:
     (file := tmp_path / "mine.py").write_text("\n\n".join([CLAMP, COPY, CRASH, STRONG]))
     first, copy, crash, strong = await checked(shop, file, policy=policy)
@@ -74,14 +74,16 @@ async def test_functions_of_one_file_are_held_against_their_examples_and_one_ano
     assert ("copy", file.as_posix(), 20) in places(copy)
     assert places(crash) == [("crashes", file.as_posix(), 52)]
     assert strong["problems"] == []
-    assert [one["stage"] for one in strong["stages"]][-3:] == ["duplicate", "bite", "robust"]
+    assert [one["stage"] for one in strong["stages"]][-3:] == ["duplicate", "mutation", "robust"]
 
 
 def is_bad(problem: dict[str, Any]) -> bool:
     return bool(problem["severity"] == "refuses")
 
 
-async def test_chance_in_one_function_of_a_file_is_no_excuse_for_the_others(shop: Workshop, tmp_path: Path) -> None:
+async def test_chance_in_one_function_of_a_file_is_no_excuse_for_the_others(
+    shop: FunctionService, tmp_path: Path
+) -> None:
     roll = "def roll(sides: int) -> int:\n    return random.randint(1, sides)\n"
     twice = "def twice(sides: int) -> int:\n    return roll(sides) + roll(sides)\n"
     (file := tmp_path / "mine.py").write_text("\n\n".join(["import random\n", roll, twice, CLAMP]))
@@ -98,7 +100,7 @@ async def test_a_file_is_looked_at_though_the_workspace_has_a_function_of_that_n
     await here.save(CLAMP.replace("low", "least"))
     (file := tmp_path / "mine.py").write_text(f"{CLAMP}\n\n{CRASH}")
     found: list[dict[str, Any]] = []
-    await here.shop.bulk.check(Wanted((file,)), found.append)
+    await here.shop.bulk.check(CheckRequest((file,)), found.append)
     assert "weak-examples" in {code for code, _, _ in places(found[0])}
 
 
@@ -111,7 +113,7 @@ async def test_a_copy_in_a_file_is_told_unless_its_docstring_says_how_it_differs
     for name, text in (("plain.py", COPY), ("said.py", COPY.replace("limit.", "limit, as `clamp` does not."))):
         (file := tmp_path / name).write_text(text + rest)
         found: list[dict[str, Any]] = []
-        await here.shop.bulk.check(Wanted((file,), "human"), found.append)
+        await here.shop.bulk.check(CheckRequest((file,), "human"), found.append)
         assert ("copy" in {code for code, _, _ in places(found[0])}) == (name == "plain.py")
 
 
@@ -119,7 +121,7 @@ async def test_a_copy_in_a_file_is_told_unless_its_docstring_says_how_it_differs
     ("top", "own"), [("LIMIT = 1 // 0\n\n\n", "text: str"), ("", "text: str = str(1 // 0)")], ids=["top", "default"]
 )
 async def test_a_module_that_cannot_be_imported_refuses_each_of_its_functions(
-    shop: Workshop, tmp_path: Path, top: str, own: str
+    shop: FunctionService, tmp_path: Path, top: str, own: str
 ) -> None:
     (file := tmp_path / "mine.py").write_text(f"{top}{OTHER}\n\n{VOWELS.replace('text: str', own)}")
     found = await checked(shop, file)
@@ -127,7 +129,7 @@ async def test_a_module_that_cannot_be_imported_refuses_each_of_its_functions(
     assert all("import-fails" in {code for code, _, _ in places(each)} for each in found)
 
 
-async def test_each_line_of_many_candidates_is_told_with_its_number(shop: Workshop, tmp_path: Path) -> None:
+async def test_each_line_of_many_candidates_is_told_with_its_number(shop: FunctionService, tmp_path: Path) -> None:
     rows = [{"name": "count_vowels", "code": VOWELS}, {"name": "count_vowels", "code": FLAWED}]
     (file := tmp_path / "many.jsonl").write_text("\n\n".join(map(json.dumps, rows)))
     found = await checked(shop, file)
@@ -145,22 +147,24 @@ async def test_each_line_of_many_candidates_is_told_with_its_number(shop: Worksh
     ],
 )
 async def test_what_cannot_be_judged_is_refused_and_the_rest_goes_on(
-    shop: Workshop, tmp_path: Path, name: str, content: bytes, code: str
+    shop: FunctionService, tmp_path: Path, name: str, content: bytes, code: str
 ) -> None:
     (file := tmp_path / name).write_bytes(content)
     (tmp_path / "more.jsonl").write_text(json.dumps({"name": "count_vowels", "code": VOWELS}))
     found: list[dict[str, Any]] = []
-    await shop.bulk.check(Wanted((file, tmp_path / "more.jsonl")), found.append)
+    await shop.bulk.check(CheckRequest((file, tmp_path / "more.jsonl")), found.append)
     assert [each["admitted"] for each in found] == [False, True]
     assert [one["code"] for one in found[0]["problems"]] == [code]
 
 
-async def test_a_file_that_is_not_there_is_a_wrong_use(shop: Workshop, tmp_path: Path) -> None:
+async def test_a_file_that_is_not_there_is_a_wrong_use(shop: FunctionService, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         await checked(shop, tmp_path / "no.py")
 
 
-async def test_a_folder_is_judged_in_order_and_its_modules_find_one_another(shop: Workshop, tmp_path: Path) -> None:
+async def test_a_folder_is_judged_in_order_and_its_modules_find_one_another(
+    shop: FunctionService, tmp_path: Path
+) -> None:
     (lib := tmp_path / "lib").mkdir()
     (lib / "base.py").write_text(VOWELS)
     user = OTHER.replace("return", "return count_vowels('') +") + "\n\n" + another("count_most")
@@ -169,7 +173,7 @@ async def test_a_folder_is_judged_in_order_and_its_modules_find_one_another(shop
     (lib / ".hidden" / "no.py").write_text("def (")
     (lib / "linked.py").symlink_to(lib / "base.py")
     found: list[dict[str, Any]] = []
-    await shop.bulk.check(Wanted((lib,)), found.append)
+    await shop.bulk.check(CheckRequest((lib,)), found.append)
     told = [(each["name"], each["admitted"]) for each in found]
     assert told == [("count_vowels", True), ("count_more", True), ("count_most", True)], found
 
@@ -180,7 +184,7 @@ async def test_a_file_of_the_workspace_is_judged_as_the_module_that_it_is(
 ) -> None:
     await here.save(f"{VOWELS}\n\n{OTHER.replace(': str', '')}")
     found: list[dict[str, Any]] = []
-    await here.shop.bulk.check(Wanted((here.letters,), policy, root=here.root), found.append)
+    await here.shop.bulk.check(CheckRequest((here.letters,), policy, root=here.root), found.append)
     assert [(each["name"], each["module"], each["admitted"]) for each in found] == [
         ("count_vowels", "letters", True),
         ("count_more", "letters", admitted),
@@ -195,8 +199,8 @@ async def test_other_processes_judge_as_this_one_does_and_in_order(here: Room, t
     (file := tmp_path / "many.jsonl").write_text("\n".join(map(json.dumps, rows)))
     alone: list[dict[str, Any]] = []
     shared: list[dict[str, Any]] = []
-    await here.shop.bulk.check(Wanted((file,)), alone.append)
-    await here.shop.bulk.check(Wanted((file,)), shared.append, processes=2)
+    await here.shop.bulk.check(CheckRequest((file,)), alone.append)
+    await here.shop.bulk.check(CheckRequest((file,)), shared.append, processes=2)
     assert [_bare(each) for each in alone] == [_bare(each) for each in shared]
     assert "name-taken" in {one["code"] for one in shared[2]["problems"]}
 
@@ -207,7 +211,7 @@ async def test_a_process_that_ends_is_told_and_leaves_nobody_waiting(here: Room,
     broken = replace(bench, sandbox=bench.sandbox.model_copy(update={"wall_s": -1.0}))
     with pytest.raises(ExceptionGroup, match="unhandled") as caught:
         async with judges(broken, here.shop.bulk.gate, None, processes=2) as judge:
-            await check(jobs(Wanted((file,)), here.shop.registry.snapshot()), judge, lambda _: None)
+            await check(jobs(CheckRequest((file,)), here.shop.registry.snapshot()), judge, lambda _: None)
     assert "ended unexpectedly" in str(caught.value.exceptions)
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from agent_core.gate import Candidate, GivenExample
-from agent_core.workshop import Author
+from agent_core.functions.gate import Candidate, GivenExample
+from agent_core.functions.service import Author
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room
 

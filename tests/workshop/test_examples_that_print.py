@@ -1,6 +1,6 @@
 """What an example printed stands apart from what it returned, for the human, the model and a script."""
 
-from agent_core import present
+from agent_core.context import presentation
 from agent_core.interfaces.verdicts import examples_lines
 from tests.conftest import OpenDesk
 
@@ -37,7 +37,7 @@ async def test_a_print_that_an_example_lacks_is_named_and_the_value_stands_alone
     assert (row["value"], row["printed"], row["passed"]) == ("3.0", "so far 1.0\nso far 3.0", False)
     shown = ["".join(text for _, text in one) for one in examples_lines(found)]
     assert shown[:4] == ["✗ add_up([1, 2]) → 3.0", "  printed  so far 1.0", "  printed  so far 3.0", "  expected 3.0"]
-    assert "gave `3.0` and printed `so far 1.0" in present.tested(found)
+    assert "gave `3.0` and printed `so far 1.0" in presentation.tested(found)
 
 
 async def test_an_example_of_what_is_printed_holds_as_it_did(at_desk: OpenDesk) -> None:

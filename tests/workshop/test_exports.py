@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import UsageError
-from agent_core.registry.source import Source
-from agent_core.workshop import Handing
-from agent_core.workshop.export import relative
+from agent_core.base.errors import UsageError
+from agent_core.functions.service import Handing
+from agent_core.functions.service.export import relative
+from agent_core.registry.source import ModuleSource
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room
 
@@ -141,4 +141,4 @@ async def test_a_folder_is_not_written_over_and_a_wrong_name_is_told(  # noqa: P
     ],
 )
 async def test_imports_between_modules_are_written_for_the_package(module: str, line: str, becomes: str) -> None:
-    assert relative(line + "\n", Source.of(module, line), "p") == becomes + "\n"
+    assert relative(line + "\n", ModuleSource.of(module, line), "p") == becomes + "\n"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.workshop import Taking
+from agent_core.functions.service import Taking
+from agent_core.workspace.workspace import Workspace
 from benchmarks.bulk import made
 from tests.kit.desk import VOWELS
 from tests.workshop.support import CLAMP, COPY, CRASH, Room
@@ -118,7 +118,7 @@ def a_library(root: Path, files: dict[str, str]) -> Path:
 
 async def test_a_module_that_is_admitted_whole_keeps_the_authors_text(here: Room, tmp_path: Path) -> None:
     report = await taken(here, a_library(tmp_path, {"text.py": TEXT}))
-    assert outcomes(report) == {"slug": "mended", "loud": "joined"}
+    assert outcomes(report) == {"slug": "fixed", "loud": "joined"}
     written = (here.root / "functions" / "text.py").read_text()
     above, _, below = written.partition("# The one that most use.\n")
     assert above == TEXT.partition("# The one")[0].replace("import memgpt\n", "")
@@ -131,7 +131,7 @@ async def test_a_module_that_is_admitted_whole_keeps_the_authors_text(here: Room
 
 async def test_what_is_refused_stays_out_with_all_that_needs_it(here: Room, tmp_path: Path) -> None:
     report = await taken(here, a_library(tmp_path, {"text.py": TEXT + HOLLOW}))
-    assert outcomes(report) == {"slug": "mended", "loud": "joined", "later": "refused", "needs_later": "refused"}
+    assert outcomes(report) == {"slug": "fixed", "loud": "joined", "later": "refused", "needs_later": "refused"}
     assert "not-implemented" in codes(report, "later")
     assert codes(report, "needs_later") == {"needs-refused"}
     written = (here.root / "functions" / "text.py").read_text()
@@ -152,7 +152,7 @@ async def test_modules_that_use_each_other_join_with_the_helpers_that_they_need(
         "tests/test_page.py": "def test_x():\n    pass\n",
     }
     report = await taken(here, a_library(tmp_path, files), prefix="taken")
-    assert set(outcomes(report).values()) == {"joined", "mended"}, report
+    assert set(outcomes(report).values()) == {"joined", "fixed"}, report
     modules = [row["module"] for row in report["modules"]]
     assert modules == ["taken.helpers.text", "taken.helpers._shared", "taken.app.page"]
     assert [row["code"] for row in report["files"]] == ["passed-over"]
@@ -198,8 +198,8 @@ async def test_what_is_weak_and_what_is_a_copy_in_a_library_is_told_at_its_lines
     assert outcomes(report) == {"clamp": "joined", "at_least": "refused", "initials": "joined"}
     found = {(one["code"], one["line"]) for row in report["functions"] for one in row["problems"]}
     assert found >= {("weak-examples", 15), ("copy", 20), ("crashes", 52)}
-    (mend,) = {one["mend"] for row in report["functions"] for one in row["problems"] if one["code"] == "copy"}
-    assert "say in its docstring how yours differs from `clamp`" in mend
+    (fix,) = {one["fix"] for row in report["functions"] for one in row["problems"] if one["code"] == "copy"}
+    assert "say in its docstring how yours differs from `clamp`" in fix
 
 
 async def test_a_dry_run_says_the_same_and_writes_nothing(here: Room, tmp_path: Path) -> None:
@@ -311,7 +311,7 @@ THINKS = CLAMP.replace("clamp(value", "clamp(self, value", 1).replace(
 @pytest.mark.parametrize(
     ("off", "outcome", "diffs"),
     [
-        pytest.param((), "mended", ['-    self.interface.internal_monologue("hm")\n+    self.progress(0, note="hm")'],
+        pytest.param((), "fixed", ['-    self.interface.internal_monologue("hm")\n+    self.progress(0, note="hm")'],
                      id="on"),
         pytest.param(("context",), "refused", [], id="off"),
     ],
@@ -321,10 +321,10 @@ async def test_what_is_mapped_for_another_agents_self_is_shown_and_can_be_switch
 ) -> None:
     library = a_library(tmp_path, {"a.py": THINKS})
     (tmp_path / "here").mkdir()
-    async with Workspace.open(tmp_path / "here", flags={"gate.mends_off": off}) as workspace:
+    async with Workspace.open(tmp_path / "here", flags={"gate.fixes_off": off}) as workspace:
         report = await workspace.workshop.bulk.take_over(Taking(library), lambda _: None, lambda _: None)
     (row,) = report["functions"]
-    assert (row["outcome"], [one["diff"] for one in row["mends"] if one["code"] == "context"]) == (outcome, diffs)
+    assert (row["outcome"], [one["diff"] for one in row["fixes"] if one["code"] == "context"]) == (outcome, diffs)
     assert ("foreign-context" in codes(report, "clamp")) is bool(off)
 
 
@@ -343,8 +343,8 @@ PLAIN = '''def send(self, text: str) -> {0}:
     ("body", "became", "code"),
     [
         pytest.param("str:return text.upper()", ("refused", ""), {"too-few-examples"}, id="examples-could-prove-it"),
-        pytest.param("str:return self.call('other', text=text)", ("mended", "draft"), set(), id="calls-another"),
-        pytest.param("None:self.progress(1, 1)", ("mended", "draft"), set(), id="returns-nothing"),
+        pytest.param("str:return self.call('other', text=text)", ("fixed", "draft"), set(), id="calls-another"),
+        pytest.param("None:self.progress(1, 1)", ("fixed", "draft"), set(), id="returns-nothing"),
         pytest.param("None:pass", ("refused", ""), {"print-only"}, id="stub"),
         pytest.param("str:return 'Sent.'", ("refused", ""), {"print-only"}, id="stub-that-claims"),
     ],
@@ -375,7 +375,7 @@ async def test_lines_of_candidates_join_with_the_examples_that_came_beside_them(
     rows = [{"name": "twice", "code": code, "examples": examples, "description": "Double it."}, {"name": "no"}]
     (path := tmp_path / "my-set.jsonl").write_text("\n".join(map(json.dumps, rows)))
     report = await taken(here, path)
-    assert outcomes(report) == {"twice": "mended"}
+    assert outcomes(report) == {"twice": "fixed"}
     assert [row["code"] for row in report["files"]] == ["not-a-candidate"]
     assert len((await here.shop.introspect("twice"))["examples"]) == 2
     assert outcomes(await taken(here, path)) == {"twice": "skipped"}
@@ -384,7 +384,7 @@ async def test_lines_of_candidates_join_with_the_examples_that_came_beside_them(
 async def test_a_large_library_is_judged_by_other_processes_and_joins_all_the_same(here: Room, tmp_path: Path) -> None:
     (path := tmp_path / "many.jsonl").write_text("\n".join(made(13)))
     first = outcomes(await taken(here, path))
-    joined = sorted(name for name, outcome in first.items() if outcome in {"joined", "mended"})
+    joined = sorted(name for name, outcome in first.items() if outcome in {"joined", "fixed"})
     assert len(first) == 13
     assert joined
     assert here.shop.names() == joined

@@ -2,15 +2,15 @@
 
 import pytest
 
-from agent_core.gate.draft import unified
-from agent_core.grants.content import differences
+from agent_core.access.grants.content import differences
+from agent_core.context.presentation import introspection
+from agent_core.functions.gate.draft import unified
+from agent_core.functions.service.granting import _shown
+from agent_core.functions.service.history import diff
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.spans import plain
 from agent_core.interfaces.views import source_lines
-from agent_core.present import introspection
-from agent_core.registry.source import Source
-from agent_core.workshop.granting import _shown
-from agent_core.workshop.history import diff
+from agent_core.registry.source import ModuleSource
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room
 
@@ -43,7 +43,7 @@ async def test_blame_and_history_have_the_lines_of_python(here: Room) -> None:
 
 async def test_every_difference_has_the_lines_of_python() -> None:
     new = "+    text.nothing"
-    assert new in differences({"a": VOWELS}, [Source.of("a", RETURNS)]).split("\n")
+    assert new in differences({"a": VOWELS}, [ModuleSource.of("a", RETURNS)]).split("\n")
     assert new in diff(VOWELS, RETURNS, ("a", "b")).split("\n")
     assert new in unified(VOWELS, RETURNS, "a").replace("\r", "\n").split("\n")
 

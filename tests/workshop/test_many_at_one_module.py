@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.cage import Cage
+from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.functions.service import one_writer
 from agent_core.storage import STATE
-from agent_core.workshop import one_writer
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room, named, room
 
@@ -26,7 +26,7 @@ async def created(root: Path, name: str) -> tuple[int, str]:
 
 
 @pytest.mark.timeout(120)
-async def test_ten_processes_that_create_at_once_on_one_module_all_succeed(tmp_path: Path, cage: Cage) -> None:
+async def test_ten_processes_that_create_at_once_on_one_module_all_succeed(tmp_path: Path, cage: SandboxClient) -> None:
     (tmp_path / "functions").mkdir()
     done = await asyncio.gather(*(created(tmp_path, f"f{n}") for n in range(10)))
     assert [code for code, _ in done] == [0] * 10, done

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import UsageError
-from agent_core.workshop.archive import Caps, read_library
+from agent_core.base.errors import UsageError
+from agent_core.functions.service.archive import LibraryLimits, read_library
 
 GOOD = "def f() -> int:\n    return 1\n"
-SMALL = Caps(members=20, file_bytes=1_000, text_bytes=3_000, archive_bytes=200_000, unpacked_bytes=100_000)
+SMALL = LibraryLimits(members=20, file_bytes=1_000, text_bytes=3_000, archive_bytes=200_000, unpacked_bytes=100_000)
 
 
 def a_zip(path: Path, members: dict[str, str], modes: dict[str, int] | None = None) -> Path:

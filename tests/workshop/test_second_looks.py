@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.events import FunctionsChanged
+from agent_core.base.events import FunctionsChanged
+from agent_core.functions.service import FunctionService
 from agent_core.interfaces.told import changed_lines
-from agent_core.workshop import Workshop
+from agent_core.workspace.workspace import Workspace
 from tests.workshop.support import CLAMP, COPY, CRASH, STRONG
 
 LONG = CRASH.replace('    return "', '    time.sleep(0.1)\n    return "')
@@ -22,7 +22,7 @@ class Saves:
     """A workspace that somebody edits, and what its listeners are told of functions behind the saves."""
 
     def __init__(self, workspace: Workspace) -> None:
-        self.shop: Workshop = workspace.workshop
+        self.shop: FunctionService = workspace.workshop
         self._folder = workspace.root / "functions"
         self._heard = asyncio.Queue[FunctionsChanged]()
         self.shop.on_change(self._heard.put_nowait)
@@ -96,7 +96,7 @@ async def test_what_was_found_is_kept_with_the_verdict_and_of_what_is_good_nothi
         desk.put(BOTH)
         assert list((await desk.told()).noted) == ["clamp"]  # after `total`, which stands above it
         seen = {name: (await desk.shop.introspect(name))["verdict"] for name in ("total", "clamp")}
-        assert {"duplicate", "bite", "robust"} < {one["stage"] for one in seen["total"]["stages"]}
+        assert {"duplicate", "mutation", "robust"} < {one["stage"] for one in seen["total"]["stages"]}
         problems = {name: [(one["code"], one["line"]) for one in each["problems"]] for name, each in seen.items()}
         assert (problems["total"], ("weak-examples", 29) in problems["clamp"]) == ([], True)
 

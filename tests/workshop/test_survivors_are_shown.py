@@ -2,7 +2,7 @@
 
 import asyncio
 
-from agent_core import present
+from agent_core.context import presentation
 from agent_core.interfaces.views import facts_lines
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
@@ -68,4 +68,4 @@ async def test_a_function_without_survivors_is_shown_without_a_word_of_them(at_d
     desk.put("bounds.py", CLAMP)
     await desk.workspace.workshop.reload()
     found = {**await desk.workspace.workshop.introspect("clamp"), "survivors": []}
-    assert "notices" not in present.introspection(found)
+    assert "notices" not in presentation.introspection(found)

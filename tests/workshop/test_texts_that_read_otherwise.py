@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.cage import Cage
-from agent_core.errors import UsageError, WorkspaceError
-from agent_core.grants import Grants
+from agent_core.access.grants import Grants
+from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.functions.service import Author, Handing, Taking
 from agent_core.registry.schema import read_module
-from agent_core.registry.source import Source, hash_of
+from agent_core.registry.source import ModuleSource, hash_of
 from agent_core.storage import SaveReading, SaveVersion, SetManifest
-from agent_core.workshop import Author, Handing, Taking
 from tests.kit.desk import VOWELS
 from tests.workshop.support import STRONG, Room, room
 
@@ -65,7 +65,7 @@ async def test_a_library_keeps_the_value_of_its_strings(here: Room, tmp_path: Pa
     (row,) = report["functions"]
     assert ("👩\\u200d💻" in (here.root / "functions" / "lib.py").read_text("utf-8"), row["outcome"]) == (
         True,
-        "mended",
+        "fixed",
     )
     assert "\u200d" in here.shop.registry.snapshot().functions["count_vowels"].description
 
@@ -89,7 +89,7 @@ def run(folder: Path, code: str) -> str:
 
 async def taken_before(here: Room, text: str, *, instead_of: str | None = None) -> None:
     """What an older release left in the state: the text is the manifest's, and has been read."""
-    source, plain = Source.of("letters", text), read_module(Source.of("letters", VOWELS))
+    source, plain = ModuleSource.of("letters", text), read_module(ModuleSource.of("letters", VOWELS))
     reading = replace(plain, source=source).to_json()
     await here.store.apply(
         [
@@ -104,12 +104,12 @@ async def taken_before(here: Room, text: str, *, instead_of: str | None = None) 
 OLD = VOWELS.replace("    return sum", "    # note\u2028    return 1\n    return sum")
 
 
-async def test_what_an_older_release_took_goes_on_and_is_told(tmp_path: Path, cage: Cage) -> None:
+async def test_what_an_older_release_took_goes_on_and_is_told(tmp_path: Path, cage: SandboxClient) -> None:
     async with room(tmp_path, cage) as before:
         await taken_before(before, OLD)
     async with room(tmp_path, cage) as here:
         (problem,) = here.shop.registry.snapshot().rejected
-        assert (problem.where.line, "U+2028 LINE SEPARATOR" in problem.what) == (15, True)
+        assert (problem.where.line, "U+2028 LINE SEPARATOR" in problem.message) == (15, True)
         assert (await here.shop.call("count_vowels", {"text": "ae"}))["value"] == 2
         assert (await here.shop.past.history("count_vowels"))["versions"]
         with pytest.raises(UsageError, match=r"letters\.py:15:11"):
@@ -127,7 +127,7 @@ OLDER = {
 
 @pytest.mark.parametrize(("text", "where", "word"), OLDER.values(), ids=OLDER)
 async def test_what_an_older_release_took_has_no_grant_until_it_is_fixed(
-    tmp_path: Path, cage: Cage, text: str, where: str, word: str
+    tmp_path: Path, cage: SandboxClient, text: str, where: str, word: str
 ) -> None:
     async with room(tmp_path, cage) as before:
         await before.save(VOWELS)

@@ -1,6 +1,6 @@
 """What a human's save does to the functions is told to the model and to the listeners of its turn."""
 
-from agent_core.events import FunctionsChanged
+from agent_core.base.events import FunctionsChanged
 from tests.conftest import OpenDesk
 from tests.kit import Expect, Say, contains
 from tests.kit.desk import VOWELS, of
@@ -8,7 +8,7 @@ from tests.kit.desk import VOWELS, of
 FLAWED = VOWELS.replace("aeiou", "aeio")
 
 
-async def test_the_model_and_the_turns_listeners_are_told_of_doubts_and_of_mended_files(at_desk: OpenDesk) -> None:
+async def test_the_model_and_the_turns_listeners_are_told_of_doubts_and_of_fixed_files(at_desk: OpenDesk) -> None:
     said = [Expect(Say("Seen."), contains("is a draft now: ")), Expect(Say("Seen."), contains("is good again"))]
     desk = await at_desk(said)
     heard: list[list[FunctionsChanged]] = []
@@ -17,4 +17,4 @@ async def test_the_model_and_the_turns_listeners_are_told_of_doubts_and_of_mende
             await desk.workspace.workshop.saved([desk.put("letters.py", text)])
         heard.append(of(FunctionsChanged, await desk.say("Look.")))
     assert [list(change.disagreeing) for change in heard[0]] == [["count_vowels"]]
-    assert [change.mended for change in heard[1]] == [(), ("functions/letters.py",)]
+    assert [change.fixed for change in heard[1]] == [(), ("functions/letters.py",)]

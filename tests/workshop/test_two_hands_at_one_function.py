@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agent_core.errors import StaleFile
-from agent_core.workshop import Author, Plan, Unread
-from agent_core.workshop.conflict import written_lines
+from agent_core.base.errors import StaleFile
+from agent_core.functions.service import Author, PlannedChange, StaleView
+from agent_core.functions.service.conflict import written_lines
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room, named
 
@@ -21,7 +21,7 @@ EDIT = ("count_vowels", "Count the", "Number the", "", Author("agent"))
 APART = '-    """Tell the vowels in a text.\n+    """Number the vowels in a text.\n'
 
 
-async def replaced(here: Room, author: Author, *, save: str = "", late: str = "") -> Plan:
+async def replaced(here: Room, author: Author, *, save: str = "", late: str = "") -> PlannedChange:
     """The agent replaces the function; what is saved before, or between plan and deed, nobody was told of."""
     if save:
         here.letters.write_text(save)
@@ -31,8 +31,8 @@ async def replaced(here: Room, author: Author, *, save: str = "", late: str = ""
     return await carried_out(here, plan, author)
 
 
-async def carried_out(here: Room, plan: Plan, author: Author) -> Plan:
-    async def record(made: Plan) -> None:
+async def carried_out(here: Room, plan: PlannedChange, author: Author) -> PlannedChange:
+    async def record(made: PlannedChange) -> None:
         await here.store.apply(made.writes)
 
     return await here.shop.carry_out(plan, record, author)
@@ -40,36 +40,36 @@ async def carried_out(here: Room, plan: Plan, author: Author) -> Plan:
 
 async def told(here: Room) -> Author:
     """An agent that was told that the function changed, and has not read it."""
-    unread = Unread()
+    unread = StaleView()
     quiet = here.shop.on_change(unread.heard)
     await here.save(THEIRS)
     quiet()
     return Author("agent", unread=unread)
 
 
-async def before(here: Room) -> Plan:
+async def before(here: Room) -> PlannedChange:
     return await replaced(here, Author("agent"), save=THEIRS)
 
 
-async def between(here: Room) -> Plan:
+async def between(here: Room) -> PlannedChange:
     return await replaced(here, Author("agent"), late=THEIRS)
 
 
-async def behind(here: Room) -> Plan:
+async def behind(here: Room) -> PlannedChange:
     return await replaced(here, await told(here))
 
 
-async def edited(here: Room) -> Plan:
+async def edited(here: Room) -> PlannedChange:
     plan = await here.shop.plans.edit(*EDIT)
     here.letters.write_text(THEIRS)
     return await carried_out(here, plan, Author("agent"))
 
 
-async def rejected(here: Room) -> Plan:
+async def rejected(here: Room) -> PlannedChange:
     return await replaced(here, Author("agent"), save=BROKEN)
 
 
-async def rejected_later(here: Room) -> Plan:
+async def rejected_later(here: Room) -> PlannedChange:
     return await replaced(here, Author("agent"), late=BROKEN)
 
 
@@ -84,7 +84,7 @@ async def kept(here: Room) -> dict[str, Any]:
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 async def test_both_versions_are_kept_and_shown_with_their_difference(
-    here: Room, way: Callable[[Room], Awaitable[Plan]]
+    here: Room, way: Callable[[Room], Awaitable[PlannedChange]]
 ) -> None:
     await here.save(VOWELS)
     done = await way(here)
@@ -133,7 +133,7 @@ async def test_a_function_changed_once_more_is_shown_anew_before_what_is_kept_ta
     assert (await here.shop.confirm("count_vowels"))["admitted"]
 
 
-async def test_a_refused_candidate_is_not_mended_over_what_was_saved_since(here: Room) -> None:
+async def test_a_refused_candidate_is_not_fixed_over_what_was_saved_since(here: Room) -> None:
     await here.save(VOWELS)
     wrong = YOURS.replace("    5\n", "    6\n")
     assert not (await here.shop.replace("count_vowels", wrong, author=Author("agent")))["admitted"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.workshop.foreign import adapt
+from agent_core.functions.service.foreign import adapt
 
 HEAD = "from memgpt.agent import Agent\n\n\ndef f(self: Agent, text: str) -> str:\n"
 
@@ -44,8 +44,8 @@ def test_what_has_an_equivalent_is_written_so(line: str, becomes: str) -> None:
 def test_what_has_none_is_named_with_its_line_and_what_to_write(line: str, says: str) -> None:
     (problem,) = adapt(f"def f(self, text: str) -> str:\n    {line}\n    return text\n", "a.py").problems
     assert (problem.code, problem.where.line) == ("foreign-context", 2)
-    assert line in problem.what
-    assert says in (problem.mend or "")
+    assert line in problem.message
+    assert says in (problem.fix or "")
 
 
 def test_an_import_that_is_used_is_named_and_one_that_is_not_goes() -> None:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from agent_core.errors import UsageError, WorkspaceError
-from agent_core.events import FunctionsChanged
+from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.base.events import FunctionsChanged
+from agent_core.functions.service import Author, FunctionService
 from agent_core.storage import STATE
-from agent_core.workshop import Author, Workshop
 from tests.kit.desk import VOWELS
 from tests.workshop.support import USER, Room, named
 
@@ -75,12 +75,12 @@ async def test_a_function_joins_beside_what_a_human_wrote_word_for_word(here: Ro
 async def test_an_edit_changes_one_place_of_a_function(here: Room) -> None:
     await here.save(f"# mine\n{VOWELS}")
     verdict = await here.shop.edit("count_vowels", '"aeiou"', '"uoiea"', author=AGENT)
-    assert (verdict["admitted"], verdict["mends"]) == (True, [])
+    assert (verdict["admitted"], verdict["fixes"]) == (True, [])
     assert here.letters.read_text() == f"# mine\n{VOWELS}".replace('"aeiou"', '"uoiea"')
     assert (await here.held("count_vowels"))["by"] == ["human", "agent"]
 
 
-async def test_an_edit_mends_the_candidate_that_stands_refused(here: Room) -> None:
+async def test_an_edit_fixes_the_candidate_that_stands_refused(here: Room) -> None:
     await here.shop.create("count_vowels", FLAWED, "letters", author=AGENT)
     assert (await here.shop.edit("count_vowels", "    4\n", "    5\n", author=AGENT))["admitted"]
     assert (here.letters.read_text(), await here.held("count_vowels")) == (VOWELS, MADE)
@@ -154,7 +154,7 @@ async def test_a_function_that_another_uses_is_not_deleted(here: Room) -> None:
 
 
 @pytest.mark.parametrize("verb", ["edit", "replace", "delete", "introspect", "call", "test", "source", "path_of"])
-async def test_a_verb_on_a_function_that_is_not_there_is_a_wrong_use(shop: Workshop, verb: str) -> None:
+async def test_a_verb_on_a_function_that_is_not_there_is_a_wrong_use(shop: FunctionService, verb: str) -> None:
     given: dict[str, list[Any]] = {"edit": ["a", "b"], "replace": [VOWELS], "call": [{}]}
 
     async def act() -> None:

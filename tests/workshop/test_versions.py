@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from agent_core.errors import UsageError
-from agent_core.workshop import Author
+from agent_core.base.errors import UsageError
+from agent_core.functions.service import Author
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room
 
@@ -125,7 +125,7 @@ async def test_a_version_that_is_not_there_is_refused_and_those_that_are_named(
     short = (await history(here))[0]["version"][:8]
     with pytest.raises(UsageError, match=says) as caught:
         await here.shop.rollback("count_vowels", wanted)
-    assert f"1 ({short})" in caught.value.mend
+    assert f"1 ({short})" in caught.value.fix
     with pytest.raises(UsageError, match="There is no function `nothing`"):
         await here.shop.past.history("nothing")
 

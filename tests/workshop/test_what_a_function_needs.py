@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-from agent_core.problem import Problem
-from agent_core.workshop.closure import Parts, only
+from agent_core.base.problem import Problem
+from agent_core.functions.service.closure import ModuleParts, only
 
 MODULE = '''"""Helpers."""
 
@@ -45,8 +45,8 @@ print(look("x"))
 '''
 
 
-def parts(text: str = MODULE) -> Parts:
-    found = Parts.of(text)
+def parts(text: str = MODULE) -> ModuleParts:
+    found = ModuleParts.of(text)
     assert not isinstance(found, Problem)
     return found
 

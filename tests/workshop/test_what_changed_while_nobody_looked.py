@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agent_core import Workspace
-from agent_core.events import FunctionsChanged
+from agent_core.base.events import FunctionsChanged
 from agent_core.interfaces.told import changed_lines
 from tests.kit.desk import VOWELS
 from tests.workshop.support import named

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.events import FunctionsChanged
+from agent_core.base.events import FunctionsChanged
+from agent_core.functions.service import Author, FunctionService
 from agent_core.interfaces.told import changed_lines
-from agent_core.workshop import Author, Workshop
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room, named
 
@@ -30,7 +30,7 @@ def page_of(self, path: str) -> str:
 RAISING = VOWELS.replace("return sum", "return 1 / 0 + sum")
 
 
-async def save(shop: Workshop, folder: Path, text: str) -> list[FunctionsChanged]:
+async def save(shop: FunctionService, folder: Path, text: str) -> list[FunctionsChanged]:
     """What listeners hear of one save."""
     heard: list[FunctionsChanged] = []
     quiet = shop.on_change(heard.append)
@@ -46,7 +46,7 @@ def shown(event: FunctionsChanged) -> str:
     return "\n".join("".join(text for _, text in line) for line in changed_lines(event))
 
 
-async def test_a_save_that_makes_an_example_disagree_says_which_and_how(shop: Workshop, tmp_path: Path) -> None:
+async def test_a_save_that_makes_an_example_disagree_says_which_and_how(shop: FunctionService, tmp_path: Path) -> None:
     await save(shop, tmp_path, VOWELS)
     (event,) = await save(shop, tmp_path, FLAWED)
     how = 'count_vowels("queueing") gave 3, its example on line 10 says 5'
@@ -57,67 +57,71 @@ async def test_a_save_that_makes_an_example_disagree_says_which_and_how(shop: Wo
     assert row["standing"] == "draft"
 
 
-async def test_more_examples_that_disagree_are_counted_and_errors_are_named(shop: Workshop, tmp_path: Path) -> None:
+async def test_more_examples_that_disagree_are_counted_and_errors_are_named(
+    shop: FunctionService, tmp_path: Path
+) -> None:
     (event,) = await save(shop, tmp_path, RAISING)
     assert event.loaded == ("count_vowels",)
     assert "gave ZeroDivisionError: division by zero" in event.disagreeing["count_vowels"]
     assert event.disagreeing["count_vowels"].endswith(", and 1 more")
 
 
-async def test_a_save_whose_examples_hold_tells_the_standing_and_no_difference(shop: Workshop, tmp_path: Path) -> None:
+async def test_a_save_whose_examples_hold_tells_the_standing_and_no_difference(
+    shop: FunctionService, tmp_path: Path
+) -> None:
     (event,) = await save(shop, tmp_path, VOWELS)
-    assert (event.loaded, event.disagreeing, event.mended) == (("count_vowels",), {}, ())
+    assert (event.loaded, event.disagreeing, event.fixed) == (("count_vowels",), {}, ())
     assert shown(event) == "⟳ by hand loaded: count_vowels\n  ✓ count_vowels is a trial: its examples agree"
 
 
-async def test_a_save_without_examples_says_why_the_function_is_a_draft(shop: Workshop, tmp_path: Path) -> None:
+async def test_a_save_without_examples_says_why_the_function_is_a_draft(shop: FunctionService, tmp_path: Path) -> None:
     (event,) = await save(shop, tmp_path, "def half(number: float) -> float:\n    return number / 2\n")
     assert shown(event).endswith("~ half is a draft: it has no examples")
 
 
 async def test_a_save_of_an_example_that_the_shut_world_stops_is_said_to_wait_for_a_grant(
-    shop: Workshop, tmp_path: Path
+    shop: FunctionService, tmp_path: Path
 ) -> None:
     (event,) = await save(shop, tmp_path, FETCHING)
     assert shown(event).endswith("~ page_of is a draft: its examples need what is not granted yet")
 
 
-async def test_a_rejected_file_mended_to_its_last_good_text_is_said_to_be_good_again(
-    shop: Workshop, tmp_path: Path
+async def test_a_rejected_file_fixed_to_its_last_good_text_is_said_to_be_good_again(
+    shop: FunctionService, tmp_path: Path
 ) -> None:
     await save(shop, tmp_path, VOWELS)
     (broken,) = await save(shop, tmp_path, "def (:\n")
-    assert (len(broken.rejected), broken.mended) == (1, ())
-    (mended,) = await save(shop, tmp_path, VOWELS)
-    assert (mended.mended, mended.changed, mended.rejected) == (("functions/letters.py",), (), ())
-    assert shown(mended) == "✓ functions/letters.py is good again"
-    assert "`functions/letters.py`, which was rejected, is good again." in shop.tell_changes([mended])
+    assert (len(broken.rejected), broken.fixed) == (1, ())
+    (fixed,) = await save(shop, tmp_path, VOWELS)
+    assert (fixed.fixed, fixed.changed, fixed.rejected) == (("functions/letters.py",), (), ())
+    assert shown(fixed) == "✓ functions/letters.py is good again"
+    assert "`functions/letters.py`, which was rejected, is good again." in shop.tell_changes([fixed])
 
 
-async def test_a_rejected_file_that_is_removed_is_not_said_to_be_good(shop: Workshop, tmp_path: Path) -> None:
+async def test_a_rejected_file_that_is_removed_is_not_said_to_be_good(shop: FunctionService, tmp_path: Path) -> None:
     await save(shop, tmp_path, VOWELS)
     await save(shop, tmp_path, "def (:\n")
     file = tmp_path / "functions" / "letters.py"
     file.unlink()
     found = await shop.reload()
-    assert (found["removed"], found["mended"], found["rejected"]) == (["count_vowels"], [], [])
+    assert (found["removed"], found["fixed"], found["rejected"]) == (["count_vowels"], [], [])
     assert await shop.reload() == {
         "loaded": [],
         "changed": [],
         "removed": [],
         "rejected": [],
-        "mended": [],
+        "fixed": [],
         "standings": {},
         "disagreeing": {},
         "noted": {},
     }
 
 
-async def test_a_reload_says_what_disagrees_and_what_is_good_again(shop: Workshop, tmp_path: Path) -> None:
+async def test_a_reload_says_what_disagrees_and_what_is_good_again(shop: FunctionService, tmp_path: Path) -> None:
     await save(shop, tmp_path, "def (:\n")
     (tmp_path / "functions" / "letters.py").write_text(FLAWED)
     found = await shop.reload()
-    assert (found["loaded"], found["mended"]) == (["count_vowels"], ["functions/letters.py"])
+    assert (found["loaded"], found["fixed"]) == (["count_vowels"], ["functions/letters.py"])
     assert list(found["disagreeing"]) == ["count_vowels"]
 
 
@@ -129,7 +133,7 @@ async def test_saves_that_were_taken_while_an_editor_was_open_are_told_when_it_i
             await here.save(text)
 
     found = await here.shop.reload_after(edit())
-    assert (found["changed"], found["mended"]) == (["count_vowels"], ["functions/letters.py"])
+    assert (found["changed"], found["fixed"]) == (["count_vowels"], ["functions/letters.py"])
     assert list(found["disagreeing"].values()) == ['count_vowels("queueing") gave 3, its example on line 10 says 5']
     again = await here.shop.reload_after(here.save(VOWELS))
     assert (again["changed"], again["disagreeing"], again["rejected"]) == (["count_vowels"], {}, [])
@@ -192,7 +196,7 @@ async def test_a_constant_that_breaks_another_file_is_told_though_no_function_ch
 
 
 async def test_a_function_shows_the_problems_of_its_own_lines_where_it_stands_now(
-    shop: Workshop, tmp_path: Path
+    shop: FunctionService, tmp_path: Path
 ) -> None:
     poor = "def {0}(number: float) -> float:\n    return number / {1}\n"
     await save(shop, tmp_path, "\n\n".join((poor.format("half", 2), poor.format("third", 3))))

@@ -1,3 +1,3 @@
-"""One module per noun: each command parses, calls one thing, and renders what came back."""
+"""The commands, one module per noun: each command parses, calls one thing, and renders the result."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""`toolwright agents`: who there is in a workspace; one whole out of it, or into it."""
+"""`toolwright agents`: list the agents of a workspace; export one, or import one."""
 
 import sys
 from pathlib import Path
@@ -6,51 +6,51 @@ from typing import Any
 
 import click
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 
-from ..scene import Scene, scene
+from ..scene import CliContext, scene
 from ..spans import line
 
 
 @click.group()
 def agents() -> None:
-    """List, show and delete agents; move one whole, as a file."""
+    """List, show and delete agents; export or import one as a file."""
 
 
 @agents.command("list")
 @scene
-def list_(scene: Scene) -> None:
-    """List the agents. With how much each has said and remembers."""
+def list_(scene: CliContext) -> None:
+    """List the agents. Shows how much each has said and remembers."""
     from ..agents import agents_listing, listing_lines
     from ..state import with_state
 
-    found = with_state(scene, agents_listing)
-    scene.result(found, listing_lines(found))
-    if not found["agents"]:
+    data = with_state(scene, agents_listing)
+    scene.result(data, listing_lines(data))
+    if not data["agents"]:
         scene.hint("There is none yet. Next: toolwright run")
 
 
 @agents.command()
 @click.argument("name")
 @scene
-def show(scene: Scene, name: str) -> None:
-    """Show one agent. Its settings, blocks, sections, sources, and how much there is of each."""
+def show(scene: CliContext, name: str) -> None:
+    """Show one agent. Includes its settings, blocks, sections and sources, with counts of each."""
     from ..agents import agent_facts, facts_lines
     from ..state import with_state
 
-    found = with_state(scene, lambda state: agent_facts(state, name))
-    scene.result(found, facts_lines(found))
+    data = with_state(scene, lambda state: agent_facts(state, name))
+    scene.result(data, facts_lines(data))
 
 
 @agents.command()
 @click.argument("name")
 @click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask.")
 @scene
-def delete(scene: Scene, name: str, is_sure: bool) -> int:  # noqa: FBT001  (click hands it in)
-    """Delete an agent whole. Its conversation and its memory; what others share stays."""
-    from ..state import State, with_state
+def delete(scene: CliContext, name: str, is_sure: bool) -> int:  # noqa: FBT001  (click hands it in)
+    """Delete an agent completely. Removes its conversation and its memory; what it shares with others stays."""
+    from ..state import WorkspaceState, with_state
 
-    async def deleted(state: State) -> bool:
+    async def deleted(state: WorkspaceState) -> bool:
         await state.moves.whole(name)
         if not is_sure and not _agrees(name):
             return False
@@ -69,8 +69,8 @@ def delete(scene: Scene, name: str, is_sure: bool) -> int:  # noqa: FBT001  (cli
 @click.argument("name")
 @click.argument("file", default="-", metavar="[FILE]")
 @scene
-def export(scene: Scene, name: str, file: str) -> None:
-    """Write an agent whole, as one JSON document. To FILE, which must not be there, or to standard output."""
+def export(scene: CliContext, name: str, file: str) -> None:
+    """Export an agent as one JSON document. Writes to FILE, which must not exist, or to standard output."""
     from ..agents import write_new
     from ..state import with_state
 
@@ -79,8 +79,8 @@ def export(scene: Scene, name: str, file: str) -> None:
         sys.stdout.write(text)
         return
     write_new(file, text)
-    told = line(("ok", "✓ "), ("name", name), f" is in {file}")
-    scene.result({"agent": name, "file": file, "bytes": len(text.encode())}, [told])
+    summary = line(("ok", "✓ "), ("name", name), f" is in {file}")
+    scene.result({"agent": name, "file": file, "bytes": len(text.encode())}, [summary])
 
 
 @agents.command("import")
@@ -90,27 +90,27 @@ def export(scene: Scene, name: str, file: str) -> None:
 @click.option("--share", is_flag=True, help="Have shared blocks that are here already together, instead of copies.")
 @click.option("--dry-run", is_flag=True, help="Say what would come, and write nothing.")
 @scene
-def import_(scene: Scene, file: str, **given: Any) -> None:  # Any: the options above
-    """Make an agent of a file. One of `agents export`, of MemGPT's save_to_json_file, or of Letta's (.af).
+def import_(scene: CliContext, file: str, **options: Any) -> None:  # Any: the options above
+    """Create an agent from a file. Accepts files from `agents export`, MemGPT's save_to_json_file, or Letta (.af).
 
-    Nothing in the file is run, and no agent is written over. - reads standard input. What was taken in as what, and
-    what was left out, is told.
+    Nothing in the file is run, and no agent is written over. - reads standard input. What was imported as what, and
+    what was left out, is reported.
     """
-    from agent_core.portable import Report, Taken, read_file
+    from agent_core.workspace.portable import AgentReport, ImportOptions, read_file
 
     from ..agents import report_lines
-    from ..state import State, with_state
+    from ..state import WorkspaceState, with_state
 
     text = sys.stdin.read() if file == "-" else read_file(Path(file))
-    taken = Taken(file_name=Path(file).stem, **given)
+    request = ImportOptions(file_name=Path(file).stem, **options)
 
-    async def took(state: State) -> list[Report]:
-        return await state.moves.take_in(text, taken)
+    async def took(state: WorkspaceState) -> list[AgentReport]:
+        return await state.moves.take_in(text, request)
 
     reports = with_state(scene, took)
-    lines = [each for report in reports for each in report_lines(report, is_tried=taken.dry_run)]
-    scene.result({"agents": [report.to_json() for report in reports], "dry_run": taken.dry_run}, lines)
-    if reports and not taken.dry_run:
+    lines = [row for report in reports for row in report_lines(report, is_tried=request.dry_run)]
+    scene.result({"agents": [report.to_json() for report in reports], "dry_run": request.dry_run}, lines)
+    if reports and not request.dry_run:
         scene.hint(f"Next: toolwright run --agent {reports[0].name}")
 
 
@@ -118,5 +118,5 @@ def _agrees(name: str) -> bool:
     from ..question import agreed
 
     if not sys.stdin.isatty():
-        raise UsageError("There is no terminal to ask at.", mend="Give -y to delete without asking.")
+        raise UsageError("There is no terminal to ask at.", fix="Give -y to delete without asking.")
     return agreed(f"Delete {name} with all that it remembers?")

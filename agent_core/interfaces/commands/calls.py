@@ -1,12 +1,12 @@
-"""`toolwright calls`: the calls of functions that were recorded, and the same again."""
+"""`toolwright calls`: recorded function calls, and replays of them."""
 
 from typing import Any
 
 import click
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 
-from ..scene import Scene, scene
+from ..scene import CliContext, scene
 
 
 @click.group()
@@ -18,27 +18,27 @@ def calls() -> None:
 @click.argument("function", default="")
 @click.option("--failed", is_flag=True, help="Only those that raised or were ended.")
 @scene
-def list_(scene: Scene, function: str, failed: bool) -> None:  # noqa: FBT001  (click hands it in)
-    """List the calls that can be made again, the newest first."""
+def list_(scene: CliContext, function: str, failed: bool) -> None:  # noqa: FBT001  (click hands it in)
+    """List the calls that can be replayed, newest first."""
     from ..opened import with_workshop
     from ..replayed import calls_lines
 
-    found = with_workshop(scene, lambda shop: shop.replays.calls(function, failed=failed))
-    scene.result(found, calls_lines(found))
-    if not found:
+    records = with_workshop(scene, lambda shop: shop.replays.calls(function, failed=failed))
+    scene.result(records, calls_lines(records))
+    if not records:
         scene.hint("No such call is recorded.")
 
 
 @calls.command()
 @click.argument("call", metavar="ID", type=click.IntRange(1))
 @scene
-def show(scene: Scene, call: int) -> None:
-    """Show a call: its arguments, what it got through `self`, how it ended."""
+def show(scene: CliContext, call: int) -> None:
+    """Show a call: its arguments, what it got through `self`, and its outcome."""
     from ..opened import with_workshop
     from ..replayed import call_lines
 
-    found = with_workshop(scene, lambda shop: shop.replays.show(call))
-    scene.result(found, call_lines(found))
+    record = with_workshop(scene, lambda shop: shop.replays.show(call))
+    scene.result(record, call_lines(record))
 
 
 @calls.command()
@@ -48,8 +48,8 @@ def show(scene: Scene, call: int) -> None:
 )
 @click.option("--debug", "is_debugged", is_flag=True, help="Stop where it raised, or at its first line.")
 @scene
-def replay(scene: Scene, call: int, version: str, is_debugged: bool) -> int:  # noqa: FBT001  (click hands it in)
-    """Make a call again with the arguments, time zone, random seed and fetches of then.
+def replay(scene: CliContext, call: int, version: str, is_debugged: bool) -> int:  # noqa: FBT001  (click hands it in)
+    """Replay a call with the original arguments, time zone, random seed and fetches.
 
     Exit code 1: its outcome is another.
     """
@@ -59,12 +59,12 @@ def replay(scene: Scene, call: int, version: str, is_debugged: bool) -> int:  # 
     from ..replaying import human_at_terminal, replayed
 
     if is_debugged and (scene.as_json or not is_attended()):
-        raise UsageError("There is no terminal for the debugger.", mend="Leave --debug away, or run it at a terminal.")
+        raise UsageError("There is no terminal for the debugger.", fix="Leave --debug away, or run it at a terminal.")
 
-    async def again(workspace: Any) -> dict[str, Any]:
+    async def replay_call(workspace: Any) -> dict[str, Any]:
         workspace.debugging.debugger = human_at_terminal() if is_debugged else None
         return await replayed(workspace, call, version, is_debugged=is_debugged)
 
-    found = with_workspace(scene, again)
-    scene.result(found, replay_lines(found))
-    return 0 if found["same"] or found["quit"] else 1
+    result = with_workspace(scene, replay_call)
+    scene.result(result, replay_lines(result))
+    return 0 if result["same"] or result["quit"] else 1

@@ -8,12 +8,12 @@ from typing import Any, Literal
 import click
 
 from agent_core import __version__
-from agent_core.errors import UsageError
-from sandbox.lines import bare_lines
+from agent_core.base.errors import UsageError
+from sandbox.wire.lines import bare_lines
 
-from ..progress import Progress
+from ..progress import ProgressBar
 from ..sarif import SarifLog
-from ..scene import Scene, print_json, scene
+from ..scene import CliContext, print_json, scene
 from ..spans import Line, line
 from ..verdicts import verdict_lines
 from ..versions import coloured
@@ -30,53 +30,53 @@ POLICIES = ("agent", "human", "import")
 @click.option("--name", default="", help="The promised name, if not the file's one public function.")
 @click.option("--module", default="", help="The module that it would join.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only what is refused.")
-@click.option("--diff", "diffs", is_flag=True, help="Show what was mended as diffs.")
+@click.option("--diff", "diffs", is_flag=True, help="Show what was fixed as diffs.")
 @click.option("--sarif", is_flag=True, help="Print a SARIF 2.1.0 log, for editors and code scanning.")
 @scene
-def check(scene: Scene, **given: Any) -> int:  # Any: the options above
+def check(scene: CliContext, **options: Any) -> int:  # Any: the options above
     """Run the gate on files without admitting anything.
 
     PATH is a .py file, a .jsonl file with one candidate a line, or a folder of both. Exit code 1: something is refused.
     """
-    from agent_core.workshop import Wanted, count
+    from agent_core.functions.service import CheckRequest, count
 
     from ..opened import with_any_workspace
 
-    _check_options(scene, **given)
-    policy: Policy = "agent" if given["strict"] else given["policy"]
-    wanted = Wanted(given["paths"], policy, given["name"], given["module"], scene.root)
-    log = SarifLog(sys.stdout.write, __version__, Path()) if given["sarif"] else None
-    with _Told(scene, log, Progress(count(wanted), "judged"), given["quiet"], given["diffs"]) as told:
-        with_any_workspace(scene, lambda workspace: workspace.workshop.bulk.check(wanted, told.take))
-        told.is_whole = True
-    if not told.counts["judged"]:
+    _check_options(scene, **options)
+    policy: Policy = "agent" if options["strict"] else options["policy"]
+    selection = CheckRequest(options["paths"], policy, options["name"], options["module"], scene.root)
+    log = SarifLog(sys.stdout.write, __version__, Path()) if options["sarif"] else None
+    with _Told(scene, log, ProgressBar(count(selection), "judged"), options["quiet"], options["diffs"]) as printer:
+        with_any_workspace(scene, lambda workspace: workspace.workshop.bulk.check(selection, printer.take))
+        printer.is_whole = True
+    if not printer.counts["judged"]:
         scene.hint("Nothing was judged: there is no function in what you named.")
-    return 1 if told.refused else 0
+    return 1 if printer.refused else 0
 
 
-def _check_options(scene: Scene, **given: Any) -> None:
-    if given["sarif"] and scene.as_json:
-        raise UsageError("--json and --sarif are two forms of the same.", mend="Give one of them.")
-    single = len(given["paths"]) == 1 and given["paths"][0].suffix == ".py"
-    if (given["name"] or given["module"]) and not single:
-        raise UsageError("--name and --module are for one .py file.", mend="Leave them out, or name one file.")
+def _check_options(scene: CliContext, **options: Any) -> None:
+    if options["sarif"] and scene.as_json:
+        raise UsageError("--json and --sarif are two forms of the same.", fix="Give one of them.")
+    single = len(options["paths"]) == 1 and options["paths"][0].suffix == ".py"
+    if (options["name"] or options["module"]) and not single:
+        raise UsageError("--name and --module are for one .py file.", fix="Leave them out, or name one file.")
 
 
 @dataclass(slots=True)
 class _Told:
-    """Prints verdicts as they come; leave the block and all that was begun is ended."""
+    """A printer of verdicts as they come; leaving the block ends the output."""
 
-    scene: Scene
+    scene: CliContext
     log: SarifLog | None
-    progress: Progress
+    progress: ProgressBar
     is_quiet: bool
     with_diffs: bool = False
     is_whole: bool = False
-    counts: dict[str, int] = field(default_factory=lambda: {"judged": 0, "refused": 0, "mended": 0, "warned": 0})
+    counts: dict[str, int] = field(default_factory=lambda: {"judged": 0, "refused": 0, "fixed": 0, "warned": 0})
 
     @property
     def refused(self) -> int:
-        """How many may not join."""
+        """The number of rejected functions."""
         return self.counts["refused"]
 
     def __enter__(self) -> "_Told":
@@ -84,11 +84,16 @@ class _Told:
         return self
 
     def take(self, verdict: dict[str, Any]) -> None:
-        """Print one verdict in the form that was asked for."""
+        """Print one verdict in the requested form."""
         is_refused = not verdict["admitted"]
         warned = any(problem.get("severity") == "warns" for problem in verdict["problems"])
-        for key, so in {"judged": True, "refused": is_refused, "mended": verdict["mends"], "warned": warned}.items():
-            self.counts[key] += bool(so)
+        for key, is_counted in {
+            "judged": True,
+            "refused": is_refused,
+            "fixed": verdict["fixes"],
+            "warned": warned,
+        }.items():
+            self.counts[key] += bool(is_counted)
         self.progress.clear()
         if self.log is not None:
             self.log.add(verdict)
@@ -103,13 +108,15 @@ class _Told:
             write(self._lines(verdict), sys.stdout)
 
     def _lines(self, verdict: dict[str, Any]) -> list[Line]:
-        """The verdict with its line of a `.jsonl` file; where little is to be said, only what refuses."""
-        problems = [one for one in verdict["problems"] if not self.is_quiet or one.get("severity") != "warns"]
-        shown = {**verdict, "problems": problems, "mends": [] if self.is_quiet else verdict["mends"]}
+        """Return the verdict with its line of a `.jsonl` file; in quiet mode, only what rejects it."""
+        problems = [
+            problem for problem in verdict["problems"] if not self.is_quiet or problem.get("severity") != "warns"
+        ]
+        shown = {**verdict, "problems": problems, "fixes": [] if self.is_quiet else verdict["fixes"]}
         headline, *others = verdict_lines(shown, "could join")
         path = verdict["path"]
         if self.with_diffs:
-            others += [each for mend in verdict["mends"] for each in coloured(bare_lines(mend["diff"]))]
+            others += [row for fix in verdict["fixes"] for row in coloured(bare_lines(fix["diff"]))]
         return [headline if path.endswith(".py") else (*headline, ("dim", f" · {path}")), *others]
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -126,6 +133,6 @@ class _Told:
         counts = self.counts
         good = counts["judged"] - counts["refused"]
         mark = line(("bad", "✗ ") if counts["refused"] else ("ok", "✓ "))
-        rest = [f"{counts[key]} {key}" for key in ("refused", "mended", "warned") if counts[key]]
-        text = f"{counts['judged']} judged: {good} could join" + "".join(f", {one}" for one in rest)
+        parts = [f"{counts[key]} {key}" for key in ("refused", "fixed", "warned") if counts[key]]
+        text = f"{counts['judged']} judged: {good} could join" + "".join(f", {part}" for part in parts)
         return (*mark, ("", text))

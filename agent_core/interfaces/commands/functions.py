@@ -1,15 +1,20 @@
-"""`toolwright functions`: what a human or a script does with functions."""
+"""`toolwright functions`: the commands with which people and scripts manage functions.
+
+`toolwright functions packages`: which packages are installed for which functions, managed by the user.
+"""
 
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import one_line
 
-from ..scene import Scene, scene
-from ..spans import line, plain
+from ..scene import CliContext, scene
+from ..spans import Line, line, plain
 from ..standings import quarantine_lines, released_lines, unused_hint, unused_lines
 from ..status_line import StatusLine
 from ..verdicts import (
@@ -26,7 +31,40 @@ from ..wrap import write
 from . import granting, history
 from .checking import check
 from .library import export, import_
-from .packages import packages
+
+_MOST = 12
+
+
+@click.command()
+@click.option("--clean", "is_clean", is_flag=True, help="Remove what no function is granted, from disk and lock.")
+@scene
+def packages(scene: CliContext, is_clean: bool) -> int:  # noqa: FBT001  (click hands it in)
+    """List the packages that functions were granted, as functions/requirements.lock pins them."""
+    from ..opened import with_workshop
+
+    if is_clean:
+        result = with_workshop(scene, lambda shop: shop.granting.packing.clean())
+        scene.result(result, [line(("ok", "✓ "), f"removed {len(result['removed'])} folders of packages")])
+        return 0
+    data = with_workshop(scene, lambda shop: shop.granting.packing.listing())
+    scene.result(data, list(package_lines(data)))
+    if not data["packages"]:
+        scene.hint("No function has a package. Next: toolwright functions grant NAME --package REQ")
+    return 1 if data["problem"] else 0
+
+
+def package_lines(data: Mapping[str, Any]) -> Iterator[Line]:  # Any: JSON
+    """Yield each set of requirements: its functions, its pinned packages, and whether it is installed."""
+    if data["problem"]:
+        yield line(("bad", "✗ "), data["problem"])
+    for row in data["packages"]:
+        users = ", ".join(row["functions"]) or "no function"
+        state = f"{row['bytes'] / 1e6:.1f} MB" if row["installed"] else "not installed: you are asked when it is called"
+        yield line(("name", ", ".join(row["requirements"])), ("dim", f"  for {users}  "), state)
+        pins = row["pins"][:_MOST] + ([f"and {len(row['pins']) - _MOST} more"] if len(row["pins"]) > _MOST else [])
+        if pins:
+            yield line("  ", one_line(", ".join(pins), 1_000))
+
 
 STANDINGS = ("draft", "trial", "trusted", "quarantined")
 
@@ -50,26 +88,28 @@ for _command in history.COMMANDS:
 @click.option("--standing", type=click.Choice(STANDINGS), help="Only those that stand so now.")
 @click.option("--unused", is_flag=True, help="Only those that nobody called for long, with the command to delete them.")
 @scene
-def list_(scene: Scene, pattern: str, module: str, standing: str | None, unused: bool) -> None:  # noqa: FBT001  (click)
-    """List what can be called, and what was rejected. PATTERN is part of a name or description, or such as count_*."""
+def list_(scene: CliContext, pattern: str, module: str, standing: str | None, unused: bool) -> None:  # noqa: FBT001  (click)
+    """List what can be called, and what was rejected. PATTERN is part of a name or description, or a wildcard like
+    count_*.
+    """
     from ..opened import with_workshop
 
-    wanted = (pattern, module, standing or "")
-    found = with_workshop(scene, lambda shop: shop.unused(*wanted) if unused else shop.list(*wanted))
-    scene.result(found, unused_lines(found) if unused else list_lines(found))
-    if unused and not found["functions"]:
+    filters = (pattern, module, standing or "")
+    data = with_workshop(scene, lambda shop: shop.unused(*filters) if unused else shop.list(*filters))
+    scene.result(data, unused_lines(data) if unused else list_lines(data))
+    if unused and not data["functions"]:
         scene.hint("No function was left uncalled for long.")
-    elif not found["functions"]:
+    elif not data["functions"]:
         scene.hint("No function matches. Next: toolwright run, and ask for one.")
-    elif found["unused"] and not unused:
-        scene.hint(plain(unused_hint(found, "toolwright functions list --unused")).strip())
+    elif data["unused"] and not unused:
+        scene.hint(plain(unused_hint(data, "toolwright functions list --unused")).strip())
 
 
 @functions.command()
 @click.argument("name")
 @scene
-def release(scene: Scene, name: str) -> None:
-    """Let a function out of quarantine. The model sees it again, and its failures count anew."""
+def release(scene: CliContext, name: str) -> None:
+    """Release a function from quarantine. The model sees it again, and its failures count anew."""
     from ..opened import with_workshop
 
     released = with_workshop(scene, lambda shop: shop.release(name))
@@ -79,12 +119,14 @@ def release(scene: Scene, name: str) -> None:
 @functions.command()
 @click.argument("name")
 @scene
-def show(scene: Scene, name: str) -> None:
-    """Lay a function open. Source, standing, calls, verdict, callers, callees; with --json its schema and versions."""
+def show(scene: CliContext, name: str) -> None:
+    """Show everything about a function. Source, standing, calls, verdict, callers, callees; with --json schema and
+    versions.
+    """
     from ..opened import with_workshop
 
-    found = with_workshop(scene, lambda shop: shop.introspect(name))
-    scene.result(found, introspection_lines(found))
+    data = with_workshop(scene, lambda shop: shop.introspect(name))
+    scene.result(data, introspection_lines(data))
 
 
 @functions.command()
@@ -95,14 +137,14 @@ def show(scene: Scene, name: str) -> None:
 @click.option("--reason", default="", help="Why, for the history.")
 @scene
 def create(  # noqa: PLR0913, PLR0917  (click hands them in)
-    scene: Scene, name: str, source: str | None, file: str | None, module: str, reason: str
+    scene: CliContext, name: str, source: str | None, file: str | None, module: str, reason: str
 ) -> int:
-    """Put the function of FILE through the gate and into a module. Without FILE, of standard input."""
+    """Create the function in FILE. It goes through the gate; without FILE, it is read from standard input."""
     from ..opened import with_asking_workshop
 
     if name.endswith(".py"):
-        mend = f"Next: toolwright functions create NAME {name}"
-        raise UsageError(f"{name} is a file: the function's name comes first.", mend=mend)
+        fix = f"Next: toolwright functions create NAME {name}"
+        raise UsageError(f"{name} is a file: the function's name comes first.", fix=fix)
     code = _read(file or source)
     verdict = with_asking_workshop(scene, lambda shop: shop.create(name, code, module, reason=reason))
     return _judged(scene, verdict)
@@ -116,7 +158,7 @@ def create(  # noqa: PLR0913, PLR0917  (click hands them in)
 @click.option("--reason", default="", help="Why, for the history.")
 @scene
 def edit(  # noqa: PLR0913, PLR0917  (click hands them in)
-    scene: Scene, name: str, file: str | None, old: str | None, new: str | None, reason: str
+    scene: CliContext, name: str, file: str | None, old: str | None, new: str | None, reason: str
 ) -> int:
     """Change a function through the gate. Give --old and --new, a new source with --file, or use your editor."""
     from ..opened import edit_function, with_asking_workshop, with_workshop
@@ -127,7 +169,7 @@ def edit(  # noqa: PLR0913, PLR0917  (click hands them in)
         code = _read(file)
         return _judged(scene, with_asking_workshop(scene, lambda shop: shop.replace(name, code, reason=reason)))
     if not sys.stdin.isatty():
-        raise UsageError("There is no terminal for an editor.", mend="Give --old and --new, or --file FILE.")
+        raise UsageError("There is no terminal for an editor.", fix="Give --old and --new, or --file FILE.")
     change = with_workshop(scene, lambda shop: edit_function(shop, name))
     return _changed(scene, change)
 
@@ -135,19 +177,19 @@ def edit(  # noqa: PLR0913, PLR0917  (click hands them in)
 @functions.command()
 @click.argument("name")
 @scene
-def delete(scene: Scene, name: str) -> None:
-    """Take a function out of its module. It is refused while others call it."""
+def delete(scene: CliContext, name: str) -> None:
+    """Delete a function from its module. This is refused while other functions call it."""
     from ..opened import with_workshop
 
-    gone = with_workshop(scene, lambda shop: shop.delete(name))
-    scene.result(gone, [line(("ok", "✓ "), f"deleted {gone['deleted']} from {gone['module']}")])
+    result = with_workshop(scene, lambda shop: shop.delete(name))
+    scene.result(result, [line(("ok", "✓ "), f"deleted {result['deleted']} from {result['module']}")])
 
 
 @functions.command()
 @click.argument("name")
 @click.option("--args", "arguments", metavar="JSON", help="Run one call with these instead of the examples.")
 @scene
-def test(scene: Scene, name: str, arguments: str | None) -> int:
+def test(scene: CliContext, name: str, arguments: str | None) -> int:
     """Run a function's examples in a worker, or one call."""
     from ..opened import with_workshop
 
@@ -162,7 +204,7 @@ def test(scene: Scene, name: str, arguments: str | None) -> int:
 @click.argument("name")
 @click.option("--args", "arguments", metavar="JSON", default="{}", help="The arguments, as one JSON object.")
 @scene
-def call(scene: Scene, name: str, arguments: str) -> int:
+def call(scene: CliContext, name: str, arguments: str) -> int:
     """Call a function in a worker and print what it returned."""
     from ..opened import with_workshop
 
@@ -175,25 +217,25 @@ def call(scene: Scene, name: str, arguments: str) -> int:
 @click.argument("name")
 @click.option("--args", "arguments", metavar="JSON", default="{}", help="The arguments, as one JSON object.")
 @scene
-def trace(scene: Scene, name: str, arguments: str) -> int:
+def trace(scene: CliContext, name: str, arguments: str) -> int:
     """Call a function and show each line that ran, with the locals that it changed."""
     from ..opened import with_workshop
     from ..replayed import trace_lines
 
-    found = with_workshop(scene, lambda shop: shop.trace(name, arguments))
-    scene.result(found, trace_lines(found))
-    return 0 if found["outcome"]["outcome"] == "returned" else 1
+    data = with_workshop(scene, lambda shop: shop.trace(name, arguments))
+    scene.result(data, trace_lines(data))
+    return 0 if data["outcome"]["outcome"] == "returned" else 1
 
 
 @functions.command()
 @scene
-def reload(scene: Scene) -> int:
-    """Read the folder again. Says what was loaded, changed, removed, and rejected and why."""
-    from agent_core.workshop import Workshop
+def reload(scene: CliContext) -> int:
+    """Read the folder again. Says what was loaded, changed, removed or rejected, and why."""
+    from agent_core.functions.service import FunctionService
 
     from ..opened import with_workshop
 
-    async def read(shop: Workshop) -> tuple[dict[str, Any], int]:
+    async def read(shop: FunctionService) -> tuple[dict[str, Any], int]:
         return await shop.reload(), len(shop.names())
 
     change, many = with_workshop(scene, read)
@@ -205,14 +247,14 @@ def reload(scene: Scene) -> int:
 
 def _read(file: str | None) -> str:
     if file is None and sys.stdin.isatty():
-        raise UsageError("There is no source.", mend="Give --file FILE, or --file - and the source on standard input.")
+        raise UsageError("There is no source.", fix="Give --file FILE, or --file - and the source on standard input.")
     try:
         return sys.stdin.read() if file in (None, "-") else Path(str(file)).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} cannot be read: {error}.") from error
 
 
-def _judged(scene: Scene, verdict: dict[str, Any]) -> int:
+def _judged(scene: CliContext, verdict: dict[str, Any]) -> int:
     from ..question_of_grants import is_attended
 
     scene.result(verdict, verdict_lines(verdict))
@@ -224,7 +266,7 @@ def _judged(scene: Scene, verdict: dict[str, Any]) -> int:
     return 1
 
 
-def _ended(scene: Scene, outcome: dict[str, Any]) -> int:
+def _ended(scene: CliContext, outcome: dict[str, Any]) -> int:
     returned = outcome["outcome"] == "returned"
     scene.result(outcome, value_lines(outcome, as_it_is=True))  # it may go into a file
     if not scene.as_json:
@@ -236,7 +278,7 @@ def _ended(scene: Scene, outcome: dict[str, Any]) -> int:
     return 0 if returned else 1
 
 
-def _changed(scene: Scene, change: dict[str, Any]) -> int:
+def _changed(scene: CliContext, change: dict[str, Any]) -> int:
     scene.result(change, [changes_line(change), *save_lines(change), *problem_lines(change["rejected"])])
     return 1 if change["rejected"] else 0
 

@@ -1,4 +1,4 @@
-"""`toolwright functions grant, revoke, grants`: what functions may reach, in a human's hand."""
+"""`toolwright functions grant, revoke, grants`: what functions may reach, managed by the user."""
 
 import shutil
 import sys
@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from agent_core.errors import UsageError
-from agent_core.grants import Grants, Question
+from agent_core.access.grants import Grants, Question
+from agent_core.base.errors import UsageError
 
 from ..asked import pages
 from ..granted import given_lines, grants_lines, revoked_lines
-from ..scene import Scene, scene
+from ..scene import CliContext, scene
 from ..status_line import StatusLine
 from ..verdicts import verdict_lines
 from ..wrap import screen_columns
@@ -29,7 +29,7 @@ _ITEMS = (
 
 
 def _kinds(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that name what is granted."""
+    """Add the options that name what is granted."""
     command = click.option("--stateful", is_flag=True, help="One worker of its own that is kept between calls.")(
         command
     )
@@ -45,28 +45,28 @@ def _kinds(command: Callable[..., Any]) -> Callable[..., Any]:
 @_kinds
 @click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask.")
 @scene
-def grant(scene: Scene, name: str, is_sure: bool, **given: Any) -> int:  # noqa: FBT001  (click hands it in)
-    """Let a function reach more. Without options: all that it, or its candidate that stands refused, lacks."""
+def grant(scene: CliContext, name: str, is_sure: bool, **options: Any) -> int:  # noqa: FBT001  (click hands it in)
+    """Grant a function more access. Without options: all that it, or its rejected candidate, still needs."""
     from ..opened import with_workspace
 
     async def granted(workspace: Any) -> dict[str, Any] | None:
         shop = workspace.workshop
         shop.granting.packing.environment.tell = status.show
-        question = await shop.grants.question(name, shop.grants.wanted(given))
+        question = await shop.grants.question(name, shop.grants.wanted(options))
         if not question.missing:
-            raise UsageError(f"`{name}` has all of it already.", mend="Look: toolwright functions grants")
+            raise UsageError(f"`{name}` has all of it already.", fix="Look: toolwright functions grants")
         if not is_sure and not _agrees(question):
             return None
-        found: dict[str, Any] = await shop.grants.grant(name, question.missing, version=question.version)
-        return found
+        answer: dict[str, Any] = await shop.grants.grant(name, question.missing, version=question.version)
+        return answer
 
     with StatusLine() as status:
-        found = with_workspace(scene, granted)
-    if found is None:
+        result = with_workspace(scene, granted)
+    if result is None:
         scene.talk("Nothing was granted.")
         return 1
-    scene.result(found, given_lines(found) if "given" in found else verdict_lines(found))
-    return 0 if found.get("admitted", True) else 1
+    scene.result(result, given_lines(result) if "given" in result else verdict_lines(result))
+    return 0 if result.get("admitted", True) else 1
 
 
 @click.command()
@@ -74,43 +74,43 @@ def grant(scene: Scene, name: str, is_sure: bool, **given: Any) -> int:  # noqa:
 @_kinds
 @click.option("--all", "is_all", is_flag=True, help="Everything that it has.")
 @scene
-def revoke(scene: Scene, name: str, is_all: bool, **given: Any) -> None:  # noqa: FBT001  (click hands it in)
-    """Take grants from a function: those that are named, or --all."""
+def revoke(scene: CliContext, name: str, is_all: bool, **options: Any) -> None:  # noqa: FBT001  (click hands it in)
+    """Revoke grants of a function: those that are named, or --all."""
     from ..opened import with_workspace
 
     async def revoked(workspace: Any) -> dict[str, Any]:
         shop = workspace.workshop
-        wanted: Grants = shop.grants.wanted(given)
-        if is_all == bool(wanted):
+        selection: Grants = shop.grants.wanted(options)
+        if is_all == bool(selection):
             raise UsageError(
-                "Name what to take, or say --all.", mend=f"Such as: toolwright functions revoke {name} --all"
+                "Name what to take, or say --all.", fix=f"Such as: toolwright functions revoke {name} --all"
             )
-        found: dict[str, Any] = await shop.grants.revoke(name, None if is_all else wanted)
-        return found
+        answer: dict[str, Any] = await shop.grants.revoke(name, None if is_all else selection)
+        return answer
 
-    found = with_workspace(scene, revoked)
-    scene.result(found, revoked_lines(found))
+    result = with_workspace(scene, revoked)
+    scene.result(result, revoked_lines(result))
 
 
 @click.command()
 @click.argument("name", default="")
 @scene
-def grants(scene: Scene, name: str) -> int:
-    """Show what functions may reach. And how much of functions/grants.toml is in force for you."""
+def grants(scene: CliContext, name: str) -> int:
+    """Show what functions may reach. Also shows how much of functions/grants.toml is in force for you."""
     from ..opened import with_workshop
 
-    found = with_workshop(scene, lambda shop: shop.grants.listing(name))
-    scene.result(found, grants_lines(found))
-    if not found["grants"] and not found["problems"]:
+    data = with_workshop(scene, lambda shop: shop.grants.listing(name))
+    scene.result(data, grants_lines(data))
+    if not data["grants"] and not data["problems"]:
         scene.hint("No function has a grant. Next: toolwright functions grant NAME")
-    return 1 if found["problems"] else 0
+    return 1 if data["problems"] else 0
 
 
 def _agrees(question: Question) -> bool:
     from ..question import agreed, ask, say
 
     if not sys.stdin.isatty():
-        raise UsageError("There is no terminal to ask at.", mend="Look at what it would get, then give -y.")
+        raise UsageError("There is no terminal to ask at.", fix="Look at what it would get, then give -y.")
     for page, is_last in pages(question, screen_columns(), max(shutil.get_terminal_size().lines - 2, 8)):
         say(page)
         if not is_last and ask("This is not all of it. Enter shows more; anything else grants nothing.") != "":

@@ -1,13 +1,13 @@
-"""`toolwright functions history, diff, blame, rollback`, and what stands between a candidate and its place."""
+"""`toolwright functions history, diff, blame, rollback`, and the problems that keep a candidate out."""
 
 from typing import Any
 
 import click
 
-from agent_core.errors import UsageError
-from sandbox.lines import bare_lines
+from agent_core.base.errors import UsageError
+from sandbox.wire.lines import bare_lines
 
-from ..scene import Scene, scene
+from ..scene import CliContext, scene
 from ..spans import line
 from ..verdicts import verdict_lines
 from ..versions import blame_lines, diff_lines, history_lines, pending_hint, pending_lines
@@ -18,13 +18,15 @@ _reason = click.option("--reason", default="", help="Why, for the history.")
 @click.command()
 @click.argument("name")
 @scene
-def history(scene: Scene, name: str) -> None:
-    """Show the versions of a function. Also of a deleted one: when, who, what changed and why; * is the current one."""
+def history(scene: CliContext, name: str) -> None:
+    """Show the versions of a function. Even of a deleted one: when, who, what changed and why; * marks the current
+    one.
+    """
     from ..opened import with_workshop
 
-    found = with_workshop(scene, lambda shop: shop.past.history(name))
-    scene.result(found, history_lines(found))
-    if found["deleted"]:
+    data = with_workshop(scene, lambda shop: shop.past.history(name))
+    scene.result(data, history_lines(data))
+    if data["deleted"]:
         scene.hint(f"It is deleted. Next: toolwright functions rollback {name}")
 
 
@@ -32,32 +34,32 @@ def history(scene: Scene, name: str) -> None:
 @click.argument("name")
 @click.argument("version", default="")
 @scene
-def diff(scene: Scene, name: str, version: str) -> None:
-    """Show what changed since VERSION. A number or the beginning of a hash; without it, the one before the current."""
+def diff(scene: CliContext, name: str, version: str) -> None:
+    """Show what changed since VERSION. A number or the beginning of a hash; by default, the one before the current."""
     from ..opened import with_workshop
 
-    found = with_workshop(scene, lambda shop: shop.past.diff(name, version))
-    scene.result(found, diff_lines(found))
+    data = with_workshop(scene, lambda shop: shop.past.diff(name, version))
+    scene.result(data, diff_lines(data))
 
 
 @click.command()
 @click.argument("name")
 @click.argument("version", default="")
 @scene
-def blame(scene: Scene, name: str, version: str) -> None:
-    """Show who wrote which line. Of the current source, or of VERSION: who, when and why."""
+def blame(scene: CliContext, name: str, version: str) -> None:
+    """Show who wrote each line, when and why. Uses the current source, or that of VERSION."""
     from ..opened import with_workshop
 
-    found = with_workshop(scene, lambda shop: shop.past.blame(name, version))
-    scene.result(found, blame_lines(found))
+    data = with_workshop(scene, lambda shop: shop.past.blame(name, version))
+    scene.result(data, blame_lines(data))
 
 
 @click.command()
 @click.argument("name")
 @click.argument("version", default="")
 @scene
-def rollback(scene: Scene, name: str, version: str) -> int:
-    """Put VERSION of a function back. Without it the one before the current; a deleted function comes back."""
+def rollback(scene: CliContext, name: str, version: str) -> int:
+    """Restore VERSION of a function. By default the one before the current; a deleted function is restored, too."""
     from ..opened import with_asking_workshop
 
     return _judged(scene, with_asking_workshop(scene, lambda shop: shop.rollback(name, version)))
@@ -68,8 +70,8 @@ def rollback(scene: Scene, name: str, version: str) -> int:
 @click.option("--call", required=True, help="The call, such as 'add_up([1, 2])'.")
 @click.option("--expected", required=True, help="What it must return, as Python writes it.")
 @scene
-def add_example(scene: Scene, name: str, call: str, expected: str) -> int:
-    """Keep one more example with a function. It is written into its docstring, if it holds."""
+def add_example(scene: CliContext, name: str, call: str, expected: str) -> int:
+    """Add an example to a function. It is written into its docstring if it passes."""
     from ..opened import with_asking_workshop
 
     return _judged(scene, with_asking_workshop(scene, lambda shop: shop.add_example(name, call, expected)))
@@ -79,8 +81,10 @@ def add_example(scene: Scene, name: str, call: str, expected: str) -> int:
 @click.argument("name")
 @_reason
 @scene
-def confirm(scene: Scene, name: str, reason: str) -> int:
-    """Admit a refused candidate with the results that came back. Only where its examples said others."""
+def confirm(scene: CliContext, name: str, reason: str) -> int:
+    """Admit a rejected candidate with the results that came back. Only possible if its examples expected other
+    results.
+    """
     from ..opened import with_workshop
 
     return _judged(scene, with_workshop(scene, lambda shop: shop.confirm(name, reason=reason)))
@@ -90,8 +94,8 @@ def confirm(scene: Scene, name: str, reason: str) -> int:
 @click.argument("name", default="")
 @click.option("--drop", is_flag=True, help="Give the candidate NAME up.")
 @scene
-def pending(scene: Scene, name: str, drop: bool) -> None:  # noqa: FBT001  (click)
-    """Show the candidates that stand refused. With NAME that one, with its source."""
+def pending(scene: CliContext, name: str, drop: bool) -> None:  # noqa: FBT001  (click)
+    """Show the rejected candidates. With NAME that one, with its source."""
     from ..opened import drop_pending, with_workshop
 
     if drop:
@@ -99,17 +103,17 @@ def pending(scene: Scene, name: str, drop: bool) -> None:  # noqa: FBT001  (clic
             with_workshop(scene, lambda shop: drop_pending(shop, name)), [line(("ok", "✓ "), f"{name} is given up")]
         )
         return
-    found = with_workshop(scene, lambda shop: shop.all_pending())
-    if name and name not in found:
-        raise UsageError(f"No candidate named `{name}` stands refused.", mend="Next: toolwright functions pending")
-    shown = {name: found[name]} if name else found
+    candidates = with_workshop(scene, lambda shop: shop.all_pending())
+    if name and name not in candidates:
+        raise UsageError(f"No candidate named `{name}` was rejected.", fix="Next: toolwright functions pending")
+    shown = {name: candidates[name]} if name else candidates
     source = shown[name]["verdict"]["source"] or shown[name]["code"] if name else ""
     scene.result(shown, [*pending_lines(shown), *(line(text) for text in bare_lines(source))])
     confirm, drop_it = "toolwright functions confirm", "toolwright functions pending NAME --drop"
-    scene.hint(pending_hint(shown, confirm, drop_it) if shown else "No candidate stands refused.")
+    scene.hint(pending_hint(shown, confirm, drop_it) if shown else "There are no rejected candidates.")
 
 
-def _judged(scene: Scene, verdict: dict[str, Any]) -> int:  # Any: JSON
+def _judged(scene: CliContext, verdict: dict[str, Any]) -> int:  # Any: JSON
     scene.result(verdict, verdict_lines(verdict))
     return 0 if verdict["admitted"] else 1
 

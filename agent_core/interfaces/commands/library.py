@@ -1,4 +1,4 @@
-"""`toolwright functions import` and `export`: take a library over, hand functions out."""
+"""`toolwright functions import` and `export`: import a library, export functions."""
 
 import sys
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from ..progress import Progress
-from ..scene import Scene, scene
+from ..progress import ProgressBar
+from ..scene import CliContext, scene
 from ..wrap import write
 from .checking import POLICIES
 
@@ -18,19 +18,19 @@ from .checking import POLICIES
 @click.option("--module-prefix", "prefix", default="", help="Put the modules below this one, say `helpers`.")
 @click.option("--dry-run", is_flag=True, help="Say what would join, and write nothing.")
 @scene
-def import_(scene: Scene, path: Path, **given: Any) -> int:  # Any: the options above
-    """Admit a library: a .py file, a folder, a .zip or .tar(.gz), or a .jsonl with one candidate a line.
+def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the options above
+    """Import a library: a .py file, a folder, a .zip or .tar(.gz), or a .jsonl with one candidate per line.
 
     Each function is judged with what it needs. Nothing that is there is overwritten; what was imported before is
     passed over. Exit code 1: something is refused.
     """
-    from agent_core.workshop import Taking
+    from agent_core.functions.service import Taking
 
     from ..imported import function_lines, summary_lines
     from ..opened import with_workshop
 
-    taking = Taking(path, given["policy"], given["prefix"], given["dry_run"])
-    with Progress(None, "judged") as progress:
+    taking = Taking(path, options["policy"], options["prefix"], options["dry_run"])
+    with ProgressBar(None, "judged") as progress:
 
         def tell(row: dict[str, Any]) -> None:
             progress.clear()
@@ -50,9 +50,9 @@ def import_(scene: Scene, path: Path, **given: Any) -> int:  # Any: the options 
 @click.argument("names", nargs=-1)
 @click.option("--package", default="", help="The package's name, if not the folder's.")
 @scene
-def export(scene: Scene, folder: Path, names: tuple[str, ...], package: str) -> None:
-    """Write a package that works without Toolwright: all functions, or NAMES with what they need, and their tests."""
-    from agent_core.workshop import Handing
+def export(scene: CliContext, folder: Path, names: tuple[str, ...], package: str) -> None:
+    """Write a package that works without Toolwright: all functions, or NAMES and what they need, with their tests."""
+    from agent_core.functions.service import Handing
 
     from ..imported import export_lines
     from ..opened import with_workshop

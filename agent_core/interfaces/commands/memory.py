@@ -1,4 +1,4 @@
-"""`toolwright memory`: what an agent remembers, looked at and changed by a human."""
+"""`toolwright memory`: look at and change what an agent remembers."""
 
 import sys
 from collections.abc import Awaitable, Callable
@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import click
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 
-from ..scene import Scene, scene
+from ..scene import CliContext, scene
 from ..spans import line
 
 T = TypeVar("T")
@@ -26,31 +26,31 @@ def memory() -> None:
 @click.argument("label", default="")
 @_agent
 @scene
-def show(scene: Scene, label: str, agent: str) -> None:
-    """Show the blocks and sections. All, or the one called LABEL; and how much is in recall and archival."""
+def show(scene: CliContext, label: str, agent: str) -> None:
+    """Show the blocks and sections. All, or the one called LABEL, with the size of recall and archival."""
     from ..memories import memory_document, memory_lines, total_line
     from ..state import with_state
 
-    found = with_state(scene, lambda state: memory_document(state.store, agent or state.agent, label))
-    scene.result(found, [*memory_lines(found), *([] if label else [total_line(found)])])
-    if not (found["blocks"] or label):
-        scene.hint(f"{found['agent']} has no block yet. Next: toolwright run --agent {found['agent']}")
+    data = with_state(scene, lambda state: memory_document(state.store, agent or state.agent, label))
+    scene.result(data, [*memory_lines(data), *([] if label else [total_line(data)])])
+    if not (data["blocks"] or label):
+        scene.hint(f"{data['agent']} has no block yet. Next: toolwright run --agent {data['agent']}")
 
 
 @memory.command()
 @click.argument("label", default="")
 @_agent
 @scene
-def history(scene: Scene, label: str, agent: str) -> None:
-    """Show the changes of blocks. Of LABEL, or of all: when, by whom, in which turn, what was done.
+def history(scene: CliContext, label: str, agent: str) -> None:
+    """Show the changes of blocks. Of LABEL, or of all: when, by whom, in which turn, and what was changed.
 
     With --json also what each made of the block.
     """
     from ..memories import history_document, history_lines
     from ..state import with_state
 
-    found = with_state(scene, lambda state: history_document(state.store.memory, agent or state.agent, label))
-    scene.result(found, history_lines(found))
+    data = with_state(scene, lambda state: history_document(state.store.memory, agent or state.agent, label))
+    scene.result(data, history_lines(data))
 
 
 @memory.command()
@@ -61,30 +61,30 @@ def history(scene: Scene, label: str, agent: str) -> None:
 @click.option("--position", type=int, default=0, help="Where a section stands among them, lowest first.")
 @_agent
 @scene
-def edit(scene: Scene, label: str, agent: str, **given: Any) -> int:  # Any: the options above
-    """Change a block, or a section. Give --value or --file, or use your editor."""
+def edit(scene: CliContext, label: str, agent: str, **options: Any) -> int:  # Any: the options above
+    """Change a block or a section. Give --value or --file, or use your editor."""
     from ..by_hand import write_block
 
-    value = given["value"] if given["file"] is None else _read(given["file"])
-    if given["section"]:
-        return _edit_section(scene, agent, (label, given["position"]), value)
+    value = options["value"] if options["file"] is None else _read(options["file"])
+    if options["section"]:
+        return _edit_section(scene, agent, (label, options["position"]), value)
 
-    async def changed(one: Any) -> Any:
-        text = value if value is not None else await _edited(label, one.memory.blocks.memory[label].text)
-        return None if text is None else await write_block(one.memory.blocks, label, text)
+    async def changed(owner: Any) -> Any:
+        text = value if value is not None else await _edited(label, owner.memory.blocks.memory[label].text)
+        return None if text is None else await write_block(owner.memory.blocks, label, text)
 
-    return _told(scene, label, _with_agent(scene, agent, changed))
+    return _report_edit(scene, label, _with_agent(scene, agent, changed))
 
 
 @memory.command()
 @click.argument("label", default="")
 @_agent
 @scene
-def undo(scene: Scene, label: str, agent: str) -> int:
-    """Take the last change of a block back. Of LABEL, or of the one changed last; again for the one before."""
+def undo(scene: CliContext, label: str, agent: str) -> int:
+    """Undo the last change of a block. LABEL, or the block that was changed last; repeat to go back further."""
     from ..by_hand import undo_block
 
-    return _told(scene, label, _with_agent(scene, agent, lambda one: undo_block(one.memory.blocks, label)))
+    return _report_edit(scene, label, _with_agent(scene, agent, lambda owner: undo_block(owner.memory.blocks, label)))
 
 
 @memory.command()
@@ -94,11 +94,13 @@ def undo(scene: Scene, label: str, agent: str) -> int:
 @click.option("--description", default="", metavar="TEXT", help="What belongs into it, as the agent reads it.")
 @_agent
 @scene
-def add(scene: Scene, label: str, agent: str, **fields: Any) -> int:  # Any: the block's fields
-    """Give an agent one more block. It edits it as it does the others."""
+def add(scene: CliContext, label: str, agent: str, **fields: Any) -> int:  # Any: the block's fields
+    """Add a block to an agent. The agent edits it like its other blocks."""
     from ..by_hand import add_block
 
-    return _told(scene, label, _with_agent(scene, agent, lambda one: add_block(one.memory.blocks, label, **fields)))
+    return _report_edit(
+        scene, label, _with_agent(scene, agent, lambda owner: add_block(owner.memory.blocks, label, **fields))
+    )
 
 
 _HANDED = {  # verb of `Blocks` → what it says of itself
@@ -113,13 +115,13 @@ def _handed(verb: str, about: str) -> None:
     @click.argument("label")
     @_agent
     @scene
-    def hand(scene: Scene, label: str, agent: str) -> int:
+    def hand(scene: CliContext, label: str, agent: str) -> int:
         from ..by_hand import HUMAN, done
 
-        async def made(one: Any) -> Any:
+        async def edit_blocks(one: Any) -> Any:
             return await done(one.memory.blocks, getattr(one.memory.blocks, verb)(label, HUMAN))
 
-        return _told(scene, label, _with_agent(scene, agent, made))
+        return _report_edit(scene, label, _with_agent(scene, agent, edit_blocks))
 
 
 for _verb, _about in _HANDED.items():
@@ -134,60 +136,60 @@ for _verb, _about in _HANDED.items():
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only passages with this tag.")
 @_agent
 @scene
-def search(scene: Scene, text: tuple[str, ...], agent: str, **given: Any) -> None:  # Any: the options above
-    """Search what was said, and what was put aside. By words and by meaning, the best first."""
+def search(scene: CliContext, text: tuple[str, ...], agent: str, **options: Any) -> None:  # Any: the options above
+    """Search what was said, and what was archived. By words and by meaning, the best first."""
     from ..memories import found_document, found_lines
 
-    async def searched(one: Any) -> dict[str, Any]:
-        query, page, count, found = " ".join(text), given["page"], given["count"], {}
-        if given["where"] != "archival":
-            found["recall"] = await one.memory.recall.search(query, page, count)
-        if given["where"] != "recall":
-            found["archival"] = await one.memory.archival.search(query, given["tags"], page, count)
-        return found
+    async def searched(owner: Any) -> dict[str, Any]:
+        query, page, count, by_place = " ".join(text), options["page"], options["count"], {}
+        if options["where"] != "archival":
+            by_place["recall"] = await owner.memory.recall.search(query, page, count)
+        if options["where"] != "recall":
+            by_place["archival"] = await owner.memory.archival.search(query, options["tags"], page, count)
+        return by_place
 
-    found = _with_agent(scene, agent, searched)
-    document = {where: found_document(one) for where, one in found.items()}
-    scene.result(document, [each for one in found.values() for each in found_lines(one)])
+    searches = _with_agent(scene, agent, searched)
+    document = {where: found_document(results) for where, results in searches.items()}
+    scene.result(document, [row for results in searches.values() for row in found_lines(results)])
 
 
-def _with_agent(scene: Scene, name: str, use: Callable[[Any], Awaitable[T]]) -> T:
-    """An agent of the workspace, opened; it must be there: a command that looks makes nothing."""
+def _with_agent(scene: CliContext, name: str, use: Callable[[Any], Awaitable[T]]) -> T:
+    """Open an existing agent of the workspace and use it. A command that only looks creates nothing."""
     from ..opened import with_workspace
     from ..state import with_state
 
-    async def known(state: Any) -> str:
+    async def find_name(state: Any) -> str:
         await state.moves.whole(name or state.agent)
         return name or str(state.agent)
 
-    wanted = with_state(scene, known)
+    agent_name = with_state(scene, find_name)
 
     async def used(workspace: Any) -> T:
-        return await use(await workspace.agent(wanted))
+        return await use(await workspace.agent(agent_name))
 
     return with_workspace(scene, used)
 
 
-def _edit_section(scene: Scene, agent: str, place: tuple[str, int], value: str | None) -> int:
-    async def changed(one: Any) -> str | None:
+def _edit_section(scene: CliContext, agent: str, place: tuple[str, int], value: str | None) -> int:
+    async def changed(owner: Any) -> str | None:
         name, position = place
-        had = next((row for row in await one.memory.sections.list() if row.name == name), None)
+        had = next((row for row in await owner.memory.sections.list() if row.name == name), None)
         text = value if value is not None else await _edited(name, had.text if had else "")
         if text is None:
             return None
         if not text.strip():
-            await one.memory.sections.drop(name)
+            await owner.memory.sections.drop(name)
             return f"The section `{name}` is taken away."
-        await one.memory.sections.set(name, position or (had.position if had else 0), text)
+        await owner.memory.sections.set(name, position or (had.position if had else 0), text)
         return f"The section `{name}` is kept."
 
-    said = _with_agent(scene, agent, changed)
-    scene.result({"section": place[0], "text": said}, [line(("ok", "✓ "), said or "Nothing was changed.")])
+    new_text = _with_agent(scene, agent, changed)
+    scene.result({"section": place[0], "text": new_text}, [line(("ok", "✓ "), new_text or "Nothing was changed.")])
     return 0
 
 
-def _told(scene: Scene, label: str, edit: Any) -> int:
-    """What came of an edit; None: the editor was left without one."""
+def _report_edit(scene: CliContext, label: str, edit: Any) -> int:
+    """Print the result of an edit, or nothing if the editor was left without one (None)."""
     if edit is None:
         scene.result({"label": label, "outcome": "unchanged", "text": "Nothing was changed."}, [])
         scene.hint("Nothing was changed.")
@@ -202,7 +204,7 @@ async def _edited(name: str, text: str) -> str | None:
     from ..by_hand import text_from_editor
 
     if not sys.stdin.isatty():
-        raise UsageError("There is no terminal for an editor.", mend="Give --value TEXT, or --file FILE.")
+        raise UsageError("There is no terminal for an editor.", fix="Give --value TEXT, or --file FILE.")
     return await text_from_editor(name, text)
 
 

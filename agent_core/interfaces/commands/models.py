@@ -1,42 +1,42 @@
-"""`toolwright models`: the local models: which there are, fetching and removing one, and where it lies."""
+"""`toolwright models`: list the local models, fetch or remove one, and show where it is stored."""
 
 import asyncio
 from typing import Any
 
 import click
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 
 from ..columns import columns
 from ..download import Download
-from ..scene import Scene, scene
+from ..scene import CliContext, scene
 from ..spans import Line, line
 
 
 @click.group()
 def models() -> None:
-    """List the local models, fetch or remove one, or say where it lies."""
+    """List the local models, fetch or remove one, or show where it is stored."""
 
 
 @models.command("list")
 @scene
-def list_(scene: Scene) -> None:
-    """The models that can run on this machine, and which are here."""
-    from agent_core.offline import list_models
+def list_(scene: CliContext) -> None:
+    """List the models that can run on this machine, and which are installed."""
+    from agent_core.workspace.local_models import list_models
 
-    found = list_models()
-    scene.result({"models": found}, _table(found))
-    if not any(_is_here(model) for model in found):
-        scene.hint(f"Next: toolwright models get {found[0]['name']}" if found else "There are none.")
+    local_models = list_models()
+    scene.result({"models": local_models}, _table(local_models))
+    if not any(_is_here(model) for model in local_models):
+        scene.hint(f"Next: toolwright models get {local_models[0]['name']}" if local_models else "There are none.")
 
 
 @models.command()
 @click.argument("name")
 @click.option("--from", "source", metavar="FILE|FOLDER|URL", help="Where to take it from, if not the usual sources.")
 @scene
-def get(scene: Scene, name: str, source: str | None) -> None:
-    """Fetch a model; a broken download goes on where it stopped, and the file is checked before it is used."""
-    from agent_core.offline import fetch_model
+def get(scene: CliContext, name: str, source: str | None) -> None:
+    """Fetch a model. A broken download resumes where it stopped; the file is checked before it is used."""
+    from agent_core.workspace.local_models import fetch_model
 
     from ..prepare import prepare
 
@@ -54,25 +54,25 @@ def get(scene: Scene, name: str, source: str | None) -> None:
 @models.command()
 @click.argument("name")
 @scene
-def path(scene: Scene, name: str) -> None:
-    """Where the file of a model lies."""
-    from agent_core.offline import list_models
+def path(scene: CliContext, name: str) -> None:
+    """Print the path of a model's file."""
+    from agent_core.workspace.local_models import list_models
 
-    known = {str(model["name"]): model for model in list_models()}
-    model = known.get(name.removeprefix("local/")) or known.get(f"local/{name.removeprefix('local/')}")
+    by_name = {str(model["name"]): model for model in list_models()}
+    model = by_name.get(name.removeprefix("local/")) or by_name.get(f"local/{name.removeprefix('local/')}")
     if model is None:
-        raise UsageError(f"There is no local model `{name}`.", mend=f"Known are: {', '.join(known)}.")
+        raise UsageError(f"There is no local model `{name}`.", fix=f"Known are: {', '.join(by_name)}.")
     if not _is_here(model):
-        raise UsageError(f"`{name}` is not here.", mend=f"toolwright models get {name}")
+        raise UsageError(f"`{name}` is not here.", fix=f"toolwright models get {name}")
     scene.result({"name": name, "path": model["path"]}, [line(str(model["path"]))])
 
 
 @models.command()
 @click.argument("name")
 @scene
-def remove(scene: Scene, name: str) -> None:
-    """Delete a fetched model from this machine, with what a broken download left of it."""
-    from agent_core.offline import remove_model
+def remove(scene: CliContext, name: str) -> None:
+    """Delete a fetched model from this machine, including the rest of a broken download."""
+    from agent_core.workspace.local_models import remove_model
 
     removed = remove_model(name)
     freed = f"{removed['bytes'] / 1e6:.0f} MB are free again"
@@ -84,7 +84,7 @@ def _is_here(model: dict[str, Any]) -> bool:
     return bool(model.get("here", model.get("path")))
 
 
-def _table(found: list[dict[str, Any]]) -> list[Line]:
+def _table(local_models: list[dict[str, Any]]) -> list[Line]:
     rows = [
         [
             str(model["name"]),
@@ -92,6 +92,6 @@ def _table(found: list[dict[str, Any]]) -> list[Line]:
             str(model.get("licence", "")),
             "here" if _is_here(model) else "not here",
         ]
-        for model in found
+        for model in local_models
     ]
     return columns(rows, ("name", "", "dim", "dim"))

@@ -1,4 +1,4 @@
-"""`toolwright run`: the prompt on a terminal; elsewhere one turn, or a turn a line."""
+"""`toolwright run`: the prompt on a terminal; elsewhere one turn, or one turn per line."""
 
 import asyncio
 import gc
@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
-from agent_core.errors import NoModel, NoWorkspace
-from agent_core.plain_files import read_plain
-from sandbox.foreign import Malformed, read_toml
+from agent_core.base.errors import NoModel, NoWorkspace
+from agent_core.base.plain_files import read_plain
+from sandbox.wire.foreign import Malformed, read_toml
 
 from ..faults import innermost
 from ..options import RunOptions
-from ..scene import Scene, scene
+from ..scene import CliContext, scene
 
 
 @click.command()
@@ -39,12 +39,12 @@ from ..scene import Scene, scene
 @click.option("--plain", is_flag=True, help="At a terminal: lines alone, nothing is drawn again.")
 @click.option("--stream/--no-stream", default=True, help="Whether to ask the endpoint to stream.")
 @scene
-def run(scene: Scene, **given: Any) -> int:  # Any: the options above, as RunOptions types them
-    """Talk to an agent. A prompt on a terminal, one turn with --message, a turn a line from a pipe.
+def run(scene: CliContext, **flags: Any) -> int:  # Any: the options above, as RunOptions types them
+    """Talk to an agent. A prompt on a terminal, one turn with --message, one turn per line from a pipe.
 
     The exit code is 0 when every turn ended with a reply, 1 when one did not, 2 when the options cannot be.
     """
-    options: RunOptions | None = RunOptions(root=scene.root, as_json=scene.as_json, **given)
+    options: RunOptions | None = RunOptions(root=scene.root, as_json=scene.as_json, **flags)
     while options is not None:
         try:
             return _talk(options)
@@ -64,10 +64,10 @@ def _talk(options: RunOptions) -> int:
 
 
 def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None:
-    """What the human chooses where there is no model, or no workspace; without a human the error stays what it is."""
-    found = innermost(error)
-    if options.yes and isinstance(found, NoWorkspace):
-        from agent_core.starters import create
+    """Ask the user to choose a model or a workspace if there is none. Without a user, raise the error again."""
+    cause = innermost(error)
+    if options.yes and isinstance(cause, NoWorkspace):
+        from agent_core.workspace.scaffold import create
 
         create(options.root)
         return options
@@ -77,18 +77,18 @@ def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None
 
     from ..menu import choose, make_workspace
 
-    match found:
+    match cause:
         case UnconfirmedServer():
-            from agent_core.settings import load
+            from agent_core.base.settings import load
 
             from ..confirming import ask_to_confirm
 
-            ask_to_confirm(options.root, load(options.root, options.flags()), found.url)
+            ask_to_confirm(options.root, load(options.root, options.flags()), cause.url)
             return options
         case NoModel():
-            return choose(options, found)
+            return choose(options, cause)
         case NoWorkspace():
-            return make_workspace(options, found)
+            return make_workspace(options, cause)
         case _:
             raise error
 
@@ -112,11 +112,11 @@ def _plainly(options: RunOptions) -> int:
 
 
 def _names_address(root: Path) -> bool:
-    """Whether there is something to look at: reading all settings would hold the prompt up."""
+    """Check whether the file names an address, without reading all settings, which would delay the prompt."""
     try:
         model = read_toml(read_plain(root / "toolwright.toml", 1 << 20)).get("model")
     except (OSError, Malformed):
-        return False  # what is wrong with it is told where the settings are read
+        return False  # problems in it are reported where the settings are read
     return isinstance(model, dict) and "base_url" in model
 
 

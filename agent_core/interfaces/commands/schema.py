@@ -1,13 +1,13 @@
-"""`toolwright schema`: what a model would be shown of the functions in files. Nothing is run."""
+"""`toolwright schema`: the schemas that a model would be shown of the functions in files. Nothing is run."""
 
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
-from ..scene import Scene, scene
+from ..scene import CliContext, scene
 from ..spans import Line, line
 from ..verdicts import problem_lines
 
@@ -15,18 +15,18 @@ from ..verdicts import problem_lines
 @click.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @scene
-def schema(scene: Scene, files: tuple[Path, ...]) -> int:
-    """Show the schemas of the functions in FILES; nothing is run."""
-    from agent_core.offline import schema_of
+def schema(scene: CliContext, files: tuple[Path, ...]) -> int:
+    """Show the schemas of the functions in FILES. Nothing is run."""
+    from agent_core.workspace.local_models import schema_of
 
-    found = schema_of(files)
-    lines = [each for function in found["functions"] for each in function_lines(function)]
-    scene.result(found, lines + problem_lines(found["problems"]))
-    return 1 if any(problem.get("severity") != "warns" for problem in found["problems"]) else 0
+    data = schema_of(files)
+    lines = [row for function in data["functions"] for row in function_lines(function)]
+    scene.result(data, lines + problem_lines(data["problems"]))
+    return 1 if any(problem.get("severity") != "warns" for problem in data["problems"]) else 0
 
 
 def function_lines(function: dict[str, Any]) -> list[Line]:
-    """One function's name, place, description and parameters."""
+    """Return one function's name, place, description and parameters."""
     shape = function["parameters"]
     required = shape.get("required", ())
     lines = [

@@ -1,4 +1,4 @@
-"""`toolwright secrets`: what functions are given by name. Values come from a hidden prompt or standard input alone."""
+"""`toolwright secrets`: values that functions are given by name, read only from a hidden prompt or standard input."""
 
 import sys
 from pathlib import Path
@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from agent_core.errors import NoWorkspace, UsageError, WorkspaceError
+from agent_core.base.errors import NoWorkspace, UsageError, WorkspaceError
 
 from ..columns import columns
-from ..scene import Scene, scene
+from ..scene import CliContext, scene
 from ..spans import Line, line
 
 
@@ -21,40 +21,40 @@ def secrets() -> None:
 @secrets.command("set")
 @click.argument("name")
 @scene
-def set_(scene: Scene, name: str) -> None:
-    """Keep a secret in a file that only you can read. Its value is asked for, or read from standard input."""
-    from agent_core.secrets import Secrets
-    from agent_core.secrets.source import check_name
-    from agent_core.secrets.vault import shown
+def set_(scene: CliContext, name: str) -> None:
+    """Store a secret in a file that only you can read. Its value is asked for, or read from standard input."""
+    from agent_core.access.secrets import Secrets
+    from agent_core.access.secrets.source import check_name
+    from agent_core.access.secrets.vault import shown
 
     check_name(name)
-    held = Secrets(_workspace(scene))
-    held.put(name, _value(name))
-    by = held.variables().get(name)
-    lines = [line(("ok", "✓ "), ("name", name), f" is set, in {shown(held.vault.path)}.")]
+    store = Secrets(_workspace(scene))
+    store.put(name, _value(name))
+    by = store.variables().get(name)
+    lines = [line(("ok", "✓ "), ("name", name), f" is set, in {shown(store.vault.path)}.")]
     lines += [line(("warn", "! "), f"The variable {by} goes before it as long as it is set.")] if by else []
-    scene.result({"name": name, "from": held.places()[name]}, lines)
+    scene.result({"name": name, "from": store.places()[name]}, lines)
     scene.hint(f"A function gets it with: toolwright functions grant NAME --secret {name}")
 
 
 @secrets.command("list")
 @scene
-def list_(scene: Scene) -> int:
+def list_(scene: CliContext) -> int:
     """List the names: where each comes from, and which functions may read it. Values are never shown."""
-    from agent_core.secrets import Secrets
+    from agent_core.access.secrets import Secrets
 
     root = _workspace(scene)
     readers = _readers(scene) if root else {}
-    held = Secrets(root)
-    places, problem = held.variables(), None
+    store = Secrets(root)
+    places, problem = store.variables(), None
     try:
-        places = held.places()
+        places = store.places()
     except WorkspaceError as error:
         problem = error
     names = sorted({*places, *readers})
-    rows = [{"name": one, "from": places.get(one), "functions": readers.get(one, [])} for one in names]
-    told = {"code": problem.code, "message": problem.message, "mend": problem.mend} if problem else None
-    scene.result({"secrets": rows, "problem": told}, [*_lines(rows), *_problem_lines(problem)])
+    rows = [{"name": name, "from": places.get(name), "functions": readers.get(name, [])} for name in names]
+    problem_data = {"code": problem.code, "message": problem.message, "fix": problem.fix} if problem else None
+    scene.result({"secrets": rows, "problem": problem_data}, [*_lines(rows), *_problem_lines(problem)])
     if not rows and not problem:
         scene.hint("No secret is set. Next: toolwright secrets set NAME")
     return 1 if problem else 0
@@ -63,21 +63,21 @@ def list_(scene: Scene) -> int:
 @secrets.command()
 @click.argument("name")
 @scene
-def remove(scene: Scene, name: str) -> None:
-    """Take a secret out of your file."""
-    from agent_core.secrets import Secrets
+def remove(scene: CliContext, name: str) -> None:
+    """Remove a secret from your file."""
+    from agent_core.access.secrets import Secrets
 
-    held = Secrets(_workspace(scene))
-    held.remove(name)
-    still = held.variables().get(name)
+    store = Secrets(_workspace(scene))
+    store.remove(name)
+    still = store.variables().get(name)
     lines = [line(("ok", "✓ "), ("name", name), " is removed.")]
     lines += [line(("warn", "! "), f"The variable {still} still sets it.")] if still else []
     scene.result({"name": name, "from": still}, lines)
 
 
-def _workspace(scene: Scene) -> Path | None:
-    """The folder, if it is a workspace: a secret needs none."""
-    from agent_core.assemble import Workspace
+def _workspace(scene: CliContext) -> Path | None:
+    """Return the folder if it is a workspace, or None: a secret does not need one."""
+    from agent_core.workspace.workspace import Workspace
 
     try:
         return Workspace.find(scene.root)
@@ -85,15 +85,15 @@ def _workspace(scene: Scene) -> Path | None:
         return None
 
 
-def _readers(scene: Scene) -> dict[str, list[str]]:
-    """Which functions may read each secret now."""
+def _readers(scene: CliContext) -> dict[str, list[str]]:
+    """Return which functions may read each secret now."""
     from ..opened import with_workshop
 
-    found: dict[str, list[str]] = {}
+    readers: dict[str, list[str]] = {}
     for row in with_workshop(scene, lambda shop: shop.grants.listing())["grants"]:
         for name in row["in_force"].get("secrets", ()):
-            found.setdefault(name, []).append(row["name"])
-    return found
+            readers.setdefault(name, []).append(row["name"])
+    return readers
 
 
 def _value(name: str) -> str:
@@ -107,7 +107,7 @@ def _value(name: str) -> str:
         except UnicodeDecodeError as error:
             raise UsageError("What came on standard input is no text.") from error
     if not typed:
-        raise UsageError("Nothing was given, and nothing was set.", mend=f"Next: toolwright secrets set {name}")
+        raise UsageError("Nothing was given, and nothing was set.", fix=f"Next: toolwright secrets set {name}")
     return typed
 
 
@@ -121,4 +121,4 @@ def _lines(rows: list[dict[str, Any]]) -> list[Line]:
 def _problem_lines(problem: WorkspaceError | None) -> list[Line]:
     from ..faults import fault_lines
 
-    return fault_lines(problem.message, problem.mend) if problem else []
+    return fault_lines(problem.message, problem.fix) if problem else []

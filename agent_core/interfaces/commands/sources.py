@@ -1,10 +1,10 @@
-"""`toolwright sources`: what a human gives an agent to know."""
+"""`toolwright sources`: the documents that the user gives an agent."""
 
 from typing import Any
 
 import click
 
-from ..scene import Scene, scene
+from ..scene import CliContext, scene
 from ..spans import line
 
 _agent = click.option("--agent", metavar="NAME", help="Whose sources, if not the workspace's usual agent's.")
@@ -22,18 +22,18 @@ def sources() -> None:
 )
 @_agent
 @scene
-def add(scene: Scene, place: str, name: str | None, agent: str | None) -> int:
+def add(scene: CliContext, place: str, name: str | None, agent: str | None) -> int:
     """Read a source into archival memory. A file, a folder's files, a page, or - for standard input.
 
     Text, Markdown, HTML, PDF, source code, CSV and JSON are cut at their structure. A text that is there already is not
     kept twice; what was interrupted goes on where it stopped. A URL is fetched from public addresses, and from this
     machine where the URL itself names it (localhost, 127.0.0.1).
     """
-    from ..attached import Bar, report_json, report_lines
+    from ..attached import SourceProgressBar, report_json, report_lines
     from ..opened import with_workspace
 
     async def added(workspace: Any) -> Any:
-        with Bar() as bar:
+        with SourceProgressBar() as bar:
             return await (await workspace.sources(agent)).add(place, bar.hear, name)
 
     try:
@@ -41,15 +41,15 @@ def add(scene: Scene, place: str, name: str | None, agent: str | None) -> int:
     except KeyboardInterrupt:
         scene.hint("The same command goes on where it stopped.")
         raise
-    scene.result({"sources": [report_json(one) for one in reports]}, report_lines(reports))
-    return 0 if any(one.outcome != "refused" for one in reports) else 1
+    scene.result({"sources": [report_json(report) for report in reports]}, report_lines(reports))
+    return 0 if any(report.outcome != "refused" for report in reports) else 1
 
 
 @sources.command("list")
 @_agent
 @scene
-def list_(scene: Scene, agent: str | None) -> None:
-    """List the sources. With their kind, their hash, and how much of each is kept."""
+def list_(scene: CliContext, agent: str | None) -> None:
+    """List the sources. Shows their kind, their hash, and how much of each is stored."""
     from ..attached import source_json, source_lines
     from ..opened import with_workspace
 
@@ -66,8 +66,8 @@ def list_(scene: Scene, agent: str | None) -> None:
 @click.argument("source")
 @_agent
 @scene
-def remove(scene: Scene, source: str, agent: str | None) -> None:
-    """Forget a source with its passages. By its name, the beginning of its hash, or the folder that it came with."""
+def remove(scene: CliContext, source: str, agent: str | None) -> None:
+    """Remove a source with its passages. By its name, the beginning of its hash, or the folder it came with."""
     from ..attached import source_json
     from ..opened import with_workspace
 
@@ -75,5 +75,5 @@ def remove(scene: Scene, source: str, agent: str | None) -> None:
         return await (await workspace.sources(agent)).remove(source)
 
     rows = with_workspace(scene, removed)
-    told = [line(("ok", "✓ "), "forgot ", ("name", row.name), f" ({row.done:,})") for row in rows]
-    scene.result({"removed": [source_json(row) for row in rows]}, told)
+    lines = [line(("ok", "✓ "), "forgot ", ("name", row.name), f" ({row.done:,})") for row in rows]
+    scene.result({"removed": [source_json(row) for row in rows]}, lines)

@@ -1,30 +1,30 @@
-"""`toolwright state`: what becomes of a state file that came with a folder."""
+"""`toolwright state`: adopt a state file that came with a folder."""
 
 import click
 
-from ..scene import Scene, scene
+from ..scene import CliContext, scene
 from ..spans import line
 
 
 @click.group(hidden=True)  # the message that it follows from names it
 def state() -> None:
-    """Take over a state file that was put aside."""
+    """Adopt a state file that was put aside."""
 
 
 @state.command()
 @click.argument("file")
 @scene
-def adopt(scene: Scene, file: str) -> None:
-    """Go on with FILE, which was put aside in .toolwright/ because it did not carry your seal.
+def adopt(scene: CliContext, file: str) -> None:
+    """Adopt FILE, which was put aside in .toolwright/ because it did not carry your seal.
 
     Only do so if you trust whoever made it: its conversations, memory and recorded calls become yours.
     """
-    from agent_core.assemble import Workspace
-    from agent_core.clock import Clock
+    from agent_core.base.clock import Clock
     from agent_core.storage import STATE_FILE, prepare_state_dir
     from agent_core.storage import adopt as take_over
+    from agent_core.workspace.workspace import Workspace
 
     folder = prepare_state_dir(Workspace.find(scene.root))
     replaced = take_over(folder / STATE_FILE, file, Clock())
-    told = f"; the one before is kept as {replaced}" if replaced else ""
-    scene.result({"adopted": file, "replaced": replaced}, [line(("ok", "✓ "), f"{file} is your state now{told}")])
+    note = f"; the one before is kept as {replaced}" if replaced else ""
+    scene.result({"adopted": file, "replaced": replaced}, [line(("ok", "✓ "), f"{file} is your state now{note}")])

@@ -1,4 +1,4 @@
-"""What is printed above the prompt: made in slices, shown in frames, so that a key never waits for a flood of text.
+"""Output above the prompt: produced in slices and shown in frames, so that a key never waits for a flood of text.
 
 A slice is the longest that the loop is held for; a frame goes out in one write with the prompt below it.
 """
@@ -17,7 +17,7 @@ Made = str | Iterator[str]
 
 
 class Above:
-    """Takes text, or what makes it, in order; `show` prints what has gathered, `moved` draws the prompt anew.
+    """A queue of text, or of producers of text, in order. `show` prints what has gathered, `moved` redraws the prompt.
 
     While it `gives_way` nothing is made: a key has been pressed, and is to be seen first.
     """
@@ -34,20 +34,20 @@ class Above:
 
     @property
     def waits(self) -> bool:
-        """Whether there is something that is not shown yet."""
+        """True if something is not shown yet."""
         return bool(self._waiting or self._made)
 
-    def add(self, made: Made) -> None:
-        """Print this after all that came before it."""
-        self._waiting.append(made)
+    def add(self, content: Made) -> None:
+        """Print this after everything queued before it."""
+        self._waiting.append(content)
         self.wake()
 
     def wake(self) -> None:
-        """Something has moved: a frame is due."""
+        """Schedule a frame, because something has changed."""
         if self._handle is None and not self._is_held:
             loop = asyncio.get_running_loop()
-            left = self._shown_at + FRAME_S - perf_counter()
-            self._handle = loop.call_later(left, self._slice) if left > 0 else loop.call_soon(self._slice)
+            delay = self._shown_at + FRAME_S - perf_counter()
+            self._handle = loop.call_later(delay, self._slice) if delay > 0 else loop.call_soon(self._slice)
 
     def flush(self) -> None:
         """Show everything now."""
@@ -57,7 +57,7 @@ class Above:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Show what there is, and nothing more for as long as another program has the screen."""
+        """Show everything queued, then hold further output while another program has the screen."""
         self.flush()
         self._is_held = True
         try:
@@ -85,11 +85,11 @@ class Above:
         self._handle = asyncio.get_running_loop().call_soon(self._slice)
 
     def _make(self) -> None:
-        made = self._waiting[0]
-        part = made if isinstance(made, str) else next(made, None)
+        content = self._waiting[0]
+        part = content if isinstance(content, str) else next(content, None)
         if part is not None:
             self._made.append(part)
-        if part is None or part is made:
+        if part is None or part is content:
             self._waiting.popleft()
 
     def _frame(self) -> None:

@@ -1,4 +1,4 @@
-"""The program around the prompt: shows it first, loads everything else behind it, and keeps both going.
+"""The program around the prompt: shows it first, loads everything else in the background, and runs both.
 
 Lines typed before all is ready wait in a queue. Nothing here imports what is heavy.
 """
@@ -16,11 +16,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from agent_core.errors import ToolwrightError
+from agent_core.base.errors import ToolwrightError
 
 from ..options import RunOptions
 from ..spans import line, painted
-from .completion import Words
+from .completion import PromptCompleter
 from .debug import DebugLine
 from .escaped import shortened
 from .keys import bindings
@@ -31,48 +31,48 @@ _ECHOED = 20
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
-class Session(Protocol):
+class PromptConversation(Protocol):
     """The conversation behind the prompt."""
 
     @property
     def busy(self) -> bool:
-        """Whether a turn runs."""
+        """True if a turn is running."""
 
     @property
     def stoppable(self) -> bool:
-        """Whether something runs, or is asked, that Ctrl-C ends."""
+        """True if something is running, or a question is open, that Ctrl-C ends."""
 
     @property
     def left(self) -> bool:
-        """Whether the human has asked to leave."""
+        """True if the user has asked to leave."""
 
     def names(self) -> list[str]:
-        """The functions, for completion."""
+        """Return the function names, for completion."""
 
     async def offered(self, kind: str, first: str) -> list[tuple[str, str]]:
-        """What of a kind could be typed after a word, each with what is said of it, for completion."""
+        """Return what of a kind can be typed after a word, each with its description, for completion."""
 
     def answers(self, text: str) -> bool:
-        """Whether the line answered an open question."""
+        """Return whether the line answered an open question."""
 
     async def take(self, text: str) -> None:
-        """Do what a typed line asks for."""
+        """Process a typed line."""
 
     async def during(self, text: str) -> None:
-        """Do what a line asks for that was typed while a turn runs."""
+        """Process a line that was typed while a turn runs."""
 
     async def interrupt(self) -> None:
         """End the running turn."""
 
     async def leave(self) -> None:
-        """Take nothing more, and end what runs."""
+        """Accept nothing more, and end what is running."""
 
 
 class Behind(Protocol):
-    """The module `behind`, which is imported while the prompt is there already."""
+    """The module `behind`, which is imported after the prompt is shown."""
 
-    def session(self, options: RunOptions, prompt: Prompt) -> AbstractAsyncContextManager[Session]:
-        """A conversation that is ready."""
+    def session(self, options: RunOptions, prompt: Prompt) -> AbstractAsyncContextManager[PromptConversation]:
+        """Return a conversation that is ready."""
 
 
 class Repl:
@@ -81,7 +81,7 @@ class Repl:
     def __init__(self, options: RunOptions) -> None:
         self._options = options
         self._lines: asyncio.Queue[str] = asyncio.Queue()
-        self._session: Session | None = None
+        self._session: PromptConversation | None = None
         self._group = asyncio.TaskGroup()
         self._failure: ToolwrightError | None = None
         self._ended_by = 0
@@ -89,19 +89,19 @@ class Repl:
 
     @cached_property
     def prompt(self) -> Prompt:
-        """The prompt; the terminal knows nothing of it before it is first needed."""
+        """The prompt. The terminal is not touched before it is first needed."""
         history = Path(self._options.root) / ".toolwright" / "history"
-        words = Words(self._names, self._offered)
+        words = PromptCompleter(self._names, self._offered)
         debug = DebugLine(history.with_name("debug_history"), words, self._names)
         return Prompt(history, words, lambda prompt: bindings(prompt, self), debug)
 
     @property
     def busy(self) -> bool:
-        """Whether something runs or waits that Ctrl-C ends."""
+        """True if something is running or waiting that Ctrl-C ends."""
         return not self._lines.empty() or (self._session is not None and self._session.stoppable)
 
     async def run(self) -> int:
-        """Talk until the human leaves, a signal ends it, or nothing can be opened; the exit code."""
+        """Talk until the user leaves, a signal ends it, or nothing can be opened; return the exit code."""
         if taste(Path(self._options.root), os.environ).plain:
             return await _plainly(self._options)
         async with self._group:
@@ -119,7 +119,7 @@ class Repl:
         return 128 + number if number else 0
 
     def send(self, text: str) -> None:
-        """Take what was typed: an answer, something for the running turn, or the next thing to do."""
+        """Process what was typed: an answer, a message for the running turn, or the next thing to do."""
         if self._session is not None and self._session.answers(text):
             return
         self._echo(text)
@@ -129,7 +129,7 @@ class Repl:
             self._lines.put_nowait(text)
 
     def interrupt(self) -> None:
-        """Take back what waits, and end the running turn."""
+        """Take back what is waiting, and end the running turn."""
         while not self._lines.empty():
             self._lines.get_nowait()
             self.prompt.print_above(painted([line(("dim", "  not sent"))], sys.stdout))
@@ -152,7 +152,7 @@ class Repl:
         error = context.get("exception") or RuntimeError(context.get("message"))
         place = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)[-1:]]
         if (kind := f"{type(error)} {place}") in self._faults:
-            return  # what fails at each drawing is told once, and kept once
+            return  # what fails at each drawing is reported once, and kept once
         self._faults.add(kind)
         self.prompt.print_above(painted([crash_line(error, self._options.root)], sys.stdout))
 
@@ -196,7 +196,7 @@ class Repl:
         shown = others if len(others) <= _ECHOED else others[: _ECHOED // 2]
         lines = [
             line(("name", MARK), ("strong", shortened(first))),
-            *(line("  ", ("strong", shortened(other))) for other in shown),
+            *(line("  ", ("strong", shortened(other_line))) for other_line in shown),
         ]
         if more := len(others) - len(shown):
             lines.append(line(("dim", f"  … {more} more lines")))
@@ -210,7 +210,7 @@ class Repl:
 
 
 async def _plainly(options: RunOptions) -> int:
-    """Lines alone, for who has a screen read aloud."""
+    """Run with plain lines only, for users of a screen reader."""
     gc.enable()
     plain = await asyncio.to_thread(import_module, "..plain", __package__)
     return 0 if await plain.each_line(options) else 1

@@ -1,4 +1,4 @@
-"""One question about grants at the prompt: a key answers no, a key and Enter once or yes.
+"""One grant question at the prompt: a key answers no; a key and Enter answer once or yes.
 
 What is typed ahead answers nothing, however slowly: keys count only while the input line is empty, once it has been
 quiet for a moment, and only when they come alone; all else is typing and goes into the line. Enter puts that aside, and
@@ -14,10 +14,10 @@ from typing import Literal
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from agent_core.grants import Decision, Question
-from agent_core.untrusted import one_line
+from agent_core.access.grants import Decision, Question
+from agent_core.base.untrusted import one_line
 
-from ..asked import ANSWERS, EXPLAINED, KEYS, UNSEEN, answer_line, fitting, kept, more_rows, pages
+from ..asked import ANSWERS, EXPLAINED, KEYS, UNSEEN, answer_line, fitting, more_rows, pages, transcript_form
 from ..spans import Line, Role, Span, line, painted
 from ..wrap import wrapped
 from .prompt import Prompt
@@ -47,7 +47,7 @@ State = Literal["quiet", "armed", "pressed", "chosen", "word"]
 
 
 class Asking:
-    """The open question; `answer` is there when a human gave it."""
+    """The open question; `answer` is set once the user has given it."""
 
     def __init__(self, question: Question, prompt: Prompt) -> None:
         self.answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
@@ -64,7 +64,7 @@ class Asking:
         prompt.app.key_processor.before_key_press += self._typed
 
     def press(self, key: str) -> None:
-        """Take a key that may be an answer."""
+        """Handle a key that may be an answer."""
         if not key or not key.isprintable():
             self.state = "armed"
             self._explain(EXPLAINED)
@@ -77,7 +77,7 @@ class Asking:
             self._typing((self._pressed if self.state != "armed" else "") + key)
 
     def enter(self) -> None:
-        """Enter sends the word, or confirms a yes; elsewhere it puts the line aside, or says what to press."""
+        """Handle Enter: send the word, confirm a yes, put the typed line aside, or say what to press."""
         if self.state == "word":
             self._close(Decision("no", self._prompt.buffer.text.strip()[:_LONGEST_WORD]))
         elif self.state == "chosen":
@@ -90,7 +90,7 @@ class Asking:
             self._explain(_ENTER)
 
     def _put_aside(self) -> None:
-        """Keep what stands in the line for after the answer; then keys can count."""
+        """Save the contents of the input line for after the answer, so that keys can count."""
         texts = [self._draft.text, self._prompt.buffer.text]
         self._draft, self._note, self.state = Document("\n".join(filter(None, texts))), "", "quiet"
         self._prompt.buffer.reset()
@@ -101,7 +101,7 @@ class Asking:
         self._close(Decision("no"))
 
     def end(self) -> None:
-        """Give the input line back, and print above it what was asked and answered."""
+        """Restore the input line, and print above it the question and the answer."""
         self._prompt.app.key_processor.before_key_press -= self._typed
         if self._timer is not None:
             self._timer.cancel()
@@ -112,23 +112,23 @@ class Asking:
             self._prompt.buffer.set_document(Document("\n".join(filter(None, texts))), bypass_readonly=True)
         decided = self.answer.done() and not self.answer.cancelled()
         ending = answer_line(self.answer.result()) if decided else line("  ", ("dim", "→ not answered"))
-        self._note, self._question, columns = "", kept(self._question), self._prompt.columns
+        self._note, self._question, columns = "", transcript_form(self._question), self._prompt.columns
         self._print([*self._shown(columns, len(self._below(columns, 1)))[0], *wrapped([ending], columns)])
 
     def draw(self, columns: int) -> StyleAndTextTuples:
-        """The question and the keys, as they fit the screen now; it has to be seen before a key can answer it."""
+        """Draw the question and the keys to fit the screen. The question must be seen before a key can answer it."""
         if self._timer is None:
             self._wait(QUIET_S)
-        lines, left = self._shown(columns, len(self._below(columns, 1)))
+        lines, hidden_rows = self._shown(columns, len(self._below(columns, 1)))
         drawn: StyleAndTextTuples = []
-        for row in [*lines, *self._below(columns, left)]:
+        for row in [*lines, *self._below(columns, hidden_rows)]:
             drawn += [*((_STYLES[role], text) for role, text in row), ("", "\n")]
         return drawn[:-1]
 
-    def _below(self, columns: int, left: int) -> list[Line]:
-        return wrapped([self._keys(left), *([line(("warn", self._note))] if self._note else [])], columns)
+    def _below(self, columns: int, hidden_rows: int) -> list[Line]:
+        return wrapped([self._keys(hidden_rows), *([line(("warn", self._note))] if self._note else [])], columns)
 
-    def _keys(self, left: int) -> Line:
+    def _keys(self, hidden_rows: int) -> Line:
         if self.state == "word":
             return line(("strong", "Type the word for the model and press Enter."), ("dim", " Esc: no, without a word"))
         if self.state == "chosen":
@@ -143,18 +143,22 @@ class Asking:
             keys += [("strong", key), ("", f" {says} · ")]
         return (
             *keys,
-            *(line(("strong", "d"), f" all of it (+{left} rows)") if left else line(("strong", "Esc"), " no")),
+            *(
+                line(("strong", "d"), f" all of it (+{hidden_rows} rows)")
+                if hidden_rows
+                else line(("strong", "Esc"), " no")
+            ),
         )
 
     def _shown(self, columns: int, below: int) -> tuple[list[Line], int]:
-        lines, left = fitting(self._question, columns, self._room(below))
-        return [*lines, *([line(("dim", f"  … {more_rows(left)}"))] if left else [])], left
+        lines, hidden_rows = fitting(self._question, columns, self._room(below))
+        return [*lines, *([line(("dim", f"  … {more_rows(hidden_rows)}"))] if hidden_rows else [])], hidden_rows
 
     def _room(self, below: int) -> int:
         return max(self._prompt.output.get_size().rows - _BELOW - below, 1)
 
     def _typed(self, _: object) -> None:
-        """A key was pressed: it is not quiet yet."""
+        """Note that a key was pressed, so the keyboard is not quiet yet."""
         if self.state == "quiet":
             self._wait(QUIET_S)
 
@@ -188,7 +192,7 @@ class Asking:
             self._close(Decision(ANSWERS[key]))
 
     def _page(self, columns: int) -> None:
-        """Print the next page, or after the last the first one again."""
+        """Print the next page, or the first one again after the last."""
         room = max(self._room(0), _LEAST_PAGE)
         self._pages = self._pages or pages(self._question, columns, room)
         page, is_last = next(self._pages)
@@ -217,7 +221,7 @@ class Asking:
 
 @asynccontextmanager
 async def open_question(question: Question, prompt: Prompt) -> AsyncIterator[Asking]:
-    """A question on the screen for as long as this lasts."""
+    """Show a question on the screen while the block runs."""
     asking = prompt.asking = Asking(question, prompt)
     prompt.app.invalidate()
     try:

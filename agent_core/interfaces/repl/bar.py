@@ -1,4 +1,4 @@
-"""The bar below the prompt: agent, model, how full the context is, functions, and how safe it is here.
+"""The bar below the prompt: agent, model, context usage, functions, and safety.
 
 On a screen too narrow for all of it the bar takes a shorter form; what it says of safety stays longest.
 """
@@ -8,7 +8,7 @@ from typing import Protocol
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from agent_core.untrusted import one_line
+from agent_core.base.untrusted import one_line
 
 from ..columns import cut, cut_middle, width
 
@@ -30,8 +30,8 @@ _FORMS = (
 _ALARMS = (" SANDBOX OFF: functions run unprotected ", " SANDBOX OFF ")
 
 
-class Status(Protocol):
-    """What the bar shows of an agent."""
+class BarStatus(Protocol):
+    """The status of an agent that the bar shows."""
 
     @property
     def agent(self) -> str: ...  # noqa: D102  (the names say it)
@@ -47,11 +47,11 @@ class Status(Protocol):
     def functions_known(self) -> int: ...  # noqa: D102
 
 
-class Bar:
-    """Draws the bar anew from the status of the moment."""
+class StatusBar:
+    """The bar, redrawn from the current status."""
 
     def __init__(self) -> None:
-        self.status: Callable[[], Status] | None = None
+        self.status: Callable[[], BarStatus] | None = None
         self.unsafe = False
         self.hint = ""
         self.sandbox = "…"
@@ -63,7 +63,7 @@ class Bar:
         self.hint = ""
 
     def draw(self, columns: int) -> StyleAndTextTuples:
-        """The bar's text with its styles, not wider than the screen."""
+        """Return the bar's text with its styles, no wider than the screen."""
         if self.hint:
             return [("class:bar.hint", cut(f" {one_line(self.hint)}", columns))]
         if self.status is None:
@@ -71,10 +71,10 @@ class Bar:
         if not self.unsafe:
             return self._facts(self.status(), columns)
         alarm = next((text for text in _ALARMS if width(text) <= columns // 2), _ALARMS[-1])
-        rest = self._facts(self.status(), columns - width(alarm) - 1)
-        return [("class:bar.alarm", cut(alarm, columns)), *([("", " "), *rest] if rest else [])]
+        facts = self._facts(self.status(), columns - width(alarm) - 1)
+        return [("class:bar.alarm", cut(alarm, columns)), *([("", " "), *facts] if facts else [])]
 
-    def _facts(self, status: Status, columns: int) -> StyleAndTextTuples:
+    def _facts(self, status: BarStatus, columns: int) -> StyleAndTextTuples:
         parts = _parts(status, "" if self.unsafe else one_line(self.sandbox, 16))
         if spent := self.spent():
             parts["spent"] = [("class:bar", one_line(spent, 40))]
@@ -93,7 +93,7 @@ class Bar:
 
 
 def gauge(used: int, limit: int) -> StyleAndTextTuples:
-    """How full the context is: cells and a share, coloured when it gets tight."""
+    """Draw the context usage: cells and a percentage, colored when it gets tight."""
     if limit <= 0:
         return [("class:bar", f"{used:,} tokens")]
     share = min(used / limit, 1.0)
@@ -102,9 +102,9 @@ def gauge(used: int, limit: int) -> StyleAndTextTuples:
     return [(style, "▰" * filled + "▱" * (_CELLS - filled)), (style, f" {share:.0%}")]
 
 
-def _parts(status: Status, sandbox: str) -> dict[str, StyleAndTextTuples]:
-    known = status.functions_known
-    functions = f"{status.functions_shown}/{known}" if status.functions_shown else f"{known}"  # before the first step
+def _parts(status: BarStatus, sandbox: str) -> dict[str, StyleAndTextTuples]:
+    total = status.functions_known
+    functions = f"{status.functions_shown}/{total}" if status.functions_shown else f"{total}"  # before the first step
     full = gauge(status.context_tokens, status.context_limit)
     style, share = full[-1][:2]
     return {

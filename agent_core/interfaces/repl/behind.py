@@ -1,4 +1,4 @@
-"""What is loaded behind the prompt: the conversation, joined to the prompt that it speaks above. Heavy."""
+"""The part that is loaded after the prompt is shown: the conversation, connected to the prompt. Slow to import."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from .prompt import Prompt
 from .terminal import TerminalVoice
 
 
-class Session:
+class LoadedSession:
     """A conversation as the prompt drives it."""
 
     def __init__(self, talk: Conversation, voice: TerminalVoice, rests: asyncio.Event) -> None:
@@ -23,56 +23,56 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        """Whether a turn runs: what is typed is for it."""
+        """True if a turn is running, so what is typed is for it."""
         return self._talk.busy
 
     @property
     def stoppable(self) -> bool:
-        """Whether a turn or a command runs or a question is open: something that Ctrl-C ends."""
+        """True if a turn or a command runs or a question is open: something that Ctrl-C ends."""
         return self._talk.stoppable or self._voice.asking
 
     @property
     def left(self) -> bool:
-        """Whether the human has asked to leave."""
+        """True if the user has asked to leave."""
         return self._talk.left
 
     def names(self) -> list[str]:
-        """The functions, for completion."""
+        """Return the function names, for completion."""
         return self._talk.names()
 
     async def offered(self, kind: str, first: str) -> list[tuple[str, str]]:
-        """What of a kind could be typed after a word, each with what is said of it, for completion."""
+        """Return what of a kind can be typed after a word, each with its description, for completion."""
         return await offered(self._talk, kind, first)
 
     def answers(self, text: str) -> bool:
-        """Whether the line answered an open question."""
+        """Return whether the line answered an open question."""
         return self._voice.answers(text)
 
     async def take(self, text: str) -> None:
-        """Do what a typed line asks for."""
+        """Process a typed line."""
         with self._voice.at_work(self._talk.agent.name):
             await self._talk.guarded(take(self._talk, text))
         self._voice.rest()
         self._rests.set()
 
     async def during(self, text: str) -> None:
-        """Do what a line asks for that was typed while a turn runs."""
+        """Process a line that was typed while a turn runs."""
         await self._talk.guarded(during(self._talk, text))
 
     async def interrupt(self) -> None:
-        """End the running turn; an open question is answered by no."""
+        """End the running turn, and answer an open question with no."""
         if not self._voice.refuse():
             await self._talk.interrupt()
 
     async def leave(self) -> None:
-        """Take nothing more, and end what runs."""
+        """Accept nothing more, and end what is running."""
         self._talk.left = True
         self._voice.refuse()
         await self._talk.interrupt()
 
 
 def _connect(talk: Conversation, voice: TerminalVoice, prompt: Prompt) -> None:
-    """Have the debugger's line and the bar reach what they speak of."""
+    """Connect the debugger's line and the bar to the conversation."""
     voice.debugger.slash = lambda text: talk.guarded(during(talk, text))
     prompt.debug.stops_evaluation = talk.workspace.debugging.stop_evaluation
     prompt.bar.unsafe = talk.workspace.settings.sandbox.unsafe
@@ -82,8 +82,8 @@ def _connect(talk: Conversation, voice: TerminalVoice, prompt: Prompt) -> None:
 
 
 @asynccontextmanager
-async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[Session]:
-    """A conversation that is ready: workspace open, model chosen, the human greeted."""
+async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[LoadedSession]:
+    """Open a conversation that is ready: workspace open, model chosen, the user greeted."""
     voice = TerminalVoice(prompt)
     async with opened(options, voice) as talk, talk.awake():
         _connect(talk, voice, prompt)
@@ -100,14 +100,14 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[Session]
             rests = asyncio.Event()
             remembering = group.create_task(talk.guarded(_remember(talk, rests)))
             try:
-                yield Session(talk, voice, rests)
+                yield LoadedSession(talk, voice, rests)
             finally:
                 preparing.cancel()
                 remembering.cancel()
 
 
 async def _remember(talk: Conversation, rests: asyncio.Event) -> None:
-    """Between turns, what was said and attached is made ready for a search."""
+    """Index what was said and attached between turns, so that it can be searched."""
     while True:
         await rests.wait()
         rests.clear()

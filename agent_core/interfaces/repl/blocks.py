@@ -1,4 +1,4 @@
-"""A stream of Markdown, cut where a block has ended, so that what is finished can be drawn for good.
+"""A Markdown stream cut at the ends of blocks, so that finished parts can be drawn for good.
 
 Code comes line by line as it is written, for it never reflows; so does what grows beyond a screen, in parts.
 """
@@ -16,8 +16,8 @@ _MARKS = "*_`[<~&\\"
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """What can be drawn for good: prose as Markdown, or the next lines of code; `ends`: the block is whole with it.
+class DrawnBlock:
+    """Text that can be drawn for good: Markdown prose, or the next lines of code; with `ends`, the block is complete.
 
     Each line of code ends in a newline, so that its parts can be put together.
     """
@@ -28,8 +28,8 @@ class Block:
     ends: bool = True
 
 
-class Blocks:
-    """Takes pieces of text in; gives blocks out, each once."""
+class BlockSplitter:
+    """A splitter that takes pieces of text and returns each block once."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -37,11 +37,11 @@ class Blocks:
         self._fence = self._language = ""
         self._indent = self._chars = self._spans = 0
 
-    def feed(self, piece: str) -> list[Block]:
-        """What this piece finished."""
+    def feed(self, piece: str) -> list[DrawnBlock]:
+        """Return the blocks that this piece finished."""
         first, *others = piece.split("\n")
         self._rest.append(first)
-        finished: list[Block] = []
+        finished: list[DrawnBlock] = []
         for start in others:
             finished += self._take("".join(self._rest))
             self._rest = [start]
@@ -49,20 +49,20 @@ class Blocks:
             finished.append(self._code(ends=False))
         return _joined(finished)
 
-    def end(self) -> list[Block]:
-        """What is left when the text is over."""
+    def end(self) -> list[DrawnBlock]:
+        """Return what is left at the end of the text."""
         last, self._rest = "".join(self._rest), []
-        left = self._take(last) if last else []
-        left += [self._code(ends=True)] if self._fence else self._flush()
+        blocks = self._take(last) if last else []
+        blocks += [self._code(ends=True)] if self._fence else self._flush()
         self._fence = ""
-        return _joined(left)
+        return _joined(blocks)
 
     def pending(self, lines: int, limit_chars: int) -> str:
-        """The last lines of what is not finished yet."""
+        """Return the last lines of the unfinished part."""
         self._rest = ["".join(self._rest)]
-        return "\n".join(each[-limit_chars:] for each in [*self._lines[-lines:], *self._rest])
+        return "\n".join(text[-limit_chars:] for text in [*self._lines[-lines:], *self._rest])
 
-    def _take(self, line: str) -> list[Block]:
+    def _take(self, line: str) -> list[DrawnBlock]:
         if self._fence:
             return self._inside(line)
         if not line or line.isspace():
@@ -75,7 +75,7 @@ class Blocks:
         self._lines.append(line)
         return self._part()
 
-    def _inside(self, line: str) -> list[Block]:
+    def _inside(self, line: str) -> list[DrawnBlock]:
         marks = line.strip()
         if marks.startswith(self._fence) and not marks.strip(self._fence[0]):
             done = self._code(ends=True)
@@ -85,12 +85,12 @@ class Blocks:
         self._lines.append(line[min(own, self._indent) :])
         return []
 
-    def _code(self, *, ends: bool) -> Block:
+    def _code(self, *, ends: bool) -> DrawnBlock:
         text, self._lines = "".join(f"{line}\n" for line in self._lines), []
-        return Block(text, self._language, ends)
+        return DrawnBlock(text, self._language, ends)
 
-    def _part(self) -> list[Block]:
-        """The beginning of a block that has become long; a table goes on under the same head."""
+    def _part(self) -> list[DrawnBlock]:
+        """Return the beginning of a block that has become long. A table continues under the same head."""
         self._chars += len(self._lines[-1]) + 1
         self._spans += spans(self._lines[-1])
         head = self._lines[:2] if len(self._lines) > 2 and _is_rule(self._lines[1]) else []
@@ -104,14 +104,14 @@ class Blocks:
             self._lines = head
         return part
 
-    def _flush(self, *, ends: bool = True) -> list[Block]:
+    def _flush(self, *, ends: bool = True) -> list[DrawnBlock]:
         text, self._lines = "\n".join(self._lines), []
         self._chars = self._spans = 0
-        return [Block(text, None, ends)] if text.strip() else []
+        return [DrawnBlock(text, None, ends)] if text.strip() else []
 
 
 def spans(line: str) -> int:
-    """Return how many stretches of a line may have to be laid out by themselves: cells of a table, and marks."""
+    """Return how many parts of a line may need their own layout: table cells and marks."""
     return max(line.count("|") - 1, 0) + sum(map(line.count, _MARKS))
 
 
@@ -119,13 +119,13 @@ def _is_rule(line: str) -> bool:
     return "-" in line and _RULE.issuperset(line)
 
 
-def _joined(blocks: list[Block]) -> list[Block]:
-    """The same with neighbouring lines of one stretch of code in one."""
-    joined: list[Block] = []
+def _joined(blocks: list[DrawnBlock]) -> list[DrawnBlock]:
+    """Merge neighboring lines of the same code block."""
+    joined: list[DrawnBlock] = []
     for block in blocks:
         last = joined[-1] if joined else None
         if last is not None and last.code is not None and block.code is not None and not last.ends:
-            joined[-1] = Block(last.text + block.text, block.code, block.ends)
+            joined[-1] = DrawnBlock(last.text + block.text, block.code, block.ends)
         else:
             joined.append(block)
     return joined

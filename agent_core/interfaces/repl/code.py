@@ -1,7 +1,7 @@
-"""Code in colours, line by line as it comes: what is drawn stays, whatever follows. Heavy, as `render` is.
+"""Code in colors, line by line as it comes: drawn lines never change. Slow to import, like `render`.
 
 The lexer sees one line at a time and keeps its place between two, so that no text makes it look far. Only lexers that
-were measured are used, and only for lines that people write: everything else is drawn without colours.
+were measured are used, and only for lines that people write: everything else is drawn without colors.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from rich.color import ColorSystem
 from rich.style import Style
 from rich.syntax import RICH_SYNTAX_THEMES, ANSISyntaxTheme
 
-from agent_core.untrusted import visible
+from agent_core.base.untrusted import visible
 
 from ..columns import pieces, width
 
@@ -31,8 +31,8 @@ _PLAIN = Style()
 Part: TypeAlias = tuple[Style, str]
 
 
-class Code:
-    """One stretch of code that is still being written."""
+class CodeStream:
+    """A block of code that is still being written."""
 
     def __init__(self, language: str, theme: str, *, coloured: bool) -> None:
         self._lexer: Any = _lexer(language) if coloured else None  # Any: pygments has no types
@@ -41,7 +41,7 @@ class Code:
 
     @property
     def is_coloured(self) -> bool:
-        """Whether a lexer is at work."""
+        """True if a lexer is used."""
         return self._lexer is not None
 
     def draw(self, text: str, columns: int) -> Iterator[str]:
@@ -59,14 +59,14 @@ class Code:
             yield Token, line
             return
         context = LexerContext(f"{line}\n", 0, self._stack)
-        taken = 0
+        position = 0
         for at, kind, part in ExtendedRegexLexer.get_tokens_unprocessed(self._lexer, context=context):
-            if at == taken:  # what a lexer says twice is drawn once
+            if at == position:  # what a lexer says twice is drawn once
                 yield kind, part.removesuffix("\n")
-                taken += len(part)
+                position += len(part)
         self._stack = context.stack
-        if taken < len(line):
-            yield Token, line[taken:]
+        if position < len(line):
+            yield Token, line[position:]
 
     def _style(self, kind: Any, part: str) -> Style:
         return self._styles.get_style_for_token(kind) if part.strip() and self._lexer is not None else _PLAIN
@@ -87,7 +87,7 @@ def rows(parts: Iterable[Part], columns: int, margin: str, first: str | None = N
 
 
 def painted(style: Style, text: str) -> str:
-    """Return the text in its colours."""
+    """Return the text in its colors."""
     return style.render(text, color_system=ColorSystem.STANDARD) if text and style is not _PLAIN else text
 
 

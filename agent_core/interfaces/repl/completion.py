@@ -8,9 +8,9 @@ from typing import TypeAlias
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
 
-from agent_core.untrusted import one_line
+from agent_core.base.untrusted import one_line
 
-from ..catalogue import BY_NAME, ENTRIES, Entry
+from ..catalogue import BY_NAME, ENTRIES, CommandEntry
 from ..columns import certain
 from ..fuzzy import fitting
 
@@ -29,38 +29,38 @@ async def _nothing(kind: str, first: str) -> Iterable[tuple[str, str]]:
     return ()
 
 
-class Words(Completer):
-    """Completes from the catalogue, from the names of functions, and from what is offered at this moment."""
+class PromptCompleter(Completer):
+    """A completer that uses the catalog, function names, and what is offered at this moment."""
 
     def __init__(self, names: Callable[[], Sequence[str]], others: Offers = _nothing) -> None:
         self._names = names
         self._others = others
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """What could stand at the cursor, as far as nothing has to be looked up."""
+        """Return what can stand at the cursor, without looking anything up."""
         text = document.text_before_cursor
         if not text.startswith("/"):
-            found = _WORD.search(text)
-            return self._functions(found[0]) if found and complete_event.completion_requested else []
-        name, space, rest = text[1:].partition(" ")
+            match = _WORD.search(text)
+            return self._functions(match[0]) if match and complete_event.completion_requested else []
+        name, space, arguments = text[1:].partition(" ")
         if not space:
             return _commands(name, _fitting(name))
-        before, typed = _parted(name, rest)
-        return [each for offer in _offers(name, before) for each in self._known(offer, typed)]
+        before, typed = _parted(name, arguments)
+        return [completion for offer in _offers(name, before) for completion in self._known(offer, typed)]
 
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """What could stand at the cursor."""
-        for each in self.get_completions(document, complete_event):
-            yield each
+        """Yield what can stand at the cursor."""
+        for completion in self.get_completions(document, complete_event):
+            yield completion
         text = document.text_before_cursor
-        name, space, rest = text[1:].partition(" ")
+        name, space, arguments = text[1:].partition(" ")
         if text.startswith("/") and space:
-            before, typed = _parted(name, rest)
+            before, typed = _parted(name, arguments)
             for kind in _offers(name, before):
-                for each in await self._looked_up(kind, before[0] if before else "", typed):
-                    yield each
+                for completion in await self._looked_up(kind, before[0] if before else "", typed):
+                    yield completion
 
     def _known(self, offer: str, typed: str) -> Iterable[Completion]:
         match offer:
@@ -88,11 +88,11 @@ class Words(Completer):
         ]
 
 
-def _parted(name: str, rest: str) -> tuple[list[str], str]:
-    """The words before the cursor's, and what is typed of that; a path is one word."""
+def _parted(name: str, arguments: str) -> tuple[list[str], str]:
+    """Return the words before the cursor's word, and the typed part of that one. A path is one word."""
     if ("<path>",) in (BY_NAME[name].takes if name in BY_NAME else ()):
-        return [], rest
-    *before, typed = rest.split(" ")
+        return [], arguments
+    *before, typed = arguments.split(" ")
     return before, typed
 
 
@@ -100,15 +100,15 @@ def _offers(name: str, before: Sequence[str]) -> tuple[str, ...]:
     return BY_NAME[name].offers(before) if name in BY_NAME else ()
 
 
-def _commands(typed: str, entries: Iterable[Entry]) -> Iterable[Completion]:
+def _commands(typed: str, entries: Iterable[CommandEntry]) -> Iterable[Completion]:
     return [
         Completion(entry.name, start_position=-len(typed), display=f"/{entry.name}", display_meta=entry.says)
         for entry in entries
     ]
 
 
-def _fitting(typed: str) -> list[Entry]:
-    """The commands by a few letters of their names, then those whose help has a word that begins so."""
+def _fitting(typed: str) -> list[CommandEntry]:
+    """Return the commands that match a few letters of their names, then those with a help word that begins so."""
     named = _named(typed)
     if not _LEAST_OF_HELP <= len(typed) <= _MOST_OF_HELP:
         return named
@@ -116,20 +116,22 @@ def _fitting(typed: str) -> list[Entry]:
     return named + [entry for entry in ENTRIES if entry not in named and begins.search(entry.says)]
 
 
-def _named(typed: str) -> list[Entry]:
+def _named(typed: str) -> list[CommandEntry]:
     return fitting(typed, ENTRIES, lambda entry: entry.name)
 
 
 def _paths(typed: str) -> Iterable[Completion]:
-    found = PathCompleter(expanduser=True).get_completions(Document(typed), CompleteEvent(completion_requested=True))
+    completions = PathCompleter(expanduser=True).get_completions(
+        Document(typed), CompleteEvent(completion_requested=True)
+    )
     return [
-        Completion(each.text, each.start_position, display=certain(one_line(each.display_text)))
-        for each in islice(found, _MOST_PATHS)
-        if one_line(each.text) == each.text  # what would act on the screen is typed by hand
+        Completion(completion.text, completion.start_position, display=certain(one_line(completion.display_text)))
+        for completion in islice(completions, _MOST_PATHS)
+        if one_line(completion.text) == completion.text  # what would act on the screen must be typed manually
     ]
 
 
-def _following(found: Iterable[tuple[str, str]], typed: str) -> Iterable[Completion]:
+def _following(offers: Iterable[tuple[str, str]], typed: str) -> Iterable[Completion]:
     return [
         Completion(
             text,
@@ -137,6 +139,6 @@ def _following(found: Iterable[tuple[str, str]], typed: str) -> Iterable[Complet
             display=certain(one_line(text)),
             display_meta=certain(one_line(says, _META)),
         )
-        for text, says in found
+        for text, says in offers
         if text.startswith(typed)
     ]

@@ -1,4 +1,4 @@
-"""The line of the `(debug)` prompt: it takes the place of the usual one while a function stands still.
+"""The line of the `(debug)` prompt, which replaces the usual one while a function is stopped.
 
 It has a history and a completion of its own, and what was being typed in the usual line stays there. After a command
 it waits a moment for the next stop, so that what is typed ahead reaches the debugger and no model.
@@ -16,9 +16,9 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 
-from agent_core.untrusted import one_line
+from agent_core.base.untrusted import one_line
 
-from .completion import Words
+from .completion import PromptCompleter
 from .kept import KeptHistory
 
 MARK: Final = "(debug) "
@@ -28,7 +28,7 @@ LATE_S: Final = 10.0  # so long after a stop its commands are taken for what was
 MOST_SHOWN: Final = 200
 QUIT: Final = "quit"
 COMPUTES: Final = "computing … Ctrl-C stops it."
-STOPS: Final = "It is told to stop. Ctrl-C again ends the turn."
+STOPS: Final = "It was asked to stop. Ctrl-C again ends the turn."
 COMPUTES_S: Final = 0.5  # before that is said
 CTRL_C: Final = "Ctrl-C again ends the turn. c: run on. q or Ctrl-D: end this call."
 _PLACES: Final = ("b", "break", "tb", "tbreak")
@@ -37,7 +37,7 @@ _PLACES: Final = ("b", "break", "tb", "tbreak")
 class DebugLine:
     """The input line of the debugger."""
 
-    def __init__(self, history: Path, slash: Words, functions: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, history: Path, slash: PromptCompleter, functions: Callable[[], Sequence[str]]) -> None:
         self.commands: Mapping[str, str] = {}
         self.names: Sequence[str] = ()
         self.is_open = False
@@ -61,18 +61,18 @@ class DebugLine:
         self._computing: asyncio.TimerHandle | None = None
 
     async def open(self) -> None:
-        """Take the place of the usual line, once nobody types there; until `ask` gave a command."""
+        """Replace the usual line, once nobody types there, until `ask` has returned a command."""
         self._stay()
         self._computes(is_so=False)
-        while not self.is_open and (left := self._pressed + QUIET_S - time.monotonic()) > 0:  # noqa: ASYNC110
-            await asyncio.sleep(left)
+        while not self.is_open and (delay := self._pressed + QUIET_S - time.monotonic()) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(delay)
         if not self.is_open:
             self.is_open, self._is_warned = True, False
             self.changed(True)
         self._is_asked = True
 
     async def ask(self) -> str:
-        """The next line that is typed here; an empty one is the last one again."""
+        """Return the next line typed here. An empty line repeats the last one."""
         try:
             await self.open()
             while not (text := (await self._typed.get()).strip() or self._last):
@@ -87,18 +87,18 @@ class DebugLine:
         return text
 
     def was_meant(self, text: str) -> bool:
-        """Whether a line of the usual prompt is a command that came too late for a stop; the same again is none."""
+        """Check whether a line of the usual prompt is a command that came too late for a stop. A repeat is not."""
         is_late = time.monotonic() - self._closed < LATE_S and text.strip() in self.commands
         self._closed = 0.0 if is_late else self._closed
         return is_late
 
     def run_on(self) -> None:
-        """The function runs on: the line stays for a moment, should it stop again."""
+        """Note that the function has resumed. The line stays for a moment, in case it stops again."""
         self._stay(STAYS_S)
         self._computes(is_so=False)
 
     def _computes(self, *, is_so: bool) -> None:
-        """Say in a moment that the worker computes; or no more."""
+        """Say after a moment that the worker is computing, or remove that message."""
         if self._computing is not None:
             self._computing.cancel()
             self.hint("")
@@ -107,7 +107,7 @@ class DebugLine:
         self._is_warned = False
 
     def enter(self) -> None:
-        """Take what stands in the line, or the completion that is chosen."""
+        """Accept the contents of the line, or the chosen completion."""
         menu = self.buffer.complete_state
         if menu and menu.current_completion:
             self.buffer.apply_completion(menu.current_completion)
@@ -117,11 +117,11 @@ class DebugLine:
         self._typed.put_nowait(text)
 
     def end(self) -> None:
-        """End the call that stands still."""
+        """End the call that is stopped."""
         self._typed.put_nowait(QUIT)
 
     def stops_turn(self) -> bool:
-        """Take Ctrl-C: it clears the line and says what would end what; whether it is the second in a row."""
+        """Handle Ctrl-C: clear the line and say what would end what; return whether it is the second in a row."""
         if self._is_warned:
             return True
         self.buffer.reset()
@@ -130,7 +130,7 @@ class DebugLine:
         return False
 
     def pressed(self) -> None:
-        """Some key was pressed, wherever it went."""
+        """Note that some key was pressed, wherever it went."""
         self._pressed = time.monotonic()
 
     def _touched(self) -> None:
@@ -139,13 +139,13 @@ class DebugLine:
             self.hint("")
 
     def _stay(self, seconds: float | None = None) -> None:
-        """Do not close; or not before so long."""
+        """Keep the line open, indefinitely or for this long."""
         if self._closing is not None:
             self._closing.cancel()
         self._closing = asyncio.get_running_loop().call_later(seconds, self.close) if seconds is not None else None
 
     def close(self) -> None:
-        """Give the usual line back, unless a stop waits for a command here.
+        """Restore the usual line, unless a stop waits for a command here.
 
         What was typed for a stop that did not come is put there, and not sent.
         """
@@ -156,19 +156,19 @@ class DebugLine:
             return
         self._computes(is_so=False)
         waiting = [self._typed.get_nowait() for _ in range(self._typed.qsize())]
-        left = " ".join(text for text in [*waiting, self.buffer.text] if text.strip())
+        remainder = " ".join(text for text in [*waiting, self.buffer.text] if text.strip())
         self.buffer.reset()
         self.is_open, self._closed = False, time.monotonic()
         self.hint("")
         self.changed(False)
-        if left:
-            self.left_over(left)
+        if remainder:
+            self.left_over(remainder)
 
 
 class DebugWords(Completer):
-    """Completes the debugger's commands, names in scope, functions where a breakpoint goes, and slash commands."""
+    """A completer for debugger commands, names in scope, breakpoint locations, and slash commands."""
 
-    def __init__(self, line: DebugLine, slash: Words, functions: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, line: DebugLine, slash: PromptCompleter, functions: Callable[[], Sequence[str]]) -> None:
         self._line = line
         self._slash = slash
         self._functions = functions
@@ -176,16 +176,16 @@ class DebugWords(Completer):
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """What could stand at the cursor."""
+        """Yield what can stand at the cursor."""
         if document.text.startswith("/"):
-            async for each in self._slash.get_completions_async(document, complete_event):
-                yield each
+            async for completion in self._slash.get_completions_async(document, complete_event):
+                yield completion
             return
-        for each in self.get_completions(document, complete_event):
-            yield each
+        for completion in self.get_completions(document, complete_event):
+            yield completion
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """What could stand at the cursor, but for slash commands."""
+        """Return what can stand at the cursor, except slash commands."""
         text = document.text_before_cursor
         typed = document.get_word_before_cursor(WORD=False)
         typed = typed if typed.isidentifier() else ""
@@ -197,8 +197,8 @@ class DebugWords(Completer):
             yield from (_word(name, typed) for name in names[:MOST_SHOWN] if typed and name.startswith(typed))
 
     def _commands(self, typed: str) -> Iterable[Completion]:
-        known = self._line.commands.items()
-        return (_word(name, typed, says) for name, says in known if name.startswith(typed))
+        commands = self._line.commands.items()
+        return (_word(name, typed, says) for name, says in commands if name.startswith(typed))
 
 
 def _word(name: str, typed: str, says: str = "") -> Completion:

@@ -1,4 +1,4 @@
-"""What was typed at a prompt, kept in the workspace's state folder."""
+"""The history of a prompt, stored in the workspace's state folder."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -8,14 +8,14 @@ from typing import Final
 
 from prompt_toolkit.history import History
 
-from agent_core.plain_files import add_to, read_end
+from agent_core.base.plain_files import add_to, read_end
 
 MOST_BYTES: Final = 2 << 20  # that are read of a file, its end
 MOST_CHARS: Final = 64 << 10  # of one message that is offered again
 
 
 class KeptHistory(History):
-    """What was typed, in the workspace's state folder; kept in memory for as long as it cannot be kept there."""
+    """A history in the workspace's state folder, or in memory for as long as it cannot be stored there."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -23,7 +23,7 @@ class KeptHistory(History):
         self._early: list[str] = []
 
     def load_history_strings(self) -> Iterable[str]:
-        """What was kept, latest first; nothing of a file that cannot be read."""
+        """Return the stored messages, latest first; none if the file cannot be read."""
         try:
             text = read_end(self._path, MOST_BYTES).decode("utf-8", "replace")
         except OSError:
@@ -31,7 +31,7 @@ class KeptHistory(History):
         return [message for message in _messages(text) if len(message) <= MOST_CHARS][::-1]
 
     def store_string(self, string: str) -> None:
-        """Keep one message; where the disk takes no more, for this run only."""
+        """Store one message; only for this run if the disk is full or not writable."""
         self._early.append(string.encode("utf-8", "backslashreplace").decode())
         with suppress(OSError):
             while self._early and self._path.parent.is_dir() and not self._path.parent.is_symlink():
@@ -41,7 +41,7 @@ class KeptHistory(History):
 
 
 def _messages(text: str) -> Iterator[str]:
-    """Read the form that `prompt_toolkit` gives a history: each line of a message behind a plus."""
+    """Read the `prompt_toolkit` history format: each line of a message after a plus."""
     lines: list[str] = []
     for line in [*text.split("\n"), ""]:
         if line.startswith("+"):

@@ -1,4 +1,4 @@
-"""What keys do at the prompt: Enter sends, Alt-Enter breaks the line, Ctrl-C ends the turn, Ctrl-D leaves.
+"""Key bindings of the prompt: Enter sends, Alt-Enter breaks the line, Ctrl-C ends the turn, Ctrl-D leaves.
 
 Where nothing runs, Ctrl-C leaves when it comes twice.
 
@@ -21,14 +21,14 @@ _LEAVING = "Nothing is running. Ctrl-C again, Ctrl-D or /exit leaves."
 
 
 class Wheel(Protocol):
-    """What the keys steer."""
+    """The interface that the keys control."""
 
     @property
     def busy(self) -> bool:
-        """Whether something runs or waits that Ctrl-C ends."""
+        """True if something is running or waiting that Ctrl-C ends."""
 
     def send(self, text: str) -> None:
-        """Take what was typed."""
+        """Process what was typed."""
 
     def interrupt(self) -> None:
         """End the running turn."""
@@ -38,7 +38,7 @@ class Wheel(Protocol):
 
 
 def bindings(prompt: Prompt, wheel: Wheel) -> KeyBindings:
-    """The bindings of a prompt."""
+    """Return the key bindings of a prompt."""
     keys = KeyBindings()
     typing = has_focus(prompt.buffer)
     empty = Condition(lambda: not prompt.buffer.text)
@@ -57,13 +57,13 @@ def bindings(prompt: Prompt, wheel: Wheel) -> KeyBindings:
 
 
 def _bind_answers(keys: KeyBindings, prompt: Prompt, wheel: Wheel) -> None:
-    asked = Condition(lambda: prompt.asking is not None)
+    is_asking = Condition(lambda: prompt.asking is not None)
     counts = Condition(lambda: prompt.asking is not None and prompt.asking.state in ("armed", "pressed", "chosen"))
     word = Condition(lambda: prompt.asking is not None and prompt.asking.state == "word")
-    keys.add("enter", filter=asked, eager=True)(lambda event: _open(prompt).enter())
-    keys.add("c-c", filter=asked, eager=True)(lambda event: _open(prompt).refuse())
+    keys.add("enter", filter=is_asking, eager=True)(lambda event: _open(prompt).enter())
+    keys.add("c-c", filter=is_asking, eager=True)(lambda event: _open(prompt).refuse())
     keys.add("escape", filter=counts | word, eager=True)(lambda event: _open(prompt).refuse())
-    keys.add("c-d", filter=asked, eager=True)(lambda event: wheel.leave())
+    keys.add("c-d", filter=is_asking, eager=True)(lambda event: wheel.leave())
     keys.add(Keys.Any, filter=counts, eager=True)(lambda event: _open(prompt).press(_text(event)))
 
 

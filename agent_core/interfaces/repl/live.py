@@ -1,17 +1,17 @@
-"""What moves above the prompt while a turn runs: the unfinished end of the reply, and the calls under way."""
+"""The moving part above the prompt while a turn runs: the unfinished end of the reply, and the running calls."""
 
 import time
 from dataclasses import InitVar, dataclass, field
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from agent_core.untrusted import one_line, visible
+from agent_core.base.untrusted import one_line, visible
 
 from ..columns import cut, meter
 from ..spans import line
 from ..verdicts import compact_call, duration
 from ..wrap import folded
-from .blocks import Blocks
+from .blocks import BlockSplitter
 
 _LONGEST_LINE = 8_000  # characters of a line that is still written, of which the end is shown
 TAIL_LINES = 8
@@ -21,7 +21,7 @@ _PRINTED_CHARS = 1_000
 
 
 @dataclass(slots=True)
-class Running:
+class RunningCall:
     """A call that has not been answered."""
 
     name: str
@@ -38,10 +38,10 @@ class Running:
         self.call = one_line(compact_call(self.name, arguments), 120)
 
     def hear(self, text: str) -> None:
-        """A piece of what it prints; of all of it the last line that says something is kept."""
+        """Take a piece of what it prints, and keep the last nonempty line."""
         *before, last = (self.printed + text).replace("\r", "\n").split("\n")
-        said = next((line for line in reversed(before) if line.strip()), "")
-        self.printed = last[-_PRINTED_CHARS:] if last.strip() else f"{said[:_PRINTED_CHARS]}\n"
+        previous_line = next((line for line in reversed(before) if line.strip()), "")
+        self.printed = last[-_PRINTED_CHARS:] if last.strip() else f"{previous_line[:_PRINTED_CHARS]}\n"
 
     @property
     def last_line(self) -> str:
@@ -50,12 +50,12 @@ class Running:
 
 
 class Live:
-    """The state of the moving part; drawn anew at each frame, and empty between turns."""
+    """The state of the moving part, redrawn at each frame, and empty between turns."""
 
     def __init__(self) -> None:
-        self.blocks = Blocks()
+        self.blocks = BlockSplitter()
         self.thought = ""
-        self.calls: dict[str, Running] = {}
+        self.calls: dict[str, RunningCall] = {}
         self.waiting = ""
         self.began = 0.0
         self.status = ""
@@ -63,7 +63,7 @@ class Live:
         self.stands_since = 0.0
 
     def stand(self, *, is_so: bool) -> None:
-        """The one call that runs stands at the debugger, or runs on: the time between does not count for it."""
+        """Stop or restart the clock of the one running call, while it is stopped in the debugger."""
         now = time.monotonic()
         if not is_so and self.stands_since and len(self.calls) == 1:
             for call in self.calls.values():
@@ -71,17 +71,17 @@ class Live:
         self.stands_since = now if is_so else 0.0
 
     def think(self, text: str) -> None:
-        """A piece of what the model thinks aloud; the end of it is shown."""
+        """Take a piece of the model's visible reasoning; its end is shown."""
         self.thought = (self.thought + text)[-_THOUGHT_CHARS:]
 
     def clear(self) -> None:
-        """Nothing moves any more."""
-        self.blocks = Blocks()
+        """Clear everything that moves."""
+        self.blocks = BlockSplitter()
         self.thought = self.waiting = self.status = ""
         self.calls.clear()
 
     def draw(self, columns: int) -> StyleAndTextTuples:
-        """The lines of the moment, each fitting the screen, without a newline at the end."""
+        """Draw the current lines, each fitting the screen, without a newline at the end."""
         tail = self.blocks.pending(TAIL_LINES, TAIL_LINES * columns)
         lines: list[tuple[str, str]] = [("class:live", text) for text in _wrapped(tail, columns)]
         if not lines and self.thought:
@@ -105,7 +105,7 @@ class Live:
         return drawn[:-1]
 
 
-def _progress(call: Running, *, stands: bool) -> str:
+def _progress(call: RunningCall, *, stands: bool) -> str:
     spent = "stands still" if stands else duration(time.monotonic() - call.began)
     text = f"▸ {call.call}"
     if call.total:

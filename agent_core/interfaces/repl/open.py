@@ -1,4 +1,4 @@
-"""What can be open above the input line and takes its keys: a question, or a table that is looked through."""
+"""The things that can be open above the input line and take its keys: a question, or a table."""
 
 from typing import Protocol
 
@@ -6,42 +6,42 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 
 
 class OpenQuestion(Protocol):
-    """A question that keys answer."""
+    """A question that is answered with keys."""
 
     @property
     def state(self) -> str:
-        """How far it is: quiet, armed, pressed, chosen or word."""
+        """The current state: quiet, armed, pressed, chosen or word."""
 
     def press(self, key: str) -> None:
-        """Take a key that may be an answer."""
+        """Handle a key that may be an answer."""
 
     def enter(self) -> None:
-        """Take Enter."""
+        """Handle Enter."""
 
     def refuse(self) -> None:
         """Answer with a no."""
 
     def draw(self, columns: int) -> StyleAndTextTuples:
-        """What stands above the input line."""
+        """Draw what is above the input line."""
 
 
 class OpenTable(Protocol):
-    """A table that is looked through."""
+    """A table to look through."""
 
     def press(self, text: str) -> None:
-        """Take a letter."""
+        """Add a letter."""
 
     def back(self) -> None:
-        """Take a letter back."""
+        """Remove the last letter."""
 
     def move(self, by: int) -> None:
-        """Go to another row, or by a page."""
+        """Move to another row, or by a page."""
 
     def enter(self) -> None:
-        """Take the row."""
+        """Choose the row."""
 
     def escape(self) -> None:
-        """Leave."""
+        """Close the table."""
 
     def draw(self, columns: int) -> StyleAndTextTuples:
-        """What stands above the input line."""
+        """Draw what is above the input line."""

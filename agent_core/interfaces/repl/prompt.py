@@ -2,6 +2,10 @@
 
 Nothing of it waits for the terminal's answers, and what is printed above goes out in the same write
 as the redrawn prompt, so that nothing flickers.
+
+The prompt's terminal output: whole frames, and none after the reader has gone.
+
+The colors of the prompt: the sixteen of the terminal, for a dark screen, and what differs on a light one.
 """
 
 import os
@@ -25,22 +29,65 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.processors import AppendAutoSuggestion
 from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets.toolbars import SearchToolbar
 
-from agent_core.untrusted import one_line
+from agent_core.base.untrusted import one_line
 
 from .above import Above, Made
-from .bar import Bar
+from .bar import StatusBar
 from .debug import MARK as DEBUG_MARK
 from .debug import DebugLine
 from .escaped import Escaped
 from .kept import KeptHistory
 from .live import Live
 from .open import OpenQuestion, OpenTable
-from .steady import SteadyOutput
-from .styles import DARK, LIGHT
 from .taste import Taste, taste
+
+DARK = {
+    "mark": "bold ansicyan",
+    "mark.debug": "bold ansiyellow",
+    "bar": "ansibrightblack",
+    "bar.name": "ansicyan",
+    "bar.running": "ansicyan",
+    "bar.near": "ansiyellow",
+    "bar.full": "bold ansired",
+    "bar.alarm": "bold ansiwhite bg:ansired",
+    "bar.hint": "ansiyellow",
+    "live.thought": "ansibrightblack",
+    "live.call": "ansicyan",
+    "live.printed": "ansibrightblack",
+    "live.question": "bold ansiyellow",
+    "auto-suggestion": "ansibrightblack",
+}
+LIGHT = {
+    "mark": "bold ansiblue",
+    "mark.debug": "bold ansimagenta",
+    "bar.name": "ansiblue",
+    "bar.near": "ansimagenta",
+    "bar.hint": "ansimagenta",
+    "live.call": "ansiblue",
+    "live.question": "bold ansimagenta",
+}
+
+
+class SteadyOutput(Vt100_Output):
+    """A terminal with writes that can be held back until the next frame, and that may disconnect."""
+
+    held = False
+    gone = False
+
+    def flush(self) -> None:
+        """Write what has gathered, unless it is held back. Discard what nobody can read any more."""
+        if self.held:
+            return
+        try:
+            super().flush()
+        except OSError:
+            self.gone = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+
 
 MARK = "› "
 WORD_MARK = "word › "
@@ -49,7 +96,7 @@ MENU_LINES = 8
 
 
 class Prompt:
-    """What is on the screen between two messages, and during a turn below its output."""
+    """The screen between two messages, and below the output of a running turn."""
 
     def __init__(
         self, history: Path, completer: Completer, keys: Callable[["Prompt"], KeyBindingsBase], debug: DebugLine
@@ -57,7 +104,7 @@ class Prompt:
         self.taste: Taste = taste(history.parent.parent, os.environ)
         self.live = Live()
         self.debug = debug
-        self.bar = Bar()
+        self.bar = StatusBar()
         self.asking: OpenQuestion | None = None
         self.browser: OpenTable | None = None
         term, depth = os.environ.get("TERM"), ColorDepth.from_env()
@@ -89,19 +136,19 @@ class Prompt:
 
     @property
     def columns(self) -> int:
-        """Return how many cells a row may take: the last stays free, for terminals disagree on how wide text is."""
+        """The number of cells a row may take. The last one stays free, since terminals disagree on text widths."""
         return max(self.output.get_size().columns - 1, 1)
 
-    def print_above(self, made: Made) -> None:
-        """Print finished text above the prompt, in the order it came; what is being typed stays as it is."""
+    def print_above(self, content: Made) -> None:
+        """Print finished text above the prompt, in order. What is being typed stays unchanged."""
         if self.app.is_running:
-            self.above.add(made)
+            self.above.add(content)
         else:
-            self.output.write_raw("".join(made))
+            self.output.write_raw("".join(content))
             self.output.flush()
 
     def moved(self) -> None:
-        """Draw the moving part anew with the next frame."""
+        """Redraw the moving part with the next frame."""
         if self.app.is_running:
             self.above.wake()
 
@@ -113,7 +160,7 @@ class Prompt:
         self.app.invalidate()
 
     def clear(self) -> None:
-        """An empty screen with the prompt on its first line."""
+        """Clear the screen, with the prompt on its first line."""
         self.above.flush()
         self.app.renderer.clear()
         self.app.invalidate()
@@ -129,19 +176,19 @@ class Prompt:
         self.app.invalidate()
 
     def ring(self) -> None:
-        """Call a human who looks elsewhere, if they want that."""
+        """Ring the bell for a user who looks elsewhere, if they want that."""
         if self.taste.bell:
             self.output.bell()
             self.output.flush()
 
     def entitle(self, title: str) -> None:
-        """Give the window a title, if that is wanted; nothing takes it away."""
+        """Set the window title, if that is enabled. It is never reset."""
         if self.taste.title:
             self.output.set_title(one_line(title, 60))
             self.output.flush()
 
     def leave(self) -> None:
-        """End the prompt, if it is there still."""
+        """End the prompt, if it is still there."""
         future = self.app.future
         if self.app.is_running and future is not None and not future.done():
             self.above.flush()
@@ -152,7 +199,7 @@ class Prompt:
             self.leave()
 
     def before_input(self) -> StyleAndTextTuples:
-        """The moving part, or the question that is open."""
+        """Return the moving part, or the open question."""
         now = (self.app.render_counter, self.columns)
         if self.asking is not None:
             self._drawn = self.asking.draw(self.columns)
@@ -165,7 +212,7 @@ class Prompt:
         return self._drawn
 
     def _folded(self) -> StyleAndTextTuples:
-        """How much stands in the input line, where not all of it is to be seen."""
+        """Return how much text is in the input line, if not all of it is visible."""
         lines = self.buffer.document.line_count
         if lines <= self.most_rows:
             return []
@@ -173,11 +220,11 @@ class Prompt:
 
     @property
     def most_rows(self) -> int:
-        """The most rows that the input line takes of the screen."""
+        """The maximum number of screen rows for the input line."""
         return max(self.output.get_size().rows // 3, 3)
 
     def mark(self) -> str:
-        """What stands before the input line."""
+        """Return the mark before the input line."""
         if self.taste.keys == "vi" and vi_navigation_mode():
             return VI_MARK
         return WORD_MARK if self.asking is not None and self.asking.state == "word" else MARK
@@ -185,10 +232,10 @@ class Prompt:
 
 def _size() -> Size:
     try:
-        found = os.get_terminal_size(sys.stdout.fileno())
+        size = os.get_terminal_size(sys.stdout.fileno())
     except OSError:  # the terminal has gone away
         return Size(rows=24, columns=80)
-    return Size(rows=found.lines or 24, columns=found.columns or 80)
+    return Size(rows=size.lines or 24, columns=size.columns or 80)
 
 
 def _layout(prompt: Prompt) -> Layout:
@@ -200,14 +247,14 @@ def _layout(prompt: Prompt) -> Layout:
         Condition(lambda: bool(prompt.before_input())),
     )
     typed = ConditionalContainer(_line(prompt, field, lambda: ("class:mark", prompt.mark())), ~stands_still)
-    asked = ConditionalContainer(_line(prompt, debug, lambda: ("class:mark.debug", DEBUG_MARK)), stands_still)
+    debug_line = ConditionalContainer(_line(prompt, debug, lambda: ("class:mark.debug", DEBUG_MARK)), stands_still)
     bar = Window(FormattedTextControl(lambda: prompt.bar.draw(prompt.columns)), height=1, dont_extend_height=True)
     menu = Float(
         CompletionsMenu(max_height=MENU_LINES, extra_filter=has_focus(prompt.buffer) | stands_still),
         xcursor=True,
         ycursor=True,
     )
-    body = FloatContainer(HSplit([moving, typed, asked, search, bar], align=VerticalAlign.TOP), [menu])
+    body = FloatContainer(HSplit([moving, typed, debug_line, search, bar], align=VerticalAlign.TOP), [menu])
     return Layout(body, focused_element=field)
 
 

@@ -1,4 +1,4 @@
-"""Markdown and Python source as text for a terminal, by rich. Heavy: loaded behind the prompt.
+"""Markdown and Python source as text for a terminal, rendered by rich. Slow to import: loaded behind the prompt.
 
 What comes in is untrusted and passes `visible` first, and what goes out does once more: Markdown has entities for
 every character. Links are shown as text, never as escape sequences; HTML, pictures and definitions as they are typed.
@@ -17,15 +17,15 @@ from rich.markdown import Markdown
 from rich.style import Style
 from rich.theme import Theme
 
-from agent_core.untrusted import visible
-from sandbox.lines import bare_lines
+from agent_core.base.untrusted import visible
+from sandbox.wire.lines import bare_lines
 
 from ..columns import cut, width
 from ..spans import line, plain
-from ..views import MARK, Row
+from ..views import MARK, SourceRow
 from ..wrap import folded
 from .blocks import MOST_CHARS, MOST_SPANS, spans
-from .code import Code, Part, painted, rows
+from .code import CodeStream, Part, painted, rows
 
 _THEME = Theme({"markdown.code": "bold cyan"})  # usually on black, which on a light screen is a bar
 DARK, LIGHT = "ansi_dark", "ansi_light"
@@ -39,9 +39,9 @@ _DOCUMENT = Markdown("", code_theme=DARK, hyperlinks=False)
 
 
 def markdown(text: str, columns: int, theme: str = DARK) -> Iterator[str]:
-    """Draw one block of Markdown to the width; one that would take long as it was written, row by row."""
+    """Render one block of Markdown to the width. One that would take long is drawn as written, row by row."""
     if len(text) > MOST_CHARS or sum(map(spans, text.split("\n"))) > MOST_SPANS:
-        for row in folded((line(each) for each in text.strip("\n").split("\n")), columns, 0):
+        for row in folded((line(raw_line) for raw_line in text.strip("\n").split("\n")), columns, 0):
             yield plain([row])
         return
     document = copy(_DOCUMENT)  # a new one would bring a parser of its own
@@ -51,17 +51,17 @@ def markdown(text: str, columns: int, theme: str = DARK) -> Iterator[str]:
 
 
 def takes_colour() -> bool:
-    """Whether the human wants colours."""
+    """Check whether the user wants colors."""
     return not os.environ.get("NO_COLOR")
 
 
-def code(language: str, theme: str = DARK) -> Code:
-    """A stretch of code that is drawn as it comes."""
-    return Code(language, theme, coloured=takes_colour())
+def code(language: str, theme: str = DARK) -> CodeStream:
+    """Return a code block that is drawn as it comes."""
+    return CodeStream(language, theme, coloured=takes_colour())
 
 
 def source(code: str, first: int, columns: int, theme: str = DARK, marked: Collection[int] = ()) -> Iterator[str]:
-    """Draw Python source with line numbers and colours, row by row; `marked` are numbers of lines."""
+    """Draw Python source with line numbers and colors, row by row; `marked` are line numbers."""
     text = "\n".join(bare_lines(code)).rstrip("\n")
     digits = len(str(first + text.count("\n")))
     margin = " " * (len(MARK) + digits + 1)
@@ -70,8 +70,8 @@ def source(code: str, first: int, columns: int, theme: str = DARK, marked: Colle
         yield from rows(parts, columns, margin, f"{mark}{painted(_DIM, f'{number:{digits}} ')}")
 
 
-def listing(code: str, shown: Sequence[Row], columns: int, theme: str = DARK) -> Iterator[str]:
-    """Draw some lines of a source with their marks; the colours are those that they have within all of it."""
+def listing(code: str, shown: Sequence[SourceRow], columns: int, theme: str = DARK) -> Iterator[str]:
+    """Draw some lines of a source with their marks, in the colors they have within the whole source."""
     lines, others = _painting(code, theme)
     for row in shown:
         while len(lines) < row.number and (parts := next(others, None)) is not None:
@@ -82,15 +82,15 @@ def listing(code: str, shown: Sequence[Row], columns: int, theme: str = DARK) ->
 
 @lru_cache(maxsize=4)
 def _painting(code: str, theme: str) -> tuple[list[list[Part]], Iterator[list[Part]]]:
-    """The lines that are painted, and those that are not yet."""
+    """Return the lines already painted, and an iterator over the rest."""
     return [], _python("\n".join(bare_lines(code)) if len(code) <= _LONGEST_PAINTED else "", theme)
 
 
 def _python(text: str, theme: str) -> Iterator[list[Part]]:
-    return Code("python", theme, coloured=takes_colour()).lines(text)
+    return CodeStream("python", theme, coloured=takes_colour()).lines(text)
 
 
-def _cut(row: Row, parts: Sequence[Part], columns: int) -> str:
+def _cut(row: SourceRow, parts: Sequence[Part], columns: int) -> str:
     room = columns - len(row.gutter)
     drawn = [painted(_NEXT if row.is_next else _DIM, row.gutter)] if takes_colour() else [row.gutter]
     for style, text in parts:

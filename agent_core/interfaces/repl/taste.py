@@ -1,4 +1,4 @@
-"""What the prompt must know of the settings before it is shown: read without what makes settings heavy.
+"""The settings that the prompt needs before it is shown, read without the slow imports of the full settings.
 
 What does not fit is left at its default here; the settings themselves are checked behind the prompt, and say so.
 """
@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from agent_core.plain_files import read_plain
-from sandbox.foreign import Malformed, read_toml
+from agent_core.base.plain_files import read_plain
+from sandbox.wire.foreign import Malformed, read_toml
 
 _FILE, _TABLE, _PREFIX = "toolwright.toml", "repl", "TOOLWRIGHT_REPL_"
 _MOST_BYTES = 256 << 10  # as the settings have it
@@ -30,19 +30,21 @@ class Taste:
 
     @property
     def is_light(self) -> bool:
-        """Whether the screen is light, as it was said, or as the terminal says in COLORFGBG."""
+        """True if the screen is light, according to the settings, or to the terminal in COLORFGBG."""
         ground = os.environ.get("COLORFGBG", "").rpartition(";")[2]
         return self.theme == "light" or (self.theme == "auto" and ground in _LIGHT_GROUNDS)
 
 
 def taste(root: Path, environment: Mapping[str, str]) -> Taste:
-    """What is set, in the file or in the environment."""
+    """Return the settings from the file or the environment."""
     values: dict[str, Any] = _table(root / _FILE)  # Any: values of TOML
     for field in fields(Taste):
-        given = environment.get(f"{_PREFIX}{field.name.upper()}")
-        if given is not None:
-            values[field.name] = given.lower() in _TRUE if field.type is bool else given
-    fitting = {each.name: values[each.name] for each in fields(Taste) if type(values.get(each.name)) is each.type}
+        value = environment.get(f"{_PREFIX}{field.name.upper()}")
+        if value is not None:
+            values[field.name] = value.lower() in _TRUE if field.type is bool else value
+    fitting = {
+        option.name: values[option.name] for option in fields(Taste) if type(values.get(option.name)) is option.type
+    }
     return Taste(**fitting)
 
 
@@ -54,7 +56,7 @@ def _table(path: Path) -> dict[str, Any]:
     if _TABLE not in text:
         return {}
     try:
-        found = read_toml(text).get(_TABLE)
+        table = read_toml(text).get(_TABLE)
     except Malformed:
         return {}
-    return dict(found) if isinstance(found, dict) else {}
+    return dict(table) if isinstance(table, dict) else {}

@@ -1,10 +1,10 @@
-"""Tells a turn at the prompt: finished blocks above it, what still moves in the live part. Heavy, as `render` is."""
+"""The display of a turn: finished blocks above the prompt, the rest in the live part. Slow to import, like `render`."""
 
 import time
 from collections.abc import Callable, Iterator
 
-from agent_core import events
-from agent_core.events import Event
+from agent_core.base import events
+from agent_core.base.events import Event
 
 from ..asked import denied_lines
 from ..spans import Line, line
@@ -13,15 +13,15 @@ from ..told import CallLog, call_line, ended_lines, verdict_part, was_told
 from ..verdicts import outcome_lines
 from . import render
 from .above import Made
-from .blocks import Block
-from .code import Code
-from .live import Live, Running
+from .blocks import DrawnBlock
+from .code import CodeStream
+from .live import Live, RunningCall
 
 WAITING = "thinking…"
 
 
 class Teller:
-    """Hears a turn's events, and keeps screen and live part in step with them."""
+    """A listener that keeps the screen and the live part in step with a turn's events."""
 
     def __init__(self, log: CallLog, live: Live, columns: Callable[[], int], screen: "Screen") -> None:
         self._log = log
@@ -30,7 +30,7 @@ class Teller:
         self._screen = screen
         self._began = time.monotonic()
         self._said: list[str] = []
-        self._code: Code | None = None
+        self._code: CodeStream | None = None
         self._step = 0
 
     def hear(self, event: Event) -> None:
@@ -89,7 +89,7 @@ class Teller:
         for block in self._live.blocks.end():
             self._block(block)
 
-    def _block(self, block: Block) -> None:
+    def _block(self, block: DrawnBlock) -> None:
         code = None
         if block.code is not None:
             code = self._code = self._code or render.code(block.code, self._screen.theme)
@@ -97,7 +97,7 @@ class Teller:
         if block.ends:
             self._code = None
 
-    def _drawn(self, block: Block, code: Code | None) -> Iterator[str]:
+    def _drawn(self, block: DrawnBlock, code: CodeStream | None) -> Iterator[str]:
         if code is None:
             yield from render.markdown(block.text, self._columns(), self._screen.theme)
         else:
@@ -109,7 +109,7 @@ class Teller:
         self._finish_text()
         self._live.thought = ""
         self._log.started(event)
-        self._live.calls[event.call_id] = Running(event.name, event.arguments, time.monotonic())
+        self._live.calls[event.call_id] = RunningCall(event.name, event.arguments, time.monotonic())
 
     def _progress(self, event: events.Progress) -> None:
         running = self._live.calls.get(event.call_id)
@@ -142,7 +142,7 @@ class Teller:
 
 
 class Screen:
-    """What the teller may do with the terminal."""
+    """The terminal operations that the teller may use."""
 
     def __init__(
         self, write: Callable[[Made], None], paint: Callable[[list[Line]], Made], moved: Callable[[], None], theme: str

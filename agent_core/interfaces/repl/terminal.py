@@ -1,33 +1,222 @@
-"""The voice of a conversation at the prompt: everything is printed above it. Heavy, as `render` is."""
+"""The voice of a conversation at the prompt, printing everything above it. Slow to import, like `render`.
+
+The debugger's front end at the `(debug)` prompt. Slow to import: loaded after the prompt is shown.
+
+A table above the input line to look through: letters filter, arrows move, details of the row are below it.
+
+Enter prints that above the prompt, Esc leaves. Heavy: loaded behind the prompt.
+"""
 
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from itertools import islice
 
 from prompt_toolkit.application import in_terminal
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 
-from agent_core.grants import Approver, Decision, Question
+from agent_core.access.grants import Approver, Decision, Question
+from agent_core.base.errors import UsageError
+from agent_core.base.events import CallAnswered, Event
+from agent_core.functions.debug import Command, DebugStop
 
 from ..agreement import Agreement
-from ..choices import Table
+from ..choices import Choice, Table
+from ..columns import cut, width
+from ..fuzzy import fitting
 from ..listeners import Listener
-from ..spans import Line, painted
+from ..spans import Line, coloured, line, painted, plain
+from ..stopped import ENDING, command_words, explained, stop_parts, typed_command
 from ..told import CallLog
 from ..wrap import folded
 from . import render
 from .asking import open_question
-from .browser import fits, open_browser, preview
-from .debugger import Heard, Human
+from .debug import MARK, DebugLine
 from .prompt import Prompt
 from .teller import Screen, Teller
+
+_AROUND = 5  # rows: the title, the head, the rule, the input line, the bar
+LEAST_ROWS = 12
+_MOST_BELOW = 3
+_KEYS = "type to filter · ↑↓ · Enter prints it · Esc leaves"
+
+
+class Browser:
+    """The open table; `chosen` is set once the user has left it."""
+
+    def __init__(self, table: Table, prompt: Prompt, theme: str) -> None:
+        self.chosen: asyncio.Future[Choice | None] = asyncio.get_running_loop().create_future()
+        self._table, self._prompt, self._theme = table, prompt, theme
+        self._below = table.below[:_MOST_BELOW]
+        self._typed = ""
+        self._at = 0
+        self._found = list(table.choices)
+        self._shown: dict[tuple[str, int, int], list[str]] = {}
+
+    def press(self, text: str) -> None:
+        """Add a letter to the filter. A slash begins the next command, and closes the table."""
+        if text == "/":
+            self._leave(None)
+            self._prompt.buffer.insert_text(text)
+        else:
+            self._filter(self._typed + text)
+
+    def back(self) -> None:
+        """Remove the last letter."""
+        self._filter(self._typed[:-1])
+
+    def move(self, by: int) -> None:
+        """Move to another row; if `by` is more than one, by a page."""
+        rows = by if abs(by) == 1 else by // abs(by) * self._room()[0]
+        self._at = min(max(self._at + rows, 0), max(len(self._found) - 1, 0))
+
+    def enter(self) -> None:
+        """Choose the row."""
+        self._leave(self._found[self._at] if self._found else None)
+
+    def escape(self) -> None:
+        """Close the table without a row."""
+        self._leave(None)
+
+    def draw(self, columns: int) -> StyleAndTextTuples:
+        """Draw the table in its current state, as high as the screen allows."""
+        rows, below = self._room()
+        first = min(max(self._at - rows // 2, 0), max(len(self._found) - rows, 0))
+        shown = self._found[first : first + rows]
+        drawn = [self._title(columns), ("bold ansibrightblack", cut(plain([self._table.head])[:-1], columns))]
+        for at, choice in enumerate(shown, first):
+            text = cut(plain([choice.line])[:-1], columns)
+            drawn.append(("reverse", text + " " * (columns - width(text))) if at == self._at else ("", text))
+        drawn += [("ansibrightblack", cut(plain([row])[:-1], columns)) for row in self._below]
+        drawn.append(("ansibrightblack", "─" * columns))
+        parts: StyleAndTextTuples = []
+        for style, text in drawn:
+            parts += [(style, text), ("", "\n")]
+        return [*parts, *to_formatted_text(ANSI("".join(self._preview(columns, below)).removesuffix("\n")))]
+
+    def _title(self, columns: int) -> tuple[str, str]:
+        many = f"{len(self._found)} of {len(self._table.choices)}"
+        return "bold ansicyan", cut(f"{self._table.title} {many}: {self._typed}▏ {_KEYS}", columns)
+
+    def _preview(self, columns: int, rows: int) -> list[str]:
+        if not self._found:
+            return ["Nothing fits; Backspace takes letters back."]
+        choice = self._found[self._at]
+        key = (choice.name, columns, rows)
+        if key not in self._shown:
+            self._shown[key] = list(islice(preview(choice, columns, self._theme), rows))
+        return self._shown[key]
+
+    def _room(self) -> tuple[int, int]:
+        """Return the number of table rows, and of rows for the details."""
+        free_rows = max(self._prompt.output.get_size().rows - _AROUND - len(self._below), 2)
+        rows = max(min(len(self._table.choices), free_rows * 2 // 5), 1)
+        return rows, free_rows - rows
+
+    def _filter(self, typed: str) -> None:
+        self._typed, self._at = typed, 0
+        self._found = fitting(typed, self._table.choices, lambda choice: choice.text)
+        if self._table.keeps_order:
+            self._found = [choice for choice in self._table.choices if choice in self._found]
+
+    def _leave(self, choice: Choice | None) -> None:
+        self._prompt.browser = None  # the next key is for the input line
+        if not self.chosen.done():
+            self.chosen.set_result(choice)
+
+
+def preview(choice: Choice, columns: int, theme: str) -> Iterator[str]:
+    """Draw the details of a table row, row by row."""
+    form = coloured if render.takes_colour() else plain
+    yield from (form([row]) for row in folded(choice.lines(), columns))
+    if choice.source:
+        yield from render.source(*choice.source(), columns, theme)
+
+
+@asynccontextmanager
+async def open_browser(table: Table, prompt: Prompt, theme: str) -> AsyncIterator[Browser]:
+    """Show a table on the screen while the block runs."""
+    browser = prompt.browser = Browser(table, prompt, theme)
+    prompt.buffer.cancel_completion()
+    prompt.app.invalidate()
+    try:
+        yield browser
+    finally:
+        prompt.browser = None
+        prompt.app.invalidate()
+
+
+def fits(prompt: Prompt) -> bool:
+    """Check whether the screen is high enough for a table."""
+    return prompt.output.get_size().rows >= LEAST_ROWS
+
+
+Show = Callable[[Iterable[Line]], None]
+
+
+class Human:
+    """A front end that shows each stop above the prompt and asks what to do; `slash` runs a command like the usual
+    prompt.
+    """
+
+    def __init__(self, prompt: Prompt, show: Show, one_at_a_time: asyncio.Lock) -> None:
+        self._prompt = prompt
+        self._show = show
+        self._one_at_a_time = one_at_a_time
+        self._last = Command("")
+        self.slash: Callable[[str], Awaitable[None]] | None = None
+        prompt.debug.commands = command_words()
+
+    async def stopped(self, stop: DebugStop) -> Command:
+        """Return the user's command."""
+        async with self._one_at_a_time:
+            await self._prompt.debug.open()
+            above, source, below = stop_parts(stop, self._last)
+            self._show(above)
+            if source:
+                theme = render.LIGHT if self._prompt.taste.is_light else render.DARK
+                self._prompt.print_above(render.listing(stop.source, source, self._prompt.columns, theme))
+            self._show(below)
+            self._prompt.debug.names = stop.names
+            return await self._command()
+
+    async def _command(self) -> Command:
+        while True:
+            text = await self._prompt.debug.ask()
+            self._show([line(("warn", MARK), ("strong", text))])
+            try:
+                if text.startswith("/") and self.slash is not None:
+                    await self.slash(text)
+                else:
+                    self._last = typed_command(text)
+                    if self._last.do in ENDING:
+                        self._prompt.debug.run_on()
+                    return self._last
+            except UsageError as error:
+                self._show(explained(error))
+
+
+class DebuggerListener:
+    """A listener that also restores the usual line as soon as a call has its answer."""
+
+    def __init__(self, listener: Listener, debug: DebugLine) -> None:
+        self._listener = listener
+        self._debug = debug
+
+    def hear(self, event: Event) -> None:
+        """Show the event."""
+        self._listener.hear(event)
+        if isinstance(event, CallAnswered):
+            self._debug.close()
+
 
 RINGS_AFTER_S = 10.0
 
 
 class TerminalVoice:
-    """Speaks above a prompt, and asks through it."""
+    """A voice that prints above a prompt, and asks through it."""
 
     def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
@@ -41,33 +230,33 @@ class TerminalVoice:
         self._prompt.print_above(self._painted(lines))
 
     def aloud(self, lines: Iterable[Line]) -> None:
-        """Tell what nobody asked for."""
+        """Show something that nobody asked for."""
         self.lines(lines)
 
     def clear(self) -> None:
-        """Empty the screen; what scrolled away stays above it."""
+        """Clear the screen. What has scrolled away stays above it."""
         self._prompt.clear()
 
     def rest(self) -> None:
-        """Nothing moves any more, however the turn ended."""
+        """Clear everything that moves, however the turn ended."""
         self._prompt.live.clear()
         self._prompt.debug.close()
 
     def source(self, code: str, first: int, marked: Collection[int] = ()) -> None:
-        """Show Python source with colours, and with some of its lines marked."""
+        """Show Python source with colors, and with some of its lines marked."""
         self._prompt.print_above(render.source(code, first, self._prompt.columns, self._theme, marked))
 
     def listener(self, log: CallLog) -> Listener:
-        """Somebody who tells a turn's events here."""
+        """Return a listener that shows a turn's events here."""
         prompt = self._prompt
         screen = Screen(prompt.print_above, self._painted, prompt.moved, self._theme)
-        return Heard(Teller(log, prompt.live, lambda: prompt.columns, screen), prompt.debug)
+        return DebuggerListener(Teller(log, prompt.live, lambda: prompt.columns, screen), prompt.debug)
 
     def _painted(self, lines: Iterable[Line]) -> Iterator[str]:
         return (painted([row], sys.stdout) for row in folded([*lines], self._prompt.columns))
 
     async def browse(self, table: Table) -> None:
-        """Let a human look through it, and print what they take; on a low screen print all of it."""
+        """Show a table to look through, and print the user's choice; on a low screen, print the whole table."""
         if not table.choices or not fits(self._prompt):
             self.lines(table.lines())
             return
@@ -85,7 +274,7 @@ class TerminalVoice:
 
     @contextmanager
     def at_work(self, agent: str) -> Iterator[None]:
-        """While something is done for the human; when it took long, they are called."""
+        """Show in the window title that work is under way, and ring afterwards if it took long."""
         began = time.monotonic()
         self._prompt.entitle(f"… {agent}")
         try:
@@ -96,7 +285,7 @@ class TerminalVoice:
                 self._prompt.ring()
 
     def status(self, text: str) -> None:
-        """Show what is being done, above the input line."""
+        """Show the current activity above the input line."""
         self._prompt.live.status = text
         self._prompt.app.invalidate()
 
@@ -115,7 +304,7 @@ class TerminalVoice:
 
     @property
     def approver(self) -> Approver:
-        """Somebody who is asked about grants: the human at the prompt."""
+        """The approver of grants: the user at the prompt."""
         return self._decide
 
     async def _decide(self, question: Question) -> Decision:
@@ -125,11 +314,11 @@ class TerminalVoice:
 
     @property
     def asking(self) -> bool:
-        """Whether a question is open."""
+        """True if a question is open."""
         return self._asked is not None or self._prompt.asking is not None
 
     def refuse(self) -> bool:
-        """Answer an open question with no; whether there was one."""
+        """Answer an open question with no; return whether there was one."""
         if self._prompt.asking is not None:
             self._prompt.asking.refuse()
             return True

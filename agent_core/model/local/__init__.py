@@ -1,10 +1,10 @@
-"""The local model: weights that are fetched once, and an engine that runs them in this process.
+"""The local model: weights that are downloaded once, and an engine process that runs them.
 
-Nothing is fetched but by `toolwright models get`, and nothing is loaded whose hash is not the pinned one.
+Only `toolwright models get` downloads anything, and only a file with the pinned hash is loaded.
 `server` needs the `local` extra, so it is imported only when a local model is opened.
 """
 
-from .fetch import Progress, fetch
+from .fetch import DownloadProgress, fetch
 from .weights import Weights, available, named, path
 
-__all__ = ["Progress", "Weights", "available", "fetch", "named", "path"]
+__all__ = ["DownloadProgress", "Weights", "available", "fetch", "named", "path"]

@@ -1,4 +1,4 @@
-"""One engine's process as the host sees it: started, given orders, and ended.
+"""The process of one engine as the host sees it: start, commands, and shutdown.
 
 It has no key and no setting of this process in its environment, no terminal, and a session of its own, so
 that Ctrl-C does not reach it.
@@ -17,17 +17,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sandbox.foreign import LOOSE, read_json
-
-from ... import programs
-from ...errors import ContextOverflow, ModelError
+from agent_core.base import programs
+from agent_core.base.errors import ContextOverflow, ModelError
+from sandbox.wire.foreign import LOOSE, read_json
 
 Line = dict[str, Any]  # Any: JSON
 
 _PROGRAM: Final = Path(__file__).with_name("engine.py")
 _LONGEST_LINE: Final = 1 << 24
 _LONGEST_ADDRESS: Final = 66  # of 107 bytes; a socket below a new folder takes 39 more
-_MEND: Final = "Try again; if it goes on, use another model: toolwright models list"
+_FIX: Final = "Try again; if it goes on, use another model: toolwright models list"
 _ENDS: Final[Mapping[int, tuple[str, str]]] = {
     signal.SIGKILL: (
         "was killed, most likely since memory ran out",
@@ -41,8 +40,8 @@ _ENDS: Final[Mapping[int, tuple[str, str]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What an engine is started with; `states` is the folder that it saves states in, if any."""
+class EnginePlan:
+    """The parameters with which an engine is started; `states` is the folder for saved states, if any."""
 
     model: str
     context: int
@@ -53,7 +52,7 @@ class Plan:
 
 
 class Child:
-    """A process that has its weights in memory."""
+    """A process with its weights in memory."""
 
     def __init__(self, process: Process, place: Path) -> None:
         self.version = ""
@@ -66,12 +65,12 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its number among the processes."""
+        """The process id."""
         return self._process.pid
 
     @classmethod
-    async def start(cls, plan: Plan) -> "Child":
-        """A process that is ready; this takes the seconds of the loading.
+    async def start(cls, plan: EnginePlan) -> "Child":
+        """Start a process and return it when it is ready; this takes the seconds that loading takes.
 
         Raises:
             ModelError: it did not come so far.
@@ -88,21 +87,21 @@ class Child:
             raise
         return child
 
-    async def _load(self, plan: Plan) -> None:
+    async def _load(self, plan: EnginePlan) -> None:
         self._send({**asdict(plan), "socket": str(self._place / "engine.sock")})
-        said = await self._line()
-        if said is None:
+        line = await self._line()
+        if line is None:
             raise await self._died()
-        if "failed" in said:
+        if "failed" in line:
             raise ModelError(
-                f"The local model could not be loaded: {said['failed']}.",
-                mend="It needs about 2 GB of free memory, and a package xllamacpp that runs here: toolwright doctor",
+                f"The local model could not be loaded: {line['failed']}.",
+                fix="It needs about 2 GB of free memory, and a package xllamacpp that runs here: toolwright doctor",
             )
-        self.version = said["ready"]
+        self.version = line["ready"]
         self._reading = asyncio.create_task(self._read())
 
     async def complete(self, body: Mapping[str, Any]) -> AsyncGenerator[Line, None]:
-        """The chunks of one completion; leaving it early returns at once, and stops the engine after its batch.
+        """Yield the chunks of one completion; an early exit returns at once and stops the engine after its batch.
 
         Raises:
             ContextOverflow: the request is longer than the window.
@@ -112,19 +111,19 @@ class Child:
         ended = False
         try:
             while not ended:
-                said = await self._answer(number)
-                ended = "chunk" not in said
-                if "failed" in said:
-                    raise ModelError(f"The local model failed: {said['failed']}.", mend=_MEND)
+                line = await self._answer(number)
+                ended = "chunk" not in line
+                if "failed" in line:
+                    raise ModelError(f"The local model failed: {line['failed']}.", fix=_FIX)
                 if not ended:
-                    yield _checked(said["chunk"])
+                    yield _checked(line["chunk"])
         finally:
             del self._answers[number]
             if not ended and not self.has_ended:
                 self._send({"stop": number})
 
     async def act(self, action: str, file: str) -> bool:
-        """Save the state of what was read, or restore it; whether that went well.
+        """Save or restore the state of what was read; return whether that succeeded.
 
         Raises:
             ModelError: the engine has ended.
@@ -136,7 +135,7 @@ class Child:
             del self._answers[number]
 
     async def aclose(self) -> None:
-        """End it now, whatever it does."""
+        """Terminate the process now, whatever it does."""
         self._kill()
         if self._reading is not None:
             await asyncio.gather(self._reading, return_exceptions=True)
@@ -155,10 +154,10 @@ class Child:
         return self._count
 
     async def _answer(self, number: int) -> Line:
-        said = await self._answers[number].get()
-        if said is None:
+        line = await self._answers[number].get()
+        if line is None:
             raise await self._died()
-        return said
+        return line
 
     def _send(self, line: Line) -> None:
         assert self._process.stdin is not None
@@ -166,9 +165,9 @@ class Child:
 
     async def _read(self) -> None:
         try:
-            while (said := await self._line()) is not None:
-                if said["id"] in self._answers:
-                    self._answers[said["id"]].put_nowait(said)
+            while (line := await self._line()) is not None:
+                if line["id"] in self._answers:
+                    self._answers[line["id"]].put_nowait(line)
         except ValueError:  # what it says is no protocol any more
             self._kill()
         finally:
@@ -189,9 +188,9 @@ class Child:
 
     async def _died(self) -> ModelError:
         code = await self._process.wait()
-        unknown = (f"ended unexpectedly ({_signal_name(-code) if code < 0 else f'exit code {code}'})", _MEND)
-        how, mend = _ENDS.get(-code, unknown)
-        return ModelError(f"The engine of the local model {how}.", mend=mend)
+        unknown = (f"ended unexpectedly ({_signal_name(-code) if code < 0 else f'exit code {code}'})", _FIX)
+        how, fix = _ENDS.get(-code, unknown)
+        return ModelError(f"The engine of the local model {how}.", fix=fix)
 
 
 async def _spawn() -> Process:
@@ -207,7 +206,7 @@ async def _spawn() -> Process:
 
 
 def _private_place() -> Path:
-    """A new folder of this user alone, whose path is short enough for the address of a socket."""
+    """Return a new folder private to this user, with a path that is short enough for a socket address."""
     usual = tempfile.gettempdir()
     return Path(tempfile.mkdtemp(prefix="toolwright-engine-", dir=usual if len(usual) < _LONGEST_ADDRESS else "/tmp"))  # noqa: S108 - made by mkdtemp
 
@@ -218,8 +217,8 @@ def _checked(chunk: Line) -> Line:
     error = chunk["error"]
     message = str(error.get("message", error))
     if error.get("type") == "exceed_context_size_error":
-        raise ContextOverflow(message, mend="Set `model.context_tokens` higher, or begin a new conversation.")
-    raise ModelError(f"The local model failed: {message}.", mend=_MEND)
+        raise ContextOverflow(message, fix="Set `model.context_tokens` higher, or begin a new conversation.")
+    raise ModelError(f"The local model failed: {message}.", fix=_FIX)
 
 
 def _signal_name(number: int) -> str:

@@ -1,9 +1,9 @@
-"""The engine's own program: started by `child`, which writes orders to it as JSON lines and reads lines back.
+"""The program of the engine: started by `child`, which sends commands as JSON lines and reads lines back.
 
     {"model", "threads", "context", …}                first: what to load → {"ready": version} or {"failed": why}
     {"id", "body"}                                    a completion → {"id", "chunk"} …, {"id", "end": true}
     {"id", "action": "save" | "restore", "file"}      the state of what was read → {"id", "end": whether}
-    {"stop": id}                                      no more of this completion
+    {"stop": id}                                      stop this completion
 
 It imports nothing of this package, so that it starts fast, and ends when nobody can write to it any more.
 """
@@ -22,8 +22,8 @@ from typing import Any, BinaryIO
 Line = dict[str, Any]  # Any: JSON
 
 
-class Program:
-    """Takes orders one after another; what stops them is heard at any time."""
+class EngineProgram:
+    """An executor of commands, one after another; a stop is noticed at any time."""
 
     def __init__(self, orders: BinaryIO, answers: BinaryIO) -> None:
         self._orders = orders
@@ -33,7 +33,7 @@ class Program:
         self._socket = Path()
 
     def run(self) -> None:
-        """Load what the first order says, then do what the others say, until the orders end."""
+        """Load what the first command says, then execute the others until the input ends."""
         plan = json.loads(self._orders.readline())
         self._socket = Path(plan["socket"])
         threading.Thread(target=self._listen, daemon=True).start()
@@ -79,7 +79,7 @@ class Program:
             self._leave()
 
     def _leave(self) -> None:
-        """Whoever gave the orders is gone: the engine's own threads are not waited for."""
+        """Exit because the parent process is gone, without waiting for the engine's own threads."""
         with suppress(OSError):
             self._socket.unlink(missing_ok=True)
             self._socket.parent.rmdir()
@@ -87,8 +87,8 @@ class Program:
 
 
 def load(plan: Line) -> tuple[Any, str]:
-    """The engine with its weights, and its version."""
-    import xllamacpp  # noqa: PLC0415 - a failure to import it is told
+    """Return the engine with its weights, and its version."""
+    import xllamacpp  # noqa: PLC0415 - a failure to import it is reported
 
     parameters = xllamacpp.CommonParams()
     parameters.model.path = plan["model"]
@@ -108,7 +108,7 @@ def load(plan: Line) -> tuple[Any, str]:
 
 
 def complete(server: Any, body: Line, take: Callable[[Line], bool]) -> Line:  # Any: an untyped package
-    """One completion; how it ended."""
+    """Run one completion and return how it ended."""
     try:
         server.handle_chat_completions(body, take)
     except RuntimeError as error:
@@ -117,7 +117,7 @@ def complete(server: Any, body: Line, take: Callable[[Line], bool]) -> Line:  # 
 
 
 def keep(address: Path, action: str, file: str) -> bool:
-    """Save the state of what was read, or restore it; whether that went well."""
+    """Save or restore the state of what was read; return whether that succeeded."""
     body = json.dumps({"filename": file}).encode()
     head = f"POST /slots/0?action={action} HTTP/1.1\r\nHost: engine\r\nConnection: close\r\n"
     head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -131,12 +131,12 @@ def keep(address: Path, action: str, file: str) -> bool:
 
 
 def main() -> None:
-    """Keep what the engine prints out of the answers, and run."""
+    """Keep the engine's own output out of the answers, and run."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     with suppress(OSError):  # where memory runs out, this process is the one to go
         Path("/proc/self/oom_score_adj").write_text("800", encoding="ascii")
-    Program(sys.stdin.buffer, answers).run()
+    EngineProgram(sys.stdin.buffer, answers).run()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Fetches weights: from the first source that has them, continued where it broke off, checked, put into place.
+"""Download of weights: from the first source that has them, resumed after an interruption, verified, and moved into
+place.
 
-A file has its final name only after its hash was found right. Until then it is `….partial` beside it, which
+A file gets its final name only after its hash was verified. Until then it is `….partial` next to it, which
 one process at a time may write.
 """
 
@@ -15,8 +16,9 @@ from io import FileIO
 from pathlib import Path
 from typing import Final
 
-from ...errors import IntegrityError, ModelError, WorkspaceError
-from .sources import Source, SourceFailed, sources
+from agent_core.base.errors import IntegrityError, ModelError, WorkspaceError
+
+from .sources import ModelSource, SourceFailed, sources
 from .weights import Weights, file_of, folder, mark_verified, named, partial_of, remains, scratch_of, sha256_of, verify
 
 _SPARE: Final = 256 << 20
@@ -26,19 +28,19 @@ _ELSEWHERE: Final = "Set XDG_DATA_HOME to a folder that can."
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a download is, in bytes; `note` says what has changed, such as the source."""
+class DownloadProgress:
+    """The progress of a download, in bytes; `note` says what has changed, such as the source."""
 
     done: int
     total: int
     note: str = ""
 
 
-Listener = Callable[[Progress], None]
+Listener = Callable[[DownloadProgress], None]
 
 
 async def fetch(name: str, source: str | None = None, progress: Listener = lambda _: None) -> Path:
-    """The file of these weights, fetched if it is not here; `source` is a file, folder or address to take it from.
+    """Return the file of these weights; download it if missing. `source` is a file, folder or address to use.
 
     Raises:
         UsageError: there are no such weights, or the source given holds nothing of them.
@@ -49,18 +51,18 @@ async def fetch(name: str, source: str | None = None, progress: Listener = lambd
 
 
 async def fetch_weights(weights: Weights, source: str | None, progress: Listener) -> Path:
-    """The same for weights that are described otherwise than in this package."""
-    if here := file_of(weights):
-        await asyncio.to_thread(verify, weights, here)
-        return here
+    """Download weights that are described outside this package; otherwise the same as `fetch`."""
+    if file := file_of(weights):
+        await asyncio.to_thread(verify, weights, file)
+        return file
     chosen = sources(weights, source)
     await asyncio.to_thread(_make_room, weights)
-    with _held(weights) as partial:
+    with _locked_partial(weights) as partial:
         return file_of(weights) or await _Fetching(weights, partial, progress).take(chosen)
 
 
 def remove(weights: Weights) -> dict[Path, int]:
-    """Delete all that is here of these weights, and nothing else; which files went, and their bytes.
+    """Delete all files of these weights, and nothing else; return the deleted files with their sizes in bytes.
 
     Raises:
         ModelError: another process fetches them.
@@ -68,21 +70,21 @@ def remove(weights: Weights) -> dict[Path, int]:
     """
     if not remains(weights):
         return {}
-    gone: dict[Path, int] = {}
-    with _held(weights):
+    removed: dict[Path, int] = {}
+    with _locked_partial(weights):
         for file in remains(weights):
             size = file.stat().st_size
             try:
                 file.unlink()
             except OSError as error:
                 raise WorkspaceError(f"{file} cannot be deleted: {error.strerror}.") from error
-            gone[file] = size
+            removed[file] = size
         shutil.rmtree(scratch_of(weights), ignore_errors=True)
-    return gone
+    return removed
 
 
 class _Fetching:
-    """One download: the file that grows, and whom it tells."""
+    """One download: the growing file and its listener."""
 
     def __init__(self, weights: Weights, partial: FileIO, progress: Listener) -> None:
         self._weights = weights
@@ -90,8 +92,8 @@ class _Fetching:
         self._progress = progress
         self._shown = 0
 
-    async def take(self, chosen: list[Source]) -> Path:
-        """Try one source after another; the file, in its place."""
+    async def take(self, chosen: list[ModelSource]) -> Path:
+        """Try one source after another; return the file in its final place."""
         reasons: list[str] = []
         for source in chosen:
             try:
@@ -104,16 +106,16 @@ class _Fetching:
                     raise
             else:
                 return self._put_into_place()
-        raise ModelError(f"{self._weights.name} could not be fetched: " + " ".join(reasons), mend=self._mend())
+        raise ModelError(f"{self._weights.name} could not be fetched: " + " ".join(reasons), fix=self._fix())
 
-    async def _take(self, source: Source) -> None:
-        """Fill the file from this source and check it; what was continued and is wrong is fetched anew."""
+    async def _take(self, source: ModelSource) -> None:
+        """Fill the file from this source and verify it; a resumed file that is wrong is downloaded again."""
         begun = self._done
         self._tell(f"from {source.label}" + (", continued" if begun else ""))
         await self._fill(source)
         self._tell("checking SHA-256")
-        found = await asyncio.to_thread(sha256_of, partial_of(self._weights))
-        if found == self._weights.sha256:
+        digest = await asyncio.to_thread(sha256_of, partial_of(self._weights))
+        if digest == self._weights.sha256:
             return
         self._partial.truncate(0)
         if begun:
@@ -121,13 +123,13 @@ class _Fetching:
             await self._take(source)
             return
         raise IntegrityError(
-            f"What came from {source.label} has the SHA-256 {found[:16]}…, expected was "
+            f"What came from {source.label} has the SHA-256 {digest[:16]}…, expected was "
             f"{self._weights.sha256[:16]}…. It was thrown away.",
-            mend=f"Try again: toolwright models get {self._weights.name}",
+            fix=f"Try again: toolwright models get {self._weights.name}",
         )
 
-    async def _fill(self, source: Source) -> None:
-        """Append what is missing; a source that breaks off is asked again as long as it gives more."""
+    async def _fill(self, source: ModelSource) -> None:
+        """Append what is missing; a source that breaks off is asked again as long as it delivers more."""
         while (before := self._done) < self._weights.size:
             try:
                 async with self._ticking(source):
@@ -137,7 +139,7 @@ class _Fetching:
                     raise
                 self._tell(f"{error.message} Trying again.")
 
-    async def _append(self, source: Source) -> None:
+    async def _append(self, source: ModelSource) -> None:
         async with aclosing(source.read(self._done)) as blocks:
             async for block in blocks:
                 await asyncio.to_thread(self._write, block[: self._weights.size - self._done])
@@ -147,31 +149,31 @@ class _Fetching:
         raise SourceFailed(f"{source.label} broke off after {self._done:,} of {self._weights.size:,} bytes.")
 
     def _write(self, block: bytes) -> None:
-        left = memoryview(block)
+        remaining = memoryview(block)
         try:
-            while left:
-                left = left[self._partial.write(left) :]
+            while remaining:
+                remaining = remaining[self._partial.write(remaining) :]
         except OSError as error:
-            mend = f"Make room; what came is kept: toolwright models get {self._weights.name} goes on there."
-            raise ModelError(f"{folder()} cannot be written: {error.strerror}.", mend=mend) from error
+            fix = f"Make room; what came is kept: toolwright models get {self._weights.name} goes on there."
+            raise ModelError(f"{folder()} cannot be written: {error.strerror}.", fix=fix) from error
 
     @asynccontextmanager
-    async def _ticking(self, source: Source) -> AsyncIterator[None]:
-        """Tell how far it is while nothing is given, too."""
+    async def _ticking(self, source: ModelSource) -> AsyncIterator[None]:
+        """Report the progress also while no bytes arrive."""
         ticks = asyncio.create_task(self._tick(source))
         try:
             yield
         finally:
             ticks.cancel()
 
-    async def _tick(self, source: Source) -> None:
+    async def _tick(self, source: ModelSource) -> None:
         while True:
             await asyncio.sleep(_TICK_S)
             self._tell(coming=source.coming(self._done))
 
     def _tell(self, note: str = "", coming: int = 0) -> None:
         self._shown = self._done if note else max(self._shown, self._done + coming)
-        self._progress(Progress(min(self._shown, self._weights.size), self._weights.size, note))
+        self._progress(DownloadProgress(min(self._shown, self._weights.size), self._weights.size, note))
 
     def _put_into_place(self) -> Path:
         target = folder() / self._weights.file
@@ -179,12 +181,12 @@ class _Fetching:
         mark_verified(self._weights, target)
         return target
 
-    def _mend(self) -> str:
-        again = f"toolwright models get {self._weights.name}"
-        by_hand = f"etch {self._weights.file} by other means, then: {again} --from FILE"
+    def _fix(self) -> str:
+        command = f"toolwright models get {self._weights.name}"
+        by_hand = f"etch {self._weights.file} by other means, then: {command} --from FILE"
         if not self._done:
             return f"F{by_hand}"
-        return f"The first {self._done / 1e6:.0f} MB are kept; to go on: {again}\nOr f{by_hand}"
+        return f"The first {self._done / 1e6:.0f} MB are kept; to go on: {command}\nOr f{by_hand}"
 
     @property
     def _done(self) -> int:
@@ -192,19 +194,19 @@ class _Fetching:
 
 
 @contextmanager
-def _held(weights: Weights) -> Iterator[FileIO]:
-    """The file that grows, while no other process may write it; an empty one does not stay."""
+def _locked_partial(weights: Weights) -> Iterator[FileIO]:
+    """Yield the growing file, locked against other processes; an empty file is removed."""
     path = partial_of(weights)
     try:
         file = path.open("ab", buffering=0)
     except OSError as error:
-        raise ModelError(f"{path} cannot be written: {error.strerror}.", mend=_ELSEWHERE) from error
+        raise ModelError(f"{path} cannot be written: {error.strerror}.", fix=_ELSEWHERE) from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise ModelError(
-                f"Another process is fetching {weights.name}.", mend="Wait until it is done, or end it."
+                f"Another process is fetching {weights.name}.", fix="Wait until it is done, or end it."
             ) from error
         try:
             yield file
@@ -219,10 +221,10 @@ def _make_room(weights: Weights) -> None:
         where.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(where).free
     except OSError as error:
-        raise ModelError(f"{where} cannot be written: {error.strerror}.", mend=_ELSEWHERE) from error
+        raise ModelError(f"{where} cannot be written: {error.strerror}.", fix=_ELSEWHERE) from error
     needed = weights.size - (partial.stat().st_size if partial.exists() else 0) + _SPARE
     if free < needed:
         raise ModelError(
             f"{weights.name} needs {needed / 1e9:.1f} GB in {where}, and {free / 1e9:.1f} GB are free.",
-            mend="Make room, or set XDG_DATA_HOME to a folder on another disk.",
+            fix="Make room, or set XDG_DATA_HOME to a folder on another disk.",
         )

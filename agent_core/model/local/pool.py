@@ -1,4 +1,4 @@
-"""The engines of this program: one for the same weights, shared by the models that use it, started again if it died.
+"""The engines of this program: one per set of weights, shared by the models that use it, restarted if it dies.
 
 An engine begins to load when it is made, and who asks it something waits for that.
 """
@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from ...errors import ModelError
+from agent_core.base.errors import ModelError
+
 from ..ahead import Tell
 from . import prefix
-from .child import Child, Plan
+from .child import Child, EnginePlan
 from .weights import Weights
 
 Entries: TypeAlias = Sequence[Mapping[str, str]]
@@ -27,9 +28,9 @@ class _Reading:
 
 
 class Engine:
-    """Weights in a process of their own; `aclose` lets go of it, and the last to do so ends it."""
+    """An engine for weights in a process of its own; `aclose` releases it, and the last user's call ends it."""
 
-    def __init__(self, weights: Weights, plan: Plan) -> None:
+    def __init__(self, weights: Weights, plan: EnginePlan) -> None:
         self.weights = weights
         self.plan = plan
         self.loop = asyncio.get_running_loop()
@@ -38,11 +39,11 @@ class Engine:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether its process is ready."""
-        return _came(self._starting)
+        """True if the process is ready."""
+        return _succeeded(self._starting)
 
     async def child(self) -> Child:
-        """The process, loaded; one that failed or died is started again.
+        """Return the loaded process; one that failed or died is started again.
 
         Raises:
             ModelError: it could not be loaded.
@@ -53,7 +54,7 @@ class Engine:
         return await asyncio.shield(self._starting)
 
     async def read(self, entries: Entries, tell: Tell = lambda *_: None) -> Child:
-        """The process, with the fixed part of a prompt in it: restored, or read and saved; `tell` gets tokens.
+        """Return the process with the fixed part of a prompt restored, or read and saved; `tell` receives token counts.
 
         It goes on being read when the caller gives up, for whoever comes next needs it too.
 
@@ -72,7 +73,7 @@ class Engine:
         return child
 
     async def aclose(self) -> None:
-        """Let go of it; its memory is freed when nobody else uses it."""
+        """Release the engine; its memory is freed when nobody else uses it."""
         self.users -= 1
         if self.users == 0:
             _engines.remove(self)
@@ -105,38 +106,38 @@ class Engine:
             await asyncio.to_thread(prefix.keep, where, name, saved)
 
     async def _restored(self, child: Child, where: Path, name: str) -> bool:
-        kept = await asyncio.to_thread(prefix.find, where, name)
-        if kept is None:
+        file_name = await asyncio.to_thread(prefix.find, where, name)
+        if file_name is None:
             return False
         try:
-            return await child.act("restore", kept)
+            return await child.act("restore", file_name)
         except ModelError:
-            (where / kept).unlink(missing_ok=True)  # the next engine shall not die of it
+            (where / file_name).unlink(missing_ok=True)  # the next engine must not die of it
             raise
 
 
 _engines: list[Engine] = []
 
 
-def engine(weights: Weights, plan: Callable[[], Plan], same: Callable[[Plan], bool]) -> Engine:
-    """The engine that runs in this loop and is the same, or a new one by this plan."""
+def engine(weights: Weights, plan: Callable[[], EnginePlan], same: Callable[[EnginePlan], bool]) -> Engine:
+    """Return the engine of this loop for which `same` holds, or a new one from this plan."""
     loop = asyncio.get_running_loop()
-    _engines[:] = [each for each in _engines if not each.loop.is_closed()]
-    found = next((each for each in _engines if each.loop is loop and same(each.plan)), None)
-    if found is None:
-        found = Engine(weights, plan())
-        _engines.append(found)
-    found.users += 1
-    return found
+    _engines[:] = [entry for entry in _engines if not entry.loop.is_closed()]
+    match = next((entry for entry in _engines if entry.loop is loop and same(entry.plan)), None)
+    if match is None:
+        match = Engine(weights, plan())
+        _engines.append(match)
+    match.users += 1
+    return match
 
 
 def running() -> Sequence[Engine]:
-    """The engines that somebody uses."""
+    """Return the engines that are in use."""
     return tuple(_engines)
 
 
 def _quiet(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """A task whose failure nobody need hear: who needs its result begins it anew."""
+    """Return a task with a failure that is never logged: whoever needs the result starts it again."""
     task = asyncio.create_task(work)
     task.add_done_callback(_failed)
     return task
@@ -146,5 +147,5 @@ def _failed(task: asyncio.Task[Any]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
 
 
-def _came(task: asyncio.Task[Any]) -> bool:
+def _succeeded(task: asyncio.Task[Any]) -> bool:
     return task.done() and not _failed(task)

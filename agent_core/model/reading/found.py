@@ -1,4 +1,4 @@
-"""One call that was found in a text, and which shown function a written name means."""
+"""One call found in a text, and the mapping of a written name to a shown function."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from sandbox.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 Shown: TypeAlias = Mapping[str, Sequence[str]]
 """The names of the functions of this step, each with the names of its parameters."""
@@ -16,7 +16,7 @@ _JOINTS: Final = re.compile(r"[_\-\s]")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ParsedCall:
     """A call: the name of a shown function, and its arguments as the JSON text of an object."""
 
     name: str
@@ -24,26 +24,26 @@ class Found:
 
 
 def meant(name: str, shown: Shown) -> str | None:
-    """The one shown function that a name clearly means: as it is, without a namespace, or in another case."""
+    """Return the only shown function that a name can mean: exactly, without a namespace, or in another case."""
     bare = _NOISE.sub("", name).strip()
     last = re.split(r"[.:/]", bare)[-1]
-    exact = next((known for known in (name, bare, last) if known in shown), None)
+    exact = next((candidate for candidate in (name, bare, last) if candidate in shown), None)
     if exact is not None:
         return exact
-    alike = [known for known in shown if _plain(known) in {_plain(bare), _plain(last)}]
+    alike = [shown_name for shown_name in shown if _plain(shown_name) in {_plain(bare), _plain(last)}]
     return alike[0] if len(alike) == 1 else None
 
 
-def found(name: str, arguments: Mapping[str, Any]) -> Found | None:  # Any: JSON values
-    """The call with these arguments, if they can be written as JSON at all."""
+def parsed_call(name: str, arguments: Mapping[str, Any]) -> ParsedCall | None:  # Any: JSON values
+    """Return the call with these arguments; None if they cannot be written as JSON."""
     try:
-        return Found(name, json.dumps(arguments, ensure_ascii=False, allow_nan=False))
+        return ParsedCall(name, json.dumps(arguments, ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
         return None
 
 
 def unwrapped(arguments: str) -> str:
-    """Arguments that were encoded twice or thrice, as the object that they are; anything else as it came."""
+    """Return arguments that were encoded two or more times as the object that they are; anything else unchanged."""
     inner: Any = arguments
     try:
         while isinstance(inner, str) and inner.lstrip()[:1] == '"':

@@ -1,9 +1,9 @@
-"""Holds back, while text comes, what may become a call, so that nobody reads a call as text and sees it run too."""
+"""A buffer for streamed text that may become a call, so that nobody reads a call as text and then sees it run."""
 
 import re
 from typing import Final
 
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 from .forms import announces, forms
 from .found import Shown
@@ -15,7 +15,7 @@ _DECIDED_CHARS: Final = 600
 
 
 class Holder:
-    """Lets text through as soon as it cannot be a call any more; what stands before a call is its lead-in."""
+    """A filter that passes text on as soon as it can no longer be a call; text before a call is its lead-in."""
 
     def __init__(self, shown: Shown) -> None:
         self._names = [name.lower().replace("_", "") for name in shown]
@@ -24,7 +24,7 @@ class Holder:
         self._open = not shown
 
     def feed(self, text: str) -> str:
-        """What can be shown now."""
+        """Return the text that can be shown now."""
         if self._open:
             return text
         self._held += text
@@ -39,12 +39,12 @@ class Holder:
         return ready
 
     def rest(self) -> str:
-        """What is still held, when no more comes."""
-        held, self._held = self._held, ""
-        return held
+        """Return the text still held back at the end of the stream."""
+        buffered, self._held = self._held, ""
+        return buffered
 
     def _first_opening(self) -> int:
-        """Where a line starts that may open a call, or the end."""
+        """Return the position of the first line that may open a call, or the end."""
         place = 0
         for line in lines_of(self._held):
             before = self._passed + self._held[:place]
@@ -63,14 +63,14 @@ class Holder:
         return not lead_in and (bool(_OBJECT.match(start)) or self._may_open_python(start))
 
     def _may_open_python(self, start: str) -> bool:
-        found = _PYTHON.match(start)
-        if found is None:
+        match = _PYTHON.match(start)
+        if match is None:
             return False
-        written = (found[1] or "").lower().replace("_", "")
+        written = (match[1] or "").lower().replace("_", "")
         last = written.rpartition(".")[2]
-        if found[2]:
+        if match[2]:
             return bool({written, last} & {*self._names})
-        return any(name.startswith(last) for name in self._names) or self._may_be_namespace(found[1])
+        return any(name.startswith(last) for name in self._names) or self._may_be_namespace(match[1])
 
     def _may_be_namespace(self, written: str) -> bool:
         return any(space.startswith(written) or written == f"{space}." for space in forms().namespaces)

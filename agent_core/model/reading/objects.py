@@ -5,16 +5,16 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sandbox.foreign import LOOSE, Malformed, read_json, read_next
+from sandbox.wire.foreign import LOOSE, Malformed, read_json, read_next
 
 from .forms import forms
-from .found import Found, Shown, found, meant
+from .found import ParsedCall, Shown, meant, parsed_call
 
 _MOST_LITERAL_CHARS: Final = 20_000
 
 
-def read_objects(text: str, shown: Shown, *, marked: bool) -> tuple[Found, ...]:
-    """The calls that the whole text is; none if any part is something else.
+def read_objects(text: str, shown: Shown, *, marked: bool) -> tuple[ParsedCall, ...]:
+    """Return the calls that make up the whole text; none if any part is something else.
 
     Where nothing marks the text as a call, an object must have a call's keys and no others.
     """
@@ -25,7 +25,7 @@ def read_objects(text: str, shown: Shown, *, marked: bool) -> tuple[Found, ...]:
 
 
 def _values(text: str) -> list[Any]:  # Any: foreign JSON
-    """The JSON values that stand one after another; none if that is not all."""
+    """Return consecutive JSON values; none if the text holds anything else."""
     values, place, text = [], 0, text.strip()
     try:
         while place < len(text):
@@ -39,7 +39,7 @@ def _values(text: str) -> list[Any]:  # Any: foreign JSON
 
 
 def _literal(text: str) -> list[Any]:
-    """A Python dictionary or list: single quotes, True, None."""
+    """Return a Python dictionary or list: single quotes, True, None."""
     if len(text) > _MOST_LITERAL_CHARS or text[:1] not in {"{", "["}:
         return []
     try:
@@ -50,7 +50,7 @@ def _literal(text: str) -> list[Any]:
 
 
 def _flat(values: Sequence[Any]) -> list[Any]:
-    """Lists of calls, and objects that hold such a list, opened once."""
+    """Expand lists of calls, and objects that hold such a list, one level deep."""
     opened: list[Any] = []
     for value in values:
         inner = value
@@ -60,7 +60,7 @@ def _flat(values: Sequence[Any]) -> list[Any]:
     return opened
 
 
-def _call(value: Any, shown: Shown, *, marked: bool) -> Found | None:
+def _call(value: Any, shown: Shown, *, marked: bool) -> ParsedCall | None:
     if not isinstance(value, dict):
         return None
     if value.get("type", "function") == "function" and isinstance(inner := value.get("function"), dict):
@@ -68,23 +68,23 @@ def _call(value: Any, shown: Shown, *, marked: bool) -> Found | None:
     key, name = _named(value, shown)
     if name is None:
         return None
-    rest = {other: inner for other, inner in value.items() if other != key}
-    arguments = _inside(rest, marked=marked) or _beside(rest, shown[name], marked=marked)
-    return found(name, arguments[0]) if arguments else None
+    fields = {field: inner for field, inner in value.items() if field != key}
+    arguments = _inside(fields, marked=marked) or _adjacent_arguments(fields, shown[name], marked=marked)
+    return parsed_call(name, arguments[0]) if arguments else None
 
 
 def _named(value: dict[Any, Any], shown: Shown) -> tuple[str, str | None]:
-    """The key under which a shown function is named, and the function."""
-    given = [(key, value[key]) for key in forms().name_keys if isinstance(value.get(key), str)]
-    return next(((key, name) for key, text in given if (name := meant(text, shown))), ("", None))
+    """Return the key under which a shown function is named, and the function."""
+    names = [(key, value[key]) for key in forms().name_keys if isinstance(value.get(key), str)]
+    return next(((key, name) for key, text in names if (name := meant(text, shown))), ("", None))
 
 
-def _inside(rest: dict[Any, Any], *, marked: bool) -> tuple[dict[str, Any]] | None:
-    """Arguments under a key of their own, perhaps encoded once more."""
-    key = next((key for key in forms().argument_keys if key in rest), None)
-    if key is None or not (marked or rest.keys() <= {key, *forms().idle_keys}):
+def _inside(fields: dict[Any, Any], *, marked: bool) -> tuple[dict[str, Any]] | None:
+    """Return arguments that are under a key of their own, possibly encoded once more."""
+    key = next((key for key in forms().argument_keys if key in fields), None)
+    if key is None or not (marked or fields.keys() <= {key, *forms().idle_keys}):
         return None
-    value = rest[key]
+    value = fields[key]
     for _ in range(2):
         if isinstance(value, str):
             try:
@@ -95,9 +95,11 @@ def _inside(rest: dict[Any, Any], *, marked: bool) -> tuple[dict[str, Any]] | No
     return (value,) if isinstance(value, dict) and all(isinstance(name, str) for name in value) else None
 
 
-def _beside(rest: dict[Any, Any], parameters: Sequence[str], *, marked: bool) -> tuple[dict[str, Any]] | None:
-    """Arguments that stand beside the name: every one a parameter of the function."""
-    given = {key: value for key, value in rest.items() if key in parameters or key not in forms().idle_keys}
-    if any(key not in parameters for key in given) or not (given or marked):
+def _adjacent_arguments(
+    fields: dict[Any, Any], parameters: Sequence[str], *, marked: bool
+) -> tuple[dict[str, Any]] | None:
+    """Return arguments that are next to the name: every one a parameter of the function."""
+    arguments = {key: value for key, value in fields.items() if key in parameters or key not in forms().idle_keys}
+    if any(key not in parameters for key in arguments) or not (arguments or marked):
         return None
-    return (given,)
+    return (arguments,)

@@ -1,4 +1,4 @@
-"""Calls written as Python: `count_vowels(text="x")`, one a line or in a list. Parsed, never run."""
+"""Calls written as Python: `count_vowels(text="x")`, one per line or in a list. Parsed, never run."""
 
 import ast
 import warnings
@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from .forms import forms
-from .found import Found, Shown, found, meant
+from .found import ParsedCall, Shown, meant, parsed_call
 
 _MOST_CHARS: Final = 20_000
 
 
-def read_python(text: str, shown: Shown) -> tuple[Found, ...]:
-    """The calls that the whole text is; none if any statement is something else, or an argument no literal."""
+def read_python(text: str, shown: Shown) -> tuple[ParsedCall, ...]:
+    """Return the calls that make up the whole text; none if a statement is something else or an argument is no
+    literal.
+    """
     calls = [_call(node, shown) for node in _expressions(text)]
     whole = tuple(call for call in calls if call is not None)
     return whole if len(whole) == len(calls) else ()
@@ -34,7 +36,7 @@ def _expressions(text: str) -> Sequence[ast.expr | None]:
     return nodes
 
 
-def _call(node: ast.expr | None, shown: Shown) -> Found | None:
+def _call(node: ast.expr | None, shown: Shown) -> ParsedCall | None:
     if not isinstance(node, ast.Call):
         return None
     space, _, last = _dotted(node.func).rpartition(".")
@@ -45,16 +47,16 @@ def _call(node: ast.expr | None, shown: Shown) -> Found | None:
         arguments = _arguments(node, shown[name])
     except (ValueError, TypeError, MemoryError, RecursionError):
         return None
-    return found(name, arguments) if arguments is not None else None
+    return parsed_call(name, arguments) if arguments is not None else None
 
 
 def _arguments(node: ast.Call, parameters: Sequence[str]) -> dict[str, Any] | None:  # Any: literals
-    given = {name: ast.literal_eval(value) for name, value in zip(parameters, node.args, strict=False)}
+    arguments = {name: ast.literal_eval(value) for name, value in zip(parameters, node.args, strict=False)}
     for keyword in node.keywords:
-        if keyword.arg is None or keyword.arg in given:
+        if keyword.arg is None or keyword.arg in arguments:
             return None
-        given[keyword.arg] = ast.literal_eval(keyword.value)
-    return given
+        arguments[keyword.arg] = ast.literal_eval(keyword.value)
+    return arguments
 
 
 def _dotted(node: ast.expr) -> str:

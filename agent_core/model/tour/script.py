@@ -1,4 +1,4 @@
-"""What the tour says next: the first scene of the script that fits what was typed and what there is.
+"""The tour's next reply: from the first scene of the script that matches what was typed and what exists.
 
 A pure function of the request: the script has no memory, so a tour can be left and taken up anywhere.
 """
@@ -10,7 +10,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final, TypeAlias
 
-from sandbox.foreign import LOOSE, read_json, read_toml
+from sandbox.wire.foreign import LOOSE, read_json, read_toml
 
 from ..wire import IMPORTED_PREFIX, NOTICE_PREFIX
 
@@ -25,8 +25,8 @@ _NEXT: Final = re.compile(r"(next|go on|continue|weiter)\W*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One reply: what it says and calls, what the answer before it must look like, and what is said if it does not."""
+class TourStep:
+    """One reply: its text and call, what the previous answer must match, and the text to say if it does not."""
 
     text: str
     call: str = ""
@@ -36,11 +36,13 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """What is played when one of `says` was typed, `needs` are there, `absent` are not, and `noticed` was told."""
+class TourScene:
+    """A scene, played when one of `says` was typed, all of `needs` and none of `absent` exist, and `noticed` was
+    said.
+    """
 
     screen: int
-    steps: tuple[Step, ...]
+    steps: tuple[TourStep, ...]
     says: tuple[str, ...] = ()
     needs: frozenset[str] = frozenset()
     absent: frozenset[str] = frozenset()
@@ -50,21 +52,21 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The scenes in the order in which they are tried, and what is said where none fits."""
+    """The scenes in the order in which they are tried, and the text for the case that none matches."""
 
-    scenes: tuple[Scene, ...]
+    scenes: tuple[TourScene, ...]
     off: str
     astray: str
 
     @property
     def screens(self) -> int:
-        """How many screens there are."""
+        """The number of screens."""
         return max(scene.screen for scene in self.scenes)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One reply of the tour, ready to be sent."""
+class TourReply:
+    """One reply of the tour, ready to send."""
 
     text: str
     call: str = ""
@@ -73,77 +75,77 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a request shows of where the tour is."""
+    """The position in the tour, as far as a request shows it."""
 
-    said: str
+    user_text: str
     screen: int
     notices: str
     answers: tuple[str, ...]
-    made: frozenset[str]
+    created: frozenset[str]
     deleted: frozenset[str]
     has_replied: bool = False
 
     @classmethod
     def read(cls, messages: Sequence[Wire]) -> "Situation":
-        """From the messages of a request: what was typed last, and everything around it."""
-        typed = [(place, text) for place, each in enumerate(messages) if (text := _typed(each))]
-        place, said = typed[-1] if typed else (0, "")
-        before = [str(each.get("content") or "") for each in messages[:place] if each["role"] == "assistant"]
+        """Read the situation from the messages of a request: what was typed last, and everything around it."""
+        typed = [(place, text) for place, message in enumerate(messages) if (text := _typed(message))]
+        place, user_text = typed[-1] if typed else (0, "")
+        before = [str(message.get("content") or "") for message in messages[:place] if message["role"] == "assistant"]
         shown = [int(number) for text in before for number in _SHOWN.findall(text)]
-        notices = "\n".join(str(each.get("content")) for each in messages if each["role"] == "user")
-        answers = tuple(str(each["content"]) for each in messages[place:] if each["role"] == "tool")
-        made, deleted = (_targets(messages[place:], deed) for deed in ("create_function", "delete_function"))
-        replied = any(each["role"] == "assistant" and not each.get("tool_calls") for each in messages[place:])
-        return cls(said, shown[-1] if shown else 0, notices, answers, made, deleted, replied)
+        notices = "\n".join(str(message.get("content")) for message in messages if message["role"] == "user")
+        answers = tuple(str(message["content"]) for message in messages[place:] if message["role"] == "tool")
+        created, deleted = (_targets(messages[place:], deed) for deed in ("create_function", "delete_function"))
+        replied = any(message["role"] == "assistant" and not message.get("tool_calls") for message in messages[place:])
+        return cls(user_text, shown[-1] if shown else 0, notices, answers, created, deleted, replied)
 
 
-def play(messages: Sequence[Wire], functions: frozenset[str]) -> Line:
-    """The next reply. `functions` are those that the request shows."""
-    situation, told = Situation.read(messages), script()
-    found = _scene(situation, functions, told)
-    if found is None:
-        return Line(_headed(told.off, situation.screen, told))
-    scene, words = found
+def play(messages: Sequence[Wire], functions: frozenset[str]) -> TourReply:
+    """Return the next reply. `functions` are those that the request shows."""
+    situation, tour = Situation.read(messages), script()
+    match = _scene(situation, functions, tour)
+    if match is None:
+        return TourReply(_headed(tour.off, situation.screen, tour))
+    scene, words = match
     number = min(len(situation.answers), len(scene.steps) - 1)
     step = scene.steps[number]
     answer = situation.answers[-1] if situation.answers else ""
     is_awaited = re.search(step.expect, answer) is not None
     if not is_awaited and step.otherwise:
-        said = _headed(step.otherwise.strip(), scene.screen, told)
-        return Line(_REMINDED if situation.has_replied else said)  # a refusal left alone is asked about once more
+        line = _headed(step.otherwise.strip(), scene.screen, tour)
+        return TourReply(_REMINDED if situation.has_replied else line)  # a refusal left alone is asked about once more
     if len(situation.answers) >= len(scene.steps) or not is_awaited:
-        return Line(_headed(_filled(told.astray, {"answer": answer}), situation.screen, told))
+        return TourReply(_headed(_filled(tour.astray, {"answer": answer}), situation.screen, tour))
     text = _filled(step.text, {**words, "answer": answer})
     if step.call:
-        return Line(text, step.call, {name: _filled(value, words) for name, value in step.arguments.items()})
-    return Line(_headed(text, scene.screen, told))
+        return TourReply(text, step.call, {name: _filled(value, words) for name, value in step.arguments.items()})
+    return TourReply(_headed(text, scene.screen, tour))
 
 
 @cache
 def script() -> Script:
-    """The script of this package."""
+    """Return the script of this package."""
     data = read_toml(resources.files(__package__).joinpath("script.toml").read_text(encoding="utf-8"))
     return Script(tuple(map(_read, data["scenes"])), data["off"].strip(), data["astray"].strip())
 
 
-def _scene(situation: Situation, functions: frozenset[str], told: Script) -> tuple[Scene, dict[str, str]] | None:
+def _scene(situation: Situation, functions: frozenset[str], tour: Script) -> tuple[TourScene, dict[str, str]] | None:
     # As it was when it was typed: what this turn made or deleted must not change its scene.
-    there = (functions - situation.made) | situation.deleted
-    goes_on = _NEXT.fullmatch(situation.said.strip()) is not None
-    for scene in told.scenes:
-        if not scene.needs <= there or scene.absent & there or not re.search(scene.noticed, situation.notices):
+    available = (functions - situation.created) | situation.deleted
+    goes_on = _NEXT.fullmatch(situation.user_text.strip()) is not None
+    for scene in tour.scenes:
+        if not scene.needs <= available or scene.absent & available or not re.search(scene.noticed, situation.notices):
             continue
         if goes_on and scene.screen == situation.screen + 1:
             return scene, dict(scene.defaults)
         for pattern in scene.says:
-            if match := re.search(pattern, situation.said, re.IGNORECASE):
-                given = {name: value for name, value in match.groupdict().items() if value}
-                return scene, {**scene.defaults, **given}
+            if match := re.search(pattern, situation.user_text, re.IGNORECASE):
+                arguments = {name: value for name, value in match.groupdict().items() if value}
+                return scene, {**scene.defaults, **arguments}
     return None
 
 
 def _typed(message: Wire) -> str:
-    """What a human typed in this message; notices of the program stand beside it and are left out."""
+    """Return what the user typed in this message, without the program's notices next to it."""
     if message["role"] != "user":
         return ""
     parts = str(message.get("content") or "").split("\n\n")
@@ -151,13 +153,13 @@ def _typed(message: Wire) -> str:
 
 
 def _targets(messages: Sequence[Wire], deed: str) -> frozenset[str]:
-    called = [call["function"] for each in messages for call in each.get("tool_calls") or ()]
-    given = [read_json(function["arguments"], LOOSE) for function in called if function["name"] == deed]
-    return frozenset(str(arguments.get("function_name")) for arguments in given)
+    called = [call["function"] for message in messages for call in message.get("tool_calls") or ()]
+    calls = [read_json(function["arguments"], LOOSE) for function in called if function["name"] == deed]
+    return frozenset(str(arguments.get("function_name")) for arguments in calls)
 
 
-def _headed(text: str, screen: int, told: Script) -> str:
-    where = f"Screen {screen} of {told.screens} · " if screen else ""
+def _headed(text: str, screen: int, tour: Script) -> str:
+    where = f"Screen {screen} of {tour.screens} · " if screen else ""
     return f"**{where}{LABEL}**\n\n{text}"
 
 
@@ -167,7 +169,7 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
     return text
 
 
-def _read(entry: dict[str, Any]) -> Scene:  # Any: data of this package
-    steps = tuple(Step(**{**step, "text": step["text"].strip()}) for step in entry.pop("steps"))
+def _read(entry: dict[str, Any]) -> TourScene:  # Any: data of this package
+    steps = tuple(TourStep(**{**step, "text": step["text"].strip()}) for step in entry.pop("steps"))
     needs, absent = (frozenset(entry.pop(key, ())) for key in ("needs", "absent"))
-    return Scene(steps=steps, says=tuple(entry.pop("says", ())), needs=needs, absent=absent, **entry)
+    return TourScene(steps=steps, says=tuple(entry.pop("says", ())), needs=needs, absent=absent, **entry)

@@ -73,7 +73,7 @@ def a_lease_on_a_file_of_the_host(self, world):
 
 
 def the_flag_that_nobody_can_change_it(self, world):
-    """said: the file would have to be mended by hand | namespaces landlock seccomp"""
+    """said: the file would have to be fixed by hand | namespaces landlock seccomp"""
     fcntl.ioctl(os.open(world["writable"], os.O_RDONLY), 0x40086602, (0).to_bytes(8, "little"))
     return world["mark"]
 

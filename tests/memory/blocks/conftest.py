@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import pytest
 
-from agent_core.clock import Clock
+from agent_core.base.clock import Clock
 from agent_core.memory.blocks import Blocks
 from agent_core.memory.classes import ChatMemory, Memory
 from agent_core.storage import SqliteStore, open_store

@@ -46,8 +46,8 @@ async def test_the_history_has_who_when_and_what_of_each_edit(blocks_of: OpenBlo
     await blocks.commit(await blocks.write("human", "Name: Bob", HUMAN))
     first, added, written = await blocks.history("human")
     assert (first.by, added.by, added.turn, written.by) == ("class", "agent", "t1", "human")
-    assert added.what == 'core_memory_append: added "Name: Chad"'
-    assert written.what == 'write: "Name: Chad" became "Name: Bob"'
+    assert added.action == 'core_memory_append: added "Name: Chad"'
+    assert written.action == 'write: "Name: Chad" became "Name: Bob"'
 
 
 async def test_each_undo_goes_back_one_more_change_to_the_beginning(blocks_of: OpenBlocks) -> None:
@@ -126,7 +126,7 @@ async def test_a_block_can_be_added_set_up_and_taken_away_with_its_history_kept(
     await blocks.commit(await blocks.detach("plans", HUMAN))
     again = await blocks_of()
     assert again.memory.labels == ["persona", "human"]
-    assert [change.what for change in await again.history("plans")] == ['add: added "Rome"', "set limit=50"]
+    assert [change.action for change in await again.history("plans")] == ['add: added "Rome"', "set limit=50"]
 
 
 async def test_what_the_class_begins_with_comes_back_only_once(blocks_of: OpenBlocks) -> None:

@@ -1,6 +1,6 @@
 """Agents that share a block see one another's edits, and lose none."""
 
-from agent_core.clock import Clock
+from agent_core.base.clock import Clock
 from agent_core.memory.block import Block
 from agent_core.memory.blocks import Blocks
 from agent_core.memory.classes import ChatMemory, Memory

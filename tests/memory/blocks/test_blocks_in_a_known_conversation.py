@@ -64,7 +64,7 @@ async def test_the_history_of_it_shows_each_change_in_its_turn(blocks_of: OpenBl
     _, *changes = await blocks.history("human")
     assert [change.turn for change in changes] == [f"t{n}" for n in range(len(changes))]
     assert [change.version for change in changes] == [*range(2, len(changes) + 2)]
-    assert all('"' in change.what for change in changes)
+    assert all('"' in change.action for change in changes)
     for _ in changes[len(TOLD) :]:
         await blocks.commit(await blocks.undo("human", By()))
     assert blocks.memory.human.lines == TOLD

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from agent_core import Workspace
-from agent_core.errors import SettingsError, UsageError
+from agent_core.base.errors import SettingsError, UsageError
 from agent_core.memory.block import Block
 from agent_core.memory.classes import ChatMemory, Memory, UnknownBlock, named
 from agent_core.memory.offered import methods_of

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.events import CallAnswered
+from agent_core.base.events import CallAnswered
 from tests.conftest import OpenDesk
 from tests.grants.support import human
 from tests.kit.desk import Desk, of

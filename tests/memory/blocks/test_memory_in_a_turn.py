@@ -5,11 +5,11 @@ from contextlib import aclosing
 
 import pytest
 
-from agent_core.agent import Agent
-from agent_core.events import CallAnswered
+from agent_core.base.events import CallAnswered
 from agent_core.memory.agent_memory import counts_of
 from agent_core.memory.block import Block
 from agent_core.memory.classes import ChatMemory, Memory
+from agent_core.runtime.agent import Agent
 from tests.conftest import OpenDesk
 from tests.kit.desk import of
 from tests.kit.steps import Ask, Expect, Say, Wanted, contains
@@ -133,7 +133,7 @@ async def test_the_statistics_count_what_was_said_also_where_nobody_searched(at_
         assert said <= 2 * n + 1 <= said * 1.5 + 12
     memory = desk.agent.memory
     assert (await counts_of(memory.store, memory.agent)).messages == 120
-    assert (await memory.kept.counts(memory.agent)).messages > 100
+    assert (await memory.memory_store.counts(memory.agent)).messages > 100
 
 
 @pytest.mark.parametrize("leave", [Agent.begin_anew, Agent.pop], ids=["a-new-conversation", "the-last-turn-taken-out"])

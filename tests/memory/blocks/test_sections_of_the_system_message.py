@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 from agent_core.memory.sections import LIMIT, Sections
 from agent_core.storage import SqliteStore
 

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from agent_core.clock import Clock
+from agent_core.base.clock import Clock
 from agent_core.memory.blocks import Blocks
 from agent_core.memory.classes import Memory
 from agent_core.storage import open_store

@@ -1,0 +1,25 @@
+"""Limits for the fetches of one call, as data."""
+
+from dataclasses import dataclass
+
+MIB = 1 << 20
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+PIECE = 64 << 10  # bytes of a body that cross to the worker at once
+
+
+@dataclass(frozen=True, slots=True)
+class FetchCaps:
+    """Limits in bytes and seconds; a redirect is a request of its own."""
+
+    url: int = 8_192
+    headers: int = 64 << 10  # of a request, and of a response
+    request: int = 8 * MIB
+    response: int = 64 * MIB
+    decoded: int = 128 * MIB  # what the worker makes of a compressed response
+    requests: int = 200
+    redirects: int = 5
+    streams: int = 8
+    request_s: float = 60.0
+    call_s: float = 300.0
+    resolve_s: float = 10.0
+    connect_s: float = 10.0

@@ -1,0 +1,123 @@
+"""A URL as the broker understands it: parsed once, strictly, and never used as text again.
+
+The client library is handed these parts, not the URL, so there is no second parser that could see another host.
+"""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import httpx2
+
+from sandbox import RequestRefused
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+_AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:/?#@\\%\s]+)(?::([0-9]{1,5}))?", re.IGNORECASE)
+_URL = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^#]*)(?:#.*)?", re.IGNORECASE)
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # a last label that some resolvers take for part of an address
+_NAME_LIMIT = 253
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The target of a request: a lower-case ASCII host name or an address, never with a trailing dot."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str  # with its query, as it is sent
+
+    @property
+    def address(self) -> Address | None:
+        """The host as an address, if it is written as one."""
+        return as_address(self.host)
+
+    @property
+    def place(self) -> str:
+        """Host and port as a Host header and a grant write them."""
+        bare = f"[{self.host}]" if ":" in self.host else self.host
+        return bare if self.port == DEFAULT_PORTS[self.scheme] else f"{bare}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The URL, without a fragment."""
+        return f"{self.scheme}://{self.place}{self.path}"
+
+
+def read(url: object, limit: int) -> Target:
+    """Return the target of a URL.
+
+    Raises:
+        RequestRefused: it is none, or one that two programs might read differently.
+    """
+    text = _printable(url, limit)
+    match = _URL.fullmatch(text)
+    scheme = match[1].lower() if match else ""
+    if match is None or scheme not in DEFAULT_PORTS:
+        raise RequestRefused(f"{shown(text)} is no URL that can be fetched: write https://host/path, or http://")
+    host, port = authority(match[2])
+    if port == 0 or (port or 1) > 0xFFFF:
+        raise RequestRefused(f"{shown(text)} names port {port}; ports are 1 to 65535")
+    return Target(scheme, host, DEFAULT_PORTS[scheme] if port is None else port, _path(match[3]))
+
+
+def authority(text: str) -> tuple[str, int | None]:
+    """Return the host of `host` or `host:port` in its canonical spelling, and the port if there is one."""
+    if "@" in text:
+        raise RequestRefused("a URL with a user or password before an @ is not fetched: send them in a header")
+    match = _AUTHORITY.fullmatch(text)
+    if match is None:
+        raise RequestRefused(f"{shown(text)} is no host: write a name or an address, and a port in digits if need be")
+    return _host(match[1]), None if match[2] is None else int(match[2])
+
+
+def as_address(host: str) -> Address | None:
+    """Return the address that is written here; the IPv4 one if an IPv6 address only wraps it."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def shown(text: str) -> str:
+    """Return untrusted text as a message may show it."""
+    return ascii(text if len(text) <= 100 else f"{text[:100]}…")
+
+
+def _printable(url: object, limit: int) -> str:
+    if not isinstance(url, str):
+        raise RequestRefused("a URL is text")
+    if len(url) > limit:
+        raise RequestRefused(f"a URL may have {limit} characters, and this one has {len(url)}")
+    if not url.isprintable():
+        raise RequestRefused(f"{shown(url)} holds what a URL cannot: encode it with urllib.parse.quote")
+    return url
+
+
+def _host(text: str) -> str:
+    ascii_text = _parsed(f"http://{text}/").raw_host.decode("ascii") if text else ""
+    name = ascii_text.removesuffix(".").lower()
+    if (address := as_address(name)) is not None:
+        return str(address)
+    labels = name.split(".")
+    if len(name) > _NAME_LIMIT or not all(map(_LABEL.fullmatch, labels)) or _NUMBER.fullmatch(labels[-1]):
+        raise RequestRefused(f"{shown(text)} is no host name, and no address in its usual form (127.0.0.1, [::1])")
+    return name
+
+
+def _path(text: str) -> str:
+    if text.startswith("?"):
+        text = f"/{text}"
+    return _parsed(f"http://host{text or '/'}").raw_path.decode("ascii").replace("\\", "%5C")
+
+
+def _parsed(url: str) -> httpx2.URL:
+    try:
+        return httpx2.URL(url)
+    except (httpx2.InvalidURL, ValueError) as error:
+        raise RequestRefused(f"{shown(url)} cannot be read as a URL: {error}") from error

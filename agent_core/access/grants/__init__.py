@@ -1,0 +1,20 @@
+"""Grants: what the user lets a function reach. This package may access `functions/grants.toml` and the user's key."""
+
+from .approval import Answer, Approver, Decision, Question
+from .book import Giving, GrantStore
+from .permit import AccessResolver, Denied, Permit
+from .value import NOTHING, Grants
+
+__all__ = [
+    "NOTHING",
+    "AccessResolver",
+    "Answer",
+    "Approver",
+    "Decision",
+    "Denied",
+    "Giving",
+    "GrantStore",
+    "Grants",
+    "Permit",
+    "Question",
+]

@@ -1,0 +1,73 @@
+"""Confirmation of an address that only a workspace's settings file names; nothing is sent to it before.
+
+The file travels with the folder, and so perhaps from somebody else, who would read along. An address of the user's own
+environment or of a flag needs no yes. A yes is for the address as it is written: another path is another address.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from agent_core.base.errors import ModelError
+from agent_core.base.own_environment import environment
+from agent_core.base.seal import Sealer
+from agent_core.base.settings import FILE_NAME, Settings, address_of_file
+
+from .record import GrantRecord
+
+CONFIRM = "toolwright configure --confirm-address"
+_PURPOSE = "address"
+
+
+class UnconfirmedAddress(ModelError):
+    """Raised if only the workspace's file names the address, so nothing is sent there."""
+
+    code = "unconfirmed-address"
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        message = f"{FILE_NAME} names {shown(url)}, which you did not confirm here, so it gets no key and no message."
+        why = "With your yes the conversation and a key in your environment would be sent there."
+        super().__init__(
+            f"{message} {why}", fix=f"If you know it: {CONFIRM} (or export TOOLWRIGHT_MODEL_BASE_URL={url})"
+        )
+
+
+def unconfirmed(settings: Settings, around: Mapping[str, str] | None = None) -> str | None:
+    """Return the address that comes from the file alone, unless this user has confirmed it in this workspace."""
+    named = address_of_file(settings, environment() if around is None else around)
+    return named[1] if named and not is_confirmed(*named) else None
+
+
+def is_confirmed(root: Path, url: str) -> bool:
+    """Return whether this user confirmed the address in this workspace."""
+    statements, sealer = GrantRecord(root).read(), Sealer(root)
+    return statements.is_trusted and any(sealer.holds(seal, _PURPOSE, _plain(url)) for seal in statements.confirmed)
+
+
+def confirm(root: Path, url: str) -> None:
+    """Allow requests to this address from this workspace from now on.
+
+    Raises:
+        WorkspaceError: that cannot be kept.
+    """
+    if not is_confirmed(root, url):
+        GrantRecord(root).confirm(Sealer(root).seal(_PURPOSE, _plain(url)))
+
+
+def shown(url: str) -> str:
+    """Return an address so that nothing in it looks like something else, with its host if that could be mistaken."""
+    text = url.encode("ascii", "backslashreplace").decode()
+    text = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    return f"{text} (the host is {_host(url)})" if "@" in url else text
+
+
+def _host(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "none").encode("ascii", "backslashreplace").decode()
+    except ValueError:
+        return "none"
+
+
+def _plain(url: str) -> str:
+    return url.rstrip("/")

@@ -1,0 +1,83 @@
+"""The question that the user is asked before a function gets what it needs, and the answer."""
+
+import shlex
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+from uuid import uuid4
+
+from .items import UNSAID
+from .value import NOTHING, Grants
+
+Answer: TypeAlias = Literal["once", "yes", "no"]
+Moment: TypeAlias = Literal["join", "call", "run", "grant"]
+By: TypeAlias = Literal["human", "policy", "earlier", "often", "never", "unavailable"]
+
+_FLAGS: Mapping[str, str] = MappingProxyType(
+    {
+        "network": "--network",
+        "read": "--read",
+        "write": "--write",
+        "secrets": "--secret",
+        "packages": "--package",
+        "memory": "--block",
+        "functions": "--call",
+    }
+)
+
+_NAMED: Mapping[str, str] = MappingProxyType({"read": "FOLDER", "write": "FOLDER"})  # which one, a human has to say
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The grants that a function is missing: `why` is the model's reason, `lines` are the lines of code that need them.
+
+    `granted` is what the version before had, `diff` what became different since; `is_again` says that nothing new is
+    asked for, and only the content is new. It comes up before a function joins, before a call, while one runs, or
+    when the user grants manually; `caller` is the function that calls it, if one does. `installs` says what a yes
+    installs, `doubts` what is not known of what it gives, a line each. Texts are a model's: they are shown as
+    untrusted. `id` names the question where an answer comes from elsewhere.
+    """
+
+    function: str
+    missing: Grants = NOTHING
+    granted: Grants = NOTHING
+    why: str = ""
+    lines: tuple[tuple[int, str], ...] = ()
+    diff: str = ""
+    version: str = ""
+    is_again: bool = False
+    moment: Moment = "call"
+    installs: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    caller: str = ""
+    id: str = field(default_factory=lambda: uuid4().hex, compare=False)
+
+    @property
+    def command(self) -> str:
+        """The command that grants what is asked for."""
+        items = [
+            f"{flag} {shlex.quote(value)}"
+            for kind, flag in _FLAGS.items()
+            for value in (_NAMED.get(kind, UNSAID) if item == UNSAID else item for item in self.missing.items(kind))
+            if value != UNSAID
+        ]
+        return " ".join([f"toolwright functions grant {self.function}", *items])
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An answer: yes for the next call only, yes for good, or no; `word` is a message for the model.
+
+    `by` says who gave it: a human now; nobody, for none could be asked; the human's no earlier in the same turn, or
+    their several noes in it; nobody ever, for no human can grant it; or nobody, for what it needs cannot be had.
+    """
+
+    answer: Answer
+    word: str = ""
+    by: By = "human"
+
+
+Approver: TypeAlias = Callable[[Question], Awaitable[Decision]]
+"""Puts a question to a human; where there is none, nobody is asked and the answer is no."""

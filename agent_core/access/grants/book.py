@@ -1,0 +1,293 @@
+"""The grants of one workspace: the file's entries, limited to the exact code that this user agreed to.
+
+A yes is gone when its entry is gone, and narrowed with it: what was taken out of the file and comes back is asked for
+again. The file is looked at before every call, which costs one `stat`.
+"""
+
+import asyncio
+import getpass
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agent_core.base.errors import StorageError
+from agent_core.base.problem import Problem
+from agent_core.base.seal import Sealer
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import DropYes, SaveYes, Store, Write, YesRow
+from sandbox.wire.foreign import read_json
+
+from .approval import Question
+from .content import FunctionContent, content_of, differences, misleading, modules_of
+from .file import GrantEntry, GrantsFile, Listing
+from .record import GrantRecord
+from .repositories import looked_through
+from .value import NOTHING, Grants, joined
+
+Alone = Callable[[], AbstractAsyncContextManager[None]]
+"""The right to change the workspace's files, which one process has at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Yes:
+    """The grants that the user agreed to for one content."""
+
+    digest: str
+    versions: tuple[tuple[str, str], ...]
+    grants: Grants
+    by: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Giving:
+    """A grant to be given for one content, in addition to `previous_grants` that its entry still holds."""
+
+    function: str
+    grants: Grants
+    content: FunctionContent
+    by: str
+    previous_grants: Grants = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The grants of a function at one moment: in its entry, in force now, and in the newest yes to any of its
+    content.
+    """
+
+    entry: Grants = NOTHING
+    now: Grants = NOTHING
+    last: Grants = NOTHING
+    before: tuple[tuple[str, str], ...] = ()
+
+    def wanted(self, needs: Grants, around: Grants = NOTHING) -> Grants:
+        """Return what the entry proposes for these needs and the surrounding ones, plus the needs it does not meet."""
+        return self.entry.serving(needs | around) | needs.without(self.entry)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    listing: Listing
+    yeses: Mapping[str, tuple[Yes, ...]] = field(default_factory=dict)
+
+
+class GrantStore:
+    """The grants of one workspace."""
+
+    def __init__(self, root: Path, store: Store, alone: Alone, sealer: Sealer | None = None) -> None:
+        self._root = root
+        self._file = GrantsFile(root / "functions")
+        self._record = GrantRecord(root)
+        self._store = store
+        self._alone = alone
+        self._sealer = sealer or Sealer(root)
+        self._known: _Known | None = None
+        self._lent: dict[tuple[str, str], Grants] = {}
+
+    async def allowed(self, function: Function, snapshot: Snapshot) -> Grants:
+        """Return what a function may reach now, in the version in this snapshot."""
+        return (await self.held(function, snapshot)).now
+
+    async def held(self, function: Function, snapshot: Snapshot) -> Held:
+        """Return the current and previous grants of a function."""
+        state = await self._look()
+        entry = state.listing.entries.get(function.name)
+        if entry is None:
+            return Held()
+        yeses = state.yeses.get(function.name, ())
+        digest = content_of(function, snapshot).digest
+        is_ours = not misleading(function, snapshot)
+        now = next((yes.grants for yes in yeses if is_ours and yes.digest == digest), NOTHING)
+        last = yeses[-1] if yeses else Yes("", (), NOTHING, "", 0)
+        return Held(entry.grants, now & entry.grants, last.grants & entry.grants, last.versions)
+
+    async def question(
+        self, function: Function, snapshot: Snapshot, needs: Grants, around: Grants = NOTHING
+    ) -> Question | None:
+        """Return the question to ask before a function has what it needs, or None if it has everything.
+
+        What its entry proposes for needs of the modules `around` it is asked for with them.
+        """
+        state = await self.held(function, snapshot)
+        missing = state.wanted(needs, around).without(state.now)
+        if not missing:
+            return None
+        texts = {module: await self._store.text(version) or "" for module, version in state.before}
+        now = modules_of(function.module, snapshot).values()
+        diff = await asyncio.to_thread(differences, texts, now) if texts else ""
+        is_again = bool(texts) and state.last.covers(missing)
+        return Question(function.name, missing, state.last, diff=diff, version=function.version, is_again=is_again)
+
+    def lend(self, giving: Giving) -> None:
+        """Give the next call of this content more grants, and no later call."""
+        self._lent[giving.function, giving.content.digest] = giving.grants
+
+    def borrowed(self, function: Function, snapshot: Snapshot) -> Grants:
+        """Return the grants lent to the next call, which is this one."""
+        if not any(name == function.name for name, _ in self._lent):
+            return NOTHING
+        return self._lent.pop((function.name, content_of(function, snapshot).digest), NOTHING)
+
+    def take_back(self, name: str) -> Grants:
+        """Take back the grants lent to the next call of a function, and return them."""
+        mine = [key for key in self._lent if key[0] == name]
+        return joined(self._lent.pop(key) for key in mine)
+
+    async def needed_to_call(self, snapshot: Snapshot) -> frozenset[str]:
+        """Return the functions that need a call grant: all that have an entry or a loan."""
+        named = {*(await self._look()).listing.entries, *(name for name, _ in self._lent)}
+        return frozenset(named & snapshot.functions.keys())
+
+    async def agreed(self) -> Mapping[str, Grants]:
+        """Return the grants of each function's newest yes, whatever its content was, limited to its entry."""
+        state = await self._look()
+        entries = state.listing.entries
+        return {name: state.yeses[name][-1].grants & entries[name].grants for name in state.yeses.keys() & entries}
+
+    async def entries(self) -> Mapping[str, GrantEntry]:
+        """Return the entries that the file proposes."""
+        return (await self._look()).listing.entries
+
+    async def problems(self) -> tuple[Problem, ...]:
+        """Return the problems in the file: entries that cannot be understood, and therefore grant nothing."""
+        return (await self._look()).listing.problems
+
+    async def give(self, function: Function, snapshot: Snapshot, grants: Grants, by: str) -> None:
+        """Give a function more grants, in the version in this snapshot; the user agreed to it.
+
+        Raises:
+            WorkspaceError: the file cannot be written, or the key of the seals cannot be used.
+        """
+        now = await self.allowed(function, snapshot)
+        giving = Giving(function.name, grants, content_of(function, snapshot), by, now)
+        async with self._alone():
+            await self._store.apply(await self.put(giving))
+        self.forget()
+
+    async def put(self, giving: Giving) -> tuple[Write, ...]:
+        """Write the entry under the lock, and return the rows to write next; call `forget` after that."""
+        before = self._file.read()
+        old_entry = before.entries.get(giving.function, GrantEntry())
+        versions, text = giving.content.to_text(), _text(giving.grants | (giving.previous_grants & old_entry.grants))
+        seal = self._sealer.seal(
+            giving.function, giving.content.digest, versions, text, giving.by, *self._since(giving.function)
+        )
+        self._record.look_through(*looked_through(self._root, giving.grants.read, giving.grants.write))
+        moment = datetime.fromtimestamp(await self._store.now(), UTC).isoformat(timespec="milliseconds")
+        entry = GrantEntry(old_entry.grants | giving.grants, giving.by, moment.replace("+00:00", "Z"))
+        await asyncio.to_thread(self._file.write, {**before.entries, giving.function: entry}, before)
+        return (SaveYes(giving.function, giving.content.digest, versions, text, giving.by, seal),)
+
+    async def revoke(self, name: str, grants: Grants | None = None) -> Grants:
+        """Revoke these grants, or all, from a function, and return what its entry has now.
+
+        Raises:
+            WorkspaceError: the file cannot be written; every yes to the function is gone all the same.
+        """
+        async with self._alone():
+            before = self._file.read()
+            old_entry = before.entries.get(name, GrantEntry())
+            remaining = NOTHING if grants is None else old_entry.grants.without(grants)
+            if not remaining or before.problems:
+                try:
+                    self._record.take_back(name)
+                finally:
+                    await self._store.apply([DropYes(name)])
+                await self._check_dropped(name)
+            self.forget()
+            entries = {function_name: entry for function_name, entry in before.entries.items() if function_name != name}
+            entries |= {name: GrantEntry(remaining, old_entry.by, old_entry.at)} if remaining else {}
+            await asyncio.to_thread(self._file.write, entries, before)
+        await self._look()
+        return remaining
+
+    async def _check_dropped(self, name: str) -> None:
+        if any(row.function == name for row in await self._store.yeses()):
+            message = f"The yes to `{name}` is still in the state file, which did not let it be removed."
+            raise StorageError(message, fix="Move .toolwright/state.db away: a new one is begun, without any yes.")
+
+    def forget(self) -> None:
+        """Discard the cached state, so that the next answer reads it again."""
+        self._known = None
+
+    async def _look(self) -> _Known:
+        state = self._known
+        if state is None or state.listing.stamp != self._file.stamp():
+            listing, rows = self._file.read(), await self._store.yeses()
+            if listing.stamp is not None or rows:  # where there is neither, nobody need be waited for
+                listing, rows = await self._look_alone()
+            state = self._known = _Known(listing, self._valid(rows))
+        return state
+
+    async def _look_alone(self) -> tuple[Listing, list[YesRow]]:
+        """Read the file and the rows under the lock, so that they belong together."""
+        async with self._alone():
+            listing, rows = self._file.read(), await self._store.yeses()
+            writes = list(self._settled(rows, listing))
+            if not writes:
+                return listing, rows
+            await self._store.apply(writes)
+            return listing, await self._store.yeses()
+
+    def _valid(self, rows: Iterable[YesRow]) -> Mapping[str, tuple[Yes, ...]]:
+        yeses: dict[str, tuple[Yes, ...]] = {}
+        for row in self._ours(rows):
+            versions = tuple((module, version) for module, version in read_json(row.content))
+            yes = Yes(row.digest, versions, Grants.from_json(read_json(row.grants)), row.by, row.at)
+            yeses[row.function] = (*yeses.get(row.function, ()), yes)
+        return yeses
+
+    def _ours(self, rows: Iterable[YesRow]) -> list[YesRow]:
+        """Return the rows that this user sealed here since the function's grants were last revoked."""
+        statements = self._record.read()
+        return [
+            row
+            for row in rows
+            if statements.is_trusted and self._sealer.holds(row.seal, *_sealed(row), *statements.since(row.function))
+        ]
+
+    def _since(self, function: str) -> tuple[str, ...]:
+        return self._record.read().since(function)
+
+    def _settled(self, rows: Iterable[YesRow], listing: Listing) -> Iterable[Write]:
+        """Yield the writes that limit our yeses to the entries. If the file cannot be understood, nothing changes."""
+        if listing.problems:
+            return
+        ours = self._ours(rows)
+        for name in dict.fromkeys(row.function for row in ours):
+            own = [row for row in ours if row.function == name]
+            if name not in listing.entries:
+                self._record.take_back(name)
+                yield DropYes(name)
+                continue
+            entry = listing.entries[name].grants
+            narrowed = [(row, Grants.from_json(read_json(row.grants)) & entry) for row in own]
+            if any(_text(grants) != row.grants for row, grants in narrowed):
+                self._record.take_back(name)
+                yield from (self._resealed(row, _text(grants)) for row, grants in narrowed)
+
+    def _resealed(self, row: YesRow, text: str) -> SaveYes:
+        seal = self._sealer.seal(row.function, row.digest, row.content, text, row.by, *self._since(row.function))
+        return SaveYes(row.function, row.digest, row.content, text, row.by, seal)
+
+
+def who() -> str:
+    """Return the name of the user who says yes, as the system knows it."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return f"user {os.getuid()}"
+
+
+def _sealed(row: YesRow) -> tuple[str, ...]:
+    return row.function, row.digest, row.content, row.grants, row.by
+
+
+def _text(grants: Grants) -> str:
+    return json.dumps(grants.to_json(), sort_keys=True)

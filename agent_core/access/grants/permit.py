@@ -1,0 +1,236 @@
+"""From grants to a worker's access: paths, packages and limits, checked again before every call.
+
+What can never be granted: to write what decides about the workspace (its functions, its state, its settings, what its
+agents' instructions, its repository) or about another workspace, to read where secrets and yeses are kept, and the
+system's own trees.
+"""
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from agent_core.base.untrusted import fence
+from agent_core.base.user_folders import config_folder, data_folder
+from sandbox import Access, Limits
+from sandbox.access import NOTHING as NO_ACCESS
+from sandbox.code import Modules
+
+from ..secrets import CallSecrets, Secrets
+from .items import UNSAID
+from .record import GrantRecord
+from .repositories import RepositorySearch, is_own, is_part, is_state, owner_around, plain, repository_in, state_in
+from .value import NOTHING, Grants
+
+UNWRITTEN = ("functions", ".toolwright", "toolwright.toml", ".git", "presets", "personas", "humans")
+_SYSTEM = ("/proc", "/sys", "/dev")
+_SLACK_S = 10
+_HIDES: Final = {"read": "the state of a workspace", "write": "a repository or a workspace"}
+_DANGER: Final = {
+    "read": "should a workspace lie in it, its state can be read",
+    "write": "should a repository or a workspace lie in it, git or Toolwright runs what its files say as you",
+}
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+Packages: TypeAlias = Callable[[tuple[str, ...]], tuple[tuple[tuple[str, str], ...], tuple[str, ...]]]
+"""Requirements → where each import name lies, and which of them are imported ahead."""
+
+
+def raised(limits: Limits, grants: Grants) -> Limits:
+    """Return the limits with the granted time and memory; no limit is ever reduced."""
+    wall_s = max(limits.wall_s, grants.seconds or 0)
+    cpu_s = max(limits.cpu_s, math.ceil(grants.seconds or 0) + _SLACK_S)
+    return replace(limits, wall_s=wall_s, cpu_s=cpu_s, memory=max(limits.memory, (grants.memory_mib or 0) << 20))
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Permission for one call: the function's grants, and the modules, limits and access it runs with.
+
+    `keep` names its own worker if it is stateful; `note` says what is missing, in case it fails.
+    """
+
+    modules: Modules
+    limits: Limits
+    grants: Grants = NOTHING
+    access: Access = NO_ACCESS
+    keep: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A call that was denied, with what is missing and how the user grants it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccessResolver:
+    """The files and packages that the grants of one workspace lead to."""
+
+    root: Path
+    packages: Packages = lambda requirements: ((), ())
+    secrets: Secrets = field(default_factory=Secrets)
+
+    def inside(self, grants: Grants) -> Grants:
+        """Return the grants with workspace paths made relative, and folders with a trailing slash."""
+        if not (grants.read or grants.write):
+            return grants
+        return replace(grants, read=self._named(grants.read), write=self._named(grants.write))
+
+    def spelled(self, grants: Grants) -> Grants:
+        """Return the grants with every workspace path in both forms in which code may name it."""
+        root = Path(os.path.realpath(self.root))
+        whole = Grants(
+            read=tuple(f"{root}/{path}" for path in grants.read if path != UNSAID and not path.startswith("/")),
+            write=tuple(f"{root}/{path}" for path in grants.write if path != UNSAID and not path.startswith("/")),
+        )
+        return grants | whole
+
+    def _named(self, paths: tuple[str, ...]) -> tuple[str, ...]:
+        root = f"{os.path.realpath(self.root)}/"
+        named = [path.removeprefix(root) or "./" for path in paths]
+        return tuple(f"{name}/" if not name.endswith("/") and (self.root / name).is_dir() else name for name in named)
+
+    def access(self, grants: Grants, owner: str = "") -> Access:
+        """Return the access of a worker; paths that lead where it may not go are left out.
+
+        What packages that are imported ahead might keep of a call is its owner's alone.
+        """
+        root = os.path.realpath(self.root)
+        readable = tuple(self._there(root, grants.read, writes=False))
+        writable = tuple(self._there(root, grants.write, writes=True))
+        folders, ahead = self.packages(grants.packages) if grants.packages else ((), ())
+        home = root if any(path.startswith(f"{root}/") for path in readable + writable) else ""
+        return Access(readable, writable, folders, ahead, home, owner if ahead else "")
+
+    def refusal(self, grants: Grants, function: str, had: Grants = NOTHING) -> str:
+        """Return a sentence that says why some of these grants can never be given, or an empty text if all can.
+
+        It names what lies in a folder, which the function may have named after a secret: those are masked.
+        """
+        refusals = [*self._refusals(grants.read, writes=False), *self._refusals(grants.write, writes=True)]
+        return CallSecrets(self.secrets, function, (grants | had).secrets).words(refusals[0]) if refusals else ""
+
+    def grown(self, grants: Grants) -> str:
+        """Return a sentence that says why a folder is withheld for now: it could be checked at its yes, but has since
+        grown.
+        """
+        for verb, item in _paths(grants):
+            if self._has_grown(item, writes=verb == "write"):
+                why = f"holds more by now than is looked through, so {_HIDES[verb]} may lie in it, and it is not given"
+                fix = f"A human who has looked grants it again with `functions grant NAME --{verb}`"
+                return f"{fence(item)} {why}. {fix}."
+        return ""
+
+    def _has_grown(self, item: str, *, writes: bool) -> bool:
+        real = os.path.realpath(self.root / item)
+        return not _look(Path(real), writes=writes).is_whole and real in GrantRecord(self.root).read().looked_through
+
+    def doubts(self, grants: Grants) -> tuple[str, ...]:
+        """Return warnings about these grants, one line each, for what is too large to be checked."""
+        large = (pair for pair in _paths(grants) if not _look(self.root / pair[1], writes=pair[0] == "write").is_whole)
+        return tuple(f"{fence(item)} is too large to be looked through: {_DANGER[verb]}" for verb, item in large)
+
+    def _refusals(self, items: tuple[str, ...], *, writes: bool) -> Iterator[str]:
+        for item in items:
+            if item != UNSAID and (why := self._against(item, writes=writes)):
+                yield f"{fence(item)} can never be granted {'for writing' if writes else 'for reading'}: it {why}."
+
+    def _there(self, root: str, items: tuple[str, ...], *, writes: bool) -> Iterator[str]:
+        """Yield the paths as named, without following links: the sandbox refuses paths that contain one."""
+        for item in items:
+            if item == UNSAID or self._against(item, writes=writes) or self._has_grown(item, writes=writes):
+                continue
+            path = os.path.normpath(f"{root}/{item}" if not item.startswith("/") else item)
+            if writes:
+                with suppress(OSError):  # the sandbox says it better
+                    _make(path, is_folder=item.endswith("/"))
+            if os.path.lexists(path):
+                yield path
+
+    def _against(self, item: str, *, writes: bool) -> str:
+        """Return the objection to a path, after following links and ignoring case."""
+        root = Path(os.path.realpath(self.root))
+        real = Path(os.path.realpath(root / item))
+        if not item.startswith("/") and not real.is_relative_to(root):
+            return "leads out of the workspace"
+        for protected in self._kept(root, writes=writes):
+            if _meets(real, protected):
+                return f"is, holds or lies in {protected.name if protected.is_relative_to(root) else protected}"
+        return _against_writing(item, real, root) if writes else _against_reading(real)
+
+    @staticmethod
+    def _kept(root: Path, *, writes: bool) -> Iterator[Path]:
+        yield root / ".toolwright"
+        yield data_folder()
+        yield config_folder()
+        yield from map(Path, _SYSTEM)
+        if writes:
+            yield from (root / name for name in UNWRITTEN)
+
+
+def _paths(grants: Grants) -> Iterator[tuple[Literal["read", "write"], str]]:
+    yield from (("write", item) for item in grants.write if item != UNSAID)
+    yield from (("read", item) for item in grants.read if item != UNSAID)
+
+
+def _look(folder: Path, *, writes: bool) -> RepositorySearch:
+    return repository_in(folder) if writes else state_in(folder)
+
+
+def _against_writing(item: str, real: Path, root: Path) -> str:
+    if is_own(item) or is_own(real) or is_part(real):
+        return "is, or lies in, what a repository or a workspace keeps for itself"
+    if around := owner_around(real, root):
+        return f"lies in a bare repository or another workspace: {fence(str(around))}"
+    path = repository_in(real).path
+    return f"is a repository or a workspace, or holds one: {fence(path)}" if path else ""
+
+
+def _against_reading(real: Path) -> str:
+    if is_state(real):
+        return "is, or lies in, the state of a workspace"
+    path = state_in(real).path
+    return f"holds the state of a workspace: {fence(path)}" if path else ""
+
+
+def _make(path: str, *, is_folder: bool) -> None:
+    """Create missing folders without following links."""
+    *parents, last = path.strip("/").split("/")
+    with ExitStack() as stack:
+        above = os.open("/", _FOLDER)
+        stack.callback(os.close, above)
+        for part in (*parents, last) if is_folder else parents:
+            with suppress(FileExistsError):
+                os.mkdir(part, dir_fd=above)
+            above = os.open(part, _FOLDER, dir_fd=above)
+            stack.callback(os.close, above)
+        if not is_folder:
+            with suppress(FileExistsError):
+                os.close(os.open(last, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666, dir_fd=above))
+
+
+def _meets(real: Path, protected: Path) -> bool:
+    """Check whether one path is or contains the other: by name in any case and form, or by system identity."""
+    ours, theirs = [plain(part) for part in real.parts], [plain(part) for part in protected.parts]
+    if ours[: len(theirs)] == theirs or theirs[: len(ours)] == ours:
+        return True
+    within = [_identity(path) for path in (real, *real.parents)]
+    around = [_identity(path) for path in (protected, *protected.parents)]
+    return _is_among(around[0], within) or _is_among(within[0], around)
+
+
+def _is_among(identity: tuple[int, int] | None, others: list[tuple[int, int] | None]) -> bool:
+    return identity is not None and identity in others
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -1,0 +1,135 @@
+"""The user's statements for one workspace, stored with the key of the seals and not in the workspace.
+
+An older state of the folder may be brought back; what is kept here is not: how often the yeses of a function were taken
+back, which addresses were confirmed, and which folders could be looked through at their yes.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+from agent_core.base.errors import WorkspaceError
+from agent_core.base.seal import is_private
+from agent_core.base.user_folders import data_folder
+from sandbox.wire.foreign import read_json
+
+_LARGEST = 1 << 20
+_FIX = "Set XDG_DATA_HOME to a folder of yours that you may write to."
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """The contents of the record. If it cannot be trusted, `is_trusted` is false, and no yes counts."""
+
+    taken_back: Mapping[str, int] = field(default_factory=dict)
+    confirmed: frozenset[str] = frozenset()
+    looked_through: frozenset[str] = frozenset()
+    is_trusted: bool = True
+
+    def since(self, function: str) -> tuple[str, ...]:
+        """Return the part of a seal that makes yeses from before a revocation invalid."""
+        count = self.taken_back.get(function, 0)
+        return (f"taken back {count}",) if count else ()
+
+    def to_text(self) -> str:
+        """Return the text of the file."""
+        sets = {"confirmed": sorted(self.confirmed), "looked_through": sorted(self.looked_through)}
+        return json.dumps({"taken_back": dict(self.taken_back), **sets}, indent=1)
+
+    @classmethod
+    def from_text(cls, text: bytes) -> Self:
+        """Read the statements from text. Raise ValueError if it is anything else."""
+        data: Any = read_json(text, most=_LARGEST)  # Any: JSON
+        counts, confirmed, looked = (data[name] for name in ("taken_back", "confirmed", "looked_through"))
+        if not all(isinstance(item, str) for group in (counts, confirmed, looked) for item in group):
+            raise ValueError("no record")
+        return cls({name: int(count) for name, count in counts.items()}, frozenset(confirmed), frozenset(looked))
+
+
+class GrantRecord:
+    """The record of one workspace."""
+
+    def __init__(self, root: Path, folder: Path | None = None) -> None:
+        self._name = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:32]
+        self._folder = folder
+
+    def read(self) -> Statements:
+        """Return the statements; none if there is no record."""
+        try:
+            descriptor = os.open(self._file(), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except (FileNotFoundError, RuntimeError):  # no record, or no home
+            return Statements()
+        except OSError:
+            return Statements(is_trusted=False)
+        with os.fdopen(descriptor, "rb") as file:
+            if not is_private(descriptor):
+                return Statements(is_trusted=False)
+            try:
+                return Statements.from_text(file.read(_LARGEST))
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                return Statements(is_trusted=False)
+
+    def take_back(self, function: str) -> None:
+        """Revoke every yes that was given to a function up to now, including one that is restored later."""
+        self._change(lambda statements: _counted(statements, function))
+
+    def confirm(self, seal: str) -> None:
+        """Store the seal of an address that the user confirmed."""
+        self._change(lambda statements: replace(statements, confirmed=statements.confirmed | {seal}))
+
+    def look_through(self, whole: frozenset[str], large: frozenset[str]) -> None:
+        """Store which folders could be checked at a yes, and which the user accepted as too large for it."""
+        statements = self.read()
+        if (statements.looked_through | whole) - large != statements.looked_through:
+            self._change(lambda now: replace(now, looked_through=(now.looked_through | whole) - large))
+
+    def _file(self) -> Path:
+        return (self._folder or data_folder()) / "workspaces" / f"{self._name}.json"
+
+    def _change(self, different: Callable[[Statements], Statements]) -> None:
+        try:
+            with _alone(self._file().parent) as folder:
+                statements = self.read()
+                if not statements.is_trusted:
+                    message = f"{self._file()} is not yours alone, or not whole, so no yes counts here."
+                    raise WorkspaceError(message, fix="Remove it; what was confirmed here is then asked for once more.")
+                _write(folder, self._file(), different(statements).to_text())
+        except (OSError, RuntimeError) as error:
+            raise WorkspaceError(f"What you said here cannot be kept: {error}.", fix=_FIX) from error
+
+
+def _counted(statements: Statements, function: str) -> Statements:
+    return replace(
+        statements, taken_back={**statements.taken_back, function: statements.taken_back.get(function, 0) + 1}
+    )
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[Path]:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        os.close(descriptor)
+
+
+def _write(folder: Path, file: Path, text: str) -> None:
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=folder)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as new:
+            new.write(text)
+            new.flush()
+            os.fsync(new.fileno())
+        Path(temporary).replace(file)
+    except OSError:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,195 @@
+"""Repositories and workspaces in a folder: programs that find them run what their settings say, as their owner.
+
+Git and programs like it do so with a repository, Toolwright with a workspace: nobody else may read its `.toolwright`.
+The search is bounded, so that it can run before and after each call; what it did not reach is said where a human is
+asked. What a call leaves behind that makes a repository or a workspace gets another name, so that it makes none.
+"""
+
+import os
+import re
+import secrets
+import unicodedata
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from agent_core.registry import within
+
+MOST_ENTRIES: Final = 5_000
+DEEPEST: Final = 8
+_COST_OF_A_FOLDER: Final = 5  # to look into one takes as long as to read so many names
+_STATE: Final = ".toolwright"
+_SETTINGS: Final = "toolwright.toml"
+_FUNCTIONS: Final = "functions"
+# Git, Mercurial, Sapling, Jujutsu, Breezy, Pijul, Darcs and Fossil: each runs commands that its own folder names.
+_OWN: Final = frozenset({_STATE, ".git", ".hg", ".sl", ".jj", ".bzr", ".pijul", "_darcs", ".fslckout", "_fossil_"})
+# With a HEAD next to one of these git takes a folder for a repository of its own, perhaps completed from elsewhere.
+_PARTS: Final = frozenset(
+    {"commondir", "config", "config.worktree", "objects", "refs", "packed-refs", "gitdir", "reftable"}
+)
+_SHORT: Final = re.compile(r"(git|toolwr)~\d+")  # as FAT and NTFS abbreviate it
+_OWNING: Final = (_STATE, _SETTINGS, _FUNCTIONS, "HEAD", *_PARTS)
+_LONG: Final = {"git": ".git", "toolwr": _STATE}
+_MOST_MADE: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class RepositorySearch:
+    """The first repository or workspace, as a path below the folder, and whether the whole folder was checked."""
+
+    path: str = ""
+    is_whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WalkLimits:
+    """The number of entries of a folder to look at, and the depth."""
+
+    entries: int = MOST_ENTRIES
+    depth: int = DEEPEST
+
+
+NEAR: Final = WalkLimits()
+FAR: Final = WalkLimits(40 * MOST_ENTRIES, 8 * DEEPEST)  # takes up to a second
+
+
+def repository_in(folder: Path, reach: WalkLimits = NEAR) -> RepositorySearch:
+    """Look for a repository or a workspace in a folder and below it, nearest first, without following links."""
+    return _search(folder, reach, lambda place, names: _own(names) or ("." if _bare(place, names) else ""))
+
+
+def state_in(folder: Path, reach: WalkLimits = NEAR) -> RepositorySearch:
+    """Look for the state of a workspace in a folder and below it, in the same way."""
+    return _search(folder, reach, lambda place, names: next((name for name in names if plain(name) == _STATE), ""))
+
+
+def owner_around(path: Path, root: Path) -> Path | None:
+    """Return the nearest folder around a path that is, or would be with it, a workspace or a bare repository.
+
+    The workspace at the root is none of these, and what lies around it owns nothing in it.
+    """
+    for folder, child in zip(path.parents, (path, *path.parents), strict=False):
+        if folder == root:
+            return None
+        names = {name for name in _OWNING if os.path.lexists(folder / name)} | {child.name}
+        if _STATE in names or _bare(str(folder), names):
+            return folder
+    return None
+
+
+def _search(folder: Path, reach: WalkLimits, target: Callable[[str, set[str]], str]) -> RepositorySearch:
+    """Look, level by level, for the first name that the target picks from those of one folder."""
+    level, left, is_whole = [str(folder)], reach.entries, True
+    for _ in range(reach.depth):
+        deeper: list[str] = []
+        for place in level:
+            names, folders, is_read = _entries(place, left)
+            if name := target(place, names):
+                return RepositorySearch(str(Path(place, name).relative_to(folder)))
+            is_whole = is_whole and is_read
+            left -= len(names) + _COST_OF_A_FOLDER
+            if left <= 0:
+                return RepositorySearch(is_whole=False)
+            deeper += folders
+        level = deeper
+    return RepositorySearch(is_whole=is_whole and not level)
+
+
+def is_own(path: str | Path) -> bool:
+    """Return whether a path is, or lies in, the folder that a repository or a workspace keeps for itself."""
+    return not _OWN.isdisjoint(map(plain, Path(path).parts))
+
+
+def is_state(path: Path) -> bool:
+    """Return whether a path is, or lies in, the state of a workspace."""
+    return _STATE in map(plain, path.parts)
+
+
+def is_part(path: Path) -> bool:
+    """Return whether a file or folder makes, or would make, the folder around it a repository or a workspace."""
+    if plain(path.name) not in _PARTS | {"head", _SETTINGS, _FUNCTIONS}:
+        return False
+    names, _, _ = _entries(str(path.parent), MOST_ENTRIES)
+    return bool(_bare(str(path.parent), names | {path.name}))
+
+
+def looked_through(root: Path, read: Iterable[str], write: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the real paths of the items that can be checked completely, and of those that cannot."""
+    places = {os.path.realpath(root / item): state_in(root / item).is_whole for item in read if item != "?"}
+    places |= {os.path.realpath(root / item): repository_in(root / item).is_whole for item in write if item != "?"}
+    return (
+        frozenset(place for place, is_whole in places.items() if is_whole),
+        frozenset(place for place, is_whole in places.items() if not is_whole),
+    )
+
+
+def disarm(folder: Path, reach: WalkLimits = NEAR) -> tuple[str, ...]:
+    """Rename what makes a folder, or one below it, a repository or a workspace, and return the original names."""
+    renamed: list[str] = []
+    while len(renamed) < _MOST_MADE and (repository := repository_in(folder, reach).path):
+        place = Path(repository)
+        if not is_own(place.name):
+            names, _, _ = _entries(str(folder / place), reach.entries)
+            place /= _bare(str(folder / place), names)
+        with within.folder(folder, place.parts[:-1]) as folder_fd:
+            rename(place.name, folder_fd)
+        renamed.append(str(place))
+    return tuple(renamed)
+
+
+def rename(name: str, folder_fd: int) -> None:
+    """Rename an entry of a folder so that it no longer makes a repository."""
+    os.rename(name, f"{name}.disarmed-{secrets.token_hex(4)}", src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+
+
+def plain(name: str) -> str:
+    """Return a name as file systems see it that ignore case, Unicode form and hidden characters."""
+    if not name.isascii():
+        name = unicodedata.normalize("NFKC", name)
+        name = "".join(character for character in name if unicodedata.category(character) != "Cf")
+    short = name.casefold().rstrip(" .")
+    return _LONG[abbreviated[1]] if (abbreviated := _SHORT.fullmatch(short)) else short
+
+
+def _own(names: set[str]) -> str:
+    """Return the name among these that a repository or a workspace keeps for itself, or "" if there is none."""
+    return min(names & _OWN, default="") or next((name for name in names if plain(name) in _OWN), "")
+
+
+def _bare(place: str, names: set[str]) -> str:
+    """Return the name in a folder that makes the folder itself a bare repository, or "" if none does."""
+    by_plain_name = {plain(name): name for name in names} | {
+        name.casefold(): name for name in names & {"HEAD", "commondir"}
+    }
+    if "commondir" in by_plain_name and _is_there(place, "commondir", names):
+        return by_plain_name["commondir"]
+    if by_plain_name.keys() >= {_SETTINGS, _FUNCTIONS} and _is_there(place, _SETTINGS, names):
+        return by_plain_name[_SETTINGS]
+    return (
+        by_plain_name["head"]
+        if "head" in by_plain_name and _PARTS & by_plain_name.keys() and _is_there(place, "HEAD", names)
+        else ""
+    )
+
+
+def _is_there(place: str, name: str, names: set[str]) -> bool:
+    """Check whether the file system finds a file under this name, whatever its case."""
+    return name in names or os.path.lexists(f"{place}/{name}")
+
+
+def _entries(folder: str, most: int) -> tuple[set[str], list[str], bool]:
+    """Return at most `most` names in a folder, the folders in it, and whether it can be read."""
+    names, folders = set[str](), list[str]()
+    try:
+        with os.scandir(folder) as entries:
+            for entry in islice(entries, most):
+                names.add(entry.name)
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+    except (FileNotFoundError, NotADirectoryError):
+        return names, folders, True
+    except OSError:
+        return names, folders, False
+    return names, folders, True

@@ -1,0 +1,184 @@
+"""Grants of one function: a plain value that can be compared, joined, intersected, described and stored."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from .items import KINDS, UNSAID, covered, sign_of, signs_over, spelled
+
+_SAID: Mapping[str, str] = MappingProxyType(
+    {
+        "network": "fetch from {}",
+        "read": "read {}",
+        "write": "read and write {}",
+        "secrets": "use the secret {}",
+        "packages": "import the package {}",
+        "memory": "read and change the memory block {}",
+        "functions": "call the function {}, which has grants of its own",
+    }
+)
+_UNSAID_AS: Mapping[str, str] = MappingProxyType(
+    {
+        "network": "hosts that its text does not name (each is asked for when it comes)",
+        "read": "files that its text does not name (none but in folders that you grant by name)",
+        "write": "files that its text does not name (none but in folders that you grant by name)",
+        "secrets": "that its text does not name",
+        "memory": "that its text does not name",
+        "functions": "that its text does not name",
+    }
+)
+
+
+def _widest(kind: str, items: set[str]) -> Iterator[str]:
+    """Yield the items that no other item covers; a folder with its slash stands for the one without."""
+    by_sign: defaultdict[str, list[str]] = defaultdict(list)
+    for item in items - {UNSAID}:
+        by_sign[sign_of(kind, item)].append(item)
+    for item in items:
+        candidates = {candidate for sign in signs_over(kind, item) for candidate in by_sign.get(sign, ())}
+        others = [candidate for candidate in candidates if candidate != item and covered(kind, item, (candidate,))]
+        if item == UNSAID or all(covered(kind, candidate, (item,)) and item > candidate for candidate in others):
+            yield item
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """The access of one function. Every tuple is sorted; the empty value grants nothing.
+
+    An item `?` is what its text does not name. A path ends in `/` for a folder, and is absolute only outside the
+    workspace. To write includes to read.
+    """
+
+    network: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    memory: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    seconds: float | None = None
+    memory_mib: int | None = None
+    stateful: bool = False
+
+    def __post_init__(self) -> None:
+        for kind in KINDS:
+            object.__setattr__(self, kind, tuple(sorted(_widest(kind, set(getattr(self, kind))))))
+
+    def __bool__(self) -> bool:
+        return self != NOTHING
+
+    def __or__(self, other: "Grants") -> "Grants":
+        """Return the union of both."""
+        return joined((self, other))
+
+    def __and__(self, other: "Grants") -> "Grants":
+        """Return the intersection of both."""
+        return replace(
+            _of({kind: _both(kind, self, other) for kind in KINDS}),
+            seconds=min(self.seconds or 0, other.seconds or 0) or None,
+            memory_mib=min(self.memory_mib or 0, other.memory_mib or 0) or None,
+            stateful=self.stateful and other.stateful,
+        )
+
+    @property
+    def is_outward(self) -> bool:
+        """True if some of it lies outside the worker, which examples never reach."""
+        return bool(self.network or self.read or self.write or self.secrets or self.memory or self.functions)
+
+    def items(self, kind: str) -> tuple[str, ...]:
+        """Return the items of one kind."""
+        items: tuple[str, ...] = getattr(self, kind)
+        return items
+
+    def gives(self, kind: str, item: str) -> bool:
+        """Check whether this gives one item of a kind."""
+        items = self.items(kind) + (self.write if kind == "read" else ())
+        return covered(kind, item, items)
+
+    def covers(self, grants: "Grants") -> bool:
+        """Check whether this gives everything that the other does."""
+        return not grants.without(self)
+
+    def without(self, grants: "Grants") -> "Grants":
+        """Return what this has and the other does not give: what is missing there."""
+        remaining = {kind: tuple(item for item in self.items(kind) if not grants.gives(kind, item)) for kind in KINDS}
+        return replace(
+            _of(remaining),
+            seconds=self.seconds if (self.seconds or 0) > (grants.seconds or 0) else None,
+            memory_mib=self.memory_mib if (self.memory_mib or 0) > (grants.memory_mib or 0) else None,
+            stateful=self.stateful and not grants.stateful,
+        )
+
+    def serving(self, needs: "Grants") -> "Grants":
+        """Return the part that these needs, read from a text, can use. Grants that no text shows are kept."""
+        used_items = {kind: tuple(item for item in self.items(kind) if _serves(kind, item, needs)) for kind in KINDS}
+        return replace(_of(used_items), seconds=self.seconds, memory_mib=self.memory_mib, stateful=self.stateful)
+
+    def sentences(self) -> list[str]:
+        """Return the grants as sentences for the user, one line each."""
+        lines = [_sentence(kind, item) for kind in KINDS for item in self.items(kind)]
+        lines += [f"run for up to {self.seconds:g} s"] if self.seconds else []
+        lines += [f"use up to {self.memory_mib} MiB of memory"] if self.memory_mib else []
+        return [*lines, *(["keep a worker of its own between calls"] if self.stateful else [])]
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return only the fields that are set, in the order of the fields."""
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values if value}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Grants":  # Any: what `to_json` gave
+        """Build the value from JSON."""
+        items = {kind: tuple(data.get(kind, ())) for kind in KINDS}
+        limits = {name: data[name] for name in ("seconds", "memory_mib", "stateful") if name in data}
+        return replace(_of(items), **limits)
+
+
+NOTHING: Final = Grants()
+
+
+def joined(grants: Iterable[Grants]) -> Grants:
+    """Return all of them joined."""
+    every = [*grants]
+    items = {kind: tuple(item for grant in every for item in grant.items(kind)) for kind in KINDS}
+    return replace(
+        _of(items),
+        seconds=max((grant.seconds or 0 for grant in every), default=0) or None,
+        memory_mib=max((grant.memory_mib or 0 for grant in every), default=0) or None,
+        stateful=any(grant.stateful for grant in every),
+    )
+
+
+def _both(kind: str, first: Grants, second: Grants) -> tuple[str, ...]:
+    ours, theirs = first.items(kind), second.items(kind)
+    return tuple(item for item in ours if second.gives(kind, item)) + tuple(
+        item for item in theirs if first.gives(kind, item)
+    )
+
+
+def _of(items: dict[str, tuple[str, ...]]) -> Grants:
+    return Grants(
+        network=items["network"],
+        read=items["read"],
+        write=items["write"],
+        secrets=items["secrets"],
+        packages=items["packages"],
+        memory=items["memory"],
+        functions=items["functions"],
+    )
+
+
+def _serves(kind: str, item: str, needs: Grants) -> bool:
+    needed_items = needs.items(kind) + (needs.read if kind == "write" else needs.write if kind == "read" else ())
+    return UNSAID in needed_items or any(
+        covered(kind, need, (item,)) or covered(kind, item, (need,)) for need in needed_items
+    )
+
+
+def _sentence(kind: str, item: str) -> str:
+    if item == UNSAID:
+        return _SAID[kind].format(_UNSAID_AS[kind])
+    outside = " (outside the workspace)" if kind in ("read", "write") and item.startswith("/") else ""
+    return _SAID[kind].format(spelled(item)) + outside

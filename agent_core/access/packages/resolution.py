@@ -1,0 +1,141 @@
+"""The resolution of requirements: one file per project, with its hash; and what the user is shown of it."""
+
+import hashlib
+import json
+import re
+import sys
+import sysconfig
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from agent_core.base.untrusted import fence
+from sandbox.wire.foreign import MESSAGE, Malformed, read_json
+
+from ..grants.items import project, written
+from .failures import PackagesError
+
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,99}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_DOWNLOADED = re.compile(r"Downloading \S*?([^/\s]+\.whl) \(([\d.]+) ?(bytes|[kMG]B)\)")
+_UNITS = {"bytes": 1, "kB": 1000, "MB": 1000**2, "GB": 1000**3}
+_MOST_PINS = 300
+_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Pin:
+    """One file: the project's normalized name, the version, the SHA-256 of the wheel."""
+
+    project: str
+    version: str
+    sha256: str
+
+    @classmethod
+    def of(cls, name: str, version: str, sha256: str) -> "Pin | None":
+        """Return a pin if each of the three values is valid, else None."""
+        is_one = written("packages", name) == name and _VERSION.fullmatch(version) and _SHA256.fullmatch(sha256)
+        return cls(project(name), version, sha256) if is_one else None
+
+    def __str__(self) -> str:
+        return f"{self.project}=={self.version} --hash=sha256:{self.sha256}"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """Requirements, in order, and their pins; the sizes of files as far as they are known."""
+
+    requirements: tuple[str, ...]
+    pins: tuple[Pin, ...]
+    sizes: Mapping[str, int] = field(default_factory=dict, hash=False)
+    is_installed: bool = False
+
+    @property
+    def digest(self) -> str:
+        """The name of the folder: for exactly these files and this interpreter."""
+        return digest_of(self.pins)
+
+    def sentences(self) -> tuple[str, ...]:
+        """Return what the user reads before the installation, one line each."""
+        projects = {project(requirement) for requirement in self.requirements}
+        others = [pin for pin in self.pins if pin.project not in projects]
+        lines = [f"would be installed: {self._shown(pin)}" for pin in self.pins if pin.project in projects]
+        if others:
+            listed = ", ".join(self._shown(pin) for pin in others[:_SHOWN])
+            more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+            lines.append(f"with {len(others)} that {'it needs' if len(projects) == 1 else 'they need'}: {listed}{more}")
+        return ("is installed already",) if self.is_installed else tuple(lines)
+
+    def _shown(self, pin: Pin) -> str:
+        size = self.sizes.get(pin.project)
+        return f"{pin.project} {pin.version}" + (f" ({_megabytes(size)})" if size is not None else "")
+
+
+def digest_of(pins: Iterable[Pin]) -> str:
+    """Return the name of a set of files, for this interpreter."""
+    kind = [sys.implementation.cache_tag, sysconfig.get_platform()]
+    text = json.dumps([kind, sorted(str(pin) for pin in pins)])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def required(requirements: Iterable[str]) -> tuple[str, ...]:
+    """Return the requirements in the form and the order in which they are kept.
+
+    Raises:
+        PackagesError: one of them is no name of a package with versions.
+    """
+    normalized = []
+    for requirement in requirements:
+        good = written("packages", requirement)
+        if good is None:
+            message = f"{fence(requirement, 80)} names no package that can be installed."
+            raise PackagesError(message, fix="Write a name, perhaps with versions: requests or requests>=2.31")
+        normalized.append(good)
+    return tuple(sorted(set(normalized)))
+
+
+def read_report(requirements: tuple[str, ...], report: Path, output: Sequence[str]) -> Resolution:
+    """Return the resolution in pip's report.
+
+    Raises:
+        PackagesError: it has something that cannot be pinned.
+    """
+    try:
+        data: dict[str, Any] = read_json(report.read_bytes(), MESSAGE)
+    except Malformed as error:
+        raise PackagesError(f"What pip would install cannot be read: {error}.") from error
+    sizes = _downloaded(output)
+    pins, known_sizes = list[Pin](), dict[str, int]()
+    for item in data["install"]:
+        name, version = item["metadata"]["name"], item["metadata"]["version"]
+        info = item["download_info"]
+        address = urlsplit(info["url"])
+        file = Path(unquote(address.path))
+        is_here = address.scheme == "file" and file.is_file()
+        reported = info.get("archive_info", {}).get("hashes", {}).get("sha256", "")
+        # pip before 23.1 reports no hash of a file of this machine.
+        pin = Pin.of(name, version, reported or (_sha256(file) if is_here else ""))
+        if pin is None or item.get("is_direct"):
+            raise PackagesError(f"{fence(f'{name} {version}', 120)} cannot be pinned by a hash.")
+        pins.append(pin)
+        size = file.stat().st_size if is_here else sizes.get(file.name)
+        known_sizes |= {} if size is None else {pin.project: size}
+    if len(pins) > _MOST_PINS:
+        raise PackagesError(f"{len(pins)} packages would be installed; that is more than {_MOST_PINS}.")
+    return Resolution(requirements, tuple(sorted(pins)), known_sizes)
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _downloaded(output: Iterable[str]) -> dict[str, int]:
+    matches = (match for line in output if (match := _DOWNLOADED.search(line)))
+    return {match[1]: round(float(match[2]) * _UNITS[match[3]]) for match in matches}
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{max(size // 1000, 1)} kB"

@@ -1,0 +1,15 @@
+"""Secrets: where they are kept, who gets one, and that none is shown, stored or sent to a model.
+
+A value goes to one running function, at the moment of `self.secret(name)`, if a human granted it by name. Whatever
+comes out of its worker passes the curtain, which masks it; the log and the file of a crash are masked too. May touch
+the user's configuration folder.
+"""
+
+from .curtain import Curtain
+from .given import GIVEN, shade_logs
+from .masks import Masks
+from .session import CallSecrets
+from .source import Secrets
+from .vault import Vault
+
+__all__ = ["GIVEN", "CallSecrets", "Curtain", "Masks", "Secrets", "Vault", "shade_logs"]

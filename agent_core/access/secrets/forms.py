@@ -1,0 +1,138 @@
+"""The forms in which a value may reappear: as it is, escaped, quoted, in base64, in hex.
+
+Pure. A form is what always stands in the encoded text, whatever stands around the value in what was encoded.
+"""
+
+import html
+import json
+import re
+import unicodedata
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import product
+from typing import Final, Literal
+from urllib.parse import quote
+
+SHORTEST = 8  # characters, in the shortest normal form
+_FEWEST = 4  # different ones
+_LINE = 16  # characters of a line that is masked by itself
+_NORMAL: Final[tuple[Literal["NFC", "NFD", "NFKC", "NFKD"], ...]] = ("NFC", "NFD", "NFKC", "NFKD")
+_UNCHANGED = re.compile(r"[A-Za-z0-9_.~-]*")
+_KEPT = ("", "/", "!'()*~", "/!'()*~", ":/?#[]@!$&'()*+,;=")  # what different quoters of URLs leave as it is
+
+
+def unfit(value: str) -> str:
+    """Return the reason why a value cannot be masked, and so is no secret; empty if it can."""
+    if not _is_text(value):
+        return "it is no text, or holds a zero character"
+    if min(len(form) for form in normal(value)) < SHORTEST:
+        return f"it has fewer than {SHORTEST} characters, and masking it would hide what is no secret"
+    if len(set(value)) < _FEWEST:
+        return f"it has fewer than {_FEWEST} different characters, and masking it would hide what is no secret"
+    return ""
+
+
+def normal(value: str) -> set[str]:
+    """Return the value as it is and in each Unicode normal form."""
+    return {value, *(unicodedata.normalize(form, value) for form in _NORMAL)}
+
+
+@lru_cache(maxsize=64)
+def forms(value: str) -> tuple[str, ...]:
+    """Return every form of a value as text, the longest first."""
+    results = {form for normal_form in normal(value) for form in _encoded(normal_form)}
+    changing = [form for form in results if not _UNCHANGED.fullmatch(form)]
+    results |= {variant for form in changing for variant in _around(form)}
+    results |= {line for line in value.splitlines() if len(line) >= _LINE and not line.startswith("-----")}
+    return tuple(sorted(results, key=lambda form: (-len(form), form)))
+
+
+@lru_cache(maxsize=64)
+def byte_forms(value: str) -> tuple[bytes, ...]:
+    """Return every form of a value as bytes, the longest first."""
+    wide = {normal_form.encode(coding) for normal_form in normal(value) for coding in ("utf-16-le", "utf-16-be")}
+    return tuple(sorted({form.encode() for form in forms(value)} | wide, key=lambda form: (-len(form), form)))
+
+
+def _encoded(value: str) -> Iterator[str]:
+    data = value.encode()
+    yield from (value, *_in_one_case(value))
+    yield from _escaped(value)
+    yield from _quoted(value)
+    yield from _in_base64(data)
+    yield from (data.hex(), data.hex().upper())
+    yield from ("".join(f"%{byte:02x}" for byte in data), "".join(f"%{byte:02X}" for byte in data))
+
+
+def _in_one_case(value: str) -> Iterator[str]:
+    """Yield the value in lower and in upper case, as in names of hosts and variables; not if it is too short for
+    that.
+    """
+    yield from (variant for variant in (value.lower(), value.upper()) if not unfit(variant))
+
+
+def _around(form: str) -> Iterator[str]:
+    """Yield a form as JSON, a URL or a `repr` writes it."""
+    yield from (json.dumps(form, ensure_ascii=wide)[1:-1] for wide in (True, False))
+    yield from (quoted for safe in ("", "/") for quoted in (quote(form, safe=safe), _lowered(quote(form, safe=safe))))
+    yield _inside(repr(form))
+
+
+def _escaped(text: str) -> Iterator[str]:
+    """Yield a text as it appears within JSON, HTML, and the `repr` and `ascii` of text or bytes."""
+    for wide in (True, False):
+        inside = json.dumps(text, ensure_ascii=wide)[1:-1]
+        yield from (inside, inside.replace("/", "\\/"))
+    for shown in (_inside(repr(text)), _inside(ascii(text)), _inside(repr(text.encode()))):
+        yield from (shown, shown.replace("'", "\\'"))
+    yield from (html.escape(text), html.escape(text, quote=False))
+
+
+def _inside(shown: str) -> str:
+    """Return what is between the quotes of a `repr`, with none of its own quotes escaped."""
+    return shown.removeprefix("b")[1:-1].replace("\\'", "'")
+
+
+def _quoted(text: str) -> Iterator[str]:
+    for safe, blank in product(_KEPT, ("%20", "+")):
+        quoted = quote(text, safe=safe).replace("%20", blank)
+        yield from (quoted, _lowered(quoted))
+
+
+def _lowered(quoted: str) -> str:
+    first, *others = quoted.split("%")
+    return "%".join([first, *(part[:2].lower() + part[2:] for part in others)])
+
+
+def _in_base64(data: bytes) -> Iterator[str]:
+    """Yield the data in base64: alone, and the part that does not depend on its surroundings at each of three
+    offsets.
+    """
+    alone = b64encode(data).decode()
+    cores = [_core(data, before) for before in range(3)]
+    for text in (alone, alone.rstrip("="), *cores):
+        yield from (text, text.replace("+", "-").replace("/", "_"))
+
+
+def _core(data: bytes, before: int) -> str:
+    encoded = b64encode(bytes(before) + data).decode().rstrip("=")
+    first = (before * 8 + 5) // 6
+    end = (before + len(data)) * 8 // 6
+    return encoded[first:end]
+
+
+def _is_text(value: str) -> bool:
+    try:
+        return "\0" not in value and bool(value.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def needed(candidates: Iterable[str]) -> tuple[str, ...]:
+    """Return the shortest forms, one of which is contained in each other form: a text without these holds no form."""
+    shortest: list[str] = []
+    for form in sorted(candidates, key=len):
+        if not any(shorter in form for shorter in shortest):
+            shortest.append(form)
+    return tuple(shortest)

@@ -1,0 +1,331 @@
+"""Removal of secrets from texts and nested values.
+
+A mask is put between two characters that no form of a secret has, so that what stands around it cannot make one again.
+Where nothing is found, which is looked for first, a text stays as it is.
+
+All texts in a nested value, collected fast: most values are large lists of one kind, and hold no secret.
+
+Pieces of secrets: the rest of one at a cut of a text, and long pieces anywhere.
+
+A traceback's locals are cut in the worker, printed output at its limit: half a secret is found by no whole form.
+"""
+
+import re
+from base64 import b64encode
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
+from itertools import chain
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+from sandbox.wire.unhashed import Members, Pairs
+from sandbox.wire.values import BODY, encode
+
+from .forms import byte_forms, forms, needed, normal
+
+_CUT = re.compile(r"(…|\.{3,}|\n\[output cut)")
+_AT_CUT = 4  # characters that are left of a secret at a cut
+_FAR = 64  # characters that are compared before all of a long rest is
+_ANYWHERE = 12  # characters of a secret that stand together
+_PROBE = 6  # of them, looked for in so large steps that every such piece holds one
+_STEP = _ANYWHERE - _PROBE + 1
+_BACKWARDS = 64  # lines that are looked at for one before which no secret goes on
+
+
+class Pieces:
+    """The pieces of some secrets: of every form at a cut, of the plain values anywhere."""
+
+    def __init__(self, forms: Iterable[str], plain: Collection[str], mark: str) -> None:
+        self._forms = [*forms]
+        self._heads, self._tails = Beginnings(self._forms), Beginnings(form[::-1] for form in self._forms)
+        self._plain = plain
+        self._probes = {text[at : at + _PROBE] for text in plain for at in range(len(text) - _PROBE + 1)}
+        self._runs = {text[at : at + _ANYWHERE] for text in plain for at in range(len(text) - _ANYWHERE + 1)}
+        self._mark = mark
+
+    def clean(self, text: str) -> str:
+        """Return the text without them."""
+        parts = _CUT.split(self._without_runs(text))
+        return "".join(part if at % 2 else self._trimmed(part) for at, part in enumerate(parts))
+
+    def may_hold(self, text: str) -> bool:
+        """Check whether cleaning could change a text that contains no whole form."""
+        return len(text) >= _AT_CUT and self.clean(text) != text
+
+    def settled(self, text: str) -> int:
+        """Return how much of a growing text can be cleaned alone: whole lines, with no secret across their end."""
+        begun = max((_begun(form, text) for form in self._forms), default=0)
+        inside = max((size for size in range(1, _ANYWHERE) if self._is_inside(text[-size:])), default=0)
+        place = _line_end(text, len(text) - max(begun, inside))
+        for _ in range(_BACKWARDS):
+            first = self._first_over(place, text)
+            if first == place:
+                return place
+            place = _line_end(text, first)
+        return 0
+
+    def _is_inside(self, piece: str) -> bool:
+        return any(piece in text for text in self._plain)
+
+    def _first_over(self, place: int, text: str) -> int:
+        """Return the start of the first form or piece that spans a position; the position itself if none does."""
+        whole = (text.find(form, max(0, place - len(form) + 1), place + len(form) - 1) for form in self._forms)
+        pieces = (at for at in range(max(0, place - _ANYWHERE + 1), place) if text[at : at + _ANYWHERE] in self._runs)
+        return min((at for at in (*whole, *pieces) if at >= 0), default=place)
+
+    def _without_runs(self, text: str) -> str:
+        """Remove every stretch of the text that consists of pieces."""
+        if self._probes.isdisjoint(text[at : at + _PROBE] for at in range(0, len(text), _STEP)):
+            return text
+        hits = [at for at in range(len(text) - _ANYWHERE + 1) if text[at : at + _ANYWHERE] in self._runs]
+        parts: list[str] = []
+        end = 0
+        for last, first in _stretches(hits):
+            parts.append(text[end:first])
+            end = last + _ANYWHERE
+        return self._mark.join([*parts, text[end:]])
+
+    def _trimmed(self, part: str) -> str:
+        """Remove the beginning of a secret at the end of the part, and the end of one at its beginning."""
+        if size := self._heads.at_end(part):
+            part = part[: len(part) - size] + self._mark
+        if size := self._tails.at_end(part[: self._tails.longest][::-1]):
+            part = self._mark + part[size:]
+        return part
+
+
+def _stretches(hits: list[int]) -> list[tuple[int, int]]:
+    """Merge overlapping positions into stretches, each with its first and last position."""
+    rows: list[tuple[int, int]] = []
+    for at in hits:
+        if rows and at < rows[-1][0] + _ANYWHERE:
+            rows[-1] = (at, rows[-1][1])
+        else:
+            rows.append((at, at))
+    return rows
+
+
+def _line_end(text: str, place: int) -> int:
+    return max(text.rfind(end, 0, place) for end in "\n\r") + 1
+
+
+def _begun(form: str, text: str) -> int:
+    """Return how many characters at the end of a text are the beginning of a form."""
+    tail = text[-len(form) :]
+    at = tail.find(form[:1])
+    while at >= 0:
+        if form.startswith(tail[at:]):
+            return len(tail) - at
+        at = tail.find(form[:1], at + 1)
+    return 0
+
+
+class Beginnings:
+    """An index of forms by their first characters, so that a short text costs little, however many forms there are."""
+
+    def __init__(self, forms: Iterable[str]) -> None:
+        self._by_head: dict[str, list[str]] = {}
+        self.longest = 0
+        for form in forms:
+            self._by_head.setdefault(form[:_AT_CUT], []).append(form)
+            self.longest = max(self.longest, len(form))
+
+    def at_end(self, text: str) -> int:
+        """Return how many characters at the end of a text, 4 or more, are the beginning of a form."""
+        for at in range(max(0, len(text) - self.longest), len(text) - _AT_CUT + 1):
+            for form in self._by_head.get(text[at : at + _AT_CUT], ()):
+                if form.startswith(text[at : at + _FAR]) and form.startswith(text[at:]):
+                    return len(text) - at
+        return 0
+
+
+PLAIN: Final = frozenset({type(None), bool, int, float})
+_MANY: Final = frozenset({list, tuple, set, frozenset})
+_CLAIMED: Final = frozenset({Members, Pairs})
+
+
+def texts_of(value: Any, plain: frozenset[type]) -> tuple[list[str], bool]:  # Any: what `sandbox.wire.values` carries
+    """Return the texts, and whether everything else in the value is of the plain types."""
+    texts: list[str] = []
+    waiting: list[Any] = [[value]]
+    is_plain = True
+    while waiting:
+        many = waiting.pop()
+        kinds = set(map(type, many))
+        if str in kinds:
+            texts += many if len(kinds) == 1 else [item for item in many if type(item) is str]
+        if dict in kinds:
+            for item in many:
+                if type(item) is dict:
+                    waiting += [list(item), list(item.values())]
+        waiting += [item for item in many if type(item) in _MANY] if kinds & _MANY else []
+        waiting += [item.items for item in many if type(item) in _CLAIMED] if kinds & _CLAIMED else []
+        is_plain = is_plain and kinds <= {str, dict} | _MANY | _CLAIMED | plain
+    return texts, is_plain
+
+
+Pair: TypeAlias = tuple[str, str]  # a secret's name and value
+Found: TypeAlias = tuple[tuple[str, str], ...]  # forms and their marks, the longest first
+_SIGNS = "%\\&"
+_AROUND = ("[]", "<>", "‹›", "«»")
+_PRIVATE = range(0xE000, 0xF900)
+
+
+class Masks:
+    """The masks of some secrets."""
+
+    def __init__(self, pairs: Iterable[Pair]) -> None:
+        self._pairs = sorted(set(pairs))
+        values = {value for _, value in self._pairs}
+        names = {form: name for name, value in self._pairs for form in forms(value)}
+        self._around = _around({character for form in names for character in form})
+        self._marks = {
+            form: self._mark(names[form], names) for form in sorted(names, key=lambda form: (-len(form), form))
+        }
+        self._needed = _by_sign(needed(self._marks))
+        self._plain = {form for value in values for form in normal(value)}
+        self._pieces = Pieces(self._marks, self._plain, f"{self._around[0]}…{self._around[1]}")
+        self._numbers: dict[object, str] = {number: name for name, value in self._pairs for number in _numbers(value)}
+
+    def __bool__(self) -> bool:
+        return bool(self._pairs)
+
+    def clean(self, text: str) -> str:
+        """Return the text without any of the secrets."""
+        return _replaced(text, self._found_in(text))
+
+    def clean_said(self, text: str) -> str:
+        """Return a text without secrets that may be cut or said in pieces: long pieces and what a cut left are masked,
+        too.
+        """
+        return self._pieces.clean(self.clean(text)) if self._pairs else text
+
+    def settled(self, text: str) -> int:
+        """Return how much of a growing text can be masked alone: whole lines, with no secret continuing after them."""
+        return self._pieces.settled(text) if self._pairs else len(text)
+
+    def clean_bytes(self, data: bytes) -> bytes:
+        """Return the bytes without any of the secrets."""
+        for form, mark in self._bytes.items():
+            data = data.replace(form, mark)
+        return data
+
+    def clean_value(self, value: Any) -> Any:  # Any: what `sandbox.wire.values` carries
+        """Return the value, however nested, without any of the secrets; the same object if none is found."""
+        texts, is_plain = texts_of(value, frozenset() if self._numbers else PLAIN)
+        marks = self._found_in("\0".join(texts))
+        if is_plain and not marks:
+            return value
+        return self._walked(value, lambda text: _replaced(text, marks), self.clean_bytes)
+
+    def clean_words(self, value: Any) -> Any:  # Any: as above
+        """Return the value with each of its texts, keys and bytes cleaned as what may have been said in pieces."""
+        if not self._pairs:
+            return value
+        if isinstance(value, str):
+            return self.clean_said(value)
+        texts, is_plain = texts_of(value, frozenset() if self._numbers else PLAIN)
+        marks = self._found_in("\0".join(texts))
+        if is_plain and not marks and not any(map(self._pieces.may_hold, texts)):
+            return value
+        return self._walked(value, lambda text: self._pieces.clean(_replaced(text, marks)), self._clean_said_bytes)
+
+    def hides(self, number: object) -> bool:
+        """Check whether a number is a secret, or its digits contain one."""
+        return self._as_text(number) is not number
+
+    def _walked(self, value: Any, text: Callable[[str], str], data: Callable[[bytes], bytes]) -> Any:  # Any: as above
+        match value:
+            case str():
+                return text(value)
+            case bytes():
+                return self._as_text(data(value))
+            case dict():
+                return {self._walked(key, text, data): self._walked(item, text, data) for key, item in value.items()}
+            case list() | tuple() | set() | frozenset():
+                return type(value)(self._walked(item, text, data) for item in value)
+            case Members() | Pairs():
+                return replace(value, items=self._walked(value.items, text, data))
+            case _:
+                return self._as_text(value)
+
+    def _as_text(self, value: object) -> object:
+        """Return a value that is no text by itself, or its masked text if that contains a secret."""
+        if value is None or isinstance(value, bool) or (isinstance(value, int | float) and not self._numbers):
+            return value
+        is_number = isinstance(value, int | float) or (isinstance(value, Decimal) and value.is_finite())
+        if is_number and (name := self._numbers.get(value)):
+            return self._mark(name, self._marks)
+        for text in _texts(value):
+            if (cleaned := self.clean(text)) != text:
+                return cleaned
+        return value
+
+    @cached_property
+    def _bytes(self) -> dict[bytes, bytes]:
+        marked = ((form, self._mark(name, self._marks)) for name, value in self._pairs for form in byte_forms(value))
+        return {form: mark.encode() for form, mark in sorted(marked, key=lambda pair: -len(pair[0]))}
+
+    @cached_property
+    def _byte_pieces(self) -> Pieces:
+        plain = {form.encode().decode("latin-1") for form in self._plain}
+        mark = f"{self._around[0]}...{self._around[1]}".encode().decode("latin-1")
+        return Pieces((form.decode("latin-1") for form in self._bytes), plain, mark)
+
+    def _clean_said_bytes(self, data: bytes) -> bytes:
+        return self._byte_pieces.clean(self.clean_bytes(data).decode("latin-1")).encode("latin-1")
+
+    def _found_in(self, text: str) -> Found:
+        """Return the forms that occur in a text, the longest first, with their marks."""
+        if not any(sign in text and any(form in text for form in sample_forms) for sign, sample_forms in self._needed):
+            return ()
+        return tuple((form, mark) for form, mark in self._marks.items() if form in text)
+
+    def _mark(self, name: str, secret_forms: Iterable[str]) -> str:
+        says = f"secret {name}"
+        return f"{self._around[0]}{'secret' if any(form in says for form in secret_forms) else says}{self._around[1]}"
+
+
+def _by_sign(secret_forms: Iterable[str]) -> list[tuple[str, list[str]]]:
+    """Group the forms by a sign of an encoding that they contain: most texts have none, so those are skipped."""
+    groups: dict[str, list[str]] = {}
+    for form in secret_forms:
+        groups.setdefault(next((sign for sign in _SIGNS if sign in form), ""), []).append(form)
+    return list(groups.items())
+
+
+def _replaced(text: str, marked_forms: Found) -> str:
+    for form, mark in marked_forms:
+        text = text.replace(form, mark)
+    return text
+
+
+def _around(used: set[str]) -> str:
+    """Return two characters that occur in no form."""
+    others: Iterator[str] = (chr(code) * 2 for code in _PRIVATE)
+    return next(pair for pair in chain(_AROUND, others) if not used.intersection(pair))
+
+
+def _numbers(value: str) -> Iterator[Decimal | float]:
+    """Yield the number that a value is, if it is one, as a worker may return it."""
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        return
+    if number.is_finite():
+        yield from (number, float(number))
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield a value as it is shown, and as it is published."""
+    if isinstance(value, bytes):
+        yield b64encode(value).decode()
+        return
+    yield str(value)
+    published = encode(value)
+    if isinstance(published, dict):
+        yield str(published[BODY])
+    if isinstance(value, UUID):
+        yield value.hex

@@ -1,0 +1,131 @@
+"""The origin of a secret: a variable `TOOLWRIGHT_SECRET_<NAME>`, or else the user's file."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_core.base.errors import UsageError
+from agent_core.base.own_environment import environment as own_environment
+from agent_core.base.settings import SECRET as VARIABLE
+
+from .forms import unfit
+from .masks import Pair
+from .vault import Unsafe, Vault, shown
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_LONGEST = 16 * 1024
+
+
+class NoSecret(UsageError):
+    """Error raised when there is no secret of that name, or it cannot be given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """The user's secrets, as a workspace may use them; if `environment` is None, this process's own is used."""
+
+    workspace: Path | None = None
+    environment: Mapping[str, str] | None = None
+
+    @property
+    def vault(self) -> Vault:
+        """The file."""
+        return Vault(self.workspace)
+
+    def value(self, name: str) -> str:
+        """Return a secret's value.
+
+        Raises:
+            NoSecret: it is not set, or cannot be masked.
+            Unsafe: it may be in the file, which cannot be trusted.
+        """
+        value = self._variables().get(name) or self.vault.read().get(name)
+        how = f"toolwright secrets set {name}"
+        if not value:
+            message = f"The secret `{name}` is not set."
+            raise NoSecret(message, fix=f"A human sets it with: {how} (or with the variable {VARIABLE}{name}).")
+        if why := refusal(value):
+            raise NoSecret(f"The secret `{name}` is not given: {why}.", fix=f"A human sets another with: {how}")
+        return value
+
+    def pairs(self, names: Iterable[str]) -> frozenset[Pair]:
+        """Return those of the names that are set, anywhere, with their values: what must be masked."""
+        variables, stored = self._variables(), self._kept()
+        pairs = ((name, values[name]) for name in names for values in (variables, stored) if name in values)
+        return frozenset((name, value) for name, value in pairs if not refusal(value))
+
+    def places(self) -> dict[str, str]:
+        """Return every secret that is set, with its origin.
+
+        Raises:
+            Unsafe: the file cannot be trusted.
+        """
+        stored = self.vault.read()
+        places = dict.fromkeys(stored, shown(self.vault.path)) if stored else {}
+        return places | self.variables()
+
+    def variables(self) -> dict[str, str]:
+        """Return every secret that a variable sets, with the variable."""
+        return {name: f"{VARIABLE}{name}" for name in self._variables()}
+
+    def put(self, name: str, value: str) -> None:
+        """Store a secret in the user's file.
+
+        Raises:
+            UsageError: the name or the value cannot be a secret's.
+            WorkspaceError: the file cannot be trusted or written.
+        """
+        check_name(name)
+        if why := refusal(value):
+            raise UsageError(
+                f"`{name}` is not set: {why}.", fix="Give a longer one, or keep it where it need not be secret."
+            )
+        self.vault.change(lambda values: {**values, name: value})
+
+    def remove(self, name: str) -> None:
+        """Remove a secret from the user's file.
+
+        Raises:
+            NoSecret: it is not there.
+            WorkspaceError: the file cannot be trusted or written.
+        """
+        check_name(name)
+        if name not in self.vault.read():
+            is_set = name in self._variables()
+            fix = f"It comes from the variable {VARIABLE}{name}." if is_set else "Look: toolwright secrets list"
+            raise NoSecret(f"There is no secret `{name}` in {shown(self.vault.path)}.", fix=fix)
+        self.vault.change(lambda values: {key: value for key, value in values.items() if key != name})
+
+    def _variables(self) -> dict[str, str]:
+        environment = own_environment() if self.environment is None else self.environment
+        secrets = {
+            name.removeprefix(VARIABLE): value for name, value in environment.items() if name.startswith(VARIABLE)
+        }
+        return {name: value for name, value in secrets.items() if value and _NAME.fullmatch(name)}
+
+    def _kept(self) -> Mapping[str, str]:
+        try:
+            return self.vault.read()
+        except Unsafe:
+            return {}
+
+
+def is_name(text: object) -> bool:
+    """Check whether a text is a valid name for a secret."""
+    return isinstance(text, str) and _NAME.fullmatch(text) is not None
+
+
+def check_name(text: str) -> None:
+    """Raise an error if a text is not a valid name for a secret.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if not is_name(text):
+        raise UsageError("A secret's name is made of letters, digits and _, and begins with no digit.")
+
+
+def refusal(value: str) -> str:
+    """Return the reason why a value can be no secret; empty if it can."""
+    return f"it has more than {_LONGEST} characters" if len(value) > _LONGEST else unfit(value)

@@ -1,0 +1,154 @@
+"""The file of secrets in the user's own configuration folder, which nobody else may read. Never in a workspace.
+
+Opened without following links, below a folder that is the user's. What others could read is refused, with what to type.
+"""
+
+import fcntl
+import json
+import os
+import shlex
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_core.base.errors import WorkspaceError
+from agent_core.base.user_folders import NoHome, config_folder, home
+from sandbox.wire.foreign import Malformed, read_toml
+
+FILE = "secrets.toml"
+_BESIDE = f".{FILE}.new"
+_LARGEST = 1 << 20
+_HEAD = "# Secrets for functions, written by `toolwright secrets`. Only you may read this file.\n"
+_LOOKING = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+class Unsafe(WorkspaceError):
+    """Error raised when the file of secrets, or its folder, cannot be trusted; nothing is read from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vault:
+    """The file of secrets, as it may be used from a workspace."""
+
+    workspace: Path | None = None
+
+    @property
+    def path(self) -> Path:
+        """The path of the file, whether or not it exists.
+
+        Raises:
+            Unsafe: there is no home, or the workspace is around it.
+        """
+        try:
+            folder = config_folder()
+        except NoHome as error:
+            raise Unsafe(error.message, fix=error.fix) from error
+        if self.workspace is not None and folder.resolve().is_relative_to(self.workspace.resolve()):
+            message = f"Secrets are never kept in a workspace, and {shown(folder)} lies in this one."
+            raise Unsafe(message, fix="Set XDG_CONFIG_HOME to a folder outside, or use TOOLWRIGHT_SECRET_… variables.")
+        return folder / FILE
+
+    def read(self) -> Mapping[str, str]:
+        """Return the secrets by name; none if there is no file.
+
+        Raises:
+            Unsafe: others could read it, it is not the user's, or it is not understood.
+        """
+        path = self.path
+        try:
+            with _folder(path.parent) as folder:
+                return _read(folder, path)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise _unusable(path, error) from error
+
+    def change(self, different: Callable[[Mapping[str, str]], Mapping[str, str]]) -> None:
+        """Rewrite the file with changed secrets, under a lock.
+
+        Raises:
+            WorkspaceError: the file cannot be trusted or written.
+        """
+        path = self.path
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _folder(path.parent) as folder:
+                fcntl.flock(folder, fcntl.LOCK_EX)
+                with suppress(FileNotFoundError):
+                    return _write(folder, different(_read(folder, path)))
+                _write(folder, different({}))
+        except OSError as error:
+            raise _unusable(path, error) from error
+
+
+def shown(path: Path) -> str:
+    """Return a path as the user types it, short if it is below the user's home."""
+    if (base := home()) is not None and path.is_relative_to(base):
+        return f"~/{shlex.quote(str(path.relative_to(base)))}"
+    return shlex.quote(str(path))
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, _LOOKING | os.O_DIRECTORY)
+    try:
+        status = os.fstat(descriptor)
+        _check_owner(status, path)
+        if status.st_mode & 0o022:
+            message = f"{shown(path)} can be changed by others, so no secret is taken from there."
+            raise Unsafe(message, fix=f"Type: chmod 700 {shown(path)}")
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _read(folder: int, path: Path) -> Mapping[str, str]:
+    with os.fdopen(os.open(FILE, _LOOKING, dir_fd=folder), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
+            raise Unsafe(f"{shown(path)} is no file of secrets.", fix="Move it away, and set the secrets again.")
+        _check_owner(status, path)
+        if status.st_mode & 0o077:
+            message = f"{shown(path)} can be read by others, so no secret is taken from it."
+            raise Unsafe(message, fix=f"Type: chmod 600 {shown(path)}")
+        return _understood(file.read(_LARGEST), path)
+
+
+def _understood(data: bytes, path: Path) -> Mapping[str, str]:
+    try:
+        values = read_toml(data, most=_LARGEST)
+        if all(isinstance(value, str) for value in values.values()):
+            return values
+    except Malformed:  # its words may be a secret's, so they are not passed on
+        pass
+    raise Unsafe(f'{shown(path)} is not understood: it has lines such as NAME = "value", and nothing else.')
+
+
+def _write(folder: int, values: Mapping[str, str]) -> None:
+    text = _HEAD + "".join(f"{name} = {_quoted(value)}\n" for name, value in sorted(values.items()))
+    with suppress(FileNotFoundError):
+        os.unlink(_BESIDE, dir_fd=folder)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(_BESIDE, flags, 0o600, dir_fd=folder), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(_BESIDE, FILE, src_dir_fd=folder, dst_dir_fd=folder)
+    os.fsync(folder)
+
+
+def _quoted(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _check_owner(status: os.stat_result, path: Path) -> None:
+    if status.st_uid != os.geteuid():
+        raise Unsafe(f"{shown(path)} is not yours, so no secret is taken from there.", fix="Move it away.")
+
+
+def _unusable(path: Path, error: OSError) -> Unsafe:
+    is_link = path.is_symlink() or path.parent.is_symlink()
+    why = "is reached through a link, which is not followed" if is_link else f"cannot be used: {error.strerror}"
+    return Unsafe(f"{shown(path)} {why}.", fix="Put the file itself there." if is_link else "")

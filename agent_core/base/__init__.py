@@ -1,0 +1,1 @@
+"""Values, errors, settings and small tools that every room may import."""

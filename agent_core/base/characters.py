@@ -1,0 +1,212 @@
+"""The characters that the text of a source, a file name or a grant may contain, so that it reads as it runs.
+
+Rejected in a source as it stands, and welcome as an escape in a string: line ends that Python does not know, control,
+format and bidirectional characters, blanks without shape, selectors that stand after no symbol, characters for private
+use, and halves of characters. Letters of every script, signs and emoji are plain text.
+"""
+
+import ast
+import re
+import tokenize
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from sandbox.wire.lines import bare_lines, first_lines, place_of, reader_of
+
+from .untrusted import CONTROLS, UNSEEN
+
+_COOKIE = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
+_UTF8 = frozenset({"utf-8", "utf8", "u8", "utf", "utf8-ucs2", "utf8-ucs4", "cp65001", "utf-8-sig"})
+_ASCII = frozenset({"ascii", "us-ascii", "646", "ansi-x3.4-1968", "iso646-us"})
+
+_BREAKS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+_TURNS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_JOINERS = "\u200c\u200d"
+# Format characters that have a shape: signs before Arabic and Syriac numbers, and their kin.
+_SHAPED = "\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+_SELECTORS = "\u180b-\u180d\u180f\ufe00-\ufe0f"
+_PRIVATE = "\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd"
+_NEVER = "\ufdd0-\ufdef" + "".join(f"{chr(plane << 16 | 0xFFFE)}{chr(plane << 16 | 0xFFFF)}" for plane in range(17))
+_STRAY = re.compile(f"(?!\r)[{CONTROLS}{UNSEEN}{_JOINERS}{_SHAPED}{_SELECTORS}{_PRIVATE}{_NEVER}]")
+_STRAY_ASCII = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_SYMBOLS = frozenset("‼⁉〰ℹ")  # that are emoji and no symbols by their category
+_WHY = (
+    (_BREAKS, "ends a line for editors and not for Python"),
+    (CONTROLS, "is a control character"),
+    (_TURNS, "turns the direction of what is read"),
+    (_PRIVATE, "looks different on every machine"),
+    (_NEVER, "is no character"),
+    ("", "cannot be seen, or changes what stands next to it"),
+)
+_CONTROL_NAMES = MappingProxyType(
+    {
+        0x00: "NULL",
+        0x07: "BELL",
+        0x08: "BACKSPACE",
+        0x09: "TAB",
+        0x0A: "LINE FEED",
+        0x0B: "VERTICAL TAB",
+        0x0C: "FORM FEED",
+        0x0D: "CARRIAGE RETURN",
+        0x1A: "SUBSTITUTE",
+        0x1B: "ESCAPE",
+        0x1C: "FILE SEPARATOR",
+        0x1D: "GROUP SEPARATOR",
+        0x1E: "RECORD SEPARATOR",
+        0x1F: "UNIT SEPARATOR",
+        0x7F: "DELETE",
+        0x85: "NEXT LINE",
+    }
+)
+_KINDS = MappingProxyType({"Cc": "CONTROL", "Cs": "half of a character (a lone surrogate)", "Co": "for private use"})
+_WORD = re.compile(r"[^\x00-/:-@\[-^`{-\x7f\s]+")
+_TEXT = frozenset({tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.COMMENT)})
+
+
+FLAWS = frozenset({"hidden-characters", "nul-byte", "encoding", "name-spelling"})
+"""The codes of all flaws."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """A reason why a text does not read as it runs: the code, message, fix and place of the problem."""
+
+    code: str
+    description: str
+    fix: str
+    line: int
+    column: int
+
+
+def flaw_of(text: str) -> Flaw | None:
+    """Return the first character that a source must not contain, or an encoding other than UTF-8."""
+    strays = stray_characters(text)
+    if not strays:
+        return _encoding(text)
+    at, char = strays[0], text[strays[0]]
+    description = f"the text holds {named(char)}, which {_why(char)}"
+    more = f", and {len(strays) - 1} more such characters" if len(strays) > 1 else ""
+    fix = f'remove it; in a string that needs it, write it as "{escaped(char)}"'
+    return Flaw("hidden-characters" if char != "\0" else "nul-byte", description + more, fix, *place_of(text, at))
+
+
+def stray_characters(text: str) -> list[int]:
+    """Return the positions of the characters that a source cannot contain unescaped."""
+    if text.isascii():
+        return [match.start() for match in _STRAY_ASCII.finditer(text)]
+    return [match.start() for match in _STRAY.finditer(text) if not _follows_symbol(text, match.start())]
+
+
+def _follows_symbol(text: str, at: int) -> bool:
+    """Check whether a variation selector follows an emoji, where it is plain text."""
+    if text[at] not in "\ufe0e\ufe0f" or not at:
+        return False
+    symbol = text[at - 1]
+    return symbol in _SYMBOLS or (symbol > "\x7f" and unicodedata.category(symbol) in ("So", "Sm"))
+
+
+def odd_in_name(text: str) -> str:
+    """Return the first character that no file name or grant may contain, with its place; "" if there is none.
+
+    Names are stricter than sources: no character but U+0020 is blank in them, and nothing selects a look.
+    """
+    at = next((at for at, char in enumerate(text) if _is_odd(char)), None)
+    return "" if at is None else f"{named(text[at])} at column {at + 1}"
+
+
+def name_shown(text: str) -> str:
+    """Return a name with its forbidden characters written as escapes."""
+    return "".join(escaped(char) if _is_odd(char) else char for char in text)
+
+
+def _is_odd(char: str) -> bool:
+    return not char.isprintable() or _STRAY.match(char) is not None
+
+
+def named(char: str) -> str:
+    """Return a character's number and name."""
+    name = unicodedata.name(char, "") or _CONTROL_NAMES.get(ord(char), "")
+    return f"U+{ord(char):04X} {name or _KINDS.get(unicodedata.category(char), 'without a name')}"
+
+
+def escaped(text: str) -> str:
+    """Return a text as it is written in ASCII, between quotes."""
+    return text.encode("unicode_escape").decode("ascii")
+
+
+def _why(char: str) -> str:
+    return next(why for kind, why in _WHY if not kind or re.match(f"[{kind}]", char))
+
+
+def _encoding(text: str) -> Flaw | None:
+    lines = first_lines(text, 2) if "coding" in text else []
+    for number, line in enumerate(lines, 1):
+        cookie = _COOKIE.match(line)
+        if cookie:
+            description = f"the file says that its encoding is {cookie[1]}, but only UTF-8 is read"
+            flaw = Flaw(
+                "encoding", description, "save it as UTF-8 and remove that comment", number, cookie.start(1) + 1
+            )
+            return None if _is_utf8(cookie[1], text) else flaw
+        if line.strip() and not line.lstrip().startswith("#"):
+            return None  # Python reads no further
+    return None
+
+
+def _is_utf8(name: str, text: str) -> bool:
+    plain = name.lower().replace("_", "-")
+    return plain in _UTF8 or plain.startswith("utf-8-") or (plain in _ASCII and text.isascii())
+
+
+def name_flaw_of(text: str, tree: ast.Module) -> Flaw | None:
+    """Return the first name in a source that Python reads as another: it reads `ｏpen` as `open`."""
+    if text.isascii():
+        return None
+    changed = {word for word in set(_WORD.findall(text)) if _read(word) != word}
+    names = {part for name in _names(tree) for part in name.split(".")} if changed else set()
+    changed = {word for word in changed if _read(word) in names}
+    for number, line in enumerate(_code_lines(text) if changed else (), 1):
+        for match in _WORD.finditer(line):
+            if match[0] in changed:
+                description = f"`{match[0]}` (spelled {match[0]!a}) is {_read(match[0])!a} to Python"
+                return Flaw("name-spelling", description, f"write `{_read(match[0])}`", number, match.start() + 1)
+    return None
+
+
+def _read(word: str) -> str:
+    """Return a name as Python reads it."""
+    return unicodedata.normalize("NFKC", word)
+
+
+def _names(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        for _, value in ast.iter_fields(node):
+            if isinstance(value, str) and not isinstance(node, ast.Constant):
+                yield value
+            elif isinstance(value, list):
+                yield from (item for item in value if isinstance(item, str))
+
+
+def _code_lines(text: str) -> list[str]:
+    """Return the lines with comments and strings blanked out; before Python 3.12 an f-string stays whole."""
+    lines = bare_lines(text)
+    for (first, start), (last, end) in _spans_of_text(text):
+        for number in range(first, last + 1):
+            line = lines[number - 1]
+            low, high = start if number == first else 0, end if number == last else len(line)
+            lines[number - 1] = line[:low] + " " * (high - low) + line[high:]
+    return lines
+
+
+def _spans_of_text(text: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    spans = []
+    try:
+        for token in tokenize.generate_tokens(reader_of(text)):
+            is_plain = token.type == tokenize.STRING and "f" not in token.string[: token.string.find(token.string[-1])]
+            if is_plain or token.type in _TEXT:
+                spans.append((token.start, token.end))
+    except (tokenize.TokenError, SyntaxError):
+        return []  # then comments and strings count too
+    return spans

@@ -1,0 +1,40 @@
+"""Time, ids and randomness, passed in so that tests control them."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from random import Random
+
+
+def shown_time(at: float, form: str = "%Y-%m-%d %H:%M") -> str:
+    """Return a time as people here read it; a stored one may be missing."""
+    moment = local(at)
+    return moment.strftime(form) if moment else "at no known time"
+
+
+def local(at: float) -> datetime | None:
+    """Return a time in this machine's zone; None if no calendar has it."""
+    try:
+        return datetime.fromtimestamp(at).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The sources of whatever differs between runs: wall time in seconds, ids, randomness."""
+
+    now: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+    entropy: Callable[[int], bytes] = os.urandom
+    random: Random = field(default_factory=Random)
+
+    def new_id(self) -> str:
+        """Return a fresh uuid7 (RFC 9562): a name that sorts by time, but is never used for ordering."""
+        stamp = int(self.now() * 1000) & (1 << 48) - 1
+        noise = int.from_bytes(self.entropy(10), "big")
+        value = stamp << 80 | 0x7 << 76 | (noise >> 62 & 0xFFF) << 64 | 0b10 << 62 | noise & (1 << 62) - 1
+        text = f"{value:032x}"
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

@@ -1,0 +1,103 @@
+"""The errors of the program, as one tree.
+
+    ToolwrightError
+    ├── UsageError            the caller asked for what cannot be (exit code 2)
+    │   └── SettingsError     a setting is unknown, malformed or out of range
+    ├── WorkspaceError        the folder, its files or its lock are not as needed
+    │   ├── NoWorkspace       the folder has nothing of a workspace
+    │   ├── AgentBusy         another process runs this agent
+    │   └── StaleFile         a file is no longer what the writer read
+    ├── StorageError          the state file cannot be read or written
+    ├── ModelError            the endpoint cannot be used, or its answer cannot
+    │   ├── NoModel           nothing is configured and nothing was found
+    │   └── ContextOverflow   the endpoint says that the request is too long
+    └── IntegrityError        a download or a stored file is not what its hash says
+    LostLease (BaseException) this runner is no longer the owner of its turn: nothing swallows it
+
+What is expected and comes in numbers is a value instead: `problem.Problem`.
+"""
+
+
+class ToolwrightError(Exception):
+    """The root of everything that a caller may want to catch.
+
+    `fix` says what to do next, as a sentence or a command to type; `code` is stable.
+    """
+
+    code = "error"
+
+    def __init__(self, message: str, *, fix: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.fix}".rstrip()
+
+
+class UsageError(ToolwrightError):
+    """The caller asked for something impossible."""
+
+    code = "usage"
+
+
+class SettingsError(UsageError):
+    """A setting is unknown, malformed or out of range."""
+
+    code = "settings"
+
+
+class WorkspaceError(ToolwrightError):
+    """The workspace's folder, files or lock are not as required."""
+
+    code = "workspace"
+
+
+class NoWorkspace(WorkspaceError):
+    """The folder contains no part of a workspace."""
+
+
+class AgentBusy(WorkspaceError):
+    """Another process runs this agent."""
+
+    code = "agent-busy"
+
+
+class StaleFile(WorkspaceError):
+    """A file has changed since the writer read it, so it was not overwritten."""
+
+    code = "stale-file"
+
+
+class StorageError(ToolwrightError):
+    """The state file cannot be read or written."""
+
+    code = "storage"
+
+
+class ModelError(ToolwrightError):
+    """The endpoint, or its answer, cannot be used."""
+
+    code = "model"
+
+
+class NoModel(ModelError):
+    """No endpoint is configured and none was found."""
+
+    code = "no-model"
+
+
+class ContextOverflow(ModelError):
+    """The endpoint reports that the request is longer than its window."""
+
+    code = "context-overflow"
+
+
+class IntegrityError(ToolwrightError):
+    """A download or a stored file does not match its hash."""
+
+    code = "integrity"
+
+
+class LostLease(BaseException):
+    """Another runner has taken over this turn: stop at once and write nothing more."""

@@ -1,0 +1,245 @@
+"""The events of a turn: frozen dataclasses that every interface consumes.
+
+The REPL, the one-shot command and the tests read the same events and reach past them to
+nothing. `to_json` gives the published shape: one object a line, `type` first.
+"""
+
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, TypeAlias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Base:
+    type: ClassVar[str]
+    turn: str
+    step: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnStarted(_Base):
+    """A message, or another `event` (heartbeat, login, system), was picked up; it is on disk."""
+
+    type: ClassVar[str] = "turn_started"
+    agent: str
+    message: str
+    event: str = "message"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text(_Base):
+    """A piece of the reply's text, as it streams."""
+
+    type: ClassVar[str] = "text"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thought(_Base):
+    """A piece of the model's reasoning that the user may see."""
+
+    type: ClassVar[str] = "thought"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallStarted(_Base):
+    """A call is about to run; it is on disk. `arguments` is the model's own JSON text."""
+
+    type: ClassVar[str] = "call"
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress(_Base):
+    """A running function reports its progress."""
+
+    type: ClassVar[str] = "progress"
+    call_id: str
+    name: str
+    done: float
+    total: float | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printed(_Base):
+    """A piece of a running function's output, secrets masked; the answer has all of it again."""
+
+    type: ClassVar[str] = "printed"
+    call_id: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantAsked(_Base):
+    """The user is asked before a function gets a grant; the turn waits. `question` names it for the answer.
+
+    `moment` is join, call or run, and `caller` the function that calls it, if one does; `says` has a sentence for each
+    of `missing`; `granted` is what the version before had, `why` the model's reason, `lines` are `[number, text]` of
+    its source, `diff` is what became different since the last yes; `is_again`: nothing new is asked for; `installs`
+    says what a yes installs, `doubts` what is not known of what it gives. `command` grants the same.
+    """
+
+    type: ClassVar[str] = "grant_asked"
+    question: str
+    function: str
+    moment: str
+    says: tuple[str, ...]
+    missing: dict[str, Any]  # Any: JSON, as in grants.toml
+    granted: dict[str, Any]
+    why: str = ""
+    lines: tuple[tuple[int, str], ...] = ()
+    diff: str = ""
+    version: str = ""
+    is_again: bool = False
+    installs: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    command: str = ""
+    caller: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantAnswered(_Base):
+    """The answer to such a question: once, yes or no, perhaps with a message for the model.
+
+    `by` is human, policy (nobody could be asked: `command` grants it), earlier (a no of this turn, not asked again),
+    often (several noes in this turn, and no question more), never (no human can grant it) or unavailable (what it needs
+    cannot be had: `word` says why). Only what a human was asked for had a `grant_asked` before it.
+    """
+
+    type: ClassVar[str] = "grant_answered"
+    question: str
+    function: str
+    says: tuple[str, ...]
+    answer: str
+    word: str = ""
+    by: str = "human"
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallAnswered(_Base):
+    """The answer to one call, as the model reads it; `outcome` is the published word.
+
+    `detail` holds what an interface may show besides: a verdict's or an outcome's JSON.
+    """
+
+    type: ClassVar[str] = "answer"
+    call_id: str
+    name: str
+    text: str
+    outcome: str
+    seconds: float
+    detail: dict[str, Any] = field(default_factory=dict)  # Any: a JSON document of a published shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionsChanged(_Base):
+    """The set of functions changed: names by what happened to them; `by` is human or agent.
+
+    `standings` says by name how a function stands that was judged, `disagreeing` how one differs from its examples,
+    `noted` which of them it lost, whom it breaks or, in a later event and a line each, what else was found in it;
+    `fixed` are files that are good again. `lines` are the source lines that files are rejected for, by the words of
+    `rejected`.
+    """
+
+    type: ClassVar[str] = "functions_changed"
+    loaded: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
+    by: str = "human"
+    fixed: tuple[str, ...] = ()
+    disagreeing: dict[str, str] = field(default_factory=dict)
+    noted: dict[str, str] = field(default_factory=dict)
+    lines: dict[str, str] = field(default_factory=dict)
+    standings: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantined(_Base):
+    """A function kept failing, and the model no longer sees it; reported once.
+
+    `failures` are its last ones, shortly; `worked_version` is what returned last, if anything ever did, and when;
+    `ways` are the commands out of it, without the program's name.
+    """
+
+    type: ClassVar[str] = "quarantined"
+    name: str
+    version: str
+    failures: tuple[str, ...]
+    worked_version: str = ""
+    worked_at: float | None = None
+    ways: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryChanged(_Base):
+    """A block of memory changed."""
+
+    type: ClassVar[str] = "memory_changed"
+    block: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warned(_Base):
+    """Something the user should know; the turn continues."""
+
+    type: ClassVar[str] = "warning"
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage(_Base):
+    """Tokens of one step, as the endpoint reported or as estimated."""
+
+    type: ClassVar[str] = "usage"
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int = 0
+    estimated: bool = False
+    context_tokens: int = 0
+    context_limit: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnded(_Base):
+    """The end of a turn. `reason`: replied, interrupted, steps, repeated, failed, cancelled.
+
+    `usage` sums the turn's tokens; `made` lists functions created, changed or deleted in it, and blocks remembered.
+    """
+
+    type: ClassVar[str] = "turn_ended"
+    reason: str
+    reply: str
+    steps: int
+    usage: dict[str, int]
+    made: dict[str, list[str]] = field(default_factory=dict)
+
+
+Event: TypeAlias = (
+    TurnStarted
+    | Text
+    | Thought
+    | CallStarted
+    | Progress
+    | Printed
+    | GrantAsked
+    | GrantAnswered
+    | CallAnswered
+    | FunctionsChanged
+    | Quarantined
+    | MemoryChanged
+    | Warned
+    | Usage
+    | TurnEnded
+)
+
+
+def to_json(event: Event) -> dict[str, Any]:  # Any: values of JSON
+    """Return the published shape of an event."""
+    return {"type": event.type, **{item.name: getattr(event, item.name) for item in fields(event)}}

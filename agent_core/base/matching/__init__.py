@@ -1,0 +1,11 @@
+"""Matching: line differences, similar names, and shell patterns, in bounded time for any input.
+
+Lines, names and patterns come from models, files and workers, and are compared on the event loop. So nothing here takes
+longer than its input is long: where an exact answer would cost more, a coarser one is given, and said to be that.
+"""
+
+from .differences import Allowance, Comparison, compare, diff_lines
+from .nearest import nearest
+from .wildcard import Wildcard
+
+__all__ = ["Allowance", "Comparison", "Wildcard", "compare", "diff_lines", "nearest"]

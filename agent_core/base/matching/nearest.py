@@ -1,0 +1,37 @@
+"""The names that were probably meant by an unknown one."""
+
+from collections import Counter
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+from heapq import nlargest
+from itertools import islice
+from typing import Final
+
+_LONGEST: Final = 100  # characters: no name is longer, and what is longer was not mistyped
+_MOST: Final = 5_000  # names that are looked at
+_COMPARED: Final = 20  # of them letter by letter
+
+
+def nearest(name: str, names: Iterable[str], most: int = 1, likeness: float = 0.6) -> list[str]:
+    """Return the names most like one, best first, like `difflib.get_close_matches`, but in bounded time."""
+    letters = Counter(name)
+    if not 0 < len(name) <= _LONGEST:
+        return []
+    fitting = (candidate for candidate in islice(names, _MOST) if _can_be(len(name), len(candidate), likeness))
+    shared = ((_shared(letters, candidate) * 2 / (len(name) + len(candidate)), candidate) for candidate in fitting)
+    best = nlargest(_COMPARED, (pair for pair in shared if pair[0] >= likeness))
+    matcher = SequenceMatcher(b=name, autojunk=False)
+    scored = []
+    for _, match in best:
+        matcher.set_seq1(match)
+        scored.append((matcher.ratio(), match))
+    return [candidate for score, candidate in nlargest(most, scored) if score >= likeness]
+
+
+def _can_be(length: int, other_length: int, likeness: float) -> bool:
+    return 2 * min(length, other_length) >= likeness * (length + other_length)
+
+
+def _shared(letters: Counter[str], name: str) -> int:
+    """Return how many letters two names share, in any order."""
+    return sum(min(name.count(letter), count) for letter, count in letters.items())

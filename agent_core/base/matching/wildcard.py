@@ -1,0 +1,85 @@
+"""Shell patterns without regular expressions: `*`, `?` and `[…]`, in steps linear in the length of the text."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+LONGEST: Final = 200
+"""Characters of a pattern; no name that it could fit is as long as a longer one."""
+
+_Token: TypeAlias = tuple[str, bool]  # the characters that fit (none named: any), and whether it is those that do not
+_ANY: Final[_Token] = ("", True)
+
+
+class Wildcard:
+    """A case-sensitive pattern. One longer than any name can be matches nothing."""
+
+    def __init__(self, pattern: str) -> None:
+        self._is_long = len(pattern) > LONGEST
+        parts = [] if self._is_long else [*_parts(pattern)]
+        self._tokens = [part for part in parts if part is not None]
+        # One bit for each number of tokens that are done; a star keeps its own.
+        self._stars = sum({1 << _done_before(parts, place) for place, part in enumerate(parts) if part is None})
+        self._fitting = lru_cache(maxsize=512)(self._those_that_fit)
+
+    def fits(self, text: str) -> bool:
+        """Return whether the whole text matches the pattern."""
+        if self._is_long or (not self._stars and len(text) != len(self._tokens)):
+            return False
+        done = 1
+        for character in text:
+            done = (done & self._fitting(character)) << 1 | (done & self._stars)
+            if not done:
+                return False
+        return bool(done >> len(self._tokens) & 1)
+
+    def _those_that_fit(self, character: str) -> int:
+        """Return a bit for each token that matches a character."""
+        return sum(1 << place for place, token in enumerate(self._tokens) if _fits(token, character))
+
+
+def _done_before(parts: list[_Token | None], place: int) -> int:
+    return sum(part is not None for part in parts[:place])
+
+
+def _parts(pattern: str) -> Iterator[_Token | None]:
+    """Yield the tokens of a pattern; None for a star."""
+    place = 0
+    while place < len(pattern):
+        sign, end = pattern[place], place
+        if sign == "[" and (end := _closing(pattern, place)) > place:
+            yield _class(pattern[place + 1 : end])
+        else:
+            yield None if sign == "*" else _ANY if sign == "?" else (sign, False)
+            end = place
+        place = end + 1
+
+
+def _closing(pattern: str, place: int) -> int:
+    """Return the position of the closing bracket, or -1. It is not the first character, since `[]a]` contains one."""
+    first = place + 2 if pattern[place + 1 : place + 2] in ("!", "^") else place + 1
+    return pattern.find("]", first + 1)
+
+
+def _class(inside: str) -> _Token:
+    is_negated = inside[0] == "!"
+    return inside[is_negated:], is_negated
+
+
+def _fits(token: _Token, character: str) -> bool:
+    inside, is_negated = token
+    return _is_in(inside, character) != is_negated
+
+
+def _is_in(inside: str, character: str) -> bool:
+    place = 0
+    while place < len(inside):
+        if inside[place + 1 : place + 2] == "-" and place + 2 < len(inside):
+            if inside[place] <= character <= inside[place + 2]:
+                return True
+            place += 3
+        elif inside[place] == character:
+            return True
+        else:
+            place += 1
+    return False

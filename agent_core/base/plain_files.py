@@ -1,0 +1,58 @@
+"""Reading of files in a workspace, which may come from a stranger: ordinary files only, up to a size, through no link.
+
+A pipe would stop the program where it is opened, and a link to a device has no end.
+"""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+_LOOKING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_ADDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class NotPlainError(OSError):
+    """Error raised for a file that is not read or written, although the system would; the message says why."""
+
+
+def read_plain(path: Path, most_bytes: int) -> bytes:
+    """Return the contents of an ordinary file.
+
+    Raises:
+        OSError: it cannot be read; NotPlainError where it is a link, no file, or larger than that.
+    """
+    with os.fdopen(_opened(path, _LOOKING), "rb") as file:
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise NotPlainError(errno.EFBIG, f"it is larger than {most_bytes:,} bytes", str(path))
+    return content
+
+
+def read_end(path: Path, most_bytes: int) -> bytes:
+    """Return the end of an ordinary file, at most that much of it; OSError as above."""
+    with os.fdopen(_opened(path, _LOOKING), "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - most_bytes))
+        return file.read(most_bytes)
+
+
+def add_to(path: Path, data: bytes) -> None:
+    """Append to an ordinary file, created if it does not exist; OSError as above."""
+    with os.fdopen(_opened(path, _ADDING), "ab") as file:
+        file.write(data)
+
+
+def _opened(path: Path, flags: int) -> int:
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise NotPlainError(errno.ELOOP, "it is a link, which is not followed", str(path)) from error
+        raise
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise NotPlainError(errno.EINVAL, "it is no ordinary file", str(path))

@@ -1,0 +1,49 @@
+"""A finding: what is wrong, where, and how to fix it. A value that many packages return.
+
+Problems come in numbers and are expected, so they are data and not exceptions. The JSON shape
+is a contract: fields may be added, never changed.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["refuses", "warns"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A position in a file: lines and columns count from 1; 0 stands for the whole file."""
+
+    path: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return ":".join(str(part) for part in (self.path, self.line, self.column) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One finding: `code` is stable; `message` and `fix` are sentences for the user and the model."""
+
+    code: str
+    message: str
+    where: Place
+    fix: str | None = None
+    severity: Severity = "refuses"
+
+    def __str__(self) -> str:
+        advice = f" — {self.fix}" if self.fix else ""
+        return f"{self.where} {self.code}: {self.message}{advice}"
+
+    def to_json(self) -> dict[str, str | int | None]:
+        """Return the published shape of a problem."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "fix": self.fix,
+            "path": self.where.path,
+            "line": self.where.line,
+            "column": self.where.column,
+            "severity": self.severity,
+        }

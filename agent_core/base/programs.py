@@ -1,0 +1,49 @@
+"""The start of every program that Toolwright runs, in its own folder and environment; a Python is isolated.
+
+Nothing of the current folder is imported or executed by it, and it inherits no key: what it is given of the environment
+is an allow-list. Only the human's own editor is given more, and its module says what. (The sandbox, which stands alone,
+starts its own processes by the same rule.)
+"""
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import Process
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from .own_environment import absolute, places
+
+_PASSED_ON: Final = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")
+_SEARCHED: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+
+
+def variables(*more: str, around: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment for a program: where programs are, the language, and the named variables."""
+    environment = os.environ if around is None else around
+    passed_on = {name: environment[name] for name in (*_PASSED_ON, *more) if name in environment}
+    searched = {name: path for name in _SEARCHED if (path := absolute(environment.get(name, "")))}
+    return {**passed_on, **searched, "PATH": absolute(environment.get("PATH", "")) or os.defpath}
+
+
+def variables_for_python(*more: str) -> dict[str, str]:
+    """Return the same for a `python` that needs the packages of this process."""
+    return {**variables(*more), "PYTHONPATH": os.pathsep.join(places())}
+
+
+def python(*arguments: str) -> list[str]:
+    """Return the command for this Python: nothing in the current folder or of the user's own is imported."""
+    return [sys.executable, "-P", "-s", "-B", "-X", "utf8", *arguments]
+
+
+def isolated_python(*arguments: str) -> list[str]:
+    """Return the same for a program that needs no package of this process, and reads no variable of Python's."""
+    return [sys.executable, "-I", *arguments]
+
+
+async def start(
+    command: Sequence[str], *, env: Mapping[str, str], cwd: str | Path, **more: Any
+) -> Process:  # Any: what asyncio takes
+    """Start a program, by default in a session of its own, so that no key of the terminal ends it."""
+    return await asyncio.create_subprocess_exec(*command, env=env, cwd=cwd, **{"start_new_session": True, **more})

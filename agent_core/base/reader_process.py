@@ -1,0 +1,226 @@
+"""Has what others wrote read in a process of its own: bounded in memory and time, without a key or a file to write.
+
+Both halves are here. The host sends an order and data in pieces. The child answers with items, each a short line of
+JSON; a long text goes ahead of its item, piece by piece, so that no line holds up the event loop of the host.
+"""
+
+import asyncio
+import json
+import resource
+import sys
+import time
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, BinaryIO, Final, Self
+
+from sandbox.wire.foreign import Strictness, read_json
+
+from . import programs
+from .errors import ToolwrightError
+
+Json = Any  # Any: JSON
+Place = tuple[int | str, ...]
+
+_PIECE: Final = 1 << 16
+_SHORT: Final = 64  # characters of a text that stays in a long item
+_LONGEST_LINE: Final = 1 << 20
+_FILES: Final = 32
+_TURN_S: Final = 0.005
+_END: Final = {"end": True}
+_LINE: Final = Strictness(unique=False, whole=False)  # whoever keeps a text decides about half a character
+_FAILED: Final = {
+    "memory": "Reading it takes more memory than is given.",
+    "depth": "It cannot be read: it is nested too deep.",
+}
+
+
+class NotRead(ToolwrightError):
+    """Reading took too long or too much, or ended its process."""
+
+    code = "not-read"
+
+
+class ReaderProcess:
+    """A process that runs a module of this program which calls `serve`; started when needed, ended with the block."""
+
+    def __init__(self, module: str, within_s: float = 60.0) -> None:
+        self._module = module
+        self._within_s = within_s
+        self._process: Process | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process that reads; None if none does."""
+        return self._process.pid if self._process else None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._end()
+
+    async def read(self, order: Json, data: Iterable[bytes], take: Callable[[Json], None], most: int) -> None:
+        """Have data read, and give each item of the answer to `take`; all of them have `most` bytes.
+
+        Raises:
+            NotRead: it took too long or too much, or ended the process, or `take` did not understand an item.
+        """
+        is_answered = False
+        try:
+            async with asyncio.timeout(self._within_s):
+                process = self._process = self._process or await _spawn(self._module)
+                await _send(process, order, data)
+                await _receive(process, take, most)
+            is_answered = True
+        except TimeoutError as error:
+            raise NotRead(f"It was not read within {self._within_s:g} s.") from error
+        except (OSError, EOFError, ValueError, LookupError, TypeError, asyncio.LimitOverrunError) as error:
+            raise NotRead("Reading it ended the process that read it.") from error
+        finally:
+            if not is_answered:
+                await self._end()
+
+    async def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            # What was not written any more would keep the pipe, and warn when it is collected.
+            getattr(process, "_transport").close()  # noqa: B009 - asyncio offers no other door
+
+
+def pieces(data: bytes) -> Iterator[bytes]:
+    """Return data in pieces that can be sent one after another."""
+    return (data[at : at + _PIECE] for at in range(0, len(data), _PIECE))
+
+
+def text_pieces(text: str) -> Iterator[bytes]:
+    """Return a text in pieces that can be sent one after another; it may hold halves of characters."""
+    return (text[at : at + _PIECE].encode("utf-8", "surrogatepass") for at in range(0, len(text), _PIECE))
+
+
+async def _send(process: Process, order: Json, data: Iterable[bytes]) -> None:
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(order).encode() + b"\n")
+    for piece in data:
+        process.stdin.write(b"%d\n" % len(piece) + piece)
+        await process.stdin.drain()
+        await asyncio.sleep(0)
+    process.stdin.write(b"0\n")
+    await process.stdin.drain()
+
+
+async def _receive(process: Process, take: Callable[[Json], None], most: int) -> None:
+    assert process.stdout is not None
+    parts: list[str] = []
+    texts: list[tuple[Place, str]] = []
+    began = time.perf_counter()
+    while True:
+        raw = await process.stdout.readuntil(b"\n")
+        most -= len(raw)
+        if most < 0:
+            raise NotRead("What it becomes is more than is kept of it.")
+        match read_json(raw, _LINE):
+            case {"item": item}:
+                take(_with(item, texts))
+                texts.clear()
+            case {"piece": str(piece)}:
+                parts.append(piece)
+            case {"text": [*place]}:
+                texts.append((tuple(place), "".join(parts)))
+                parts.clear()
+            case {"failed": str(reason)}:
+                raise NotRead(_FAILED[reason])
+            case _:
+                return
+        if time.perf_counter() - began > _TURN_S:
+            await asyncio.sleep(0)
+            began = time.perf_counter()
+
+
+def _with(item: Json, texts: Iterable[tuple[Place, str]]) -> Json:
+    for (*way, last), text in texts:
+        holder = item
+        for step in way:
+            holder = holder[step]
+        holder[last] = text
+    return item
+
+
+async def _spawn(module: str) -> Process:
+    return await programs.start(
+        programs.python("-m", module),
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=DEVNULL,
+        env=programs.variables_for_python("HOME", "TMPDIR"),
+        cwd="/",
+        limit=_LONGEST_LINE,
+    )
+
+
+def serve(answer: Callable[[Json, bytes], Iterable[Json]], memory: int) -> None:
+    """Answer orders with items until nobody asks any more, within so many bytes of memory. For the child."""
+    _bound(memory)
+    given, out = sys.stdin.buffer, sys.stdout.buffer
+    while line := given.readline():
+        try:
+            for item in answer(json.loads(line), b"".join(_given(given))):
+                _say(out, item)
+            last: Json = _END
+        except MemoryError:
+            last = {"failed": "memory"}
+        except RecursionError:
+            last = {"failed": "depth"}
+        out.write(_line(last))
+        out.flush()
+
+
+def _given(given: BinaryIO) -> Iterator[bytes]:
+    while size := int(given.readline()):
+        yield given.read(size)
+
+
+def _say(out: BinaryIO, item: Json) -> None:
+    line = _line({"item": item})
+    if len(line) > _PIECE:
+        long: list[tuple[Place, str]] = []
+        line = _line({"item": _without_texts(item, (), long)})
+        for place, text in long:
+            for at in range(0, len(text), _PIECE):
+                out.write(_line({"piece": text[at : at + _PIECE]}))
+            out.write(_line({"text": place}))
+    out.write(line)
+
+
+def _without_texts(value: Json, place: Place, long: list[tuple[Place, str]]) -> Json:
+    match value:
+        case str() if len(value) > _SHORT:
+            long.append((place, value))
+            return ""
+        case dict():
+            return {key: _without_texts(inner, (*place, key), long) for key, inner in value.items()}
+        case list() | tuple():
+            return [_without_texts(inner, (*place, at), long) for at, inner in enumerate(value)]
+        case _:
+            return value
+
+
+def _line(value: Json) -> bytes:
+    return json.dumps(value).encode() + b"\n"
+
+
+def _bound(memory: int) -> None:
+    sys.setrecursionlimit(2_000)
+    for kind, limit in (
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_NOFILE, _FILES),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(kind, (limit, limit))

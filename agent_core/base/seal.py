@@ -1,0 +1,111 @@
+"""Seals with a key of this user, so that nothing in a folder from someone else counts.
+
+The key is made once in the user's own data folder, readable by its owner alone. A seal is an HMAC over the values and,
+for what counts in one workspace only, its real path. Where the key cannot be trusted nothing counts.
+"""
+
+import hmac
+import json
+import os
+import stat
+import time
+from pathlib import Path
+
+from .errors import WorkspaceError
+from .user_folders import data_folder
+
+_SIZE = 32
+_PURPOSE = "toolwright yes 1"
+_TRIES, _PAUSE_S = 20, 0.01
+
+
+class Sealer:
+    """A sealer of values for one workspace, or for every place if `root` is None; it recognizes its own seals."""
+
+    def __init__(self, root: Path | None, folder: Path | None = None) -> None:
+        self._root = str(root.resolve()) if root else ""
+        self._folder = folder
+        self._key = b""
+
+    def seal(self, *values: str) -> str:
+        """Return the seal of these values here; the first call creates the key.
+
+        Raises:
+            WorkspaceError: the key cannot be made, or others could read it.
+        """
+        self.require()
+        return _sealed(self._key, self._root, values)
+
+    def require(self) -> None:
+        """Ensure that there is a usable key.
+
+        Raises:
+            WorkspaceError: it cannot be made, or others could read it.
+        """
+        if not self._read():
+            self._make()
+
+    def holds(self, seal: str, *values: str) -> bool:
+        """Check whether this user sealed these values here."""
+        key = self._read()
+        return bool(key) and hmac.compare_digest(
+            seal.encode("utf-8", "replace"), _sealed(key, self._root, values).encode()
+        )
+
+    def _file(self) -> Path:
+        return (self._folder or data_folder()) / "grants.key"
+
+    def _read(self) -> bytes:
+        if not self._key:
+            try:
+                descriptor = os.open(self._file(), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            except (OSError, RuntimeError):  # no key, or no home
+                return b""
+            try:
+                key = os.read(descriptor, _SIZE + 1) if is_private(descriptor) else b""
+            finally:
+                os.close(descriptor)
+            self._key = key if len(key) == _SIZE else b""
+        return self._key
+
+    def _make(self) -> None:
+        try:
+            file = self._file()
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "wb") as key_file:
+                key_file.write(os.urandom(_SIZE))
+                key_file.flush()
+                os.fsync(key_file.fileno())
+        except FileExistsError:
+            pass  # made by another process in this moment, or not fit to be used
+        except (OSError, RuntimeError) as error:
+            raise WorkspaceError(f"The key of your grants and state cannot be made: {error}.", fix=_FIX) from error
+        if not self._awaited():
+            message = f"The key of your grants and state, {self._file()}, is not yours alone, or not whole."
+            raise WorkspaceError(message, fix=_REMOVE)
+
+    def _awaited(self) -> bytes:
+        """Return the key; another process may have created its file and be about to write it."""
+        for _ in range(_TRIES):
+            if key := self._read():
+                return key
+            time.sleep(_PAUSE_S)
+        return self._read()
+
+
+_FIX = "Set XDG_DATA_HOME to a folder that you may write to."
+_REMOVE = (
+    "Remove it; every grant is then asked for once more, and `toolwright state adopt` takes over state from before."
+)
+
+
+def is_private(descriptor: int) -> bool:
+    """Check whether it is a plain file of this user that nobody else can read or change."""
+    status = os.fstat(descriptor)
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
+
+
+def _sealed(key: bytes, root: str, values: tuple[str, ...]) -> str:
+    text = json.dumps([_PURPOSE, root, *values])
+    return hmac.digest(key, text.encode(), "sha256").hex()

@@ -1,0 +1,360 @@
+"""The typed settings: defaults < `toolwright.toml` < `TOOLWRIGHT_*` variables < flags.
+
+One model validates all of them; an unknown key is an error that names the nearest known one.
+Secrets never come from the file: they are read from the environment by `model.discover`.
+
+The tables of the settings file, one class each: what can be set, what it means, and the default.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+from pydantic_settings import SettingsError as UnreadableVariable
+
+from sandbox.wire.foreign import Malformed, read_toml
+
+from .errors import SettingsError
+from .matching import nearest
+from .plain_files import read_plain
+
+
+class SettingsSection(BaseModel):
+    """A table of the settings file; unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelSettings(SettingsSection):
+    """The model to use, and the options of its requests."""
+
+    name: str | None = Field(None, description="Model at the chosen endpoint, or `local/…`.")
+    base_url: str | None = Field(None, description="Address of an endpoint that speaks chat completions.")
+    mode: Literal["auto", "native", "constrained"] = Field(
+        "auto", description="How calls travel; `auto`: native, and constrained where the endpoint takes no functions."
+    )
+    stream: bool = Field(True, description="Ask the endpoint to stream its replies.")
+    temperature: float | None = Field(
+        None, ge=0, le=2, description="Sampling temperature; the endpoint's own if unset."
+    )
+    max_tokens: int | None = Field(None, ge=1, description="Longest reply in tokens.")
+    context_tokens: int | None = Field(
+        None, ge=512, description="Size of the window, where the endpoint does not tell."
+    )
+    timeout_s: float = Field(600, gt=0, description="Longest wait for the next piece of a reply, in seconds.")
+    retries: int = Field(4, ge=0, le=10, description="Tries again after 429, 5xx and lost connections.")
+    threads: int | None = Field(None, ge=1, description="Threads of the local model; cores − 1 if unset.")
+
+
+class TurnSettings(SettingsSection):
+    """The limits of one turn."""
+
+    max_steps: int = Field(30, ge=1, description="Model replies in one turn.")
+    max_calls: int = Field(
+        40, ge=1, description="Function calls taken from one reply; the others are answered as skipped."
+    )
+    parallel: int = Field(4, ge=1, le=64, description="Workers that run at once.")
+    shown_functions: int = Field(128, ge=16, le=128, description="Functions shown to the model at once.")
+    answer_chars: int = Field(12_000, ge=500, description="Longest answer of one call that the model reads.")
+
+
+class SandboxSettings(SettingsSection):
+    """The limits of one call, and the packages that workers may import."""
+
+    wall_s: float = Field(10, gt=0, description="Wall-clock limit of one call in seconds.")
+    memory_mib: int = Field(512, ge=64, le=1 << 20, description="Address space of one worker in MiB.")
+    output_kib: int = Field(64, ge=1, description="Longest printed output of one call in KiB.")
+    result_kib: int = Field(1024, ge=1, description="Largest result of one call in KiB.")
+    scratch_mib: int = Field(64, ge=1, description="Scratch space of one call in MiB.")
+    packages: tuple[str, ...] = Field(
+        ("pydantic",), description="Packages of this environment that functions may import."
+    )
+    debug_wait_minutes: float = Field(
+        30, gt=0, description="Longest silence at the debugger, in minutes, after which the call ends."
+    )
+    unsafe: bool = Field(
+        False, description="Run functions although the sandbox cannot be enforced. Shown at every prompt."
+    )
+
+
+class GateSettings(SettingsSection):
+    """The fixes that the gate makes, and how strict it is with the user's files."""
+
+    strict: bool = Field(False, description="Hold saved files to the rules for the agent's functions.")
+    fixes: bool = Field(True, description="Fix what is mechanical.")
+    fixes_off: tuple[str, ...] = Field((), description="Codes of fixes that are not made, such as `inferred-hints`.")
+    candidate_kib: int = Field(64, ge=1, description="Largest candidate in KiB.")
+    module_kib: int = Field(256, ge=1, description="Largest module in KiB.")
+
+
+class StandingSettings(SettingsSection):
+    """The rules by which recorded calls change a function's standing, what is kept of them, and when it counts as
+    unused.
+    """
+
+    trial_calls: int = Field(3, ge=1, description="Calls in a row that returned, after which a draft is on trial.")
+    trusted_calls: int = Field(20, ge=1, description="Calls in a row that returned, after which one is trusted, …")
+    trusted_days: float = Field(7, ge=0, description="… if this many days lie between the first and the last of them.")
+    quarantine_failures: int = Field(
+        5, ge=0, description="Failures in a row after which the model no longer sees a function; 0: never."
+    )
+    retire_days: float = Field(
+        180, ge=0, description="Days without a call after which a function is offered for retirement; 0: never."
+    )
+    keep_calls: int = Field(100, ge=1, description="Calls of a function that are kept one by one; totals stay.")
+
+
+class GrantSettings(SettingsSection):
+    """The cases in which the user is asked before a function gets what it needs."""
+
+    ask: Literal["grants", "always", "never"] = Field(
+        "grants",
+        description="`grants`: before a function gets one; `always`: before every function that an agent makes or"
+        " changes, too; `never`: nobody is asked, and what would need a yes is refused.",
+    )
+    packages_mib: int = Field(2048, ge=1, le=1 << 20, description="Largest set of packages that is installed, in MiB.")
+    unattended: Literal["deny", "file"] = Field(
+        "deny",
+        description="Where no human can be asked, `deny` refuses; `file` puts in force what `functions/grants.toml`"
+        " proposes, for servers that run what was reviewed. From the environment or a flag alone.",
+    )
+
+
+class MemorySettings(SettingsSection):
+    """The rules for what agents remember, how memory is searched, and when the conversation is shortened."""
+
+    preset: str = Field("direct", description="How a new agent works: `direct`, `memgpt` or one of your own.")
+    class_name: str = Field(
+        "chat",
+        description="The blocks of a new agent and what edits them: `chat`, or `package.module:Class`, which is"
+        " imported into the program. From the environment or a flag alone, each time that the agent is opened.",
+    )
+    persona: str | None = Field(None, description="Who a new agent is: a text, or the name of a file of personas.")
+    human: str | None = Field(None, description="Who you are, as a new agent first knows it: a text, or a file's name.")
+    embedding: Literal["wordllama", "minilm", "endpoint", "none"] = Field(
+        "wordllama", description="What finds texts by meaning; `none`: by words alone."
+    )
+    embedding_model: str | None = Field(None, description='The model to ask for, with `embedding = "endpoint"`.')
+    warn_at: float = Field(0.75, gt=0, lt=1, description="Share of the window at which the model is warned once.")
+    compact_at: float = Field(
+        0.9, gt=0, le=1, description="Share of the window at which the oldest part is summarised."
+    )
+    compaction: Literal["summary", "spr"] = Field(
+        "summary", description="What the oldest part becomes: a summary, or short associative statements (`spr`)."
+    )
+    page_chars: int = Field(12_000, ge=500, description="Longest message or text that is shown at once.")
+    session_gap_minutes: float = Field(60, gt=0, description="Silence after which a new session begins, for search.")
+
+
+class HeartbeatSettings(SettingsSection):
+    """The rules for waking an agent of the MemGPT style without a message."""
+
+    every_minutes: float = Field(0, ge=0, description="Minutes between timed heartbeats; 0: none.")
+    pause_max_minutes: float = Field(360, gt=0, description="Longest pause that an agent can give itself, in minutes.")
+
+
+class ReplSettings(SettingsSection):
+    """The look, sounds and keys of the prompt."""
+
+    keys: Literal["emacs", "vi"] = Field("emacs", description="How the input line is edited.")
+    theme: Literal["auto", "dark", "light"] = Field(
+        "auto", description="Colours for a dark or a light screen; `auto`: as COLORFGBG says, else dark."
+    )
+    bell: bool = Field(False, description="Ring when what took longer than ten seconds ends, and for questions.")
+    title: bool = Field(False, description="Show the agent, and whether it works, in the title of the window.")
+    plain: bool = Field(
+        False, description="No prompt that is redrawn: lines alone, as screen readers and logs take them."
+    )
+
+
+__all__ = [
+    "FILE_NAME",
+    "PREFIX",
+    "SECRET",
+    "GateSettings",
+    "GrantSettings",
+    "HeartbeatSettings",
+    "MemorySettings",
+    "ModelSettings",
+    "ReplSettings",
+    "SandboxSettings",
+    "Settings",
+    "StandingSettings",
+    "TurnSettings",
+    "address_of_file",
+    "known_keys",
+    "load",
+]
+
+FILE_NAME = "toolwright.toml"
+MOST_BYTES = 256 << 10
+PREFIX = "TOOLWRIGHT_"
+SECRET = f"{PREFIX}SECRET_"  # what functions are given by name, and no setting
+
+
+class Settings(BaseSettings):
+    """All settings, one section per package."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter="_", env_nested_max_split=1, extra="forbid", frozen=True
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Return only what `load` passes in: it has read the other sources, in their order, from the right folder."""
+        return (init_settings,)
+
+    # The folder with the only file that names `model.base_url`: nothing is sent to that address unasked.
+    _address_from: Path | None = PrivateAttr(default=None)
+
+    agent: str = Field("main", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The agent that `run` talks to.")
+    instructions: str | None = Field(None, description="Replaces the built-in instructions of the agent.")
+    model: ModelSettings = ModelSettings()
+    turn: TurnSettings = TurnSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    gate: GateSettings = GateSettings()
+    standing: StandingSettings = StandingSettings()
+    grants: GrantSettings = GrantSettings()
+    memory: MemorySettings = MemorySettings()
+    heartbeat: HeartbeatSettings = HeartbeatSettings()
+    repl: ReplSettings = ReplSettings()
+
+
+def address_of_file(settings: Settings, environment: Mapping[str, str]) -> tuple[Path, str] | None:
+    """Return the address that only a workspace's file names, with the workspace: the file may be a stranger's."""
+    url = settings.model.base_url
+    if not url or settings._address_from is None or url == environment.get("OPENAI_BASE_URL"):
+        return None
+    return settings._address_from, url
+
+
+def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any: checked by the model
+    """Return the settings of a workspace; flags name a key as `section.key`, and None means "not given".
+
+    Raises:
+        SettingsError: a key is unknown or a value does not fit; the message names it.
+    """
+    overrides = [(key.split("."), value) for key, value in (flags or {}).items() if value is not None]
+    named = [name for name in os.environ if name.startswith(PREFIX) and not name.startswith(SECRET)]
+    unknown = [name for name in named if name not in _variables()]
+    if unknown:
+        raise _unknown(unknown[0], [*_variables()])
+    try:
+        return _combine(root, _read_file(root / FILE_NAME), overrides)
+    except ValidationError as error:
+        raise _explain(error) from error
+    except UnreadableVariable as error:
+        set_now = ", ".join(f"`{key}`" for key in known_keys() if _variable(key) in os.environ)
+        raise SettingsError(
+            f"A {PREFIX} variable cannot be read (set are those for {set_now}).",
+            fix=f"A list is written as JSON: {PREFIX}SANDBOX_PACKAGES='[\"pydantic\"]'.",
+        ) from error
+
+
+def _combine(root: Path, file: dict[str, Any], overrides: list[tuple[list[str], Any]]) -> Settings:
+    _check_file(file)
+    mine: dict[str, Any] = EnvSettingsSource(Settings)()
+    for path, value in overrides:
+        nested = value
+        for part in reversed(path):
+            nested = {part: nested}
+        mine = _merge(mine, nested)
+    settings = Settings(**_merge(file, mine))
+    if "base_url" in _section(file, "model") and "base_url" not in _section(mine, "model"):
+        settings._address_from = root
+    return settings
+
+
+def _check_file(values: Mapping[str, Any]) -> None:
+    # The file travels with the folder, and so perhaps from somebody else: it cannot take the walls down.
+    if _section(values, "sandbox").get("unsafe"):
+        raise SettingsError(
+            f"`sandbox.unsafe` cannot be set in {FILE_NAME}, which travels with the folder.",
+            fix=f"To run functions without protection on this machine: {PREFIX}SANDBOX_UNSAFE=true.",
+        )
+    if _section(values, "memory").get("class_name", "chat") != "chat":
+        raise SettingsError(
+            f"`memory.class_name` cannot be set in {FILE_NAME}, which travels with the folder.",
+            fix=f"It names code to be run. If you know it: export {PREFIX}MEMORY_CLASS_NAME=package.module:Class",
+        )
+    if _section(values, "grants").get("unattended", "deny") != "deny":
+        raise SettingsError(
+            f"`grants.unattended` cannot be set in {FILE_NAME}, which travels with the folder.",
+            fix=f"To let functions/grants.toml decide on this machine: {PREFIX}GRANTS_UNATTENDED=file.",
+        )
+
+
+def _section(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = values.get(name)
+    return section if isinstance(section, Mapping) else {}
+
+
+def known_keys() -> list[str]:
+    """Return every settable key, dotted."""
+    keys = []
+    for name, field in Settings.model_fields.items():
+        section = field.annotation
+        if isinstance(section, type) and issubclass(section, SettingsSection):
+            keys += [f"{name}.{inner}" for inner in section.model_fields]
+        else:
+            keys.append(name)
+    return keys
+
+
+def _variables() -> set[str]:
+    return {_variable(key) for key in known_keys()}
+
+
+def _variable(key: str) -> str:
+    return PREFIX + key.replace(".", "_").upper()
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        return read_toml(read_plain(path, MOST_BYTES))
+    except (FileNotFoundError, IsADirectoryError):
+        return {}
+    except Malformed as error:
+        raise SettingsError(f"{path} is not valid TOML: {error}.", fix="Fix it and try again.") from error
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _merge(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(lower)
+    for key, value in upper.items():
+        below = merged.get(key)
+        merged[key] = _merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _explain(error: ValidationError) -> SettingsError:
+    finding = error.errors()[0]
+    key = ".".join(str(part) for part in finding["loc"])
+    if finding["type"] == "extra_forbidden":
+        return _unknown(key, known_keys())
+    return SettingsError(
+        f"The setting `{key}` cannot be {finding['input']!r}: {finding['msg']}.",
+        fix=f"Fix it in {FILE_NAME}, in its {PREFIX} variable or in the flag.",
+    )
+
+
+def _unknown(key: str, keys: list[str]) -> SettingsError:
+    matches = nearest(key, keys)
+    hint = f"Did you mean `{matches[0]}`?" if matches else f"Known are: {', '.join(sorted(keys))}."
+    return SettingsError(f"`{key}` is not a setting.", fix=hint)

@@ -1,0 +1,146 @@
+"""Changes to single values in `toolwright.toml` that leave everything else as it is: comments, order, layout.
+
+The new text is read again before it is written: it must hold exactly what was meant, or nothing is written.
+"""
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from sandbox.wire.foreign import Malformed, read_toml
+from sandbox.wire.lines import bare_lines
+
+from .errors import SettingsError
+from .plain_files import read_plain
+from .settings import FILE_NAME, MOST_BYTES
+
+Value: TypeAlias = str | int | float | bool
+Values: TypeAlias = Mapping[str, Value]
+
+
+def write_values(root: Path, values: Values) -> Path:
+    """Set these values (`section.key`) in the workspace's settings file; return the file.
+
+    Raises:
+        SettingsError: it cannot be changed safely; the message has the lines to add manually.
+    """
+    path = root / FILE_NAME
+    if path.is_symlink():
+        raise _by_hand(f"{path} is a link, which is not written through.", values)
+    try:
+        text = read_plain(path, MOST_BYTES).decode("utf-8") if path.exists() else ""
+        changed = with_values(text, values)
+        if changed != text:
+            _replace(path, changed)
+    except (OSError, UnicodeDecodeError) as error:
+        raise _by_hand(f"{path} cannot be changed: {error}.", values) from error
+    return path
+
+
+def with_values(text: str, values: Values) -> str:
+    """Return the text with these values in it.
+
+    Raises:
+        SettingsError: the text is written in a way that cannot be changed safely.
+    """
+    before = _parsed(text)
+    if before is None:
+        raise _by_hand(f"{FILE_NAME} is not valid TOML.", values)
+    lines = bare_lines(text)
+    for key, value in values.items():
+        section, _, name = key.rpartition(".")
+        lines = _with_value(lines, section, name, value)
+    changed = "".join(f"{line}\n" for line in lines)
+    if _parsed(changed) != _merged(before, values):
+        raise _by_hand(f"{FILE_NAME} is written in a way that cannot be changed safely.", values)
+    return changed
+
+
+def _with_value(lines: list[str], section: str, name: str, value: Value) -> list[str]:
+    first, end = _section(lines, section)
+    new = f"{name} = {_toml(value)}"
+    for at in range(first, end):
+        if re.match(rf"\s*{re.escape(name)}\s*=", lines[at]):
+            return [*lines[:at], new + _comment(lines[at]), *lines[at + 1 :]]
+    if first > len(lines):
+        gap = [""] if lines and lines[-1].strip() else []
+        return [*lines, *gap, f"[{section}]", new]
+    while end > first and not lines[end - 1].strip():
+        end -= 1
+    return [*lines[:end], new, *lines[end:]]
+
+
+def _section(lines: list[str], section: str) -> tuple[int, int]:
+    """Return the first and last line of a section; the end of the file if it does not exist."""
+    headers = [at for at, line in enumerate(lines) if re.match(r"\s*\[", line)]
+    if not section:
+        return 0, headers[0] if headers else len(lines)
+    for at in headers:
+        if re.match(rf"\s*\[\s*{re.escape(section)}\s*\]\s*(#.*)?$", lines[at]):
+            return at + 1, next((header for header in headers if header > at), len(lines))
+    return len(lines) + 1, len(lines) + 1
+
+
+def _comment(line: str) -> str:
+    """Return the comment at the end of a line with a value, including the space before it."""
+    for match in re.finditer(r"\s*#", line):
+        if _parsed(line[: match.start()]) is not None:
+            return line[match.start() :]
+    return ""
+
+
+def _merged(before: dict[str, Any], values: Values) -> dict[str, Any]:  # Any: TOML
+    merged = {name: dict(value) if isinstance(value, dict) else value for name, value in before.items()}
+    for key, value in values.items():
+        section, _, name = key.rpartition(".")
+        target = merged.setdefault(section, {}) if section else merged
+        if isinstance(target, dict):
+            target[name] = value
+    return merged
+
+
+def _parsed(text: str) -> dict[str, Any] | None:  # Any: TOML
+    try:
+        return read_toml(text)
+    except Malformed:
+        return None
+
+
+def _toml(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        return repr(value)
+    return '"' + "".join(_escape(character) for character in value) + '"'
+
+
+def _escape(character: str) -> str:
+    plain = ord(character) >= 32 and character not in '"\\\x7f'
+    return character if plain else f"\\u{ord(character):04x}"
+
+
+def _replace(path: Path, text: str) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
+        Path(temporary).replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            Path(temporary).unlink()
+        raise
+
+
+def _by_hand(message: str, values: Values) -> SettingsError:
+    lines = []
+    for key, value in values.items():
+        section, _, name = key.rpartition(".")
+        lines.append(f"[{section}] {name} = {_toml(value)}" if section else f"{name} = {_toml(value)}")
+    return SettingsError(message, fix="Add it manually:\n" + "\n".join(lines))

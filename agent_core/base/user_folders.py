@@ -1,0 +1,76 @@
+"""Where this user keeps what belongs to no workspace: data, configuration and caches, below the home folder."""
+
+import os
+from pathlib import Path
+
+from .errors import WorkspaceError
+
+
+class NoHome(WorkspaceError):
+    """This user has no home folder, and nothing else says where files of the user lie."""
+
+    code = "no-home"
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what, fix=fix)
+
+
+def data_folder() -> Path:
+    """Return where Toolwright keeps this user's data.
+
+    Raises:
+        NoHome: there is no such place.
+    """
+    return _base("XDG_DATA_HOME", ".local/share", "data") / "toolwright"
+
+
+def config_folder() -> Path:
+    """Return where Toolwright keeps this user's configuration and secrets.
+
+    Raises:
+        NoHome: there is no such place.
+    """
+    return _base("XDG_CONFIG_HOME", ".config", "settings and secrets") / "toolwright"
+
+
+def cache_folder() -> Path:
+    """Return where Toolwright keeps what it can make again.
+
+    Raises:
+        NoHome: there is no such place.
+    """
+    return _base("XDG_CACHE_HOME", ".cache", "cached files") / "toolwright"
+
+
+def home() -> Path | None:
+    """Return this user's home folder, if there is one and it is named by its whole path."""
+    try:
+        folder = Path.home()
+    except RuntimeError:
+        return None
+    return folder if folder.is_absolute() else None
+
+
+def expanded(path: str | Path) -> Path:
+    """Return a path with the home folder that its `~` or `~name` stands for.
+
+    Raises:
+        NoHome: there is no such home folder.
+    """
+    if not str(path).startswith("~"):
+        return Path(path)
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        named = Path(path).parts[0]
+        raise NoHome(f"{str(path)!r} is nowhere: {named!r} is no home folder.", "Write the whole path.") from error
+
+
+def _base(variable: str, usual: str, kind: str) -> Path:
+    given = os.environ.get(variable, "")
+    if Path(given).is_absolute():
+        return Path(given)
+    if (folder := home()) is None:
+        what = f"There is no place for this user's {kind}: user {os.getuid()} has no home folder."
+        raise NoHome(what, f"Set HOME, or {variable}, to a folder of this user, by its whole path.")
+    return folder / usual

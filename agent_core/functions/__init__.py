@@ -1,0 +1,1 @@
+"""Functions from text to trust: read, judged, admitted, versioned, called and debugged."""

@@ -1,0 +1,208 @@
+"""The text that the model reads about the outcome of a call.
+
+Each text says what happened, what it means and what to do next. What came out of a worker is
+untrusted: it is fenced, its control characters are shown, and its length is capped.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, assert_never
+
+from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
+from sandbox.wire.unhashed import Pairs
+from sandbox.wire.values import encode
+
+from agent_core.base.aside import bulk
+from agent_core.base.problem import Problem
+from agent_core.base.untrusted import block, fence, shorten, visible
+
+MAX_OUTPUT_CHARS = 2_000
+MAX_FRAMES = 6
+MAX_CAUSE_FRAMES = 2
+UNPROVEN = "[unproven: no example proves this function]"
+_MAX_LINE = 400
+_PLAIN_NAME = re.compile(r"(?:[\w./-]|<[a-z]+(?: \d+)?>){1,200}")
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptedCall:
+    """The user ended the turn while the call ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """The call was never started."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The program was stopped while the call ran: nobody can know whether it took effect."""
+
+
+CallOutcome: TypeAlias = Outcome | InterruptedCall | Skipped | Unknown
+Measured: TypeAlias = Returned | Raised | TimedOut | Killed
+
+_WORDS: dict[type, str] = {
+    Returned: "returned",
+    Raised: "raised",
+    TimedOut: "timed_out",
+    Killed: "killed",
+    Refused: "refused",
+    InterruptedCall: "interrupted",
+    Skipped: "skipped",
+    Unknown: "unknown",
+}
+
+
+_NOT_SEEN: dict[type, str] = {
+    InterruptedCall: "The user stopped this call. Do not repeat it unless the user asks.",
+    Unknown: "The program was stopped while this call ran, so whether it took effect is unknown. "
+    "Check before you call it again.",
+}
+
+
+def size_of(outcome: CallOutcome) -> int:
+    """Return the size of an outcome, which decides where it is processed."""
+    return bulk(outcome.value) if isinstance(outcome, Returned) else 0
+
+
+def word(outcome: CallOutcome) -> str:
+    """Return the published word for how a call ended."""
+    return _WORDS[type(outcome)]
+
+
+def answer(outcome: CallOutcome, limit_chars: int) -> str:
+    """Return the text that the model reads about a call of a function."""
+    match outcome:
+        case Returned():
+            return _with_output(shorten(visible(show_value(outcome.value)), limit_chars), outcome.output)
+        case Raised():
+            return _with_output(_raised(outcome.failure), outcome.output)
+        case TimedOut():
+            advice = "Ask for less at once, or fix the function: it may never end with these arguments."
+            return _with_output(f"Stopped after {outcome.limit_s:g} s. {advice}", outcome.output)
+        case Killed():
+            return _with_output(
+                f"The function's process ended without an answer: {fence(outcome.reason)}", outcome.output
+            )
+        case Refused() | Skipped():
+            return _not_called(outcome.reason, limit_chars)
+        case InterruptedCall() | Unknown():
+            return _NOT_SEEN[type(outcome)]
+        case _:
+            assert_never(outcome)
+
+
+def outcome_json(outcome: CallOutcome) -> dict[str, Any]:  # Any: values of JSON
+    """Return the published shape of an outcome; its value is tagged JSON if plain JSON cannot represent it."""
+    failure = outcome.failure if isinstance(outcome, Raised) else None
+    reason = getattr(outcome, "reason", None)
+    if reason is not None:
+        failure = Failure(word(outcome), reason)
+    return {
+        "outcome": word(outcome),
+        "value": encode(outcome.value) if isinstance(outcome, Returned) else None,
+        "output": getattr(outcome, "output", ""),
+        "seconds": round(getattr(outcome, "seconds", 0.0), 6),
+        "memory": outcome.memory if isinstance(outcome, Measured) else None,
+        "cpu_s": outcome.cpu_s if isinstance(outcome, Measured) else None,
+        "error": _failure_json(failure) if failure else None,
+    }
+
+
+def bad_arguments(name: str, problems: Sequence[Problem]) -> str:
+    """Return the reasons why arguments were rejected, one line each, and what to do."""
+    lines = [f"- {problem.message}" + (f" ({problem.fix})" if problem.fix else "") for problem in problems]
+    return "\n".join(
+        [f"`{name}` was not called, because its arguments do not fit:", *lines, "Fix them and call again."]
+    )
+
+
+def unknown_name(name: str, suggestions: Sequence[str], *, made_now: bool) -> str:
+    """Return the answer to a call of a function that does not exist at this step."""
+    if made_now:
+        return f"`{name}` was made in this same reply: it can be called from your next step on. Call it now."
+    hint = (
+        f" The nearest names are: {', '.join(f'`{suggestion}`' for suggestion in suggestions)}." if suggestions else ""
+    )
+    return (
+        f"There is no function `{name}`.{hint} Call one of those that you are shown, or make it with create_function."
+    )
+
+
+def show_value(value: Any) -> str:  # Any: whatever a worker may return
+    """Return a value as the model reads it: as JSON if JSON can represent it, else in its Python form."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_as_object)
+    except (TypeError, ValueError):
+        return repr(value)
+
+
+def _as_object(value: object) -> dict[str, object]:
+    if isinstance(value, Pairs):
+        return value.as_object()
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def _with_output(text: str, output: str) -> str:
+    if not output.strip():
+        return text
+    return f"{text}\nIt printed:\n{block(output, MAX_OUTPUT_CHARS)}"
+
+
+def _not_called(reason: str, limit_chars: int) -> str:
+    """Return the reason why there was no call, fenced: a worker may have sent it, and its lines must not pass for
+    ours.
+    """
+    if "\n" not in reason and len(reason) <= min(_MAX_LINE, limit_chars):
+        return f"Not called: {visible(reason)}"
+    return f"Not called:\n{block(reason, limit_chars)}"
+
+
+def _raised(failure: Failure) -> str:
+    frames = [_frame(frame) for frame in failure.frames[-MAX_FRAMES:]]
+    lines = [f"The function raised {_says(failure)}", *frames, *_causes(failure)]
+    return "\n".join([*lines, "Fix the arguments or the function, then call again."])
+
+
+def _causes(failure: Failure) -> Iterator[str]:
+    """Yield the causes of a failure, with few frames and short messages."""
+    while (cause := failure.cause) is not None:
+        yield f"{'It was raised while handling' if failure.was_handling else 'It was raised from'} {_says(cause, 300)}"
+        yield from (_frame(frame) for frame in cause.frames[-MAX_CAUSE_FRAMES:])
+        failure = cause
+
+
+def _says(failure: Failure, most: int = 0) -> str:
+    message = fence(failure.message, most) if most else fence(failure.message)
+    return f"{fence(failure.type, 80)}: {message}" if failure.message else fence(failure.type, 80)
+
+
+def _frame(frame: Frame) -> str:
+    names = ", ".join(f"{name} = {value}" for name, value in frame.locals)
+    where = f"  {_name(frame.path)}:{frame.line} in {_name(frame.function)}: {fence(frame.source.strip(), 160)}"
+    return f"{where}\n    with {fence(names, 600)}" if names else where
+
+
+def _name(text: str) -> str:
+    """Return a path or function name as a worker claims it, fenced if it is not one."""
+    return text if _PLAIN_NAME.fullmatch(text) else fence(text, 80)
+
+
+def _failure_json(failure: Failure) -> dict[str, Any]:
+    frames = [
+        {
+            "path": frame.path,
+            "line": frame.line,
+            "function": frame.function,
+            "source": frame.source,
+            "locals": dict(frame.locals),
+        }
+        for frame in failure.frames
+    ]
+    cause = failure.cause and {**_failure_json(failure.cause), "was_handled": failure.was_handling}
+    return {"type": failure.type, "message": failure.message, "frames": frames, "cause": cause}

@@ -1,0 +1,24 @@
+"""The debugger on the host side: breakpoints, stops with a user, records without one, traces, recorded calls.
+
+What comes from a worker is a claim: it is checked for shape, capped, masked and made visible before anybody has it.
+"""
+
+from .breakpoints import Breakpoint, Breakpoints, Placed
+from .debugging import Debugging, Watch
+from .lines import stopping_lines
+from .stop import COMMANDS, Command, Debugger, DebugStop
+from .typed import typed_breakpoint
+
+__all__ = [
+    "COMMANDS",
+    "Breakpoint",
+    "Breakpoints",
+    "Command",
+    "DebugStop",
+    "Debugger",
+    "Debugging",
+    "Placed",
+    "Watch",
+    "stopping_lines",
+    "typed_breakpoint",
+]

@@ -1,0 +1,230 @@
+"""The breakpoints of a workspace; they follow their line when the function is edited above it, or in it.
+
+A breakpoint is anchored to its function and to the text of its line; where the text stands several times, the one that
+is nearest to the old place counts. One that lost its line stays, says so, and is armed again if the line comes back.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias
+
+from sandbox import Point
+from sandbox.wire.lines import bare_lines
+
+from agent_core.base import matching
+from agent_core.base.errors import UsageError
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from .lines import nearest, stopping, text_of
+
+MOST: Final = 50
+MOST_EXPRESSIONS, MOST_CHARS = 10, 500
+By: TypeAlias = Literal["human", "agent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Breakpoint:
+    """A breakpoint; `offset` is its line within the function, from 0, where it was last seen.
+
+    The first `after` hits are passed over, then each `every`-th counts; `once` takes it away when it was hit.
+    """
+
+    id: int
+    function: str
+    anchor: str
+    offset: int
+    condition: str = ""
+    expressions: tuple[str, ...] = ()
+    after: int = 0
+    every: int = 1
+    once: bool = False
+    by: By = "human"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A breakpoint at its current place; line 0 means that its line or its function is gone.
+
+    `requested_line` is the line that was asked for, if that is another one and it has just been set.
+    """
+
+    breakpoint: Breakpoint
+    path: str = ""
+    line: int = 0
+    requested_line: int = 0
+
+    @property
+    def moved(self) -> str:
+        """The reason why it is at another line than requested; empty if it is not."""
+        return (
+            f"Nothing begins to run at line {self.requested_line}: it stops at {self.line}."
+            if self.requested_line
+            else ""
+        )
+
+    @property
+    def text(self) -> str:
+        """Its place and conditions, on one line."""
+        point = self.breakpoint
+        where = f"{self.path}:{self.line} `{point.anchor}`" if self.line else f"its line `{point.anchor}` is gone"
+        parts = [
+            f"if {point.condition}" if point.condition else "",
+            f"after {point.after}" if point.after else "",
+            f"every {point.every}" if point.every > 1 else "",
+            f"with {', '.join(point.expressions)}" if point.expressions else "",
+            "once" if point.once else "",
+        ]
+        return " ".join([f"{point.id}: {point.function}, {where}", *filter(None, parts)])
+
+
+class Breakpoints:
+    """The breakpoints of one workspace, as long as the program runs."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, Breakpoint] = {}
+        self._last = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._held)
+
+    def arm(self, spec: Breakpoint, line: int, snapshot: Snapshot) -> Placed:
+        """Arm a breakpoint at a line of its module (0: the function's first); its id and anchor are assigned here.
+
+        It replaces one of its kind there; one that counts once is kept next to one that stays, and if that
+        stops at each hit anyway, that one is returned.
+
+        Raises:
+            UsageError: there is no such function or line, or an expression cannot be read.
+        """
+        function = _function(spec.function, snapshot)
+        _check_all(spec)
+        text = text_of(function, snapshot)
+        stop_line = nearest(text, line - function.line + 1 if line else 0)
+        if stop_line is None or (line and not function.line <= line <= function.end_line):
+            raise UsageError(
+                f"`{function.name}` does not stop at line {line}.", fix=f"It stops at {_range(text, function)}."
+            )
+        line_points = [
+            point for point in self._held.values() if point.function == spec.function and point.offset == stop_line - 1
+        ]
+        if spec.once and (stands := next(filter(_always, line_points), None)):
+            return Placed(stands, function.path, function.line + stop_line - 1)
+        same = [point for point in line_points if point.once == spec.once]
+        if not same and len(self._held) >= MOST:
+            raise UsageError(f"{MOST} breakpoints are armed already.", fix="Clear some.")
+        self._last += not same
+        id = same[0].id if same else self._last
+        armed_point = replace(spec, id=id, anchor=bare_lines(text)[stop_line - 1].strip(), offset=stop_line - 1)
+        self._held[id] = armed_point
+        at = function.line + stop_line - 1
+        return Placed(armed_point, function.path, at, line if line != at else 0)
+
+    def change(self, id: int, snapshot: Snapshot, **fields: Any) -> Placed:  # Any: fields of a Breakpoint
+        """Change the condition or counts of a breakpoint.
+
+        Raises:
+            UsageError: there is none of this id, or an expression cannot be read.
+        """
+        if id not in self._held:
+            raise UsageError(f"There is no breakpoint {id}.")
+        point = replace(self._held[id], **fields)
+        _check_all(point)
+        self._held[id] = point
+        return self._place(point, snapshot)[0]
+
+    def clear(self, function: str = "", line: int = 0, snapshot: Snapshot | None = None, id: int = 0) -> list[Placed]:
+        """Remove the breakpoints of a function, at a line of it, or with this id; all if nothing is named."""
+        placed = self.placed(snapshot) if snapshot else [Placed(point) for point in self._held.values()]
+        matches = [
+            placement
+            for placement in placed
+            if id in (0, placement.breakpoint.id)
+            and function in ("", placement.breakpoint.function)
+            and line in (0, placement.line)
+        ]
+        for placement in matches:
+            del self._held[placement.breakpoint.id]
+        return matches
+
+    def hit(self, id: int) -> None:
+        """Record a hit; a breakpoint that counts once is removed."""
+        if (point := self._held.get(id)) is not None and point.once:
+            del self._held[id]
+
+    def placed(self, snapshot: Snapshot) -> list[Placed]:
+        """Return all breakpoints at their current places."""
+        return [self._place(point, snapshot)[0] for point in list(self._held.values())]
+
+    def points(self, snapshot: Snapshot) -> Iterator[Point]:
+        """Yield the breakpoints as a worker receives them, including those in functions of nested calls."""
+        for point in list(self._held.values()):
+            placed, text = self._place(point, snapshot)
+            if placed.line:
+                function = snapshot.functions[point.function]
+                yield Point(
+                    point.id,
+                    function.module,
+                    function.name,
+                    text,
+                    function.line,
+                    placed.line,
+                    point.condition,
+                    point.expressions,
+                    point.after,
+                    point.every,
+                    point.once,
+                )
+
+    def _place(self, point: Breakpoint, snapshot: Snapshot) -> tuple[Placed, str]:
+        function = snapshot.functions.get(point.function)
+        if function is None:
+            return Placed(point), ""
+        text = text_of(function, snapshot)
+        rows = bare_lines(text)
+        same = [line for line in stopping(text) if rows[line - 1].strip() == point.anchor]
+        if not same:
+            return Placed(point, function.path), text
+        line = min(same, key=lambda number: abs(number - 1 - point.offset))
+        if line - 1 != point.offset:
+            self._held[point.id] = point = replace(point, offset=line - 1)
+        return Placed(point, function.path, function.line + line - 1), text
+
+
+def _always(point: Breakpoint) -> bool:
+    """Check whether a breakpoint stops at each hit and stays."""
+    return not (point.once or point.condition or point.after) and point.every == 1
+
+
+def _function(name: str, snapshot: Snapshot) -> Function:
+    function = snapshot.functions.get(name)
+    if function is None:
+        suggestions = matching.nearest(name, snapshot.functions)
+        raise UsageError(
+            f"There is no function `{name}`.", fix=f"Did you mean `{suggestions[0]}`?" if suggestions else ""
+        )
+    return function
+
+
+def _check_all(spec: Breakpoint) -> None:
+    for text in (spec.condition, *spec.expressions):
+        _check(text)
+    if len(spec.expressions) > MOST_EXPRESSIONS or spec.after < 0 or spec.every < 1:
+        raise UsageError(f"A breakpoint takes up to {MOST_EXPRESSIONS} expressions, and counts from 1.")
+
+
+def _check(text: str) -> None:
+    if len(text) > MOST_CHARS:
+        raise UsageError(f"`{text[:80]}` is no expression for a breakpoint: it has more than {MOST_CHARS} characters.")
+    try:
+        tree = ast.parse(text, mode="eval") if text else ast.Expression(ast.Constant(0))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UsageError(f"`{text[:80]}` is no expression: {error}.") from error
+    acting = ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr
+    if any(isinstance(node, acting) for node in ast.walk(tree)):
+        raise UsageError(f"`{text[:80]}` is no expression for a breakpoint: it awaits, yields or binds.")
+
+
+def _range(text: str, function: Function) -> str:
+    lines = [str(line + function.line - 1) for line in stopping(text)]
+    return ", ".join(lines[:40]) or "no line that can be found"

@@ -1,0 +1,182 @@
+"""Records what a call got through `self`, so that it can be replayed; secrets by their names alone.
+
+Every answer is kept in its order, masked, until there is too much of it; what a replay cannot have is said.
+
+Finds what a replay cannot reproduce in a function's text: clock, system randomness, threads, files.
+"""
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from hashlib import sha256
+from json import dumps
+from typing import Any, Final, TypeAlias
+from sandbox.wire.values import Unsendable, encode
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import SaveRecorded
+import ast
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.uses import uses
+
+_KINDS: Final = (
+    ("the clock", r"(time\.)?(time|monotonic|perf_counter)(_ns)?$"),
+    ("the clock", r".*\b(now|utcnow|today)$|time\.(localtime|gmtime|ctime|strftime)$"),
+    ("randomness of the system", r"(os\.)?(urandom|getrandom)$|secrets\.\w+$|(uuid\.)?uuid[14]$"),
+    ("randomness of the system", r"(random\.)?SystemRandom$|token_(hex|bytes|urlsafe)$"),
+    ("numpy's randomness", r"(np|numpy)\.random\..+$|default_rng$"),
+    ("the order of threads", r"(threading\.)?Thread$|.*ThreadPoolExecutor$|asyncio\.to_thread$"),
+    ("a file", r"open$|.*\.(read_text|read_bytes|iterdir|glob|rglob|open)$|os\.(listdir|scandir|stat|walk)$"),
+    ("the process", r"os\.(getpid|times|cpu_count|getloadavg)$|id$"),
+)
+_KNOWN: Final = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
+
+
+def unrecorded(function: Function, snapshot: Snapshot) -> list[str]:
+    """Return each such use with its place; nothing that goes through `self` is among them."""
+    text = snapshot.modules[function.module].text
+    used_names = uses(function, snapshot) | {function.name}
+    callees = [
+        callee for name, callee in snapshot.functions.items() if name in used_names and callee.module != function.module
+    ]
+    places = [(function.path, text, frozenset(used_names))]
+    places += [(callee.path, snapshot.modules[callee.module].text, frozenset({callee.name})) for callee in callees]
+    calls = [(path, call) for path, body, names in places for call in _unrecorded_calls(body, names)]
+    return [f"{kind} ({name}, {path}:{line})" for path, (kind, name, line) in calls]
+
+
+@lru_cache(maxsize=256)
+def _unrecorded_calls(text: str, names: frozenset[str]) -> tuple[tuple[str, str, int], ...]:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    bodies = [statement for statement in tree.body if getattr(statement, "name", None) in names]
+    return tuple(dict.fromkeys(call for body in bodies for call in _calls(body)))
+
+
+def _calls(body: ast.AST) -> Iterator[tuple[str, str, int]]:
+    for node in ast.walk(body):
+        if not isinstance(node, ast.Call):
+            continue
+        name = _dotted(node.func)
+        if name.startswith("self.") and not name.startswith("self.scratch"):
+            continue
+        yield from ((kind, name, node.lineno) for kind, pattern in _KNOWN if pattern.match(name))
+
+
+def _dotted(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else "?"
+
+
+MOST_BYTES: Final = 256 * 1024
+MOST_VALUE: Final = 64 * 1024
+MOST_LACKING: Final = 20
+Row: TypeAlias = dict[str, Any]  # Any: JSON
+Value: TypeAlias = Callable[[], Any]  # Any: what `sandbox.wire.values` carries
+_RAN: Final = frozenset({"returned", "raised", "timed_out", "killed"})
+_SILENT: Final = frozenset({"progress", "debug"})
+
+
+class Recording:
+    """The answers that one call got; calls that it made are answers, and record nothing of their own."""
+
+    def __init__(self, seed: int, zone_then: str | None = None) -> None:
+        self.seed = seed
+        self.turn = ""
+        self.zone_then = zone_then  # at a replay: the time zone of the call
+        self.zone = os.environ.get("TZ", "") if zone_then is None else zone_then
+        self.heard: list[Row] = []
+        self.lacking: dict[str, None] = {}  # in its order, each once
+        self._size = 0
+
+    def seed_of(self, depth: int) -> int:
+        """Return the seed of the call, and of calls that it makes."""
+        return self.seed + depth
+
+    def note(self, name: str, arguments: Row, value: Value, *, refused: str = "") -> None:
+        """Record an answer, or why there was none; all of it is masked."""
+        if name in _SILENT or self._size > MOST_BYTES:
+            return
+        if name == "secret":
+            self._add({"name": name, "arguments": {"name": str(arguments.get("name"))[:80]}})
+            self.lack(f"the value of the secret {str(arguments.get('name'))[:80]}, which is never kept")
+            return
+        try:
+            row = {"name": name, "arguments": encode(arguments)}
+            row |= {"refused": refused} if refused else {"value": encode(value())}
+        except Unsendable:
+            self.lack(f"an answer to self.{name}, which JSON cannot hold")
+            return
+        self._add(row)
+
+    def _add(self, row: Row) -> None:
+        self._size += len(str(row))
+        if self._size > MOST_BYTES:
+            self.lack(f"what it got through self beyond {MOST_BYTES // 1024} KiB")
+        else:
+            self.heard.append(row)
+
+    def lack(self, description: str) -> None:
+        """Record something that a replay will not have."""
+        self.lacking[description] = None
+
+
+def first_few(lacking: Collection[str]) -> list[str]:
+    """Return the missing items, up to the limit, and how many more there are."""
+    more = len(lacking) - MOST_LACKING
+    return [*list(lacking)[:MOST_LACKING], *([f"… and {more:,} more"] if more > 0 else [])]
+
+
+def kept_call(
+    recording: Recording, function: Function, snapshot: Snapshot, arguments: Mapping[str, Any], outcome: Row
+) -> list[SaveRecorded]:
+    """Return the record of a call that ran; empty if its arguments are too large to store."""
+    try:
+        encoded_arguments = encode(dict(arguments))
+    except Unsendable:
+        return []
+    if outcome["outcome"] not in _RAN or len(dumps(encoded_arguments)) > MOST_BYTES:
+        return []
+    data = {
+        "module": function.module,
+        "modules": {name: snapshot.modules[name].version for name in closure(function.module, snapshot)},
+        "arguments": encoded_arguments,
+        "seed": recording.seed,
+        "zone": recording.zone,
+        "heard": recording.heard,
+        "lacking": first_few([*recording.lacking, *unrecorded(function, snapshot)]),
+        "outcome": compared(outcome),
+    }
+    return [SaveRecorded(function.name, outcome["outcome"], recording.turn, data)]
+
+
+def closure(module: str, snapshot: Snapshot) -> list[str]:
+    """Return a module and all workspace modules that it imports."""
+    modules: list[str] = []
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name in snapshot.readings and name not in modules:
+            modules.append(name)
+            waiting += snapshot.readings[name].imports
+    return modules
+
+
+def compared(outcome: Row) -> Row:
+    """Return the part of an outcome that a replay is compared by: how it ended, its value, its error and its output."""
+    value, error = outcome["value"], outcome["error"]
+    text = dumps(value)
+    return {
+        "outcome": outcome["outcome"],
+        "value": value if len(text) <= MOST_VALUE else None,
+        "digest": sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+        "error": error and {"type": error["type"], "message": error["message"]},
+        "output": outcome["output"][:MOST_VALUE],
+    }

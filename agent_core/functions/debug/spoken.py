@@ -1,0 +1,100 @@
+"""Parses a line typed at the debugger: an expression, an assignment, or words that mean nothing here."""
+
+import ast
+import warnings
+from collections.abc import Container
+from typing import Any, Final, TypeAlias
+
+from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import visible
+
+Order: TypeAlias = dict[str, Any]  # Any: JSON, for the worker
+_LISTS: Final = "`help` lists what it has."
+_ANEW: Final = "q ends this call; /debug NAME JSON starts one that stops."
+_SILENT: Final = "condition NUMBER False passes one over, clear NUMBER takes it away."
+_ABSENT: Final = {  # words of `pdb`, each with what is typed here
+    **dict.fromkeys(("j", "jump"), "No line can be skipped here; until LINE runs on to a later one."),
+    **dict.fromkeys(("run", "restart", "debug"), _ANEW),
+    **dict.fromkeys(("enable", "disable"), _SILENT),
+    **dict.fromkeys(("alias", "unalias", "exceptions"), _LISTS),
+    "commands": "display EXPRESSION shows one at each stop.",
+    "interact": "Any expression can be typed as it is.",
+    "source": "longlist shows the function that stands still; /introspect NAME any other.",
+    "rv": "It is retval.",
+}
+
+
+def order_of(text: str, names: Container[str] = ()) -> Order:
+    """Return the order for an expression, or for a statement that assigns a value.
+
+    Raises:
+        UsageError: it is neither, or a word of `pdb` that has no meaning here and is none of the `names` in scope.
+    """
+    word = text.split(" ", 1)[0].strip()
+    if word in _ABSENT and (_parsed(text, "eval") is None or (text.strip() == word and word not in names)):
+        raise UsageError(f"The debugger has no `{word}`.", fix=_ABSENT[word])
+    module = _parsed(text, "exec") if _parsed(text, "eval") is None else None
+    return _statement(text, module) if module is not None else {"do": "evaluate", "expression": expression_of(text)}
+
+
+def expression_of(text: str) -> str:
+    """Return the text if it is an expression that can be evaluated while the function is stopped.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        tree = _read(text, "eval")
+    except SyntaxError as error:
+        raise UsageError(f"*** SyntaxError: {error.msg}: `{visible(text[:200])}`") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise UsageError(f"*** {type(error).__name__}: {error}") from error
+    if any(isinstance(node, ast.Await | ast.Yield | ast.YieldFrom) for node in ast.walk(tree)):
+        raise UsageError("Nothing can be awaited or yielded here: the function's own loop stands still, too.")
+    return text
+
+
+def _statement(text: str, module: ast.AST) -> Order:
+    match module:
+        case ast.Module(body=[ast.Assign(targets=[ast.Name(id=name)], value=value)]):
+            return _set(name, value)
+        case ast.Module(body=[ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)]):
+            return _set(name, value)
+        case ast.Module(body=[ast.AugAssign(target=ast.Name(id=name), op=op, value=value)]):
+            return _set(name, ast.BinOp(ast.Name(name, ast.Load()), op, value))
+        case ast.Module(body=[ast.Assign(targets=targets) | ast.Delete(targets=targets)]) if all(
+            map(_is_part, targets)
+        ):
+            return {"do": "act", "statement": text.strip()}
+        case ast.Module(body=[ast.AugAssign(target=target)]) if _is_part(target):
+            return {"do": "act", "statement": text.strip()}
+        case ast.Module(body=[ast.Import() | ast.ImportFrom(), *_]):
+            raise UsageError(
+                "The debugger runs no `import`.", fix="Within an expression: __import__('math').sqrt(total)"
+            )
+        case _:
+            raise UsageError(
+                "The debugger takes expressions, and assignments to one name, item or attribute.",
+                fix="For example: total = 0, or numbers[0] = 5, or [one * 2 for one in numbers]",
+            )
+
+
+def _set(name: str, value: ast.expr) -> Order:
+    return {"do": "set", "name": name, "expression": expression_of(ast.unparse(value))}
+
+
+def _is_part(target: ast.expr) -> bool:
+    return isinstance(target, ast.Subscript | ast.Attribute)
+
+
+def _parsed(text: str, mode: str) -> ast.AST | None:
+    try:
+        return _read(text, mode)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _read(text: str, mode: str) -> ast.AST:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what a human types is warned of nowhere else either
+        return ast.parse(text.strip(), "<debug>", mode)

@@ -1,0 +1,138 @@
+"""A stop as an interface shows it, the commands available at it, and the protocol of a debugger."""
+
+import re
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from sandbox.wire.lines import bare_lines
+
+from agent_core.base.errors import UsageError
+
+_ASSIGNS = re.compile(r"(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)")
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """One frame of the stack; `function` is the name Python gives it."""
+
+    path: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class DebugStop:
+    """The place where a call is stopped. Every text is masked and has no terminal control characters.
+
+    `frames` begin with the outermost, `current` is the number of the one that is looked at. `source` is the text of its
+    module from the host's own copy. `message` answers the last command; it is empty when the call has just stopped.
+    """
+
+    call: str  # the function that was called
+    why: str  # breakpoint N, breakpoint(), step, return, waits, yields, exception, raised, break now
+    frames: tuple[At, ...]
+    current: int
+    locals: tuple[tuple[str, str], ...]
+    arguments: int  # so many of the locals, the first ones, are arguments
+    names: tuple[str, ...] = ()  # what completes
+    shown: tuple[tuple[str, str], ...] = ()  # expressions that are displayed
+    value: str | None = None  # what is returned, at a return
+    error: str | None = None  # at an exception
+    source: str = ""
+    armed: frozenset[int] = frozenset()  # lines of the source with breakpoints
+    message: str = ""
+    call_arguments: str = (
+        ""  # the arguments of the call as JSON, where several calls run and one has to be told from another
+    )
+
+    @property
+    def at(self) -> At:
+        """The selected frame."""
+        return self.frames[self.current]
+
+    def listing(self, around: int = 5) -> tuple[tuple[int, str], ...]:
+        """Return lines of the source with their numbers, around the one that runs next."""
+        return self.lines(self.at.line - around, self.at.line + around)
+
+    def lines(self, first: int, last: int) -> tuple[tuple[int, str], ...]:
+        """Return the existing lines of the source in this range, with their numbers."""
+        lines = bare_lines(self.source)
+        return tuple((number, lines[number - 1]) for number in range(max(1, first), min(len(lines), last) + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command at a stop; `argument` is the text after its name."""
+
+    do: str
+    argument: str = ""
+
+    @classmethod
+    def parse(cls, line: str) -> "Command":
+        """Parse a typed line as a command; anything that is not a command is an expression.
+
+        Raises:
+            UsageError: the command needs an argument.
+        """
+        name, _, remainder = line.strip().partition(" ")
+        entry = BY_NAME.get(name)
+        if entry is None or _ASSIGNS.match(remainder.lstrip()):
+            return cls("p", line.strip()) if line.strip() else cls("repeat")
+        if entry.needs and not remainder.strip():
+            raise UsageError(f"`{entry.name}` needs {entry.needs}.", fix=f"For example: {entry.example}")
+        return cls(entry.name, remainder.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class CommandHelp:
+    """A command as help shows it."""
+
+    name: str
+    short: str
+    description: str
+    needs: str = ""
+    example: str = ""
+    resumes: bool = False
+
+
+COMMANDS: Final = (
+    CommandHelp("next", "n", "run this line, not stopping in what it calls", resumes=True),
+    CommandHelp("step", "s", "run to the next line, in what this one calls too", resumes=True),
+    CommandHelp("return", "r", "run until this function returns", resumes=True),
+    CommandHelp("continue", "c", "run on", resumes=True),
+    CommandHelp("until", "unt", "run to a line further down: until [LINE]", resumes=True),
+    CommandHelp("up", "u", "look at the caller"),
+    CommandHelp("down", "d", "look at what this frame has called"),
+    CommandHelp("where", "w", "the stack"),
+    CommandHelp("list", "l", "the source around this line, then what follows: list [. | LINE | FIRST,LAST]"),
+    CommandHelp("longlist", "ll", "the source of this whole function"),
+    CommandHelp("p", "p", "the value of an expression", "an expression", "p total + 1"),
+    CommandHelp("pp", "pp", "the same, laid out", "an expression", "pp rows"),
+    CommandHelp("whatis", "whatis", "the type of an expression", "an expression", "whatis total"),
+    CommandHelp("args", "a", "the arguments of this function"),
+    CommandHelp("locals", "locals", "all locals"),
+    CommandHelp("set", "set", "give a local another value: set NAME EXPRESSION", "a name and a value", "set total 0"),
+    CommandHelp("break", "b", "breakpoints, or one more: break [FUNCTION:]LINE [if CONDITION] [after N] [every N]"),
+    CommandHelp("tbreak", "tb", "one that stops once: tbreak [FUNCTION:]LINE [if CONDITION]", "a line", "tbreak 12"),
+    CommandHelp(
+        "condition", "condition", "when a breakpoint stops: condition NUMBER [CONDITION]", "a number", "condition 1"
+    ),
+    CommandHelp("ignore", "ignore", "pass a breakpoint over: ignore NUMBER TIMES", "two numbers", "ignore 1 20"),
+    CommandHelp("clear", "cl", "take a breakpoint away by its number", "a number", "clear 1"),
+    CommandHelp("display", "display", "show an expression at each stop", "an expression", "display total"),
+    CommandHelp("undisplay", "undisplay", "stop showing it", "an expression", "undisplay total"),
+    CommandHelp("retval", "retval", "the value that is about to be returned"),
+    CommandHelp("quit", "q", "end the call"),
+    CommandHelp("help", "h", "this list, or one command: help [COMMAND]"),
+)
+RESUMING: Final = frozenset(command.name for command in COMMANDS if command.resumes)
+_ALSO: Final = {"cont": "continue", "?": "help", "exit": "quit"}
+_NAMED: Final = {name: command for command in COMMANDS for name in (command.name, command.short)}
+BY_NAME: Final = _NAMED | {name: _NAMED[meant] for name, meant in _ALSO.items()}
+
+
+class Debugger(Protocol):
+    """The user at a debugger, as an interface provides it."""
+
+    async def stopped(self, stop: DebugStop) -> Command:
+        """Return the next command. It is asked again, with `said`, until a command lets the call continue."""

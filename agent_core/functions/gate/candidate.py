@@ -1,0 +1,43 @@
+"""The candidate: one function's text, where it belongs, and the policy it is judged under.
+
+Plain values; nothing here reads a file or runs a line.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Policy = Literal["agent", "human", "import"]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenExample:
+    """An example that was sent next to the code: `call` and `expected` are Python as text."""
+
+    call: str
+    expected: str
+    approx: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A submitted function, as it was sent; `replaces` allows it to replace one of the same name.
+
+    `file` is where its text stands, if it was read from one; `exact` says that its text is not to be fixed.
+    """
+
+    name: str
+    code: str
+    module: str
+    reason: str = ""
+    examples: tuple[GivenExample, ...] = ()
+    replaces: bool = False
+    description: str = ""
+    file: str = ""
+    exact: bool = False
+
+    @property
+    def path(self) -> str:
+        """The name that problems use for the text: its file, or its name while its lines are not yet those of a
+        file.
+        """
+        return self.file or f"{self.name or 'candidate'}.py"

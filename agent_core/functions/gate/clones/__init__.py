@@ -1,0 +1,1 @@
+"""Clone detection: normal forms of what functions compute, and the index that finds similar ones."""

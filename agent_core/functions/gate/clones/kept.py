@@ -1,0 +1,84 @@
+"""Forms computed earlier, by this or another process, and stored with the workspace's state.
+
+It is found by what it was made of and by the code that made it, so that it is never out of date; what cannot be
+read is made anew.
+"""
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final, Protocol
+
+from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
+
+from agent_core.storage import SaveSketches, Write
+
+Key = tuple[str, str, str]  # hashes: a function's own text, what stands around it, its whole module
+_MAKERS: Final = ("alike/*.py", "tree.py", "../registry/tree.py")
+
+
+class IndexStore(Protocol):
+    """The part of the store that is needed here."""
+
+    async def sketches(self, keys: Sequence[str]) -> dict[str, str]:
+        """Return the stored sketches for these keys."""
+
+    async def apply(self, writes: Sequence[Write]) -> None:
+        """Store some sketches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bones:
+    """A function's form, in short: its hash, pieces of it, its length in words, whether it depends on a neighbor."""
+
+    digest: str = ""
+    body: frozenset[int] = frozenset()
+    size: int = 0
+    leans: bool = False
+
+
+async def find(shelf: IndexStore | None, keys: Mapping[str, Key]) -> dict[str, Bones]:
+    """Return the stored forms of these functions."""
+    if shelf is None or not keys:
+        return {}
+    names = {name: _named(key) for name, key in keys.items()}
+    rows = await shelf.sketches([*names.values()])
+    bones_by_name = {name: _read(rows[digest], keys[name]) for name, digest in names.items() if digest in rows}
+    return {name: bones for name, bones in bones_by_name.items() if bones is not None}
+
+
+async def keep(shelf: IndexStore | None, bones_by_key: Mapping[Key, Bones]) -> None:
+    """Store these forms."""
+    if shelf is not None and bones_by_key:
+        rows = {
+            _named(key): json.dumps([{**asdict(bones), "body": [*bones.body]}, key[2]])
+            for key, bones in bones_by_key.items()
+        }
+        await shelf.apply([SaveSketches(rows)])
+
+
+def _read(text: str, key: Key) -> Bones | None:
+    try:
+        fields, module = read_json(text, LOOSE, deepest=DEEPEST_ROW)
+        bones = Bones(**{**fields, "body": frozenset(fields["body"])})
+    except (ValueError, TypeError, KeyError):
+        return None
+    return bones if module == key[2] or not bones.leans else None
+
+
+def _named(key: Key) -> str:
+    return hashlib.sha256("\n".join((_maker(), *key[:2])).encode()).hexdigest()
+
+
+@cache
+def _maker() -> str:
+    """Return a hash of the code that makes forms, and of the Python that parses them."""
+    root = Path(__file__).parents[1]
+    texts = [
+        path.read_bytes() for pattern in _MAKERS for path in sorted((root / pattern).parent.glob(Path(pattern).name))
+    ]
+    return hashlib.sha256(b"\0".join([repr(sys.version_info[:2]).encode(), *texts])).hexdigest()

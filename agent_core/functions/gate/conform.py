@@ -1,0 +1,140 @@
+"""Stage 3, conform: checks that the model can be shown this function and can know how to call it.
+
+Pure. What the registry finds while reading the schema counts here, weighed by the policy; beyond that a
+docstring, a return type, defaults that are not shared, names that mean what they say.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+
+from agent_core.base.problem import Problem
+from agent_core.registry import docstring
+from agent_core.registry.schema import read_module
+from agent_core.registry.source import ModuleSource
+from .draft import Draft, Finding
+from .missing import missing_names
+from .rules import severity
+from .tree import BUILTINS, FunctionNode, parameters, takes_self
+
+STAGE = "conform"
+_MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+_MUTABLE_CALLS = frozenset({"list", "dict", "set", "bytearray", "defaultdict", "deque", "Counter"})
+# Builtins that make poor names for a parameter: the body can no longer use what they stand for.
+_COMMON = BUILTINS - {
+    "id",
+    "dir",
+    "format",
+    "hash",
+    "license",
+    "credits",
+    "copyright",
+    "help",
+    "next",
+    "all",
+    "any",
+    "_",
+}
+_BETTER = {
+    "list": "items",
+    "dict": "mapping",
+    "str": "text",
+    "set": "items",
+    "input": "text",
+    "type": "kind",
+    "sum": "total",
+}
+
+
+def conform(draft: Draft) -> Draft:
+    """Return the draft with everything that would keep the model from calling the function correctly."""
+    if draft.function is None or draft.tree is None:
+        return draft.skip("there is no function to look at")
+    reading = read_module(ModuleSource.of(draft.candidate.module, draft.text, draft.candidate.path), tree=draft.tree)
+    problems = [weighed(problem, draft) for problem in reading.problems if problem.code != "redefined"]
+    findings = [*check(draft.function), *undefined(draft.text, draft.tree, draft.module_names)]
+    return replace(draft, own=reading).with_problems(problems).with_findings(STAGE, findings)
+
+
+def weighed(problem: Problem, draft: Draft) -> Problem:
+    """Return a finding of the registry under the policy: what cannot be offered is always rejected."""
+    if problem.severity == "refuses":
+        return problem
+    return replace(problem, severity=severity(draft.policy, STAGE, problem.code))
+
+
+def check(node: FunctionNode) -> list[Finding]:
+    """Return problems that the registry does not check: docstring, return type, defaults, names, `self`."""
+    return [*_docstring(node), *_return_type(node), *_defaults(node), *_names(node), *_self(node)]
+
+
+def undefined(text: str, tree: ast.Module, known_names: frozenset[str] = frozenset()) -> Iterator[Finding]:
+    """Yield names that nothing defines: they would fail when their line is reached."""
+    missing = missing_names(text, tree, known_names)
+    lines: dict[str, int] = {}
+    for node in ast.walk(tree) if missing else ():
+        if isinstance(node, ast.Name) and node.id in missing:
+            lines[node.id] = min(node.lineno, lines.get(node.id, node.lineno))
+    for name in sorted(missing):
+        line = lines.get(name, 0)
+        message = f"`{name}` is used but defined nowhere"
+        yield Finding("undefined-name", message, f"define `{name}`, import it, or fix the spelling", line)
+
+
+def _docstring(node: FunctionNode) -> Iterator[Finding]:
+    words = (ast.get_docstring(node, clean=False) or "").lstrip()
+    if words and ((words[:1].isalpha() and not words.startswith(("Example", "Doctest"))) or docstring.read(words).text):
+        return
+    entries = "".join(f"\n    {parameter.arg}: …" for parameter in parameters(node))
+    arguments = f"\n\nArgs:{entries}" if entries else ""
+    example = f"\n\nExamples:\n    >>> {node.name}(…)\n    …"
+    fix = f'begin the body with """What it returns, in one sentence.{arguments}\n\nReturns:\n    …{example}\n"""'
+    yield Finding(
+        "no-docstring", f"`{node.name}` has no docstring, so the model cannot know what it is for", fix, node.lineno
+    )
+
+
+def _return_type(node: FunctionNode) -> Iterator[Finding]:
+    if node.returns is None:
+        message = f"`{node.name}` does not say what type it returns"
+        yield Finding(
+            "no-return-type", message, f"write `def {node.name}(…) -> str:`, with the type that it returns", node.lineno
+        )
+
+
+def _defaults(node: FunctionNode) -> Iterator[Finding]:
+    if not node.args.defaults and not node.args.kw_defaults:
+        return
+    named = [*node.args.posonlyargs, *node.args.args]
+    pairs = list(zip(reversed(named), reversed(node.args.defaults), strict=False))
+    pairs += [
+        (argument, default)
+        for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+        if default
+    ]
+    for parameter, default in pairs:
+        if _is_mutable(default):
+            message = f"the default `{ast.unparse(default)}` of `{parameter.arg}` is shared by all calls"
+            name, shown = parameter.arg, ast.unparse(default)
+            fix = f"write `{name}: … | None = None`, and `{name} = {shown} if {name} is None else {name}` in the body"
+            yield Finding("mutable-default", message, fix, default.lineno, default.col_offset + 1)
+
+
+def _is_mutable(default: ast.expr) -> bool:
+    is_call = isinstance(default, ast.Call) and isinstance(default.func, ast.Name) and default.func.id in _MUTABLE_CALLS
+    return is_call or isinstance(default, _MUTABLE)
+
+
+def _names(node: FunctionNode) -> Iterator[Finding]:
+    for parameter in parameters(node):
+        if parameter.arg in _COMMON:
+            better = _BETTER.get(parameter.arg, f"{parameter.arg}_value")
+            message = f"the parameter `{parameter.arg}` hides the builtin of that name"
+            fix = f"rename `{parameter.arg}` to `{better}`, in the body and under `Args:` too"
+            yield Finding("hides-builtin", message, fix, parameter.lineno, parameter.col_offset + 1)
+
+
+def _self(node: FunctionNode) -> Iterator[Finding]:
+    if any(parameter.arg == "self" for parameter in parameters(node)) and not takes_self(node):
+        message = "`self`, the call's context, is not the first parameter"
+        yield Finding("self-not-first", message, f"write `def {node.name}(self, …)`", node.lineno)

@@ -1,0 +1,151 @@
+"""The state that passes through the stages: a candidate's text and tree, and the findings so far.
+
+Immutable: every stage takes one and returns another, so stages can be tested and reordered alone.
+"""
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sandbox.wire.lines import lines_of
+
+from agent_core.access.grants import NOTHING, Grants
+from agent_core.base.matching import diff_lines
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.snapshot import Snapshot
+from .candidate import Candidate, Policy
+from .grants import Way
+from .rules import Rules, severity
+from .tree import FunctionNode, bound_names, find, parse
+from .verdict import Disagreement, Fix, Survivor
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A problem before the policy is applied: code, message, fix and place in the text."""
+
+    code: str
+    message: str
+    fix: str | None = None
+    line: int = 0
+    column: int = 0
+
+
+TOO_DEEP = Finding(
+    "too-deep", "the code is nested too deeply, or has too long a chain, to be judged", "split it into smaller parts"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleTrials:
+    """The results of running the examples."""
+
+    agreed: int = 0
+    disagreements: tuple[Disagreement, ...] = ()
+    is_unproven: bool = False
+    values: tuple[tuple[str, object], ...] = ()  # the calls that agreed, with what came back
+    offered: Disagreement | None = None  # a call that would make too few examples enough, with what it returned
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A candidate on its way through the gate."""
+
+    candidate: Candidate
+    policy: Policy
+    rules: Rules
+    snapshot: Snapshot
+    text: str
+    tree: ast.Module | None = None
+    problems: tuple[Problem, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    note: str = ""
+    skipped: bool = False
+    own: ModuleReading | None = None  # the candidate's text alone
+    reading: ModuleReading | None = None  # the module that it would become
+    trial: Snapshot | None = None  # the snapshot with that module, once it could be imported
+    trials: ExampleTrials = ExampleTrials()
+    survivors: tuple[Survivor, ...] = ()
+    apart: frozenset[str] = frozenset()  # functions that it is not compared with
+    granted: Grants = NOTHING
+    guarded: frozenset[str] = frozenset()  # functions that have grants of their own
+    approval_mode: Way = "none"  # how the user is asked for missing grants
+    needs: Grants = NOTHING
+    asking: tuple[int, ...] = ()  # the lines that need what is not granted
+
+    @property
+    def function(self) -> FunctionNode | None:
+        """The promised function, once the text has been parsed."""
+        return find(self.tree, self.candidate.name) if self.tree else None
+
+    @property
+    def size(self) -> int:
+        """The number of characters that are checked: its own, and those of the module that it goes into."""
+        around = self.snapshot.modules.get(self.candidate.module)
+        return len(self.text) + (len(around.text) if around else 0)
+
+    @property
+    def loaded(self) -> Function | None:
+        """The promised function as its module has it, once that could be imported."""
+        functions = self.reading.functions if self.reading and self.trial else ()
+        function = next((function for function in functions if function.name == self.candidate.name), None)
+        if function is None or self.own is None:
+            return None
+        own = next((own_function for own_function in self.own.functions if own_function.name == function.name), None)
+        # The examples' lines are those of the candidate's text: that is what its author sees.
+        return replace(function, examples=own.examples) if own else function
+
+    @property
+    def module_names(self) -> frozenset[str]:
+        """The names that the candidate's module already has."""
+        around = self.snapshot.modules.get(self.candidate.module)
+        tree = parse(around.text) if around else None
+        return frozenset(bound_names(tree)) if isinstance(tree, ast.Module) else frozenset()
+
+    def has(self, *codes: str) -> bool:
+        """Check whether one of these problems was found and causes a rejection."""
+        return any(problem.code in codes and problem.severity == "refuses" for problem in self.problems)
+
+    def shows(self, *codes: str) -> bool:
+        """Check whether one of these problems was found, whatever the policy makes of it."""
+        return any(problem.code in codes for problem in self.problems)
+
+    def with_findings(self, stage: str, findings: Iterable[Finding]) -> "Draft":
+        """Return the draft with a stage's findings, each weighed by the policy."""
+        problems = tuple(
+            Problem(
+                code=finding.code,
+                message=finding.message,
+                where=Place(self.candidate.path, finding.line, finding.column),
+                fix=finding.fix,
+                severity=severity(self.policy, stage, finding.code),
+            )
+            for finding in findings
+        )
+        return replace(self, problems=self.problems + problems) if problems else self
+
+    def with_problems(self, problems: Iterable[Problem]) -> "Draft":
+        """Return the draft with these problems unchanged."""
+        return replace(self, problems=(*self.problems, *problems))
+
+    def skip(self, reason: str) -> "Draft":
+        """Return the draft unchanged, with the reason why a stage could not run."""
+        return replace(self, note=f"not run: {reason}", skipped=True)
+
+    def with_fix(self, code: str, message: str, text: str) -> "Draft":
+        """Return the draft with a fixed text, and the fix on record with its diff."""
+        tree = parse(text)
+        fix = Fix(code, message, unified(self.text, text, self.candidate.path))
+        return replace(
+            self,
+            text=text,
+            tree=tree if isinstance(tree, ast.Module) else self.tree,
+            fixes=(*self.fixes, fix),
+        )
+
+
+def unified(before: str, after: str, path: str) -> str:
+    """Return the changes between two texts as a unified diff."""
+    lines = diff_lines(lines_of(before), lines_of(after), (f"a/{path}", f"b/{path}"), 1)
+    return "".join(line if line.endswith(("\n", "\r")) else line + "\n" for line in lines)

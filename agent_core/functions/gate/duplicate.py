@@ -1,0 +1,151 @@
+"""Stage 5, duplicate: checks whether the function already exists, under another name or in other words.
+
+Pure but for the index, which follows the snapshot. An equal form is a copy; what is only like another is said.
+The override is explicit: the reason that comes with a candidate, or the docstring of one that stands in a file,
+names the function that it is not.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from agent_core.base.aside import aside
+from agent_core.registry.function import Function
+from .clones.index import Alike, Similarity, Sketch, sketch, surroundings
+from .draft import Draft, Finding
+from .trial import TrialTools
+
+STAGE = "duplicate"
+NEAR, SAME_WORDS, SAME_BODY = 0.65, 0.9, 0.65
+WORTH_TELLING = 0.3
+SMALL = 15  # words of a form: what says so little means what its types say
+
+
+async def duplicate(draft: Draft, bench: TrialTools) -> Draft:
+    """Return the draft with the function that it repeats, if there is one."""
+    name = draft.candidate.name
+    if draft.function is None:
+        return draft.skip("there is no function to compare")
+    if not draft.snapshot.functions.keys() - {name, *draft.apart}:
+        return replace(draft, note="there is no other function yet")
+    own_sketch = await aside(draft.size, _sketch, draft)
+    pending = await bench.alike.see(draft.snapshot, draft.rules.duplicate_s)
+    after = _compared(draft, own_sketch, bench)
+    late = f"{pending} functions not reached: time was up" if pending else ""
+    return replace(after, note="; ".join(filter(None, [late, after.note])))
+
+
+def _compared(draft: Draft, own_sketch: Sketch, bench: TrialTools) -> Draft:
+    name = draft.candidate.name
+    reason = _reason(draft)
+    apart = {function_name for function_name in draft.snapshot.functions if _names(function_name, reason)}
+    copies = [copy for copy in bench.alike.copies(own_sketch) if copy not in draft.apart]
+    if name in copies and not draft.candidate.file:
+        return replace(draft, note="it computes what it did")
+    copies = [copy for copy in copies if copy != name]
+    if set(copies) & apart:
+        return replace(draft, note=f"said to differ from `{copies[0]}`")
+    return _with_nearest(draft, own_sketch, bench.alike, copies, apart)
+
+
+def _sketch(draft: Draft) -> Sketch:
+    module = draft.candidate.module
+    source = draft.snapshot.modules.get(module)
+    texts = (draft.text, surroundings(module, draft.snapshot))
+    return sketch(draft.candidate.name, _description(draft), *texts, module=source.text if source else "")
+
+
+def _with_nearest(draft: Draft, own_sketch: Sketch, alike: Alike, copies: list[str], apart: set[str]) -> Draft:
+    functions = draft.snapshot.functions
+    fitting = [copy for copy in copies if _fits(_own(draft), functions[copy], is_small=own_sketch.size < SMALL)]
+    if fitting:
+        return draft.with_findings(STAGE, [_copy(draft, functions[fitting[0]])])
+    if copies:
+        return draft.with_findings(STAGE, [_other_types(draft, functions[copies[0]])])
+    nearest = alike.nearest(own_sketch, [draft.candidate.name, *apart, *draft.apart])
+    if nearest is None:
+        return replace(draft, note="nothing is like it")
+    findings = list(_like(draft, functions[nearest.name], nearest))
+    note = f"nearest: `{nearest.name}`, {nearest.score:.2f} of 1" if nearest.score >= WORTH_TELLING else ""
+    return replace(draft.with_findings(STAGE, findings), note=note)
+
+
+def _like(draft: Draft, existing: Function, nearest: Similarity) -> Iterator[Finding]:
+    name = draft.candidate.name
+    if nearest.words >= SAME_WORDS and nearest.body >= SAME_BODY:
+        message = f"`{name}` is described as `{existing.name}` is, and does nearly the same: {_shown(existing)}"
+        yield Finding("copy", message, _fix(draft, existing), draft.function.lineno if draft.function else 0)
+    elif nearest.score >= NEAR and not draft.candidate.replaces:
+        message = f"`{name}` is much like {_shown(existing)}"
+        fix = f"if `{existing.name}` does what is needed, call it; if it nearly does, change it with edit_function"
+        yield Finding("near-copy", message, fix, draft.function.lineno if draft.function else 0)
+
+
+def _copy(draft: Draft, existing: Function) -> Finding:
+    message = f"`{draft.candidate.name}` computes the same as a function that is there: {_shown(existing)}"
+    return Finding("copy", message, _fix(draft, existing), draft.function.lineno if draft.function else 0)
+
+
+def _other_types(draft: Draft, existing: Function) -> Finding:
+    message = f"`{draft.candidate.name}` computes the same as {_shown(existing)}, for arguments of other types"
+    fix = f"one function can serve both: give `{existing.name}` the wider type with edit_function"
+    return Finding("near-copy", message, fix, draft.function.lineno if draft.function else 0)
+
+
+def _fix(draft: Draft, existing: Function) -> str:
+    place = "its docstring" if draft.candidate.file else "`reason`"
+    return f"call `{existing.name}` instead, or say in {place} how yours differs from `{existing.name}`"
+
+
+def _shown(function: Function) -> str:
+    properties = function.parameters.get("properties", {})
+    typed = [f"{name}: {_kind(schema) or 'any'}" for name, schema in properties.items()]
+    returns = f" -> {function.returns}" if function.returns else ""
+    first = function.description.strip().partition("\n")[0]
+    return f"`{function.name}({', '.join(typed)}){returns}` ({function.path}:{function.line})" + (
+        f": {first}" if first else ""
+    )
+
+
+def _own(draft: Draft) -> Function | None:
+    functions = draft.own.functions if draft.own else ()
+    return next((function for function in functions if function.name == draft.candidate.name), None)
+
+
+def _description(draft: Draft) -> str:
+    own = _own(draft)
+    return (own.description if own else "") or draft.candidate.description
+
+
+def _reason(draft: Draft) -> str:
+    docstring = ast.get_docstring(draft.function, clean=False) if draft.function and draft.candidate.file else None
+    return f"{draft.candidate.reason} {docstring or ''}"
+
+
+def _names(name: str, reason: str) -> bool:
+    return name in reason and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", reason) is not None
+
+
+def _fits(own: Function | None, existing: Function, *, is_small: bool) -> bool:
+    """Check whether one function takes everything that the other takes, as far as their schemas tell."""
+    if own is None:
+        return True
+    mine, others = (function.parameters.get("properties", {}).values() for function in (own, existing))
+    return all(_takes(wide, narrow, is_small=is_small) for wide, narrow in zip(others, mine, strict=False))
+
+
+def _takes(wide: dict[str, Any], narrow: dict[str, Any], *, is_small: bool) -> bool:  # Any: JSON Schema
+    wide_kind, narrow_kind = _kind(wide), _kind(narrow)
+    if wide_kind and not narrow_kind:
+        return not is_small
+    if wide_kind and wide_kind != narrow_kind:
+        return (wide_kind, narrow_kind) == ("number", "integer")
+    inside, within = wide.get("items"), narrow.get("items")
+    return not (isinstance(inside, dict) and isinstance(within, dict)) or _takes(inside, within, is_small=is_small)
+
+
+def _kind(schema: dict[str, Any]) -> str:  # Any: JSON Schema
+    kind = schema.get("type")
+    return kind if isinstance(kind, str) else ""

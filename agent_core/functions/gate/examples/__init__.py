@@ -1,0 +1,1 @@
+"""Examples: whether a result agrees, whether there are enough, what to suggest, how to write one."""

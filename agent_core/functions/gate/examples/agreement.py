@@ -1,0 +1,191 @@
+"""Checks whether a result is what an example says: decided here in the host, on data alone.
+
+Pure. Literal results are compared by value and type, all else by text under doctest's options; an error
+by its type and message. A worker's own words are only ever compared, never believed.
+"""
+
+import ast
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from sandbox.outcome import Outcome, Raised, Returned
+from sandbox.wire.unhashed import Members, Pairs, by_text
+
+from agent_core.registry.examples import Example
+from ..candidate import GivenExample
+from ..tree import literal
+
+_MISSING = object()
+_LAST_DIGITS: Final = 1e-9  # what is lost between two ways to compute the same
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleText:
+    """The text and value of an outcome, in the form in which an example writes it."""
+
+    text: str
+    value: Any = _MISSING  # any value that crosses the sandbox's edge
+
+
+def doctest_form(outcome: Returned) -> ExampleText:
+    """Return a returned value as doctest would show it: what was printed, then the value unless it is None."""
+    shown = "" if outcome.value is None else f"{shown_value(outcome)}\n"
+    printed = outcome.output if not outcome.output or outcome.output.endswith("\n") else outcome.output + "\n"
+    return ExampleText(printed + shown, _MISSING if printed else outcome.value)
+
+
+def shown_value(outcome: Returned) -> str:
+    """Return the value's text: the host's own repr of plain values, the worker's claim for all else."""
+    ours = repr(outcome.value)
+    is_plain = literal_value(ours) is not _MISSING or not outcome.shown
+    return ours if is_plain and literal_value(outcome.shown) is not _MISSING else outcome.shown or ours
+
+
+def agrees(example: Example, outcome: Outcome, *, is_float: bool = False) -> bool:
+    """Check whether an outcome meets the example's expectation; with promised floats (`is_float`), 2 is 2.0."""
+    options = {name for name, on in example.options if on}
+    if isinstance(outcome, Raised):
+        return bool(example.raises) and _same_error(example.raises, outcome, options)
+    if not isinstance(outcome, Returned) or example.raises:
+        return False
+    got = doctest_form(outcome)
+    expected = literal_value(expectation(example))
+    if got.value is not _MISSING and expected is not _MISSING and same(expected, got.value, is_float=is_float):
+        return True
+    texts = {got.text, "" if got.value is _MISSING or got.value is None else f"{got.value!r}\n"} - {""} or {""}
+    return any(same_text(expectation(example), text, options) for text in texts)
+
+
+def expectation(example: Example) -> str:
+    """Return what an example promises; a comparison without a result under it is meant to be true."""
+    if example.expected.strip() or example.raises:
+        return example.expected
+    try:
+        tree = ast.parse(example.call, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    return "True" if isinstance(tree.body, ast.Compare) else ""
+
+
+def given_agrees(example: GivenExample, outcome: Outcome) -> bool:
+    """Check whether a given example holds: equal as Python compares, within its tolerance, but a bool is no number."""
+    if not isinstance(outcome, Returned):
+        return False
+    expected = literal_value(example.expected)
+    if expected is _MISSING:
+        return example.expected.strip() in (repr(outcome.value), outcome.shown)
+    return equal(expected, outcome.value, example.approx)
+
+
+def literal_value(text: str) -> Any:  # any literal
+    """Return the value of a Python literal in text; a marker that equals nothing if it is none."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _MISSING
+    is_literal, value = literal(tree.body)
+    return value if is_literal else _MISSING
+
+
+def promises_floats(returns: str) -> bool:
+    """Check whether a hint for the returned value mentions floats and no integers."""
+    return {"float", "int"} & {*re.findall(r"\w+", returns)} == {"float"}
+
+
+def same(expected: Any, got: Any, *, is_float: bool = False) -> bool:
+    """Check whether two values are equal in value and type at all levels; floats except their last digits, NaN as
+    NaN.
+    """
+    if is_float and {type(expected), type(got)} == {int, float}:
+        return _is_close(expected, got, _LAST_DIGITS)
+    if _kind(expected) != _kind(got):
+        return False
+    if isinstance(expected, float):
+        return _is_close(expected, got, _LAST_DIGITS)
+    inner = partial(same, is_float=is_float)
+    if isinstance(expected, list | tuple):
+        return len(expected) == len(got) and all(map(inner, expected, got))
+    if isinstance(expected, dict | Pairs):
+        return _same_mapping(expected, got, inner)
+    return bool(expected == got)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Members):
+        return value.kind
+    return "dict" if isinstance(value, Pairs) else type(value).__name__
+
+
+def _same_mapping(expected: Any, got: Any, inner: Callable[[Any, Any], bool]) -> bool:
+    if len(expected) != len(got):
+        return False
+    old, new = by_text(expected), by_text(got)
+    return old.keys() == new.keys() and all(inner(value, new[key]) for key, value in old.items())
+
+
+def equal(expected: Any, got: Any, approx: float | None) -> bool:
+    """Check whether values are equal as Python compares, numbers within a tolerance if given; a bool equals only
+    bools.
+    """
+    if isinstance(expected, list | tuple) and type(expected) is type(got):
+        return len(expected) == len(got) and all(
+            equal(expected_item, got_item, approx) for expected_item, got_item in zip(expected, got, strict=True)
+        )
+    if _kind(expected) == _kind(got) == "dict":
+        return _same_mapping(expected, got, partial(equal, approx=approx))
+    if isinstance(expected, bool) != isinstance(got, bool):
+        return False
+    if isinstance(expected, int | float) and isinstance(got, int | float):
+        return _is_close(expected, got, approx or 0.0, approx or 0.0)
+    return bool(expected == got)
+
+
+def _is_close(expected: float, got: float, relative: float, absolute: float = 0.0) -> bool:
+    if expected == got or (expected != expected and got != got):
+        return True
+    try:
+        return math.isclose(expected, got, rel_tol=relative, abs_tol=absolute)
+    except OverflowError:
+        return False
+
+
+def same_text(expected: str, got: str, options: set[str]) -> bool:
+    """Check whether texts are equal under doctest's options ELLIPSIS and NORMALIZE_WHITESPACE."""
+    expected, got = expected.rstrip("\n"), got.rstrip("\n")
+    expected = "\n".join("" if line.strip() == "<BLANKLINE>" else line for line in expected.split("\n"))
+    got = "\n".join("" if not line.strip() else line for line in got.split("\n"))
+    if "NORMALIZE_WHITESPACE" in options:
+        expected, got = " ".join(expected.split()), " ".join(got.split())
+    return expected == got or ("ELLIPSIS" in options and _fits(expected, got))
+
+
+def _fits(expected: str, got: str) -> bool:
+    """Check whether a text fits, where `...` stands for any text and the pieces follow in order. Not a regular
+    expression.
+    """
+    first, *pieces = expected.split("...")
+    if not pieces or not got.startswith(first):
+        return False
+    *middle, last = pieces
+    position, end = len(first), len(got) - len(last)
+    if end < position or not got.endswith(last):
+        return False
+    for piece in middle:
+        index = got.find(piece, position, end)
+        if index < 0:
+            return False
+        position = index + len(piece)
+    return True
+
+
+def _same_error(expected: str, outcome: Raised, options: set[str]) -> bool:
+    kind, _, message = expected.partition(":")
+    if kind.strip().rpartition(".")[2] != outcome.failure.type.rpartition(".")[2]:
+        return False
+    if "IGNORE_EXCEPTION_DETAIL" in options:
+        return True
+    return same_text(message.strip(), outcome.failure.message.strip(), options)

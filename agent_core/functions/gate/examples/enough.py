@@ -1,0 +1,112 @@
+"""The examples that prove a function: two with different results, both answers of a yes-or-no.
+
+Pure. What cannot be shown by an example at all (effects, chance, the time of day) leaves a draft.
+"""
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from agent_core.registry.examples import Example
+from agent_core.registry.function import Function
+from ..candidate import GivenExample
+from ..capability import EFFECTS, uses_context
+from ..draft import Finding
+from ..tree import FunctionNode, parameters
+from .agreement import literal_value
+
+Unproven = Literal["", "effects", "chance", "no-parameters", "no-result"]
+ALIKE = ("one-sided-examples", "same-results", "contradictory-examples")
+"""Findings that one more call, with another result, would settle."""
+
+_CHANCE = frozenset(
+    ("uuid4", "uuid1", "now", "today", "utcnow", "urandom", "monotonic", "perf_counter", "time_ns", "getrandbits")
+)
+# Told a moment, these only say it in another way.
+_CLOCK = frozenset(("time", "localtime", "gmtime", "ctime", "asctime"))
+_GENERATORS = frozenset(("random", "secrets"))
+
+
+def is_unproven(tree: ast.Module, node: FunctionNode | None, function: Function) -> Unproven:
+    """Return why examples cannot prove a function; empty if they can."""
+    if node is None:
+        return ""
+    if uses_context(tree) & EFFECTS:
+        return "effects"
+    if function.returns == "None":
+        return "no-result"
+    if not parameters(node):
+        return "no-parameters"
+    return "chance" if _is_by_chance(tree) else ""
+
+
+def _is_by_chance(tree: ast.Module) -> bool:
+    """Check whether the code calls something that differs each time: chance, or the clock."""
+    drawn = {*_CHANCE, *_imported(tree)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if name in drawn:
+                return True
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name))) if name in _GENERATORS:
+                return True
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="time"), attr=name), args=[]) if name in _CLOCK:
+                return True
+    return False
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    """Return the names that are imported from a module of chance."""
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in _GENERATORS]
+    return {alias.asname or alias.name for node in imports for alias in node.names}
+
+
+def too_few(function: Function, examples: Sequence[Example | GivenExample], unproven: Unproven) -> Iterator[Finding]:
+    """Yield the findings about missing examples."""
+    if not unproven:
+        yield from _missing(function, examples)
+    elif not examples:
+        message = f"`{function.name}` has no example that could show what it does, so it joins as a draft"
+        yield Finding("unproven", message, line=function.line)
+
+
+def _missing(function: Function, examples: Sequence[Example | GivenExample]) -> Iterator[Finding]:
+    name, line = function.name, function.line
+    results = {_result(example) for example in examples}
+    calls = {example.call.strip() for example in examples}
+    call = f">>> {name}({', '.join(function.parameters['properties'])})"
+    if twice := contradicted(examples):
+        message = f"the example `{sorted(twice)[0]}` is there twice, with different results"
+        fix = f"take one of the two out; add a line `{call}` with other values and their result"
+        yield Finding("contradictory-examples", message, fix, line)
+    elif len(calls) < 2:
+        times = f"the same example {len(examples)} times" if len(examples) > 1 else "only one example"
+        message = f"`{name}` has {times if calls else 'no example'}; two with different results are needed"
+        fix = f"add under `Examples:` a line `{call}` with real values, and its result on the line below"
+        yield Finding("too-few-examples", message, fix, line)
+    elif results in ({"True"}, {"False"}):
+        opposite = "False" if results == {"True"} else "True"
+        message = f"every example of `{name}` gives {results.copy().pop()}; one that gives {opposite} is needed too"
+        fix = f"add a line `{call}` with values for which the result is {opposite}, and `{opposite}` on the line below"
+        yield Finding("one-sided-examples", message, fix, line)
+    elif len(results) < 2:
+        message = f"every example of `{name}` gives the same result, as a body that ignores its arguments would"
+        fix = f"add a line `{call}` with values for which the result is another, and that result on the line below"
+        yield Finding("same-results", message, fix, line)
+
+
+def contradicted(examples: Sequence[Example | GivenExample]) -> set[str]:
+    """Return the calls that are written more than once, with different results."""
+    promised: dict[str, set[str]] = {}
+    for example in examples:
+        if not (isinstance(example, Example) and example.setup):
+            promised.setdefault(example.call.strip(), set()).add(_result(example))
+    return {call for call, results in promised.items() if len(results) > 1}
+
+
+def _result(example: Example | GivenExample) -> str:
+    """Return what an example promises, so that equal promises are equal texts."""
+    if isinstance(example, Example) and example.raises:
+        return f"raises {example.raises}"
+    text = example.expected.strip()
+    value = literal_value(text)
+    return text if isinstance(value, object) and type(value) is object else repr(value)

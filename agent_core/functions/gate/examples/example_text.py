@@ -1,0 +1,115 @@
+"""Writes an example into a function's docstring, which is the one store of examples; nothing else is touched.
+
+Pure text → text. A new example stands below the last one, or at the docstring's end; a function without a docstring
+gets one.
+"""
+
+import ast
+import re
+from typing import Final
+
+from sandbox.wire.lines import lines_of
+
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.source import ModuleSource, parse
+from agent_core.registry.spans import column_of
+from agent_core.registry.tree import Definition, survey
+from .agreement import literal_value
+
+_ERROR = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Warning)(?::.*)?$")
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_LITERAL = re.compile(r"""(?P<raw>[rR]?)(?P<quotes>\"{3}|'{3}|"|')(?P<inner>.*)(?P=quotes)""", re.DOTALL)
+_QUOTES: Final = '"""'
+
+
+def with_example(code: str, name: str, call: str, expected: str) -> str | Problem:
+    """Return the function's text with one more example in its docstring, or why it cannot be written there."""
+    code = code.replace("\r\n", "\n")
+    call = call.strip().removeprefix(">>>").strip()
+    wrong = _wrong_call(name, call)
+    if wrong:
+        return Problem(
+            "bad-example", wrong, Place(name), f"give a call such as `{name}(…)`, and its result as Python writes it"
+        )
+    tree = parse(ModuleSource(name, name, code, ""))
+    node = survey(tree).definitions.get(name) if isinstance(tree, ast.Module) else None
+    if node is None:
+        return Problem(
+            "no-docstring", f"`{name}` is not at the top level of its text", Place(name), "edit its file manually"
+        )
+    call = ast.unparse(ast.parse(call, mode="eval")) if "\n" in call else call
+    if expected.strip() == "None":  # nothing is shown of it, and what has nothing below it is no example
+        call, expected = f"{call} is None", "True"
+    shown = [f">>> {call}", *_shown(expected)]
+    if ast.get_docstring(node, clean=False) is None:
+        return _with_docstring(code, node, shown)
+    return _written(code, node, shown)
+
+
+def _wrong_call(name: str, call: str) -> str:
+    try:
+        tree = ast.parse(call, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return f"the call of an example is an expression, and `{call[:120]}` is none"
+    words = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return "" if name in words else f"`{call[:120]}` does not call `{name}`"
+
+
+def _shown(expected: str) -> list[str]:
+    """Return the lines below the prompt: a literal as Python shows it, an error as its traceback, all else as it is."""
+    text = expected.strip("\n").rstrip()
+    if _ERROR.match(text.strip()):
+        return [_TRACEBACK, "    ...", text.strip()]
+    value = literal_value(text)
+    lines = lines_of(text) if type(value) is object else [repr(value)]
+    return [line.rstrip("\r\n") or "<BLANKLINE>" for line in lines]
+
+
+def _written(code: str, node: Definition, shown: list[str]) -> str | Problem:
+    """Return the text with an example inside the existing docstring."""
+    start, end = _span(code, node.body[0])
+    match = _LITERAL.fullmatch(code[start:end])
+    if match is None or (len(match["quotes"]) == 1 and '"' in match["inner"]):
+        message = "its docstring is not one plain text between quotes"
+        return Problem("no-docstring", message, Place(node.name, node.body[0].lineno), "write it between three quotes")
+    quotes = match["quotes"] if len(match["quotes"]) == 3 else '"""'
+    escaped = [_escaped(line, quotes, is_raw=bool(match["raw"])) for line in shown]
+    before = code[code.rfind("\n", 0, start) + 1 : start]
+    inner = _inserted(match["inner"], escaped, before if not before.strip() else "    ")
+    return f"{code[:start]}{match['raw']}{quotes}{inner}{quotes}{code[end:]}"
+
+
+def _inserted(inner: str, shown: list[str], indent: str) -> str:
+    """Return a docstring's content with an example below its last one, or at its end."""
+    lines = inner.split("\n")
+    prompts = [at for at, line in enumerate(lines) if line.lstrip().startswith(">>>")]
+    if not prompts:
+        return "\n".join([f"{inner.rstrip()}\n" if inner.strip() else "", *(indent + line for line in shown), indent])
+    last = prompts[-1]
+    pad = lines[last][: len(lines[last]) - len(lines[last].lstrip())] if last else indent
+    after = next((at for at in range(last, len(lines)) if not lines[at].strip()), len(lines))
+    return "\n".join([*lines[:after], *(pad + line for line in shown), *(lines[after:] or [indent])])
+
+
+def _with_docstring(code: str, node: Definition, shown: list[str]) -> str | Problem:
+    """Return the text with a docstring that holds the example alone."""
+    start, _ = _span(code, node.body[0])
+    line = code.rfind("\n", 0, start) + 1
+    indent = code[line:start]
+    if indent.strip():
+        message = f"the body of `{node.name}` stands on the line of its `def`"
+        return Problem("no-docstring", message, Place(node.name, node.lineno), "write it on lines of its own")
+    text = "".join(f"{indent}{_escaped(line, _QUOTES, is_raw=False)}\n" for line in shown)
+    return f"{code[:line]}{indent}{_QUOTES}\n{text}{indent}{_QUOTES}\n{code[line:]}"
+
+
+def _span(code: str, node: ast.stmt) -> tuple[int, int]:
+    """Return where a statement begins and ends in a text, in characters."""
+    lines = lines_of(code)
+    first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+    start = sum(map(len, lines[:first])) + column_of(lines[first], node.col_offset)
+    return start, sum(map(len, lines[:last])) + column_of(lines[last], node.end_col_offset or 0)
+
+
+def _escaped(line: str, quotes: str, *, is_raw: bool) -> str:
+    return line if is_raw else line.replace("\\", "\\\\").replace(quotes, "".join(f"\\{quote}" for quote in quotes))

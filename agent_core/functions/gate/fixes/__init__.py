@@ -1,0 +1,31 @@
+"""The gate's fixes: text to text, certain from the text and its examples, with no change of what is computed."""
+
+from .hints import hint_from_docstring, hint_none
+from .imports import add_imports
+from .inferred import hint_result, infer_hints
+from .inferred import told as inferred
+from .modern import OLD_MARKS, modernize
+from .prompts import has_other_examples, write_prompts
+from .prose import add_description
+from .sections import STYLE_MARKS, describe_parameters, to_google
+from .signature import add_self
+from .view import View
+
+__all__ = [
+    "OLD_MARKS",
+    "STYLE_MARKS",
+    "View",
+    "add_description",
+    "add_imports",
+    "add_self",
+    "describe_parameters",
+    "has_other_examples",
+    "hint_from_docstring",
+    "hint_none",
+    "hint_result",
+    "infer_hints",
+    "inferred",
+    "modernize",
+    "to_google",
+    "write_prompts",
+]

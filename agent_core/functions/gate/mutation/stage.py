@@ -1,0 +1,270 @@
+"""Stage 9, mutation testing: checks that the examples would notice other behavior.
+
+They run against stubs and small mutants of the body, many in one worker: what comes back is advice, compared
+here as in stage 8. A stub that passes every example refuses; survivors among the mutants are said, with
+the kind of example that would notice, for some changes make no difference at all.
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Final, TypeAlias, TypeVar
+
+from sandbox import Attempt, Evaluation, Outcome, Refused
+
+from agent_core.registry.examples import Example
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.base.untrusted import fence
+from ..candidate import GivenExample
+from ..draft import Draft, Finding
+from ..examples.agreement import agrees, expectation, given_agrees, literal_value, promises_floats
+from ..examples.enough import is_unproven
+from .mutants import OPERATORS, mutants, stubs
+from .splice import Mutant
+from ..proof import MOST
+from ..rules import Rules
+from ..substance import HOLLOW
+from ..trial import TrialTools
+from ..verdict import TOO_FEW, Survivor
+
+T = TypeVar("T")
+_Steps: TypeAlias = Generator[list[Attempt], Sequence[Outcome | None], T]
+STAGE: Final = "mutation"
+MOST_EXAMPLES: Final = 12
+MOST_SHOWN: Final = 2
+_AT_LEAST_S, _AT_MOST_S, _TIMES = 0.05, 0.25, 20  # what an attempt may take: times what the function itself takes
+_EMPTY: Final = ("None", "0", "0.0", '""', "[]", "{}")
+_NOTHINGS: Final = {bool: ("True", "False"), int: ("0",), float: ("0.0",), str: ('""',), list: ("[]",), dict: ("{}",)}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A function with agreeing examples, and the module in which they agree."""
+
+    function: Function
+    snapshot: Snapshot
+    examples: tuple[Example | GivenExample, ...]
+
+    @property
+    def text(self) -> str:
+        """The text of the module."""
+        return self.snapshot.modules[self.function.module].text
+
+    def agrees(self, example: Example | GivenExample, outcome: Outcome) -> bool:
+        """Return what stage 8 would say."""
+        if isinstance(example, Example):
+            return agrees(example, outcome, is_float=promises_floats(self.function.returns))
+        return given_agrees(example, outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class MutationResult:
+    """The mutants that the examples noticed; `usable` counts the examples that also agree in a shared worker.
+
+    A stub that returns one of `stubs` passes every example; what one of `weak_stubs` passes counts for nothing, and
+    without it no two different results are left.
+    """
+
+    stubs: tuple[str, ...] = ()
+    weak_stubs: tuple[str, ...] = ()
+    survivors: tuple[Mutant, ...] = ()
+    tried: int = 0
+    mutant_count: int = 0
+    usable: int = 0
+    late: bool = False
+
+    @property
+    def note(self) -> str:
+        """A note about what was tried and what was not reached."""
+        if not self.usable:
+            return "nothing tried: time was up" if self.late else "no example agrees in a shared worker"
+        if not self.mutant_count:
+            return "there is nothing in it to change"
+        late = (
+            ""
+            if self.tried == self.mutant_count
+            else f"{self.tried} of {self.mutant_count} mutants tried: time was up; "
+        )
+        return f"{late}{len(self.survivors)} of {self.tried} mutants survived"
+
+
+async def check_mutants(draft: Draft, bench: TrialTools) -> Draft:
+    """Return the draft with the changes that its examples would not notice."""
+    subject = _subject(draft)
+    if isinstance(subject, str):
+        return draft.skip(subject)
+    outcome = await run_mutants(subject, bench, draft.rules)
+    line = draft.function.lineno if draft.function else 0
+    survivors = tuple(Survivor(mutant.diff, mutant.notices, mutant.operator) for mutant in outcome.survivors)
+    draft = replace(draft, survivors=survivors, note=outcome.note)
+    return draft.with_findings(STAGE, findings(outcome, subject.function.name, line))
+
+
+def _subject(draft: Draft) -> Subject | str:
+    """Return the function to test, or why none can be."""
+    functions = (
+        [function for function in draft.reading.functions if function.name == draft.candidate.name]
+        if draft.reading
+        else []
+    )
+    if not functions or draft.trial is None or draft.tree is None:
+        return "the module could not be imported"
+    function = functions[0]
+    written: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
+    unproven = is_unproven(draft.tree, draft.function, function)
+    if unproven or not written:
+        return _NO_PROOF[unproven]
+    if draft.shows(*HOLLOW):
+        return "the body does nothing yet"
+    if draft.shows(*TOO_FEW):
+        return "its examples are too few"
+    if draft.trials.disagreements or draft.trials.agreed < min(len(written), MOST):
+        return "its examples do not agree yet"
+    return Subject(function, draft.trial, tuple(written[:MOST_EXAMPLES]))
+
+
+_NO_PROOF: Final = {
+    "": "there are no examples",
+    "effects": "its effects cannot run here",
+    "chance": "chance or the clock decides its result",
+    "no-parameters": "it takes nothing that an example could vary",
+    "no-result": "it gives no result",
+}
+
+
+async def run_mutants(subject: Subject, bench: TrialTools, rules: Rules) -> MutationResult:
+    """Return what the examples notice, tried in one worker as far as it gets."""
+    rounds, function = _Rounds(_bitten(subject, rules)), subject.function
+    outcomes = await bench.sandbox.attempt(
+        subject.snapshot.modules,
+        function.module,
+        function.name,
+        rounds.more(()),
+        each_s=_AT_MOST_S,
+        limits=replace(bench.limits, wall_s=rules.mutation_s),
+        then=rounds.more,
+    )
+    return rounds.ended(outcomes)
+
+
+def _bitten(subject: Subject, rules: Rules) -> _Steps[MutationResult]:
+    """Try stubs on every example, then mutants on the first, then the survivors on the others."""
+    trial = _Trial(subject)
+    name, text = subject.function.name, subject.text
+    hollow = stubs(text, name, _constants(subject.examples))
+    own, *others = yield from trial.agreement([None, *hollow.values()], subject.examples)
+    usable = [at for at, agreed in enumerate(own) if agreed]
+    if not usable:
+        return MutationResult(late=None in own)
+    passed = {stub: [row[at] for at in usable] for stub, row in zip(hollow, others, strict=True)}
+    examples = [subject.examples[at] for at in usable]
+    all_mutants = mutants(text, name, rules.max_mutants)
+    verdicts = [row[0] for row in (yield from trial.agreement(all_mutants, examples[:1]))]
+    alive = [mutant for mutant, agreed in zip(all_mutants, verdicts, strict=True) if agreed]
+    rows = yield from trial.agreement(alive, examples[1:])
+    survivors = [mutant for mutant, row in zip(alive, rows, strict=True) if all(row)]
+    missed = verdicts.count(None) + sum(None in row and False not in row for row in rows)
+    survivors.sort(key=lambda mutant: (list(OPERATORS).index(mutant.operator), mutant.line))
+    passing = tuple(value for value, row in passed.items() if all(row))
+    weak_stubs = tuple(value for value, row in passed.items() if value not in passing and _spoils(value, row, examples))
+    mutant_count = len(all_mutants) - missed
+    return MutationResult(passing, weak_stubs, tuple(survivors), mutant_count, len(all_mutants), len(usable))
+
+
+def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence[Example | GivenExample]) -> bool:
+    """Check whether the examples that this stub fails show fewer than two results; for a yes-or-no they always do."""
+    promises = {_promise(example) for example, agreed in zip(examples, passed, strict=True) if not agreed}
+    return (
+        any(passed)
+        and len(promises) < 2
+        and (value.isidentifier() or value in _EMPTY)
+        and value not in ("True", "False")
+    )
+
+
+def _promise(example: Example | GivenExample) -> str:
+    raises = example.raises if isinstance(example, Example) else ""
+    return raises or example.expected.strip()
+
+
+class _Rounds:
+    """Rounds of attempts as the sandbox requests them; those that were not reached have no outcome."""
+
+    def __init__(self, steps: _Steps[MutationResult]) -> None:
+        self._steps = steps
+        self._attempts: list[Attempt] | None = None
+        self._known = 0
+        self._result: MutationResult | None = None
+
+    def more(self, outcomes: Sequence[Outcome | None]) -> Sequence[Attempt]:
+        """Return the next attempts, given the outcomes of all before; none at the end."""
+        try:
+            if self._result is not None:
+                return ()
+            self._attempts = next(self._steps) if self._attempts is None else self._steps.send(outcomes[self._known :])
+            self._known = len(outcomes)
+        except StopIteration as end:
+            self._result, self._attempts = end.value, []
+        return self._attempts
+
+    def ended(self, outcomes: Sequence[Outcome | None]) -> MutationResult:
+        """Return the result when nothing more is tried."""
+        all_outcomes = list(outcomes)
+        while self._result is None:
+            all_outcomes += [None] * len(self.more(all_outcomes))
+        return self._result
+
+
+class _Trial:
+    """Attempts at one function, and the record of those that agree."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._most_s = _AT_MOST_S
+
+    def agreement(
+        self, texts: Sequence[Mutant | None], examples: Sequence[Example | GivenExample]
+    ) -> _Steps[list[list[bool | None]]]:
+        """Return one row per text: whether each example agrees; None if it was not reached."""
+        pairs, width = list(product(texts, examples)), len(examples)
+        agreed = []
+        if pairs:
+            outcomes = yield [
+                Attempt(_work(example), None if text is None else text.text, self._most_s) for text, example in pairs
+            ]
+            first = outcomes[0]
+            spent = 0.0 if first is None or isinstance(first, Refused) else first.seconds
+            self._most_s = min(self._most_s, max(_AT_LEAST_S, _TIMES * spent))
+            agreed = [
+                None if outcome is None else self._subject.agrees(example, outcome)
+                for (_text, example), outcome in zip(pairs, outcomes, strict=True)
+            ]
+        return [agreed[at * width : (at + 1) * width] for at in range(len(texts))]
+
+
+def _work(example: Example | GivenExample) -> Evaluation:
+    return Evaluation(example.setup if isinstance(example, Example) else (), example.call)
+
+
+def _constants(examples: Sequence[Example | GivenExample]) -> list[str]:
+    """Return the values a stub might return: None, the first expected result, and the empty values of such types."""
+    expectations = [expectation(example) if isinstance(example, Example) else example.expected for example in examples]
+    values = [value for value in map(literal_value, expectations) if type(value) in _NOTHINGS]
+    nothings = [nothing for value in values for nothing in _NOTHINGS[type(value)]]
+    return ["None", *map(repr, values[:1]), *nothings]
+
+
+def findings(outcome: MutationResult, name: str, line: int) -> Iterator[Finding]:
+    """Yield the findings about the survivors."""
+    for value in outcome.stubs[:1]:
+        message = f"a `{name}` with a body of only {fence(f'return {value}', 120)} would pass every example"
+        yield Finding("stub-passes", message, f"add an example with a result other than {fence(value, 80)}", line)
+    for value in outcome.weak_stubs[: 0 if outcome.stubs else 1]:
+        message = f"all examples of `{name}` but those of one result would also pass if its body were only"
+        fix = f"add an example with another result, which is not {fence(value, 80)}"
+        yield Finding("weak-examples", f"{message} {fence(f'return {value}', 120)}", fix, line)
+    for survivor in outcome.survivors[:MOST_SHOWN]:
+        was = f" in place of {fence(survivor.before.strip(), 120)}" if survivor.before else " added"
+        message = f"with {fence(survivor.after.strip(), 120)}{was}, every example of `{name}` still agrees"
+        yield Finding("weak-examples", message, f"add {survivor.notices}", line + survivor.line)

@@ -1,0 +1,192 @@
+"""Stage 11, neighbours: checks whether the callers of a function still work with its new version.
+
+The kept examples of every caller, direct or through others, run with the new version, each in a worker of its
+own; one that fails now and did not before is the change's. Arguments that no longer fit are read from the text.
+"""
+
+import ast
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.tree import Scope, survey
+from agent_core.registry.uses import callers, dependents
+from agent_core.base.untrusted import fence
+from .draft import Draft, Finding
+from .proof import MOST, ExampleResult, run
+from .tree import FunctionNode, find, parse, takes_self
+from .trial import TrialTools
+
+STAGE = "neighbours"
+_AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenCaller:
+    """An example of a caller that agreed with the old version and does not with the new one."""
+
+    caller: Function
+    before: ExampleResult
+    now: ExampleResult
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The results of trying callers, and how many of them were reached within the time."""
+
+    broken: tuple[BrokenCaller, ...]
+    tried: int
+    total: int
+
+    @property
+    def note(self) -> str:
+        """A note about what was reached."""
+        late = "" if self.tried == self.total else ": time was up"
+        return f"{self.tried} of {self.total} callers with examples tried{late}"
+
+
+async def neighbours(draft: Draft, bench: TrialTools) -> Draft:
+    """Return the draft with every caller that the new version would break."""
+    name = draft.candidate.name
+    if draft.trial is None or draft.function is None:
+        return draft.skip("the module could not be imported")
+    if name not in draft.snapshot.functions:
+        return draft
+    users = dependents([name], draft.snapshot)
+    if not users:
+        return replace(draft, note="no function calls it")
+    misfits = dict(_misfits(draft, draft.function))
+    tried = await try_callers(users, draft.snapshot, draft.trial, bench, draft.rules.neighbours_s)
+    findings = [
+        *misfits.values(),
+        *(caller_finding(broken, name) for broken in tried.broken if broken.caller.name not in misfits),
+    ]
+    return replace(draft.with_findings(STAGE, findings), note=tried.note)
+
+
+async def try_callers(
+    names: Sequence[str], before: Snapshot, now: Snapshot, bench: TrialTools, within_s: float
+) -> Tried:
+    """Run the examples of callers with the new version, and those that fail also with the old one."""
+    users = [now.functions[name] for name in names if name in now.functions and now.functions[name].examples]
+    turn = asyncio.Semaphore(_AT_ONCE)
+
+    async def try_one(user: Function) -> list[BrokenCaller]:
+        async with turn:
+            return await _broken(user, before, now, bench)
+
+    tasks = [asyncio.create_task(try_one(user)) for user in users]
+    try:
+        if tasks:
+            await asyncio.wait(tasks, timeout=within_s)
+    finally:
+        late = [task for task in tasks if not task.done()]
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+    reached = [task.result() for task in tasks if task not in late]
+    return Tried(tuple(broken for group in reached for broken in group), len(reached), len(tasks))
+
+
+async def _broken(user: Function, before: Snapshot, now: Snapshot, bench: TrialTools) -> list[BrokenCaller]:
+    """Return the examples of one caller that only the change can have broken."""
+    results = await run(user.examples[:MOST], user.module, now, bench, returns=user.returns)
+    failing = [result for result in results if not result.agreed]
+    if not failing:
+        return []
+    examples = [result.example for result in failing]
+    old = await run(examples, user.module, before, bench, returns=user.returns)
+    return [BrokenCaller(user, was, result) for was, result in zip(old, failing, strict=True) if was.agreed]
+
+
+def caller_finding(broken: BrokenCaller, name: str) -> Finding:
+    """Return the finding about a caller that a change breaks."""
+    user = broken.caller
+    message = f"`{user.name}` ({user.path}:{user.line}) uses `{name}`: {differs(broken)}"
+    fix = f"keep what `{user.name}` relies on, or give the new behaviour a function of its own"
+    return Finding("breaks-caller", message, fix)
+
+
+def differs(broken: BrokenCaller) -> str:
+    """Return what a caller's example gave before, and what it gives now."""
+    gave, gives = fence(broken.before.returned, 120), fence(broken.now.returned, 120)
+    return f"`{broken.now.call}` gave {gave}, and now {gives}"
+
+
+def _misfits(draft: Draft, node: FunctionNode) -> Iterator[tuple[str, Finding]]:
+    """Yield the callers that pass arguments that fit the old signature and do not fit the new one."""
+    name = draft.candidate.name
+    old = _definition(draft.snapshot, draft.snapshot.functions[name])
+    for user in (draft.snapshot.functions[caller] for caller in callers(name, draft.snapshot)):
+        body = _definition(draft.snapshot, user)
+        misfits = [
+            call
+            for call in _calls(body, user, draft.snapshot.functions[name], draft.snapshot)
+            if old is not None and not misfit(call, old) and misfit(call, node)
+        ]
+        for call in misfits[:1]:
+            message = (
+                f"`{user.name}` ({user.path}:{call.lineno}) calls `{ast.unparse(call)[:120]}`, but {misfit(call, node)}"
+            )
+            fix = f"keep the signature, with a default for what is new in `{name}`"
+            yield user.name, Finding("breaks-caller", message, fix)
+
+
+def _definition(snapshot: Snapshot, function: Function) -> FunctionNode | None:
+    tree = parse(snapshot.modules[function.module].text)
+    return find(tree, function.name) if isinstance(tree, ast.Module) else None
+
+
+def _calls(body: FunctionNode | None, user: Function, function: Function, snapshot: Snapshot) -> Iterator[ast.Call]:
+    """Yield the calls of a function inside another one that certainly mean it."""
+    tree = parse(snapshot.modules[user.module].text)
+    if body is None or not isinstance(tree, ast.Module):
+        return
+    inner = [node for node in ast.walk(body) if isinstance(node, ast.Import | ast.ImportFrom)]
+    scopes = [survey(ast.Module(list(inner), [])), survey(tree)]
+    own = {node.arg for node in ast.walk(body) if isinstance(node, ast.arg)}
+    own |= {node.id for node in ast.walk(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    for node in ast.walk(body):
+        if isinstance(node, ast.Call) and _means(node, function, scopes, user.module == function.module, own):
+            yield node
+
+
+def _means(call: ast.Call, function: Function, scopes: list[Scope], is_near: bool, own: set[str]) -> bool:  # noqa: FBT001
+    match call.func:
+        case ast.Name(id=name) if name in own:
+            return False
+        case ast.Name(id=name) if name == function.name and is_near:
+            return True
+        case ast.Attribute(value=ast.Name(id="self"), attr="call"):
+            named = call.args[:1]
+            return bool(named) and isinstance(named[0], ast.Constant) and named[0].value == function.name
+        case func:
+            origins = {scope.origin(func) for scope in scopes}
+            return f"functions.{function.module}.{function.name}" in origins
+
+
+def misfit(call: ast.Call, node: FunctionNode) -> str:
+    """Return why a call's arguments do not fit a signature; empty if they do, or if syntax cannot tell."""
+    if any(isinstance(argument, ast.Starred) for argument in call.args) or any(
+        keyword.arg is None for keyword in call.keywords
+    ):
+        return ""
+    by_name = isinstance(call.func, ast.Attribute) and call.func.attr == "call"
+    arguments = [] if by_name else call.args
+    placed = [parameter.arg for parameter in [*node.args.posonlyargs, *node.args.args]][takes_self(node) :]
+    required = placed[: len(placed) - min(len(node.args.defaults), len(placed))]
+    required += [
+        parameter.arg
+        for parameter, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+        if not default
+    ]
+    named = {keyword.arg for keyword in call.keywords if keyword.arg}
+    if len(arguments) > len(placed) and not node.args.vararg:
+        return f"`{node.name}` takes {len(placed)} arguments by place"
+    unknown = named - {*placed, *(parameter.arg for parameter in node.args.kwonlyargs)}
+    if unknown and not node.args.kwarg:
+        return f"`{node.name}` has no parameter `{min(unknown)}`"
+    missing = [name for name in required if name not in {*placed[: len(arguments)], *named}]
+    return f"`{node.name}` needs `{missing[0]}`" if missing else ""

@@ -1,0 +1,215 @@
+"""Stage 8, examples: each example runs in a worker of its own, and its result is compared here with the docstring.
+
+A disagreement shows both sides and presumes neither. A pure function needs two examples with different
+results; one with effects that cannot run here is a draft, and says so.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sandbox import Evaluation, Killed, Outcome, Raised, Refused, Returned, TimedOut
+
+from agent_core.access.grants import Grants
+from agent_core.registry.examples import Example
+from agent_core.registry.snapshot import Snapshot
+from agent_core.base.untrusted import fence
+from .candidate import GivenExample
+from .draft import Draft, ExampleTrials, Finding
+from .examples.agreement import agrees, doctest_form, given_agrees, promises_floats
+from .examples.enough import ALIKE, contradicted, is_unproven, too_few
+from .examples.result_hint import with_result_hint
+from .examples.suggest import other_call
+from .substance import HOLLOW
+from .trial import TrialTools
+from .verdict import TOO_FEW, Disagreement
+
+STAGE = "examples"
+_SHUT = frozenset(  # what is raised where nothing of the world outside is granted
+    {"PermissionError", "FileNotFoundError", "NotADirectoryError", "URLError", "ConnectionError", "ConnectError"}
+    | {"RequestException", "MaxRetryError", "OperationalError", "OSError", "gaierror"}
+)
+MOST = 50  # examples that are run of one function
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleResult:
+    """One example as it ran: what is written, what it returned, and whether the two agree."""
+
+    example: Example | GivenExample
+    outcome: Outcome
+    agreed: bool
+
+    @property
+    def call(self) -> str:
+        """The call as text."""
+        return self.example.call
+
+    @property
+    def line(self) -> int:
+        """The example's line in its text; 0 for one that was sent next to it."""
+        return self.example.line if isinstance(self.example, Example) else 0
+
+    @property
+    def expected(self) -> str:
+        """The expected result written under the call."""
+        raises = self.example.raises if isinstance(self.example, Example) else ""
+        return raises or self.example.expected.rstrip("\n")
+
+    @property
+    def printed(self) -> str:
+        """The output of a call that returned, with which `returned` then begins; not trusted."""
+        return self.outcome.output.rstrip("\n") if isinstance(self.outcome, Returned) else ""
+
+    @property
+    def value(self) -> str:
+        """The result without the printed output; not trusted."""
+        return self.returned.removeprefix(self.printed).lstrip("\n") or "None"
+
+    @property
+    def returned(self) -> str:
+        """The result in the form in which an example writes it; not trusted."""
+        match self.outcome:
+            case Returned():
+                return doctest_form(self.outcome).text.rstrip("\n") or "None"
+            case Raised(failure=failure):
+                return f"{failure.type}: {failure.message}".rstrip(": ")
+            case TimedOut(limit_s=limit_s):
+                return f"nothing within {limit_s:g} s"
+            case Killed(reason=reason) | Refused(reason=reason):
+                return reason
+
+
+async def prove(draft: Draft, bench: TrialTools) -> Draft:
+    """Return the draft with the results of its examples."""
+    function = draft.loaded
+    if function is None or draft.tree is None:
+        return draft.skip("the module could not be imported")
+    if draft.has(*HOLLOW):
+        return draft.skip("the body does nothing yet")
+    unproven = is_unproven(draft.tree, draft.function, function)
+    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
+    if unproven == "effects":
+        message = f"`{function.name}` uses what an example cannot have here, so it joins as a draft"
+        draft = replace(draft, trials=ExampleTrials(is_unproven=True))
+        return replace(draft.with_findings(STAGE, [Finding("unproven", message)]), note="its effects cannot run here")
+    assert draft.trial is not None
+    tried = await run(examples[:MOST], function.module, draft.trial, bench, returns=function.returns)
+    results = [result for result in tried if not wants_grant(result, draft.needs)]
+    if len(results) < len(tried):
+        unproven = "effects"
+        message = f"{len(tried) - len(results)} of its examples need what a grant alone gives, so it joins as a draft"
+        draft = draft.with_findings(STAGE, [Finding("unproven", f"`{function.name}`: {message}")])
+    agreed = sum(result.agreed for result in results)
+    trials = ExampleTrials(
+        agreed,
+        tuple(_disagreements(results)),
+        unproven == "effects" or (bool(unproven) and agreed == 0),
+        tuple(_values(results)),
+    )
+    draft = replace(draft, trials=trials)
+    twice = contradicted(examples)
+    told_of = [result for result in results if result.call not in twice]
+    missing = [*too_few(function, examples, unproven)]
+    offered = (
+        await _other_call(results, draft, bench)
+        if any(finding.code in {*TOO_FEW, *ALIKE} for finding in missing)
+        else None
+    )
+    draft = replace(draft, trials=replace(draft.trials, offered=offered))
+    draft = draft.with_findings(
+        STAGE, [*_example_findings(told_of, function.name), *(_offering(finding, offered) for finding in missing)]
+    )
+    return with_result_hint(replace(draft, note=_note(agreed, len(results), len(examples))))
+
+
+async def _other_call(results: Sequence[ExampleResult], draft: Draft, bench: TrialTools) -> Disagreement | None:
+    """Return a call with another result than the examples that agree."""
+    known_results = {result.returned for result in results if result.agreed}
+    if not known_results or draft.trial is None:
+        return None
+    return await other_call(
+        [result.call for result in results], known_results, draft.candidate.module, draft.trial, bench
+    )
+
+
+def _offering(finding: Finding, offered: Disagreement | None) -> Finding:
+    """Return the finding that all results are alike, with a call in its fix that gives another."""
+    if offered is None or finding.code not in ALIKE:
+        return finding
+    first = "take one of the two out; " if finding.code == "contradictory-examples" else ""
+    fix = f"{first}add a line `>>> {offered.call}`, which gives another result, and that result on the line below"
+    return replace(finding, fix=fix)
+
+
+def wants_grant(result: ExampleResult, needs: Grants) -> bool:
+    """Check whether an example failed because outside access is not granted, which only makes it a draft."""
+    if result.agreed or not isinstance(result.outcome, Raised) or not needs.is_outward:
+        return False
+    return result.outcome.failure.type.rpartition(".")[2] in _SHUT
+
+
+def _note(agreed: int, ran: int, written: int) -> str:
+    suffix = f"; {written - ran} more were not run" if written > ran else ""
+    return f"{agreed} of {ran} examples agree{suffix}"
+
+
+async def run(
+    examples: Sequence[Example | GivenExample], module: str, snapshot: Snapshot, bench: TrialTools, *, returns: str = ""
+) -> tuple[ExampleResult, ...]:
+    """Run every example in a worker of its own, as parallel as the sandbox allows; `returns` is the promised type."""
+    is_float = promises_floats(returns)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_outcome(example, module, snapshot, bench)) for example in examples]
+    return tuple(_result(example, task.result(), is_float) for example, task in zip(examples, tasks, strict=True))
+
+
+async def _outcome(example: Example | GivenExample, module: str, snapshot: Snapshot, bench: TrialTools) -> Outcome:
+    setup = example.setup if isinstance(example, Example) else ()
+    evaluation = Evaluation(setup, example.call)
+    return await bench.sandbox.evaluate(snapshot.modules, module, evaluation, limits=bench.limits)
+
+
+def _result(example: Example | GivenExample, outcome: Outcome, is_float: bool) -> ExampleResult:  # noqa: FBT001 - a fact
+    if isinstance(example, Example):
+        return ExampleResult(example, outcome, agrees(example, outcome, is_float=is_float))
+    return ExampleResult(example, outcome, given_agrees(example, outcome))
+
+
+def _values(results: Sequence[ExampleResult]) -> Iterator[tuple[str, object]]:
+    for result in results:
+        if result.agreed and isinstance(result.outcome, Returned):
+            yield result.call, result.outcome.value
+
+
+def _disagreements(results: Sequence[ExampleResult]) -> Iterator[Disagreement]:
+    for result in results:
+        if not result.agreed and isinstance(result.outcome, Returned):
+            yield Disagreement(result.call, result.expected, result.returned, result.line)
+
+
+def _example_findings(results: Sequence[ExampleResult], name: str) -> Iterator[Finding]:
+    for result in results:
+        if not result.agreed:
+            yield example_finding(result, name)
+
+
+def example_finding(result: ExampleResult, name: str) -> Finding:
+    """Return the finding about an example that does not agree."""
+    wrote = f"for `{result.call}` you wrote {fence(result.expected or '(no result)', 120)}"
+    match result.outcome:
+        case Returned():
+            back = fence(result.returned)
+            fix = f"if {back} is right, write it there; if not, fix the body"
+            return Finding("example-disagrees", f"{wrote}, it returned {back}", fix, result.line)
+        case Raised(failure=failure):
+            frame = failure.frames[-1] if failure.frames else None
+            at = f" at {fence(frame.source.strip(), 120)}" if frame and frame.source else ""
+            fix = "fix that line; an error that is meant is written as a `Traceback (most recent call last):`"
+            return Finding("example-raises", f"{wrote}, it raised {fence(result.returned)}{at}", fix, result.line)
+        case TimedOut():
+            fix = "look for a loop that never ends, or give the example less to do"
+            return Finding("example-hangs", f"{wrote}, there was {result.returned}", fix, result.line)
+        case Killed() | Refused():
+            fix = "fix the call, or the body where it asks for too much"
+            return Finding("example-stopped", f"{wrote}, it was stopped: {fence(result.returned)}", fix, result.line)

@@ -1,0 +1,1 @@
+"""Removes wrapping, tryouts, odd characters and public helpers in the read stage, or rejects the text at once."""

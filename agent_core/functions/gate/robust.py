@@ -1,0 +1,180 @@
+"""Stage 10, robust: calls that the author may not have thought of, and the shortest one that fails.
+
+Many calls share a worker, so what they show is advice, confirmed in workers of their own. A failure unlike
+anything in the examples may be outside what the author promises: it is a warning that says so.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from sandbox import Attempt, Killed, Outcome, Raised, Refused, Returned, TimedOut
+
+from agent_core.registry.function import Function
+from .arguments.domain import Domain, domain
+from .arguments.failing import FailedCall, described, fix_of, line_of
+from .arguments.fitting import fits
+from .arguments.generate import Arguments, generate, shown, written
+from .arguments.likeness import CallDifference, Weight
+from .arguments.shrink import shrink
+from .draft import Draft, Finding
+from .examples.enough import is_unproven
+from .examples.expected import is_right, named
+from .substance import HOLLOW
+from .trial import TrialTools
+
+STAGE = "robust"
+_MOST = 3  # failures that are reported
+_ALONE_S = 1.0  # for a call that seems to hang
+_FIRST = 0.5  # the part of the time in which all calls are tried once
+_LONG = 3600.0
+
+
+async def robust(draft: Draft, bench: TrialTools) -> Draft:
+    """Return the draft with the calls that fail."""
+    function = draft.loaded
+    reason = _not_for(draft, function)
+    if reason or function is None:
+        return draft.skip(reason)
+    trial = Trial(draft, function, bench)
+    try:
+        calls = list(trial.calls())
+    except RecursionError:
+        return draft.skip("its arguments are nested too deeply")
+    outcomes = await trial.first(calls)
+    refused = next((outcome.reason for outcome in outcomes if isinstance(outcome, Refused)), "")
+    if not any(isinstance(outcome, Returned | Raised | TimedOut | Killed) for outcome in outcomes):
+        return draft.skip(refused or "no arguments are known for it" if not calls else "time was up")
+    reached = sum(outcome is not None for outcome in outcomes)
+    failures = await trial.smallest(trial.failures(calls, outcomes))
+    findings = [trial.told(failure) for failure in failures]
+    late = f"{reached} of {len(calls)} calls tried: time was up" if reached < len(calls) else f"{reached} calls tried"
+    return replace(draft.with_findings(STAGE, findings), note=late)
+
+
+def _not_for(draft: Draft, function: Function | None) -> str:
+    if function is None or draft.tree is None:
+        return "the module could not be imported"
+    if draft.shows(*HOLLOW):
+        return "the body does nothing yet"
+    if draft.shows("example-raises", "example-hangs", "example-stopped"):
+        return "its own examples fail"
+    if function.takes_self:
+        return "what it does depends on `self`, which is empty here"
+    if not function.parameters["properties"]:
+        return "it takes no arguments"
+    is_outward = draft.needs.is_outward or is_unproven(draft.tree, draft.function, function) == "effects"
+    return "its effects cannot run here" if is_outward else ""
+
+
+class Trial:
+    """One function, the domain that its examples show, and the workers in which calls are tried."""
+
+    def __init__(self, draft: Draft, function: Function, bench: TrialTools) -> None:
+        assert draft.tree is not None
+        assert draft.function is not None
+        assert draft.trial is not None
+        self._draft, self._function, self._bench = draft, function, bench
+        self._modules = draft.trial.modules
+        examples = [
+            *(example.call for example in function.examples),
+            *(example.call for example in draft.candidate.examples),
+        ]
+        self._examples = shown(examples, function.name, function.parameters)
+        self._domain: Domain = domain(self._examples, function.parameters["properties"])
+        self._right = named(draft.tree, draft.function, function.examples)
+        self._by_chance = is_unproven(draft.tree, draft.function, function) == "chance"
+        self._until = time.monotonic() + draft.rules.robust_s
+
+    def calls(self) -> Iterator[Arguments]:
+        """Yield the calls to try."""
+        function, most = self._function, self._draft.rules.robust_calls
+        return generate(function.parameters, self._examples, self._domain, function.body_hash, most)
+
+    async def first(self, calls: Sequence[Arguments]) -> tuple[Outcome | None, ...]:
+        """Return how calls end, with enough time left over to look at failures."""
+        return await self._outcomes(calls, self._draft.rules.robust_s * _FIRST)
+
+    async def _outcomes(
+        self, calls: Sequence[Arguments], most_s: float = _LONG, each_s: float = 0
+    ) -> tuple[Outcome | None, ...]:
+        """Return how calls end, in one worker as far as it gets; None for those that were not reached."""
+        remaining_s = min(self._until - time.monotonic(), most_s)
+        if remaining_s <= 0:
+            return (None,) * len(calls)
+        return await self._bench.sandbox.attempt(
+            self._modules,
+            self._function.module,
+            self._function.name,
+            [Attempt(call) for call in calls],
+            each_s=each_s or self._draft.rules.robust_each_s,
+            limits=replace(self._bench.limits, wall_s=min(remaining_s, self._bench.limits.wall_s)),
+        )
+
+    def failures(self, calls: Sequence[Arguments], outcomes: Sequence[Outcome | None]) -> Iterator[FailedCall]:
+        """Yield the calls that failed."""
+        for call, outcome in zip(calls, outcomes, strict=True):
+            if isinstance(outcome, Raised | TimedOut | Killed) and not self._is_right(outcome):
+                failure = FailedCall(call, outcome, self._outside(call))
+                if failure.is_told and not (self._by_chance and failure.code == "fails-on"):
+                    yield failure
+
+    def _is_right(self, outcome: Raised | TimedOut | Killed) -> bool:
+        return isinstance(outcome, Raised) and is_right(outcome, self._right)
+
+    def _outside(self, call: Arguments) -> tuple[CallDifference, ...]:
+        return tuple(self._domain.outside(call))
+
+    async def smallest(self, failures: Iterator[FailedCall]) -> list[FailedCall]:
+        """Return one failure of each kind, shrunk and confirmed alone."""
+        by_kind = sorted(failures, key=lambda failure: (failure.kind, failure.rank))
+        first = [next(group) for _kind, group in groupby(by_kind, key=lambda failure: failure.kind)]
+        selection = sorted(first, key=lambda failure: failure.rank)[:_MOST]
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._confirmed(failure)) for failure in selection]
+        return [failure for task in tasks if (failure := task.result())]
+
+    async def _confirmed(self, failure: FailedCall) -> FailedCall | None:
+        small = failure
+        if isinstance(failure.outcome, Raised):
+            small = replace(failure, call=await shrink(failure.call, lambda calls: self._still(failure, calls)))
+            small = replace(small, outside=self._outside(small.call))
+        for attempt in (small, failure):
+            (outcome,) = await self._outcomes([attempt.call], each_s=_ALONE_S)
+            repeat = next(self.failures([attempt.call], [outcome]), None)
+            if repeat is not None and repeat.is_like(failure):  # what only shrinking brought about is no excuse
+                return replace(repeat, outside=tuple(how for how in repeat.outside if how in failure.outside))
+        return None
+
+    async def _still(self, failure: FailedCall, calls: Sequence[Arguments]) -> list[bool]:
+        """Return which of these calls fail in the same way, and are about as close to the examples."""
+        tried = [call for call in calls if self._is_near(failure, call)]
+        outcomes = await self._outcomes(tried)
+        repeated_ids = {
+            id(repeat.call)
+            for repeat in self.failures(tried, outcomes)
+            if (repeat.kind, repeat.code) == (failure.kind, failure.code)
+        }
+        return [id(call) in repeated_ids for call in calls]
+
+    def _is_near(self, failure: FailedCall, call: Arguments) -> bool:
+        schema = self._function.parameters
+        weighty = {difference for difference in self._outside(call) if difference.weight > Weight.SLIGHT}
+        return weighty <= set(failure.outside) and fits(call, schema, schema)
+
+    def told(self, failure: FailedCall) -> Finding:
+        """Return the finding about a call that fails."""
+        call = written(self._function.name, failure.call, list(self._function.parameters["properties"]))
+        return Finding(failure.code, described(failure, call), fix_of(failure), self._line(failure))
+
+    def _line(self, failure: FailedCall) -> int:
+        """Return the line in the candidate's text, which may be further down in the module."""
+        own = self._draft.own
+        start = (
+            next((function.line for function in own.functions if function.name == self._function.name), 0) if own else 0
+        )
+        line = line_of(failure.outcome)
+        is_inside = self._function.line <= line <= self._function.end_line
+        return line - self._function.line + start if start and is_inside else start

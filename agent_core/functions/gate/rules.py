@@ -1,0 +1,92 @@
+"""The gate's rules as data: which stage rejects under which policy, limits, and what can be switched off."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from agent_core.base.problem import Severity
+from .candidate import Policy
+
+KIB = 1024
+
+# Stage by policy. A human's file is refused only for what cannot be called; a library that is taken over is
+# not refused for words it never had, but must do something and show it.
+STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
+    {
+        "agent": MappingProxyType({}),
+        "human": MappingProxyType(
+            {
+                "conform": "warns",
+                "substance": "warns",
+                "duplicate": "warns",
+                "capability": "warns",
+                "examples": "warns",
+                "mutation": "warns",
+                "robust": "warns",
+                "neighbours": "warns",
+            }
+        ),
+        "import": MappingProxyType({"conform": "warns", "robust": "warns"}),
+    }
+)
+
+# Single findings that are judged otherwise than their stage.
+FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
+    {
+        "agent": MappingProxyType(
+            {
+                "near-copy": "warns",
+                "unproven": "warns",
+                "unreachable-code": "warns",
+                "weak-examples": "warns",
+                "fails-on": "warns",
+            }
+        ),
+        "human": MappingProxyType({"unproven": "warns"}),
+        "import": MappingProxyType(
+            {
+                "dead-parameter": "warns",
+                "dynamic-code": "warns",
+                "near-copy": "warns",
+                "unreachable-code": "warns",
+                "todo": "warns",
+                "unproven": "warns",
+                "stub-passes": "warns",  # of an argument that came back, rightly: a constant is refused as same results
+                "weak-examples": "warns",
+                "not-json": "refuses",
+            }
+        ),
+    }
+)
+
+
+def severity(policy: Policy, stage: str, code: str) -> Severity:
+    """Return the severity of a stage's finding under a policy."""
+    return FINDINGS[policy].get(code) or STAGES[policy].get(stage, "refuses")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Limits and switches of one gate; `off` names disabled fixes, `*` all of them."""
+
+    candidate_bytes: int = 64 * KIB
+    module_bytes: int = 256 * KIB
+    strict: bool = False
+    off: frozenset[str] = frozenset()
+    packages: tuple[str, ...] = ("pydantic",)
+    reserved: frozenset[str] = field(default_factory=frozenset)
+    duplicate_s: float = 1.0
+    mutation_s: float = 0.75  # the worker's start in it
+    max_mutants: int = 40
+    neighbours_s: float = 2.0
+    robust_s: float = 2.5
+    robust_calls: int = 200
+    robust_each_s: float = 0.25
+
+    def makes(self, code: str) -> bool:
+        """Check whether this fix is switched on."""
+        return code not in self.off and "*" not in self.off
+
+    def policy(self, policy: Policy) -> Policy:
+        """Return the policy to apply: a strict workspace holds saved files to the agent's rules."""
+        return "agent" if self.strict and policy == "human" else policy

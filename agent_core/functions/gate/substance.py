@@ -1,0 +1,176 @@
+"""Stage 4, substance: checks that the function does something with its arguments.
+
+Pure. Looks for bodies that are empty, announce work to come, answer the same whatever comes in, hand an
+argument back, only print, or leave a parameter unused. What is said here is certain from the tree alone.
+"""
+
+import ast
+import re
+import tokenize
+from collections.abc import Iterator
+
+from sandbox.wire.lines import bare_lines, lines_of, reader_of
+
+from .draft import Draft, Finding
+from .returns import constant_answer, echoed_parameter, has_effects, only_prints, reachable, returned
+from .tree import FunctionNode, body, nodes_of, own_nodes, parameters
+
+STAGE = "substance"
+_WORK_TO_COME = re.compile(
+    r"\b(?:TODO|FIXME)\b|(?i:\byour (?:code|logic|implementation)\b|\b(?:implementation|code|logic) goes here\b"
+    r"|\bimplement (?:this|me|later|the (?:logic|function))\b"
+    r"|^#?\s*(?:placeholder|stub|not (?:yet )?implemented|to be implemented)\b)"
+)
+_SCOPES = frozenset([ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef])
+_SAYING = (ast.Return, ast.Expr, ast.Raise)
+HOLLOW = ("placeholder", "not-implemented", "constant", "echo", "print-only")
+
+
+def substance(draft: Draft) -> Draft:
+    """Return the draft with every sign that the promised function is hollow."""
+    if draft.function is None:
+        return draft.skip("there is no function to look at")
+    return draft.with_findings(STAGE, check(draft.function, draft.text))
+
+
+def check(node: FunctionNode, text: str) -> list[Finding]:
+    """Return every sign that a function is hollow."""
+    every = nodes_of(node)[1:]
+    own = list(every if _SCOPES.isdisjoint(map(type, every)) else own_nodes(body(node)))
+    hollow = list(_hollow(node, own))
+    unused = [] if hollow else list(_unused(node))
+    return [*hollow, *unused, *_announced(node, own, text)]
+
+
+def _hollow(node: FunctionNode, own: list[ast.AST]) -> Iterator[Finding]:
+    statements = body(node)
+    line = statements[0].lineno if statements else node.lineno
+    real = [statement for statement in statements if not _is_nothing(statement)]
+    if not real:
+        message = (
+            f"`{node.name}` has no body yet"
+            if not statements
+            else f"the body of `{node.name}` is only `{_shown(statements[0])}`"
+        )
+        yield Finding("placeholder", message, "write the code that computes the result", line)
+        return
+    unfinished = _not_implemented(own)
+    if unfinished:
+        message = f"`{node.name}` raises NotImplementedError, so a part of it is not written"
+        fix = "write that part; for input that is not supported raise ValueError with a reason"
+        yield Finding("not-implemented", message, fix, unfinished.lineno)
+        return
+    yield from _same_answer(node, real, own)
+
+
+def _same_answer(node: FunctionNode, statements: list[ast.stmt], own: list[ast.AST]) -> Iterator[Finding]:
+    live = reachable(statements)
+    own = own if len(live) == len(statements) else list(own_nodes(live))
+    names = ", ".join(f"`{parameter.arg}`" for parameter in parameters(node)) or "nothing"
+    if only_prints(live):
+        message = f"`{node.name}` only prints or takes notes: nothing is computed, and nobody reads that"
+        yield Finding("print-only", message, "compute the result from the parameters and return it", live[0].lineno)
+        return
+    answers = list(returned(live))
+    answer = constant_answer(live, answers, own)
+    if answer == "None" and not any(statement.value for statement in answers):
+        prints = any(isinstance(child, ast.Name) and child.id == "print" for child in own_nodes(live))
+        fix = "return the result instead of printing it" if prints else "end with `return` and the result"
+        yield Finding("constant", f"`{node.name}` returns nothing, so nobody gets its result", fix, live[-1].lineno)
+        return
+    if answer is not None:
+        line = next((statement.lineno for statement in answers), live[0].lineno)
+        message = f"`{node.name}` always returns {answer}, whatever it is given ({names})"
+        yield Finding("constant", message, "compute the result from the parameters", line)
+        return
+    echoed = echoed_parameter(node, live, answers)
+    if echoed:
+        message = f"`{node.name}` returns its argument `{echoed}` as it came"
+        yield Finding("echo", message, "return what was computed from it", live[0].lineno)
+
+
+def _unused(node: FunctionNode) -> Iterator[Finding]:
+    loaded = {
+        child.id for child in nodes_of(node) if isinstance(child, ast.Name) and not isinstance(child.ctx, ast.Store)
+    }
+    if loaded & {"locals", "vars", "eval", "exec"}:
+        return
+    for parameter in parameters(node):
+        if parameter.arg not in loaded and not parameter.arg.startswith("_"):
+            message = f"the parameter `{parameter.arg}` of `{node.name}` is never used"
+            fix = f"use `{parameter.arg}` in the body, or leave it out of the parameters and of `Args:`"
+            yield Finding("dead-parameter", message, fix, parameter.lineno, parameter.col_offset + 1)
+    yield from _unreachable(node)
+
+
+def _unreachable(node: FunctionNode) -> Iterator[Finding]:
+    statements = body(node)
+    live = reachable(statements)
+    if len(live) < len(statements) and not has_effects(live):
+        message = f"nothing after line {live[-1].lineno} of `{node.name}` is ever reached"
+        yield Finding(
+            "unreachable-code", message, "remove the early `return`, or what follows it", statements[len(live)].lineno
+        )
+
+
+def _announced(node: FunctionNode, own: list[ast.AST], text: str) -> Iterator[Finding]:
+    written = "".join(lines_of(text)[node.lineno - 1 : node.end_lineno]) if "#" in text else ""
+    for line, comment in _comments(written):
+        if _WORK_TO_COME.search(comment):
+            message = f"a comment announces work to come: `{comment.strip('# ')[:80]}`"
+            yield Finding("todo", message, "do that work now, then remove the comment", node.lineno + line - 1)
+    for child in own:
+        words = _stated_text(child) if isinstance(child, _SAYING) else ""
+        if words and _WORK_TO_COME.match(words.strip()):
+            message = f"the text `{words.strip()[:80]}` stands where a result should be"
+            yield Finding(
+                "todo",
+                message,
+                "return the computed result",
+                child.lineno if isinstance(child, ast.stmt) else node.lineno,
+            )
+
+
+def _stated_text(node: ast.AST) -> str:
+    """Return the text that a statement returns, raises or prints if the statement does nothing else."""
+    match node:
+        case ast.Return(value=ast.Constant(value=str(text))):
+            return text
+        case ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=[ast.Constant(value=str(text))])):
+            return text
+        case ast.Raise(exc=ast.Call(args=[ast.Constant(value=str(text))])):
+            return text
+        case _:
+            return ""
+
+
+def _comments(text: str) -> Iterator[tuple[int, str]]:
+    if "#" not in text:
+        return
+    try:
+        for token in tokenize.generate_tokens(reader_of(text)):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
+    except (tokenize.TokenError, SyntaxError):
+        return
+
+
+def _is_nothing(node: ast.stmt) -> bool:
+    match node:
+        case ast.Pass() | ast.Expr(value=ast.Constant()):
+            return True
+        case _:
+            return False
+
+
+def _shown(node: ast.stmt) -> str:
+    return bare_lines(ast.unparse(node))[0][:60]
+
+
+def _not_implemented(own: list[ast.AST]) -> ast.stmt | None:
+    for node in own:
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+            if isinstance(raised, ast.Name) and raised.id == "NotImplementedError":
+                return node
+    return None

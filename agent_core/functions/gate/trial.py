@@ -1,0 +1,258 @@
+"""Stage 7, import: imports the module as it would be written in a worker, with its neighbors unchanged.
+
+Here are also the means that every stage in a worker uses. What a worker says is a claim, shown fenced.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol
+
+from sandbox import Access, Attempt, Evaluation, Killed, Limits, Outcome, Raised, Refused, Returned, Then, TimedOut
+from sandbox.access import NOTHING as NO_ACCESS
+from sandbox.code import Modules
+
+from agent_core.base.characters import FLAWS
+from agent_core.access.grants import NOTHING, Grants
+from agent_core.access.grants.permit import raised
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
+from agent_core.registry.validation import check_schema
+from agent_core.registry.writing import CANDIDATE, place_function
+from agent_core.base.untrusted import fence
+from .clones.index import Alike
+from .draft import Draft, Finding
+from .grants import Way
+
+STAGE = "import"
+
+
+class Workers(Protocol):
+    """The interface that the gate needs of the sandbox, or of whatever wraps it."""
+
+    async def load(self, modules: Modules, module: str, *, limits: Limits, access: Access = ...) -> Outcome:
+        """Import a module in a fresh worker."""
+
+    async def describe(
+        self, modules: Modules, module: str, functions: Sequence[str], *, limits: Limits, access: Access = ...
+    ) -> Outcome:
+        """Import a module and return the schemas that cannot be read from the syntax."""
+
+    async def evaluate(
+        self, modules: Modules, module: str, evaluation: Evaluation, *, limits: Limits, access: Access = ...
+    ) -> Outcome:
+        """Run one example."""
+
+    async def attempt(  # noqa: PLR0913 - as the sandbox's own
+        self,
+        modules: Modules,
+        module: str,
+        function: str,
+        attempts: Sequence[Attempt],
+        *,
+        each_s: float,
+        limits: Limits,
+        then: Then | None = None,
+        access: Access = ...,
+    ) -> tuple[Outcome | None, ...]:
+        """Run many attempts in one worker, as many as it can finish. The results are advice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The terms for judging a candidate: its grants, its package paths, and the functions that need a call grant.
+
+    Also how the user is asked for missing grants.
+    """
+
+    grants: Grants = NOTHING
+    access: Access = NO_ACCESS
+    guarded: frozenset[str] = frozenset()
+    approval_mode: Way = "none"
+
+
+UNGRANTED: Final = Granted()
+
+
+@dataclass(frozen=True, slots=True)
+class TrialTools:
+    """The means of trying out code: the workers, what each may use, and the index of existing functions."""
+
+    sandbox: Workers
+    limits: Limits
+    alike: Alike = field(default_factory=Alike)
+
+    def granted(self, granted: Granted) -> "TrialTools":
+        """Return a bench with the granted packages, time and memory, but without access to the outside world."""
+        access = replace(granted.access, readable=(), writable=(), home="")
+        sandbox = self.sandbox if access == NO_ACCESS else _With(self.sandbox, access)
+        return replace(self, sandbox=sandbox, limits=raised(self.limits, granted.grants))
+
+
+@dataclass(frozen=True, slots=True)
+class _With:
+    """Workers that see the packages of one candidate."""
+
+    workers: Workers
+    own: Access
+
+    async def load(self, modules: Modules, module: str, *, limits: Limits, access: Access = NO_ACCESS) -> Outcome:
+        return await self.workers.load(modules, module, limits=limits, access=self.own)
+
+    async def describe(
+        self, modules: Modules, module: str, functions: Sequence[str], *, limits: Limits, access: Access = NO_ACCESS
+    ) -> Outcome:
+        return await self.workers.describe(modules, module, functions, limits=limits, access=self.own)
+
+    async def evaluate(
+        self, modules: Modules, module: str, evaluation: Evaluation, *, limits: Limits, access: Access = NO_ACCESS
+    ) -> Outcome:
+        return await self.workers.evaluate(modules, module, evaluation, limits=limits, access=self.own)
+
+    async def attempt(  # noqa: PLR0913 - as the sandbox's own
+        self,
+        modules: Modules,
+        module: str,
+        function: str,
+        attempts: Sequence[Attempt],
+        *,
+        each_s: float,
+        limits: Limits,
+        then: Then | None = None,
+        access: Access = NO_ACCESS,
+    ) -> tuple[Outcome | None, ...]:
+        return await self.workers.attempt(
+            modules, module, function, attempts, each_s=each_s, limits=limits, then=then, access=self.own
+        )
+
+
+async def load(draft: Draft, bench: TrialTools) -> Draft:
+    """Return the draft with the module it would become, after importing that module in a worker."""
+    blocked = _blocked(draft)
+    if blocked:
+        return draft.skip(blocked)
+    lacking = _lacking(draft)
+    around = draft.snapshot.modules.get(draft.candidate.module)
+    text = placed(draft, around)
+    if isinstance(text, Problem):
+        where = replace(text.where, path=draft.candidate.path) if text.where.path == CANDIDATE else text.where
+        return draft.with_problems([replace(text, where=where)])
+    if len(text.encode("utf-8")) > draft.rules.module_bytes:
+        message = f"with this function, the module `{draft.candidate.module}` would be larger than it may be"
+        return draft.with_findings(STAGE, [Finding("module-too-long", message, "choose another module_name")])
+    reading = read_module(ModuleSource.of(draft.candidate.module, text, around.path if around else ""))
+    if not reading.parsed:
+        return draft.with_problems(reading.problems)
+    if lacking:
+        return replace(draft, reading=reading).skip(lacking)
+    reading, problems = await try_module(reading, draft.snapshot, bench)
+    trial = None if problems else draft.snapshot.with_module(reading)
+    placed_problems = [replace(problem, where=_where(draft, around, problem.where)) for problem in problems]
+    return replace(draft, reading=reading, trial=trial).with_problems(placed_problems)
+
+
+def _where(draft: Draft, around: ModuleSource | None, where: Place) -> Place:
+    """Translate a place in the module to one in the candidate; keep its line if the candidate is the whole module."""
+    path = draft.candidate.path
+    if around is not None or draft.fixes or not where.line:
+        return Place(path)
+    return Place(path, where.line + draft.text[: -len(draft.text.lstrip())].count("\n"))
+
+
+def placed(draft: Draft, around: ModuleSource | None) -> str | Problem:
+    """Return the text of the module with the candidate in it, or why the candidate cannot be placed."""
+    candidate = draft.candidate
+    if around is None:
+        return place_function("", draft.text, candidate.name)
+    return place_function(around.text, draft.text, candidate.name, path=around.path)
+
+
+def _blocked(draft: Draft) -> str:
+    if draft.function is None:
+        return "there is no function to import"
+    if draft.has("bad-name", "bad-module", "name-taken", "several-functions", "star-parameter"):
+        return "its name or shape has no place in a module"
+    if draft.has(*FLAWS):
+        return "its text does not read as it runs"
+    return ""
+
+
+def _lacking(draft: Draft) -> str:
+    grants = sorted(
+        {problem.code.removeprefix("needs-") for problem in draft.problems if problem.code == "needs-packages"}
+    )
+    return f"it needs the grant {', '.join(f'`{grant}`' for grant in grants)}" if grants else ""
+
+
+async def try_module(
+    reading: ModuleReading, snapshot: Snapshot, bench: TrialTools
+) -> tuple[ModuleReading, tuple[Problem, ...]]:
+    """Import a module in a worker, and let the worker resolve the types that the text does not decide."""
+    modules = snapshot.with_module(reading).modules
+    where = Place(reading.source.path)
+    unresolved = [function for function in reading.functions if function.unresolved]
+    if not unresolved:
+        outcome = await bench.sandbox.load(modules, reading.source.module, limits=bench.limits)
+        refusal = import_problem(outcome, where)
+        return reading, (refusal,) if refusal else ()
+    names = [function.name for function in unresolved]
+    outcome = await bench.sandbox.describe(modules, reading.source.module, names, limits=bench.limits)
+    refusal = import_problem(outcome, where)
+    if refusal or not isinstance(outcome, Returned):
+        return reading, (refusal,) if refusal else ()
+    return resolve(reading, outcome.value)
+
+
+def import_problem(outcome: Outcome, where: Place) -> Problem | None:
+    """Return why a module could not be imported, or None if it could."""
+    match outcome:
+        case Returned():
+            return None
+        case Raised(failure=failure):
+            frame = next((candidate for candidate in reversed(failure.frames) if candidate.path == where.path), None)
+            place = Place(where.path, frame.line) if frame else where
+            error = fence(f"{failure.type}: {failure.message}")
+            at = f" at {fence(frame.source.strip(), 120)}" if frame else ""
+            return Problem("import-fails", f"importing it raised {error}{at}", place, "fix what runs at the top level")
+        case TimedOut(limit_s=limit_s):
+            message = f"importing it did not end within {limit_s:g} s"
+            return Problem("import-hangs", message, where, "move what takes long from the top level into the function")
+        case Killed(reason=reason) | Refused(reason=reason):
+            fix = "keep the top level to imports, constants, classes and functions"
+            return Problem("import-fails", f"importing it was stopped: {fence(reason)}", where, fix)
+
+
+def resolve(reading: ModuleReading, claimed: Any) -> tuple[ModuleReading, tuple[Problem, ...]]:  # Any: a worker's claim
+    """Return the reading with the schemas that a worker returned, each of them checked."""
+    problems: list[Problem] = []
+    functions: list[Function] = []
+    for function in reading.functions:
+        answer = claimed.get(function.name) if isinstance(claimed, dict) else None
+        resolved = with_schemas(function, answer) if function.unresolved else function
+        if isinstance(resolved, Problem):
+            problems.append(resolved)
+        else:
+            functions.append(resolved)
+    return replace(reading, functions=tuple(functions)), tuple(problems)
+
+
+def with_schemas(function: Function, answer: Any) -> Function | Problem:  # Any: a worker's claim
+    """Return the function with the worker's schemas in place of those that its text left open."""
+    where = Place(function.path, function.line)
+    properties = dict(function.parameters["properties"])
+    definitions = dict(function.parameters.get("$defs", {}))
+    for name in function.unresolved:
+        schema = answer.get(name) if isinstance(answer, dict) else None
+        wrong = check_schema(schema, where)
+        if wrong or not isinstance(schema, dict):
+            message = f"the type of parameter `{name}` of `{function.name}` has no JSON Schema"
+            return Problem(
+                "inexpressible-type", message, where, "take text, numbers, lists, dictionaries or a pydantic model"
+            )
+        definitions |= schema.get("$defs", {})
+        bare = {key: value for key, value in schema.items() if key != "$defs"}
+        properties[name] = bare | properties[name]
+    parameters = function.parameters | {"properties": properties}
+    return replace(function, parameters=parameters | ({"$defs": definitions} if definitions else {}))

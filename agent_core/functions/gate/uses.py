@@ -1,0 +1,335 @@
+"""Every use in a module that needs a grant, or that no grant allows, inferred from the module's tree.
+
+Pure. This is advice for a human's decision and a clear word to the model; what holds is the sandbox.
+What lies below `self.scratch` needs no grant.
+
+Tracks by syntax where values come from: names that hold a path, names below the call's scratch folder.
+"""
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from agent_core.access.grants import Grants
+from agent_core.access.grants.items import UNSAID, written
+from agent_core.access.grants.value import joined
+from agent_core.access.packages.projects import project_of
+from .draft import Finding
+from .grants import ADVICE, BROKERED, CONTEXT, INSTEAD, READING, grant_of, is_in
+from .naming import Held, host_of, hosts_in, name_bindings, path_of, text_prefix
+from .tree import bound_names, nodes_of
+import ast
+from .tree import own_nodes
+
+MAKERS = frozenset({"Path", "pathlib"})
+
+
+def local_names(function: ast.AST) -> set[str]:
+    """Return every name that a function binds, parameters included."""
+    stored = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return stored | {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
+
+
+def below_scratch(function: ast.AST) -> set[str]:
+    """Return the names with values that come from `self.scratch`, and `self.scratch` itself."""
+    return _derived(function, {"self.scratch"})
+
+
+def paths(function: ast.AST) -> set[str]:
+    """Return the names that hold a path: declared as one, or made by `Path`."""
+    declared = {
+        node.arg
+        for node in ast.walk(function)
+        if isinstance(node, ast.arg) and node.annotation is not None and mentions(node.annotation, {"Path"})
+    }
+    return _derived(function, {*MAKERS, *declared}) - MAKERS
+
+
+def _derived(function: ast.AST, sources: set[str]) -> set[str]:
+    """Return the sources, and the names that are assigned from them, in the order of the text."""
+    names = set(sources)
+    for node in own_nodes(list(ast.iter_child_nodes(function))):  # type: ignore[arg-type] # any child will do
+        match node:
+            case ast.Assign(targets=targets, value=value) if mentions(value, names):
+                names |= {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+            case ast.With(items=items):
+                for item in items:
+                    if isinstance(item.optional_vars, ast.Name) and mentions(item.context_expr, names):
+                        names.add(item.optional_vars.id)
+            case ast.For(target=ast.Name(id=name), iter=value) if mentions(value, names):
+                names.add(name)
+    return names
+
+
+def mentions(node: ast.AST, names: set[str]) -> bool:
+    """Check whether an expression reads one of these names, or `self.scratch` if that is among them."""
+    for child in ast.walk(node):
+        if isinstance(child, ast.Name) and child.id in names:
+            return True
+        if isinstance(child, ast.Attribute) and child.attr == "scratch" and "self.scratch" in names:
+            return True
+    return False
+
+
+_PATH_METHODS = frozenset({"read_text", "write_text", "read_bytes", "write_bytes"})
+_WRITING = frozenset({"write_text", "write_bytes", "unlink", "mkdir", "rmdir", "touch", "rename"})
+_FILE_METHODS = _PATH_METHODS | _WRITING | {"open", "iterdir", "glob", "rglob", "exists", "is_file", "is_dir", "stat"}
+_BUILTINS = frozenset({"open", "eval", "exec", "compile", "__import__", "input"})
+_PLAIN = ("os", "asyncio", "concurrent.futures")  # their import says nothing yet
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One use: the kind of grant (empty if no grant allows it), the item, and the gate's finding.
+
+    The fix of the finding is how to do without.
+    """
+
+    kind: str
+    item: str
+    finding: Finding
+
+    @property
+    def needs(self) -> Grants:
+        """The grants that the use needs."""
+        return Grants.from_json({self.kind: [self.item]}) if self.kind else Grants()
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A module in the form in which uses are looked for in it."""
+
+    tree: ast.Module
+    nodes: tuple[ast.AST, ...]
+    packages: tuple[str, ...]
+    guarded: frozenset[str]
+    calls: dict[int, ast.Call] = field(hash=False)  # by the id of what is called
+    aliases: dict[str, str] = field(hash=False)
+
+    @classmethod
+    def of(cls, tree: ast.Module, packages: tuple[str, ...], guarded: frozenset[str]) -> "_Text":
+        nodes = nodes_of(tree)
+        calls = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
+        imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+        return cls(tree, nodes, packages, guarded, calls, _aliases(imports))
+
+    @cached_property
+    def names(self) -> Held:
+        """The names and the values they are bound to; computed lazily, since most texts do not need it."""
+        return name_bindings(self.tree)
+
+
+def uses(tree: ast.Module, packages: tuple[str, ...], guarded: frozenset[str] = frozenset()) -> list[Use]:
+    """Return every use in a module, in text order. Calls of `guarded` functions need a grant."""
+    text = _Text.of(tree, packages, guarded)
+    all_uses = [
+        *(use for node in text.nodes if isinstance(node, ast.Import | ast.ImportFrom) for use in _imports(node, text)),
+        *_attributes(text),
+        *_context(text),
+        *(_calls(text) if any(_is_suspect(node) for node in text.calls.values()) else ()),
+    ]
+    return sorted(dict.fromkeys(all_uses), key=lambda use: (use.finding.line, use.finding.column))
+
+
+def needs_of(all_uses: Iterable[Use]) -> Grants:
+    """Return all the grants that these uses need together."""
+    return joined(use.needs for use in all_uses)
+
+
+def _use(kind: str, item: str | None, shown: str, node: ast.AST) -> Use:
+    """Return the use of a grant. If `item` is None, no grant allows it."""
+    grant = "files" if kind in ("read", "write") else kind
+    if item is None:
+        return _never(grant, shown, node)
+    named = "" if item == UNSAID else f" ({'to write ' if kind == 'write' else ''}{item})"
+    message = f"`{shown}` needs the grant `{grant}`{named}, which this function does not have"
+    return Use(kind, item, _finding(f"needs-{grant}", message, ADVICE.get(grant, "do without it"), node))
+
+
+def _never(grant: str, shown: str, node: ast.AST) -> Use:
+    message = f"`{shown}` needs the grant `{grant}`, which no human can give for this"
+    return Use("", "", _finding(f"needs-{grant}", message, INSTEAD.get(grant, "do without it"), node))
+
+
+def _finding(code: str, message: str, fix: str, node: ast.AST) -> Finding:
+    return Finding(code, message, fix, getattr(node, "lineno", 0), getattr(node, "col_offset", -1) + 1)
+
+
+def _imports(node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    else:
+        names = [f"{node.module}.{alias.name}" for alias in node.names if node.level == 0 and node.module]
+    shown = ast.unparse(node) if names else ""
+    for name in names:
+        yield from _imported(name, shown, node, text)
+
+
+def _imported(name: str, shown: str, node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
+    top = name.partition(".")[0]
+    grant = grant_of(name)
+    is_package = top not in sys.stdlib_module_names and top not in (*text.packages, "functions", "__future__")
+    if is_package and (grant is None or is_in(name, BROKERED)):
+        yield _use("packages", written("packages", project_of(name)), shown, node)
+    if top in ("ctypes", "cffi", "_ctypes"):
+        message = f"`{shown}` reaches below Python, which the sandbox does not allow"
+        yield Use("", "", _finding("native-code", message, "do the work in Python itself", node))
+    elif grant and not (isinstance(node, ast.Import) and name in _PLAIN):
+        yield from _granted(grant, name, shown, node, text)
+
+
+def _granted(grant: str, name: str, shown: str, node: ast.AST, text: _Text) -> Iterator[Use]:
+    """Yield the uses of a module or name that needs a grant."""
+    if grant == "network" and is_in(name, BROKERED):
+        for host in hosts_in(text.nodes, text.names) or [UNSAID]:
+            yield _use("network", host, shown, node)
+    elif grant == "files" and not is_in(name, frozenset({"tempfile"})):
+        kind = "read" if is_in(name, READING) else "write"
+        for path in _paths_given(name, text) or [UNSAID]:
+            yield _use(kind, path, shown, node)
+    else:
+        yield _never(grant, shown, node)
+
+
+def _paths_given(name: str, text: _Text) -> list[str | None]:
+    """Return the paths passed in calls of a module, or of a name in it."""
+    path_items = []
+    for call in text.calls.values():
+        dotted = _dotted(call.func, text.aliases) or ""
+        if call.args and (dotted == name or dotted.startswith(f"{name}.")):
+            path_items.append(path_of(call.args[0], text.names))
+    return sorted(set(path_items), key=str)
+
+
+def _attributes(text: _Text) -> Iterator[Use]:
+    attributes = [node for node in text.nodes if isinstance(node, ast.Attribute)]
+    inner = {id(node.value) for node in attributes}
+    for node in attributes:
+        dotted = _dotted(node, text.aliases) if id(node) not in inner else None
+        grant = grant_of(dotted) if dotted else None
+        # What its import already says is not said again at each use.
+        if grant and dotted and dotted.partition(".")[0] in ("os", "io", "asyncio", "concurrent"):
+            yield from _used(grant, dotted, node, text)
+
+
+def _used(grant: str, dotted: str, node: ast.Attribute, text: _Text) -> Iterator[Use]:
+    if grant != "files":
+        yield _never(grant, dotted, node)
+        return
+    call = text.calls.get(id(node))
+    first = call.args[0] if call and call.args else None
+    kind = "read" if is_in(dotted, READING) or (dotted == "io.open" and call and not _writes(call)) else "write"
+    yield _use(kind, path_of(first, text.names), dotted, node)
+
+
+def _aliases(imports: Iterable[ast.Import | ast.ImportFrom]) -> dict[str, str]:
+    """Map the imported names to what they stand for."""
+    aliases: dict[str, str] = {}
+    for node in imports:
+        for alias in node.names:
+            top = alias.name.partition(".")[0]
+            if isinstance(node, ast.Import):
+                aliases[alias.asname or top] = alias.name if alias.asname else top
+            elif node.module and node.level == 0:
+                aliases[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return aliases
+
+
+def _dotted(node: ast.expr, modules: dict[str, str]) -> str | None:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or node.id not in modules:
+        return None
+    return ".".join([modules[node.id], *reversed(parts)])
+
+
+def _is_suspect(node: ast.Call) -> bool:
+    match node.func:
+        case ast.Name(id=name):
+            return name in _BUILTINS
+        case ast.Attribute(attr=name):
+            return name in _FILE_METHODS or name == "import_module"
+        case _:
+            return False
+
+
+def _calls(text: _Text) -> Iterator[Use]:
+    defined = bound_names(text.tree)
+    for scope in text.tree.body:
+        names, scratch, path_names = defined | local_names(scope), below_scratch(scope), paths(scope)
+        own = {**text.names, **name_bindings(scope)}
+        for node in ast.walk(scope):
+            if isinstance(node, ast.Call):
+                yield from _call(node, names, scratch, path_names, own)
+
+
+def _call(
+    node: ast.Call, defined: set[str] | frozenset[str], scratch: set[str], path_names: set[str], own: Held
+) -> Iterator[Use]:
+    match node.func:
+        case ast.Name(id=name) if name not in defined:
+            yield from _builtin(name, node, scratch, own)
+        case ast.Attribute(attr=method, value=target) if method in _FILE_METHODS:
+            is_path = method in _PATH_METHODS or mentions(target, path_names | MAKERS)
+            if is_path and not mentions(target, scratch):
+                writes = _writes(node, 0) if method == "open" else method in _WRITING
+                yield _use("write" if writes else "read", path_of(target, own), ast.unparse(node.func), node)
+        case ast.Attribute(attr="import_module"):
+            yield _dynamic(ast.unparse(node.func), node)
+
+
+def _builtin(name: str, node: ast.Call, scratch: set[str], own: Held) -> Iterator[Use]:
+    if name == "open" and not any(mentions(argument, scratch) for argument in node.args):
+        path = path_of(node.args[0] if node.args else None, own)
+        yield _use("write" if _writes(node) else "read", path, "open()", node)
+    elif name == "input":
+        message = "`input()` would wait for a terminal, and there is none"
+        fix = "take what it would ask for as a parameter"
+        yield Use("", "", _finding("needs-terminal", message, fix, node))
+    elif name in _BUILTINS - {"open"}:
+        yield _dynamic(f"{name}()", node)
+
+
+def _writes(node: ast.Call, at: int = 1) -> bool:
+    """Check whether a call of `open` is for writing. A mode that is not a literal counts as writing."""
+    mode = next(
+        (keyword.value for keyword in node.keywords if keyword.arg == "mode"),
+        node.args[at] if len(node.args) > at else None,
+    )
+    if mode is None:
+        return False
+    return not (isinstance(mode, ast.Constant) and isinstance(mode.value, str)) or bool(set(mode.value) & set("wax+"))
+
+
+def _dynamic(shown: str, node: ast.Call) -> Use:
+    message = f"`{shown}` runs code that nobody has read"
+    fix = "for literals use `ast.literal_eval`, for arithmetic walk `ast.parse(text, mode='eval')`"
+    return Use("", "", _finding("dynamic-code", message, fix, node))
+
+
+def _context(text: _Text) -> Iterator[Use]:
+    for node in text.nodes:
+        match node:
+            case ast.Attribute(attr=part, value=ast.Name(id="self")) if part in CONTEXT:
+                yield _use(CONTEXT[part], _requested_item(part, node, text), f"self.{part}", node)
+            case ast.Call(func=ast.Attribute(attr="call", value=ast.Name(id="self")), args=[first, *_]):
+                name, is_all = text_prefix(first, text.names)
+                if is_all and name in text.guarded:
+                    yield _use("functions", name, f"self.call({name!r})", node)
+
+
+def _requested_item(part: str, node: ast.Attribute, text: _Text) -> str | None:
+    """Return the item requested from the context: a host, the name of a secret, or the label of a block."""
+    call = text.calls.get(id(node))
+    if part == "memory":  # `self.memory.read("human")`
+        call = next(
+            (candidate for candidate in text.calls.values() if getattr(candidate.func, "value", None) is node), None
+        )
+    first = call.args[0] if call and call.args else None
+    if part == "fetch":
+        return host_of(first, text.names)
+    name, is_all = text_prefix(first, text.names) if first is not None else ("", False)
+    return name if is_all and name else UNSAID

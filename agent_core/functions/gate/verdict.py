@@ -1,0 +1,197 @@
+"""The gate's results for a candidate or a saved file, as values. Their JSON shape is published."""
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from agent_core.access.grants import NOTHING, Grants
+from agent_core.base.problem import Problem
+from agent_core.registry.function import Function, ModuleReading
+
+Standing = Literal["draft", "trial", "trusted", "quarantined", ""]
+
+GRANTABLE: Final = frozenset(
+    f"needs-{grant}" for grant in ("network", "files", "secrets", "packages", "memory", "functions")
+)
+"""Findings that a human's yes may settle."""
+
+TOO_FEW: Final = frozenset({"too-few-examples", "one-sided-examples", "same-results"})
+"""Findings about what is missing from the examples."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One automatic fix, shown as a unified diff."""
+
+    code: str
+    message: str
+    diff: str
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """The result of one stage. `note` says what it saw, or why it did not run; `concurrent` that it ran alongside
+    another.
+    """
+
+    stage: str
+    passed: bool
+    seconds: float
+    note: str = ""
+    beside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """An example with a written result that differs from the returned one. Neither is presumed right."""
+
+    call: str
+    expected: str
+    returned: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Survivor:
+    """A change of the body that no example noticed, and the kind of example that would notice it."""
+
+    diff: str
+    kind_of_example: str
+    operator: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return the published shape of a survivor."""
+        return {"diff": self.diff, "kind_of_example": self.kind_of_example, "operator": self.operator}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The gate's answer about one candidate. If the candidate is rejected, `standing` is empty."""
+
+    name: str
+    module: str
+    admitted: bool
+    standing: Standing
+    version: str
+    fixes: tuple[Fix, ...]
+    problems: tuple[Problem, ...]
+    stages: tuple[StageReport, ...]
+    source: str
+    module_text: str | None
+    disagreements: tuple[Disagreement, ...] = ()
+    agreed: int = 0
+    confirmed: tuple[str, ...] = ()
+    reading: ModuleReading | None = None
+    survivors: tuple[Survivor, ...] = ()
+    offered: Disagreement | None = None
+    needs: Grants = NOTHING
+    asking: tuple[tuple[int, str], ...] = ()  # the lines that need what is not granted
+
+    @property
+    def lacks_only_grants(self) -> bool:
+        """True if the candidate is rejected only because of missing grants that the user could give."""
+        codes = {problem.code for problem in self.refusals}
+        return bool(codes and self.asking) and codes <= GRANTABLE
+
+    @property
+    def refusals(self) -> tuple[Problem, ...]:
+        """The problems that keep the candidate out."""
+        return tuple(problem for problem in self.problems if problem.severity == "refuses")
+
+    @property
+    def can_be_confirmed(self) -> bool:
+        """True if only example results keep the candidate out: written ones that differ, or a missing one."""
+        return bool(self.to_confirm)
+
+    @property
+    def to_confirm(self) -> tuple[Disagreement, ...]:
+        """The calls that would let the candidate in if their results were confirmed as returned."""
+        codes = {problem.code for problem in self.refusals}
+        if self.disagreements:
+            return self.disagreements if codes == {"example-disagrees"} else ()
+        return (self.offered,) if self.offered and len(codes) == 1 and codes <= TOO_FEW else ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the published shape of a verdict."""
+        return {
+            "name": self.name,
+            "module": self.module,
+            "admitted": self.admitted,
+            "standing": self.standing,
+            "version": self.version,
+            "fixes": [{"code": fix.code, "message": fix.message, "diff": fix.diff} for fix in self.fixes],
+            "problems": [problem.to_json() for problem in self.problems],
+            "stages": [_stage_json(report) for report in self.stages],
+            "source": self.source,
+            "agreed": self.agreed,
+            "confirmed": list(self.confirmed),
+            "can_be_confirmed": self.can_be_confirmed,
+            "needs": self.needs.to_json(),
+            "survivors": [survivor.to_json() for survivor in self.survivors],
+            "disagreements": [
+                {
+                    "call": disagreement.call,
+                    "expected": disagreement.expected,
+                    "returned": disagreement.returned,
+                    "line": disagreement.line,
+                }
+                for disagreement in self.disagreements
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The findings about one function of a file from the stages that take longer than a save."""
+
+    name: str
+    problems: tuple[Problem, ...] = ()
+    stages: tuple[StageReport, ...] = ()
+    survivors: tuple[Survivor, ...] = ()
+
+    def stages_json(self) -> list[dict[str, Any]]:
+        """Return the published shape of its stages."""
+        return [_stage_json(report) for report in self.stages]
+
+
+@dataclass(frozen=True, slots=True)
+class Breakage:
+    """A function in another file that has failing examples because of a save.
+
+    `name` is what was changed (an empty text: no function, but what stands around them), `code` the hash of all the
+    code with which they do not hold.
+    """
+
+    name: str
+    user: Function
+    code: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleVerdict:
+    """The gate's answer about a saved file: the functions it offers, their standing, and those with differing
+    examples.
+    """
+
+    reading: ModuleReading
+    admitted: bool
+    problems: tuple[Problem, ...]
+    stages: tuple[StageReport, ...]
+    standings: tuple[tuple[str, Standing], ...] = ()
+    disagreements: tuple[tuple[str, Disagreement], ...] = ()
+    breakages: tuple[Breakage, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the published shape for a whole module."""
+        return {
+            "module": self.reading.source.module,
+            "admitted": self.admitted,
+            "standings": dict(self.standings),
+            "problems": [problem.to_json() for problem in self.problems],
+            "stages": [_stage_json(report) for report in self.stages],
+        }
+
+
+def _stage_json(report: StageReport) -> dict[str, Any]:
+    data = {"stage": report.stage, "passed": report.passed, "seconds": report.seconds, "note": report.note}
+    return {**data, **({"beside": True} if report.beside else {})}

@@ -1,0 +1,26 @@
+"""The workshop: every verb on functions, shared by the command line, the REPL and the meta-functions.
+
+A verb that changes something is planned (and may be interrupted) and then carried out (and is not).
+"""
+
+from .calls import noted
+from .checking import CheckRequest, count
+from .export import Handing
+from .intake import Taking
+from .plan import Author, PlannedChange
+from .telling import signature
+from .unread import StaleView
+from .workshop import FunctionService
+
+__all__ = [
+    "Author",
+    "CheckRequest",
+    "FunctionService",
+    "Handing",
+    "PlannedChange",
+    "StaleView",
+    "Taking",
+    "count",
+    "noted",
+    "signature",
+]

@@ -1,0 +1,134 @@
+"""Calls outside of a turn: for the user, for a test, traced line by line, or to measure the examples' coverage."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sandbox import Evaluation, Outcome, Refused, Returned
+
+from ..answers import bad_arguments, outcome_json, size_of
+from agent_core.base.aside import aside
+from ..sandbox_client import SandboxClient
+from ..debug import Watch, debug_text as said
+from agent_core.base.errors import UsageError
+from agent_core.access.grants import Denied
+from agent_core.registry.arguments import read as read_arguments
+from agent_core.registry.examples import Example
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from ..worker_api import OnProgress, WorkerApi
+from agent_core.access.secrets import CallSecrets, Curtain
+from agent_core.storage import Write
+from .calls import noted, recorded
+from .granting import GrantService
+
+
+class CallService:
+    """Service that makes calls, each with a debugger watch."""
+
+    def __init__(self, cage: SandboxClient, granting: GrantService) -> None:
+        self._cage = cage
+        self._granting = granting
+        self._covered: dict[tuple[str, str, str], dict[str, Any]] = {}  # what is known of a text does not change
+        self.debugging = cage.debugging
+
+    async def made(
+        self,
+        function: Function,
+        snapshot: Snapshot,
+        arguments: str | Mapping[str, Any],
+        on_progress: OnProgress | None = None,
+        watch: Watch | None = None,
+    ) -> tuple[Outcome, dict[str, Any], tuple[Write, ...]]:
+        """Make one call. Return its outcome, the published form with `lacks` and `debugged`, and the writes for it.
+
+        Raises:
+            UsageError: the arguments do not fit.
+        """
+        arguments_json = _text(arguments)
+        checked = await aside(len(arguments_json), read_arguments, arguments_json, function.parameters)
+        if not isinstance(checked, dict):
+            raise UsageError(bad_arguments(function.name, checked))
+        permit = await self._granting.permit(function, snapshot)
+        if isinstance(permit, Denied):
+            refused = Refused(permit.text)
+            return refused, outcome_json(refused), (recorded(function, snapshot, refused, 0.0),)
+        watch, tell = watch or self.debugging.watch(), on_progress or (lambda done, total, note: None)
+        requests = WorkerApi(self._cage, snapshot, tell, self._granting, broker=self._cage.broker, watch=watch)
+        try:
+            outcome = await requests.run(function, checked, permit)
+        finally:
+            watch.close()
+        size = max(size_of(outcome), len(arguments_json))
+        data = await aside(size, outcome_json, outcome)
+        writes = await aside(
+            size, noted, watch, function, snapshot, outcome, seconds=data["seconds"], arguments=checked
+        )
+        lacks = "" if isinstance(outcome, Returned) and permit.grants else permit.note
+        more = {"lacks": lacks, "debugged": watch.note(snapshot)}
+        return outcome, data | {key: text for key, text in more.items() if text}, writes
+
+    async def traced(
+        self, function: Function, snapshot: Snapshot, arguments: str | Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the `trace` shape: the `outcome`, each line that ran with its changes, and all of it as `text`.
+
+        Raises:
+            UsageError: the arguments do not fit.
+        """
+        watch = self.debugging.watch(trace="lines")
+        _, data, _ = await self.made(function, snapshot, arguments, watch=watch)
+        lines = [
+            {
+                "path": row.at.path,
+                "line": row.at.line,
+                "function": row.at.function,
+                "count": row.count,
+                "first": dict(row.first),
+                "last": dict(row.last),
+            }
+            for row in watch.lines
+        ]
+        is_whole = data["outcome"] not in ("killed", "timed_out")
+        text = said.trace(watch.lines, snapshot, is_cut=watch.is_cut, is_whole=is_whole)
+        return {"name": function.name, "outcome": data, "lines": lines, "cut": watch.is_cut, "text": text}
+
+    async def coverage(self, function: Function, snapshot: Snapshot) -> dict[str, Any]:
+        """Return the executable lines of a function that its examples reach, cached for each text of its module."""
+        key = function.module, function.name, function.version
+        if key not in self._covered:
+            runs = [self._reached(function, snapshot, example) for example in function.examples]
+            reached: set[int] = set()
+            can_run: set[int] = set()
+            for ran, all_lines in await asyncio.gather(*runs):
+                reached |= ran
+                can_run |= all_lines
+            missed = sorted(can_run - reached)
+            self._covered = dict([*self._covered.items()][-200:])
+            self._covered[key] = {"lines": len(can_run), "reached": len(can_run & reached), "missed": missed}
+        return self._covered[key]
+
+    async def _reached(self, function: Function, snapshot: Snapshot, example: Example) -> tuple[set[int], set[int]]:
+        permit = await self._granting.having(function, snapshot)
+        watch = self.debugging.watch(trace="cover", covers=(function.module, function.name))
+
+        async def answer(name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross
+            return await watch.answer(arguments, snapshot) if name == "debug" else None
+
+        with watch.over(function.name, snapshot) as around:
+            await self._cage.evaluate(
+                snapshot.modules,
+                function.module,
+                Evaluation(example.setup, example.call),
+                Curtain(CallSecrets(self._cage.secrets, function.name, permit.grants.secrets), answer),
+                access=permit.access,
+                around=around,
+            )
+        own = range(function.line, function.end_line + 1)
+        ran = {row.at.line for row in watch.lines if row.at.path == function.path and row.at.line in own}
+        return ran, {line for line in watch.can_run if line in own}
+
+
+def _text(arguments: str | Mapping[str, Any]) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)

@@ -1,0 +1,241 @@
+"""Planning of changes: every candidate goes through the gate, and a rejected one is kept.
+
+Nothing is written here: a plan holds the new text of the file and the rows that go with it.
+"""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from agent_core.base.aside import aside
+from agent_core.base.errors import UsageError, WorkspaceError
+from ..gate import Candidate, GivenExample, Policy
+from agent_core.access.grants import Grants
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.schema import read_module
+from agent_core.registry.source import ModuleSource
+from agent_core.registry.uses import callers
+from agent_core.registry.writing import remove_function
+from agent_core.storage import DropPending, Store
+from agent_core.base.untrusted import block
+from . import conflict, telling
+from .ground import FileSync, own_text
+from .judging import CandidateReview, held_to_examples
+from .plan import Author, ChangeSummary, PlannedChange, planned
+from .view import unknown_function
+
+
+class ChangePlanner:
+    """The planning half of the workshop."""
+
+    def __init__(self, store: Store, ground: FileSync, judging: CandidateReview) -> None:
+        self._store = store
+        self._ground = ground
+        self._judging = judging
+        self._registry = ground.registry
+
+    async def create(self, candidate: Candidate, author: Author, policy: Policy = "agent") -> PlannedChange:
+        """Plan a new function, or a pending one sent again."""
+        try:
+            snapshot = await self._ground.settled(candidate.module, "", self._registry.snapshot())
+        except WorkspaceError as error:
+            return await self._late(candidate, author, error)
+        holder = snapshot.functions.get(candidate.name)
+        if holder is not None:
+            text = (
+                f"`{candidate.name}` exists already, in {holder.path}: {telling.signature(holder)}\n"
+                f"{holder.description}\n"
+                f"Call it if it does what is needed. To change it use edit_function or replace_function; "
+                f"for something else choose another name."
+            )
+            return PlannedChange(
+                text, "refused", _refusal(candidate, "name-taken", f"`{candidate.name}` exists already", holder.path)
+            )
+        work = ChangeSummary("created", candidate.name, author, candidate.reason)
+        plan = await self._judging.judged(candidate, snapshot, work, policy)
+        replan, late = partial(self.create, candidate, author, policy), partial(self._late, candidate, author)
+        return self._ground.repeatable(plan, replan, late=late)
+
+    async def replace(self, name: str, code: str, reason: str, author: Author, how: str = "replaced") -> PlannedChange:
+        """Plan new source for an existing function or a rejected candidate. `reason` is the author's."""
+        if name in author.unread and name in self._registry.snapshot().functions:
+            return await self._kept(
+                Candidate(name, code, self._module_of(name, None), reason), author, conflict.changed(name)
+            )
+        return await self._replaced(name, code, reason, author, how)
+
+    async def _replaced(self, name: str, code: str, reason: str, author: Author, how: str) -> PlannedChange:
+        before = self._registry.snapshot()
+        pending = await self._store.pending(name)
+        module = self._module_of(name, pending)
+        reason = reason or (pending["reason"] if pending else "")
+        candidate = Candidate(name, code, module, reason)
+        try:
+            snapshot = await self._ground.settled(module, name, before)
+        except WorkspaceError as error:
+            return await self._late(candidate, author, error)
+        candidate = replace(candidate, replaces=name in snapshot.functions)
+        work = ChangeSummary("changed" if candidate.replaces else "created", name, author, reason or f"{how} {name}")
+        plan = await self._judging.judged(candidate, snapshot, work)
+        replan = partial(self._replaced, name, code, reason, author, how)
+        late = partial(self._late, candidate, author)
+        return self._ground.repeatable(plan, replan, name, snapshot, late)
+
+    async def edit(self, name: str, old_text: str, new_text: str, reason: str, author: Author) -> PlannedChange:
+        """Plan a change of one place in the source: of the pending candidate if there is one, else of the function."""
+        pending = await self._store.pending(name)
+        if pending and "conflict" in pending and self._hash(name):
+            pending = None  # what is on disk is what both hands work on
+        code = pending["verdict"]["source"] or pending["code"] if pending else self.source(name)
+        count = code.count(old_text) if old_text else 0
+        if count != 1:
+            which = "the rejected candidate" if pending else "the function"
+            how = "is not in it" if count == 0 else f"is in it {count} times: give more of the lines around it"
+            text = f"Nothing was changed: `old_text` {how}. {which.capitalize()} reads:\n{block(code, 6_000)}"
+            return PlannedChange(text, "refused", {"name": name, "admitted": False, "error": text})
+        code = code.replace(old_text, new_text)
+        if pending and self._is_stale(name, pending):
+            candidate = Candidate(name, code, pending["module"], reason or pending["reason"])
+            return await self._kept(candidate, author, conflict.changed(name))
+        return await self._replaced(name, code, reason, author, "edit of")
+
+    async def confirm(self, name: str, reason: str, author: Author) -> PlannedChange:
+        """Plan a pending candidate with the values that were really returned, if only expected results disagreed."""
+        pending = await self._store.pending(name)
+        if pending is None:
+            text = f"No candidate named `{name}` was rejected, so there is nothing to confirm."
+            return PlannedChange(text, "refused", {"name": name, "admitted": False, "error": text})
+        snapshot = await self._ground.settled(pending["module"], name, self._registry.snapshot())
+        candidate = _candidate(pending, reason, name in snapshot.functions)
+        if self._is_stale(name, pending):
+            return await self._kept(candidate, author, conflict.changed(name))
+        verdict = await self._judging.gate.judge(candidate, snapshot)
+        if verdict.can_be_confirmed:
+            verdict = await self._judging.gate.confirm(candidate, verdict, snapshot)
+        work = ChangeSummary("changed" if candidate.replaces else "created", name, author, candidate.reason)
+        final_verdict = held_to_examples(candidate, verdict, snapshot.functions.get(name), work)
+        if not final_verdict.admitted:
+            return PlannedChange(
+                telling.unconfirmed(final_verdict, candidate.replaces), "refused", final_verdict.to_json(), refused=name
+            )
+        plan = await self._judging.plan(candidate, verdict, snapshot, work)
+        return self._ground.repeatable(plan, partial(self.confirm, name, reason, author), name, snapshot)
+
+    async def granted(self, name: str, grants: Grants, author: Author, version: str = "") -> PlannedChange:
+        """Plan a pending candidate that only needs grants, unchanged, with the grants that the user gave it."""
+        pending = await self._store.pending(name)
+        if pending is None:
+            raise UsageError(f"No candidate named `{name}` is waiting.", fix="create_function makes one.")
+        require_same(name, version, pending["verdict"]["version"])
+        snapshot = await self._ground.settled(pending["module"], name, self._registry.snapshot())
+        candidate = _candidate(pending, "", name in snapshot.functions)
+        work = ChangeSummary(
+            "changed" if candidate.replaces else "created", name, author, candidate.reason, preset_grants=grants
+        )
+        plan = await self._judging.judged(candidate, snapshot, work)
+        return self._ground.repeatable(plan, partial(self.granted, name, grants, author, version), name, snapshot)
+
+    async def delete(self, name: str, author: Author) -> PlannedChange:
+        """Plan the deletion of a function from its module. The module's file is deleted with its last function."""
+        before = self._registry.snapshot()
+        if name not in before.functions:
+            raise unknown_function(name, before.functions)
+        conflict.require_read(name, author, self.source(name))
+        snapshot = await self._ground.settled(before.functions[name].module, name, before)
+        function = snapshot.functions[name]
+        users = callers(name, snapshot)
+        if users:
+            text = f"`{name}` was not deleted, because these use it: {', '.join(users)}. Change or delete them first."
+            return PlannedChange(text, "refused", {"deleted": None, "name": name, "callers": users})
+        source = snapshot.modules[function.module]
+        remaining_text = remove_function(source.text, name)
+        if isinstance(remaining_text, Problem):
+            raise WorkspaceError(
+                f"`{name}` cannot be taken out of {source.path}: {remaining_text.message}.",
+                fix=remaining_text.fix or "",
+            )
+        remaining_source = ModuleSource.of(function.module, remaining_text, source.path)
+        reading = await aside(len(remaining_text), read_module, remaining_source) if remaining_text.strip() else None
+        detail = {"deleted": name, "name": name, "module": function.module, "version": source.version}
+        text = f"`{name}` was deleted from {source.path}. Its versions are kept in the history."
+        plan = replace(planned(text, detail, source, reading, ChangeSummary("deleted", name, author)), revoked=name)
+        return self._ground.repeatable(plan, partial(self.delete, name, author), name, snapshot)
+
+    def source(self, name: str) -> str:
+        """Return the exact text of a function as it is now, with the comments above it, which are replaced with it."""
+        text = own_text(name, self._registry.snapshot())
+        if text is None:
+            raise unknown_function(name, self._registry.snapshot().functions)
+        return text
+
+    async def drop(self, name: str) -> PlannedChange:
+        """Plan to drop a pending candidate. The file on disk, if any, is unchanged.
+
+        Raises:
+            UsageError: there is none.
+        """
+        pending = await self._store.pending(name)
+        if pending is None:
+            raise UsageError(f"No candidate named `{name}` was rejected.", fix="Nothing was changed.")
+        text = f"The candidate for `{name}` is given up."
+        return PlannedChange(
+            text, "returned", {"name": name, "dropped": pending["verdict"]}, writes=(DropPending(name),)
+        )
+
+    def _module_of(self, name: str, pending: dict[str, Any] | None) -> str:  # Any: JSON
+        function = self._registry.snapshot().functions.get(name)
+        if function is not None:
+            return function.module
+        if pending is None:
+            raise UsageError(f"There is no function `{name}`.", fix="create_function makes one.")
+        return str(pending["module"])
+
+    def _hash(self, name: str) -> str:
+        function = self._registry.snapshot().functions.get(name)
+        return function.body_hash if function else ""
+
+    def _is_stale(self, name: str, pending: dict[str, Any]) -> bool:  # Any: JSON
+        """Return whether the function has changed since a candidate for it was kept."""
+        return str(pending.get("over", self._hash(name))) != self._hash(name)
+
+    async def _late(self, candidate: Candidate, author: Author, error: WorkspaceError) -> PlannedChange:
+        """Keep an agent's candidate that would overwrite what someone else saved.
+
+        Raises:
+            WorkspaceError: the author is a human, who has the text still.
+        """
+        if author.by == "human":
+            raise error
+        return await self._kept(candidate, author, error)
+
+    async def _kept(self, candidate: Candidate, author: Author, error: WorkspaceError) -> PlannedChange:
+        """Keep a candidate next to what someone else saved. Both are shown."""
+        name, now = candidate.name, self._registry.snapshot()
+        author.unread.read(name)
+        candidate = replace(candidate, replaces=name in now.functions)
+        verdict = await self._judging.gate.judge(candidate, now)
+        theirs = self._ground.saved(candidate.module, name)
+        return conflict.kept(candidate, verdict, error, theirs, self._hash(name))
+
+
+def require_same(name: str, asked_version: str, current_version: str) -> None:
+    """Raise WorkspaceError if the current version is not the one that the user was asked about, if it is given.
+
+    Raises:
+        WorkspaceError: it is another.
+    """
+    if asked_version not in ("", current_version):
+        message = f"`{name}` is another now than the one that was asked about, so nothing was granted."
+        raise WorkspaceError(message, fix=f"Look again: toolwright functions grant {name}")
+
+
+def _candidate(pending: dict[str, Any], reason: str, replaces: bool) -> Candidate:  # noqa: FBT001 - a fact, not a mode
+    verdict = pending["verdict"]
+    examples = tuple(GivenExample(call, expected, approx) for call, expected, approx in pending["examples"])
+    code = verdict["source"] or pending["code"]
+    return Candidate(verdict["name"], code, pending["module"], reason or pending["reason"], examples, replaces)
+
+
+def _refusal(candidate: Candidate, code: str, message: str, path: str) -> dict[str, Any]:
+    problem = Problem(code, message, Place(path), "change the one that is there, or choose another name")
+    return {"name": candidate.name, "module": candidate.module, "admitted": False, "problems": [problem.to_json()]}

@@ -1,0 +1,198 @@
+"""Dependencies of a function within its module, and a module's text with only some of its functions.
+
+Text → text: imports, helpers, constants and classes are found by the names that are read; what is kept is kept
+word for word.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
+
+from sandbox.wire.lines import bare_lines
+
+from agent_core.base.problem import Problem
+from agent_core.registry.source import ModuleSource, parse
+from agent_core.registry.spans import LineEdit, ParsedText, applied, bound_names, is_blank
+from agent_core.registry.tree import Definition, survey
+from agent_core.registry.writing import remove_function
+
+_ALWAYS = frozenset({"*"})
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleParts:
+    """A module as statements: the names that each binds, changes and reads, and the public functions."""
+
+    text: ParsedText
+    binds: tuple[frozenset[str], ...]
+    changes: tuple[frozenset[str], ...]
+    reads: tuple[frozenset[str], ...]
+    public: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str, path: str = "module") -> "ModuleParts | Problem":
+        """Return the parts of a text, or the problem that it cannot be read."""
+        tree = parse(ModuleSource(path, path, text, ""))
+        if isinstance(tree, Problem):
+            return tree
+        return cls(
+            ParsedText.of(text, tree),
+            tuple(frozenset(_bound(node)) for node in tree.body),
+            tuple(frozenset(_changed(node)) for node in tree.body),
+            tuple(frozenset(_read(node)) for node in tree.body),
+            tuple(node.name for node in survey(tree).public() if node in tree.body),
+        )
+
+    def line(self, name: str) -> int:
+        """Return the line of a function."""
+        at = max(at for at, bound in enumerate(self.binds) if name in bound)
+        return self.text.body[at].lineno
+
+    def uses(self, name: str) -> frozenset[str]:
+        """Return the public functions that one needs, directly or through private names."""
+        return frozenset(self._reached([name], stop=frozenset(self.public) - {name})[1])
+
+    def needed(self, names: Iterable[str], stop: Set[str] = frozenset()) -> set[int]:
+        """Return the statements that these functions need, with their own, but not those of functions in `stop`."""
+        return self._reached(names, stop)[0]
+
+    def methods_left(self) -> Iterator[tuple[int, str, int]]:
+        """Yield the classes that no public function needs: line, name, and the number of public methods left behind."""
+        needed = self.needed(self.public)
+        for at, node in enumerate(self.text.body):
+            if isinstance(node, ast.ClassDef) and at not in needed:
+                count = sum(isinstance(member, Definition) and not member.name.startswith("_") for member in node.body)
+                if count:
+                    yield node.lineno, node.name, count
+
+    def _reached(self, names: Iterable[str], stop: Set[str]) -> tuple[set[int], set[str]]:
+        indexes = {at for at, bound in enumerate(self.binds) if bound & _ALWAYS}
+        seen, met = set(names), set[str]()
+        waiting = list(seen)
+        while waiting:
+            name = waiting.pop()
+            if name in stop:
+                met.add(name)
+                continue
+            for at, (bound, changed) in enumerate(zip(self.binds, self.changes, strict=True)):
+                if at not in indexes and name in bound | changed:
+                    indexes.add(at)
+                    new = (self.reads[at] | changed) - seen
+                    seen |= new
+                    waiting += new
+        return indexes, met
+
+    def candidate(self, statements: Set[int]) -> tuple[str, list[int]]:
+        """Return these statements as a separate text, and for each of its lines the line in the module."""
+        lines: list[str] = []
+        places: list[int] = []
+        was_import = True
+        for at in sorted(statements):
+            node = self.text.body[at]
+            is_import = isinstance(node, ast.Import | ast.ImportFrom)
+            start = self.text.span(node)[0]
+            if lines and not (is_import and was_import):
+                lines += ["", ""]
+                places += [start, start]
+            own = bare_lines(self.text.segment(node))
+            lines += own
+            places += range(start, start + len(own))
+            was_import = is_import
+        return "\n".join(lines) + "\n", places
+
+
+def only(text: str, names: Set[str], dropped: Set[int] = frozenset(), *, is_bare: bool = True) -> str | Problem:
+    """Return a module's text with some of its public functions and, with `is_bare`, only what they need.
+
+    The lines in `dropped` hold imports that go in any case.
+    """
+    parts = ModuleParts.of(text)
+    if isinstance(parts, Problem):
+        return parts
+    removed = [name for name in parts.public if name not in names]
+    needed = parts.needed(names) if is_bare else set(range(len(parts.binds)))
+    edits = []
+    for at, node in enumerate(parts.text.body):
+        stays = at in needed or _is_head(node, at, parts) or bool(set(removed) & parts.binds[at])
+        if not stays or node.lineno in dropped:
+            edits.append(_removal(parts.text, node))
+    text = applied(parts.text.lines, edits).strip("\r\n") + parts.text.newline
+    for name in removed:
+        remaining = remove_function(text, name)
+        if isinstance(remaining, Problem):
+            return remaining
+        text = remaining
+    return text
+
+
+def _is_head(node: ast.stmt, at: int, parts: ModuleParts) -> bool:
+    is_docstring = at == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return is_docstring or "__all__" in parts.binds[at]
+
+
+def _removal(text: ParsedText, node: ast.stmt) -> LineEdit:
+    """Return the edit that removes a statement and the blank lines below it, except as many as are missing above it."""
+    start, last = text.span(node)
+    first, end = start - 1, last
+    while end < len(text.lines) and is_blank(text.lines[end]):
+        end += 1
+    while first and is_blank(text.lines[first - 1]):
+        first -= 1
+    above, below = start - 1 - first, end - last
+    return LineEdit(start - 1, end, (text.newline,) * max(0, below - above))
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+        return {"*"}
+    return bound_names(node)
+
+
+def _changed(node: ast.stmt) -> set[str]:
+    """Return the names of the values that a top-level statement modifies: `TABLE["a"] = 1`, `TABLE.update(…)`."""
+    match node:
+        case ast.Assign(targets=targets):
+            expressions = targets
+        case ast.AugAssign(target=target):
+            expressions = [target]
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=target))):
+            expressions = [target]
+        case _:
+            return set()
+    return {
+        root
+        for expression in expressions
+        if not isinstance(expression, ast.Name) or not isinstance(node, ast.Assign)
+        for root in _root(expression)
+    }
+
+
+def _root(node: ast.expr) -> set[str]:
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return {node.id} if isinstance(node, ast.Name) else set()
+
+
+def _read(node: ast.stmt) -> set[str]:
+    """Return every name in a statement, including names in string annotations."""
+    names = set()
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name):
+            names.add(inner.id)
+        elif isinstance(inner, ast.arg | ast.AnnAssign | ast.FunctionDef | ast.AsyncFunctionDef):
+            hint = inner.returns if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) else inner.annotation
+            names |= _in_text(hint)
+    return names
+
+
+def _in_text(hint: ast.expr | None) -> set[str]:
+    names = set()
+    for inner in ast.walk(hint) if hint is not None else ():
+        if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
+            try:
+                names |= {
+                    node.id for node in ast.walk(ast.parse(inner.value, mode="eval")) if isinstance(node, ast.Name)
+                }
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                continue
+    return names

@@ -1,0 +1,276 @@
+"""Export of functions: a folder with a plain package that works without Toolwright, with its examples as tests.
+
+The functions keep their text; only imports between the workspace's modules are written as relative ones. A folder
+that holds something is not written into.
+"""
+
+import ast
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sandbox.wire.lines import lines_of
+
+from agent_core.base.characters import flaw_of
+from agent_core.base.errors import UsageError
+from agent_core.base.problem import Problem
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import FOLDER, ModuleSource
+from agent_core.registry.spans import column_of
+from agent_core.registry.within import is_behind_link
+from .closure import ModuleParts, only
+from .export_text import CONTEXT, PROJECT, README, TESTS, WITH_CONTEXT
+from .taking import fitting
+from .view import unknown_function
+
+
+@dataclass(frozen=True, slots=True)
+class Handing:
+    """An export request: functions, folder and package. Without names, everything is exported."""
+
+    folder: Path
+    names: tuple[str, ...] = ()
+    package: str = ""
+
+
+@dataclass(slots=True)
+class _Chosen:
+    """The exported names of each module. None stands for a whole module."""
+
+    snapshot: Snapshot
+    names: dict[str, set[str] | None] = field(default_factory=dict)
+
+    def take(self, module: str, names: Iterable[str] | None) -> None:
+        """Add these names of a module, and what they need in other modules."""
+        chosen_names = self.names.get(module, set())
+        if chosen_names is None or module not in self.snapshot.modules:
+            return
+        source = self.snapshot.modules[module]
+        parts = ModuleParts.of(source.text, source.path)
+        if isinstance(parts, Problem):
+            raise UsageError(f"{parts.where} cannot be exported: {parts.message}.", fix=f"To fix it: {parts.fix}.")
+        if names is None:
+            self.names[module] = None
+            needed = set(range(len(parts.binds)))
+        else:
+            new = set(names) - chosen_names
+            if not new:
+                return
+            needed = parts.needed(new)
+            reached = {name for at in needed for name in parts.binds[at]} & set(parts.public)
+            self.names[module] = chosen_names | new | reached
+        for at in needed:
+            self._follow(parts.text.body[at], source)
+
+    def _follow(self, node: ast.stmt, source: ModuleSource) -> None:
+        for inner in ast.walk(node):
+            match inner:
+                case ast.ImportFrom():
+                    self._follow_import(inner, source)
+                case ast.Import(names=names):
+                    for alias in (alias for alias in names if alias.name.startswith(f"{FOLDER}.")):
+                        self.take(alias.name.removeprefix(f"{FOLDER}."), None)
+                case ast.Call(func=ast.Attribute(attr="call"), args=[ast.Constant(value=str(name)), *_]):
+                    if name in self.snapshot.functions:
+                        self.take(self.snapshot.functions[name].module, [name])
+
+    def _follow_import(self, node: ast.ImportFrom, source: ModuleSource) -> None:
+        base = _base(node, source)
+        for alias in node.names if base is not None else ():
+            whole = f"{base}.{alias.name}".strip(".")
+            if whole in self.snapshot.modules:
+                self.take(whole, None)
+            else:
+                self.take(base or "", None if alias.name == "*" else [alias.name])
+
+
+def export(handing: Handing, snapshot: Snapshot) -> dict[str, Any]:  # Any: JSON
+    """Write the package. Return a description of its contents.
+
+    Raises:
+        UsageError: the folder holds something, a name is unknown, or the package cannot be called so.
+    """
+    package = handing.package or fitting(handing.folder.resolve().name).lower()
+    if not package.isidentifier() or package in sys.stdlib_module_names or package == FOLDER:
+        raise UsageError(f"A package cannot be called {package!r} here.", fix="Give another name with --package.")
+    _check_folder(handing.folder)
+    chosen = _chosen(handing.names, snapshot)
+    texts, notes = _texts(chosen, snapshot, package)
+    functions = [function for function in snapshot.functions.values() if _goes_along(function, chosen)]
+    if not functions:
+        raise UsageError("There is no function to export.", fix="Next: toolwright functions list")
+    files = {f"{package}/{path}": text for path, text in texts.items()} | _frame(package, functions, texts)
+    _write(handing.folder, files)
+    return {
+        "folder": str(handing.folder),
+        "package": package,
+        "functions": [function.name for function in functions],
+        "files": sorted(files),
+        "notes": notes,
+    }
+
+
+def _check_folder(folder: Path) -> None:
+    if is_behind_link(folder):
+        raise UsageError(f"{folder} is not written: {folder.parent} is a link.", fix="Name the place itself.")
+    if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
+        raise UsageError(f"{folder} is not empty, and nothing is written over.", fix="Name a folder that is not there.")
+
+
+def _chosen(names: tuple[str, ...], snapshot: Snapshot) -> _Chosen:
+    chosen = _Chosen(snapshot)
+    for name in names:
+        if name not in snapshot.functions:
+            raise unknown_function(name, snapshot.functions)
+        chosen.take(snapshot.functions[name].module, [name])
+    for module in () if names else snapshot.modules:
+        chosen.take(module, None)
+    return chosen
+
+
+def _goes_along(function: Function, chosen: _Chosen) -> bool:
+    if function.module not in chosen.names:
+        return False
+    names = chosen.names[function.module]
+    return names is None or function.name in names
+
+
+def _texts(chosen: _Chosen, snapshot: Snapshot, package: str) -> tuple[dict[str, str], list[dict[str, str]]]:
+    """Return the text of each module by its path in the package, and notes for the reader."""
+    texts: dict[str, str] = {}
+    notes: list[dict[str, str]] = []
+    for module, names in sorted(chosen.names.items()):
+        source = snapshot.modules[module]
+        text = source.text if names is None else only(source.text, names)
+        if isinstance(text, Problem):
+            notes.append({"name": module, "message": f"exported whole: {text.message}"})
+            text = source.text
+        texts[source.path.removeprefix(f"{FOLDER}/")] = _declaring_nothing(relative(text, source, package))
+    for path in list(texts):
+        for folder in list(Path(path).parents)[:-1]:
+            texts.setdefault(f"{folder.as_posix()}/__init__.py", "")
+    return texts, notes
+
+
+def _declaring_nothing(text: str) -> str:
+    """Return the text with a comment at its top moved so that it declares no encoding."""
+    return text if flaw_of(text) is None else f"\n\n{text}"
+
+
+def relative(text: str, source: ModuleSource, package: str) -> str:
+    """Return the text with imports of the workspace's modules rewritten for the package."""
+    lines = lines_of(text)
+    depth = len(source.module.split(".")) + source.path.endswith("/__init__.py")
+    edits: list[tuple[int, int, str, str]] = []
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.ImportFrom(module=str(base), level=0) if base.partition(".")[0] == FOLDER:
+                new = f"from {'.' * depth}{base.removeprefix(FOLDER).removeprefix('.')}"
+                edits.append((node.lineno, node.col_offset, rf"from\s+{re.escape(base)}(?=\s)", new))
+            case ast.Import(names=[ast.alias(name=name, asname=str(local))]) if name.startswith(f"{FOLDER}."):
+                above, _, last = name.removeprefix(f"{FOLDER}.").rpartition(".")
+                new = f"from {'.' * depth}{above} import {last} as {local}"
+                edits.append((node.lineno, node.col_offset, rf"import\s+{re.escape(name)}\s+as\s+{local}\b", new))
+            case ast.Import(names=names):
+                for alias in (alias for alias in names if alias.name.startswith(f"{FOLDER}.")):
+                    pattern = rf"(?<![\w.]){re.escape(alias.name)}(?!\w)"
+                    edits.append(
+                        (node.lineno, node.col_offset, f"(.*?){pattern}", rf"\1{package}{alias.name[len(FOLDER) :]}")
+                    )
+            case ast.Name(id=name) if name == FOLDER:
+                edits.append((node.lineno, node.col_offset, FOLDER, package))
+    for line, column, pattern, new in sorted(edits, reverse=True):
+        at = column_of(lines[line - 1], column)
+        lines[line - 1] = lines[line - 1][:at] + re.sub(pattern, new, lines[line - 1][at:], count=1)
+    return "".join(lines)
+
+
+def _base(node: ast.ImportFrom, source: ModuleSource) -> str | None:
+    """Return the workspace module that an import is from: "" for its top, None for any other."""
+    if not node.level:
+        name = node.module or ""
+        return name.removeprefix(FOLDER).removeprefix(".") if name.partition(".")[0] == FOLDER else None
+    parts = source.module.split(".")
+    climb = node.level - source.path.endswith("/__init__.py")
+    return ".".join([*parts[: len(parts) - climb], *([node.module] if node.module else [])])
+
+
+def _frame(package: str, functions: list[Function], texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the files around the modules: the package's exports, its context, tests, project file and README."""
+    takes_self = any(function.takes_self for function in functions)
+    places = [f"{package}.{function.module}:{function.name}" for function in functions]
+    imports = [f"from .{function.module} import {function.name}" for function in functions]
+    offered = [*(["Context"] if takes_self else []), *(function.name for function in functions)]
+    head = [f'"""{len(functions)} functions, exported from a Toolwright workspace."""\n']
+    files = {
+        f"{package}/__init__.py": "\n".join(
+            [
+                *head,
+                *(["from ._context import Context"] if takes_self else []),
+                *imports,
+                "",
+                f"__all__ = {offered!r}",
+                "",
+            ]
+        ),
+        "tests/__init__.py": "",
+        "tests/test_examples.py": TESTS.format(functions=_listed(places), package=package),
+        "pyproject.toml": PROJECT.format(
+            name=package.replace("_", "-"),
+            count=len(functions),
+            dependencies=json.dumps(sorted(_packages(texts.values()))),
+            package=package,
+        ),
+        "README.md": README.format(
+            package=package,
+            count=len(functions),
+            first=functions[0].name,
+            context=WITH_CONTEXT.format(package=package) if takes_self else "",
+            functions="\n".join(_function_entry(function) for function in functions),
+        ),
+    }
+    return files | ({f"{package}/_context.py": CONTEXT} if takes_self else {})
+
+
+def _listed(places: list[str]) -> str:
+    return "[\n" + "".join(f"    {place!r},\n" for place in places) + "]"
+
+
+def _function_entry(function: Function) -> str:
+    first = function.description.strip().partition("\n")[0]
+    return f"- `{function.name}({', '.join(function.parameters['properties'])})` {first}".rstrip()
+
+
+def _packages(texts: Iterable[str]) -> set[str]:
+    return {name for text in texts for name in _imported(text)} - sys.stdlib_module_names
+
+
+def _imported(text: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            yield node.module.partition(".")[0]
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    """Write all files next to the target and then move them there, so that a failed export leaves nothing behind."""
+    partial = folder.resolve().with_name(f".{folder.resolve().name}.{os.getpid()}.partial")
+    try:
+        for name, text in files.items():
+            path = partial / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        if folder.is_dir():
+            folder.rmdir()
+        partial.rename(folder)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise UsageError(f"{folder} cannot be written: {error.strerror}.", fix="Name another folder.") from error

@@ -1,0 +1,170 @@
+"""Functions written for another agent framework: `def f(self, …)` with a MemGPT agent as `self`.
+
+What has an equivalent here is written so; what has none is named with its line and what to write instead. Text →
+text; the lines stay where they are.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sandbox.wire.lines import lines_of
+
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.spans import column_of
+from agent_core.registry.tree import Definition
+
+_Edit: TypeAlias = tuple[int, int, int, int, str]  # from and to, as lines and columns; what stands there instead
+_ROOTS = frozenset({"memgpt", "letta"})
+_OWN = frozenset({"progress", "scratch", "call"})
+# What the agent showed while it thought; here it is a note next to the progress of the call.
+_NOTES = frozenset({"internal_monologue", "function_message", "system_message", "user_message"})
+_FIXES = {
+    "interface.assistant_message": "return the text instead, and the agent says it",
+    "interface": "write `self.progress(0, note=…)` to tell how far it is, or return the text",
+    "memory": "take the text as a parameter and return the new one: the agent edits its memory, a function computes",
+    "persistence_manager": "take what was found as a parameter: the agent searches, a function computes",
+    "rebuild_memory": "leave the line out: what the model sees is built anew at every step",
+    "functions_python": "write `self.call(name, …)`, which calls another function of the workspace",
+    "pause_heartbeats_start": "leave it out: a function does not steer the agent's turns",
+    "pause_heartbeats_minutes": "leave it out: a function does not steer the agent's turns",
+    "append_to_messages": "return the text instead: what a function returns is what the model reads",
+    "messages": "take the messages as a parameter",
+}
+_ELSE = "take it as a parameter: `self` has progress, scratch and call"
+
+
+@dataclass(frozen=True, slots=True)
+class Adapted:
+    """The adapted text, its rewrites with diffs by line, the problems to fix manually, and unused imports."""
+
+    text: str
+    mapped: dict[int, tuple[str, str]]
+    problems: tuple[Problem, ...]
+    unused: frozenset[int]
+
+
+def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
+    """Return the text of a module adapted to Toolwright. A text without a foreign `self` is returned unchanged.
+
+    Where nothing is to be mapped, all that is foreign is named.
+    """
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Adapted(text, {}, (), frozenset())
+    takers = [node for node in ast.walk(tree) if isinstance(node, Definition) and _takes_self(node)]
+    own = {id(node) for statement in tree.body if isinstance(statement, ast.ClassDef) for node in ast.walk(statement)}
+    takers = [node for node in takers if id(node) not in own]
+    edits = [*_notes(takers), *_hints(takers)] if maps else []
+    before, text = lines_of(text), _edited(text, [edit for edit, _ in edits])
+    after, mapped = lines_of(text), dict[int, tuple[str, str]]()
+    for (first, _, last, *_), description in edits:
+        diff = [*_marked("-", before[first - 1 : last]), *_marked("+", after[first - 1 : last])]
+        mapped[first] = description, "\n".join(diff)
+    tree = ast.parse(text)
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom) and _is_foreign(node)]
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    needed = [node for node in imports if {alias.asname or alias.name.split(".")[0] for alias in node.names} & used]
+    problems = [*(_import(node, text, path) for node in needed), *_uses(tree, text, path)]
+    return Adapted(text, mapped, tuple(problems), frozenset(node.lineno for node in imports if node not in needed))
+
+
+def _notes(takers: list[Definition]) -> Iterator[tuple[_Edit, str]]:
+    for call in (call for node in takers for call in _note_calls(node)):
+        argument = call.args[0]
+        edit = (call.lineno, call.col_offset, argument.lineno, argument.col_offset, "self.progress(0, note=")
+        yield edit, f"`self.{_chain(call.func)[1]}(…)` became a note of progress"
+
+
+def _hints(takers: list[Definition]) -> Iterator[tuple[_Edit, str]]:
+    for name in map(_self_of, takers):
+        hint = name.annotation
+        if hint is not None and hint.end_lineno and hint.end_col_offset:
+            edit = (name.lineno, name.col_offset, hint.end_lineno, hint.end_col_offset, "self")
+            yield edit, f"`self` lost the hint `{ast.unparse(hint)}`, which is not here"
+
+
+def _marked(mark: str, lines: list[str]) -> list[str]:
+    return [mark + line.rstrip("\r\n") for line in lines]
+
+
+def _takes_self(node: Definition) -> bool:
+    return bool([*node.args.posonlyargs, *node.args.args]) and _self_of(node).arg == "self"
+
+
+def _self_of(node: Definition) -> ast.arg:
+    return [*node.args.posonlyargs, *node.args.args][0]
+
+
+def _note_calls(node: Definition) -> Iterator[ast.Call]:
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Expr(value=ast.Call(args=[argument], keywords=[]) as call) if not isinstance(
+                argument, ast.Starred
+            ):
+                is_own, chain = _chain(call.func)
+                if is_own and chain.removeprefix("interface.") in _NOTES:
+                    yield call
+
+
+def _chain(node: ast.expr) -> tuple[bool, str]:
+    """Return whether an expression is an attribute of `self`, and its dotted name: `interface.internal_monologue`."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return isinstance(node, ast.Name) and node.id == "self" and bool(parts), ".".join(reversed(parts))
+
+
+def _uses(tree: ast.Module, text: str, path: str) -> Iterator[Problem]:
+    lines = lines_of(text)
+    for node in tree.body:
+        if not isinstance(node, Definition) or not _takes_self(node):
+            continue
+        reported_lines: set[int] = set()
+        for inner in ast.walk(node):
+            if not isinstance(inner, ast.Attribute):
+                continue
+            is_own, chain = _chain(inner)
+            if not is_own or chain.split(".")[0] in _OWN or inner.lineno in reported_lines:
+                continue
+            reported_lines.add(inner.lineno)
+            fix = next((_FIXES[key] for key in _prefixes(chain) if key in _FIXES), _ELSE)
+            message = (
+                f"`{lines[inner.lineno - 1].strip()[:160]}` uses `self.{chain}`, which a function does not have here"
+            )
+            yield Problem("foreign-context", message, Place(path, inner.lineno, inner.col_offset + 1), fix)
+
+
+def _prefixes(chain: str) -> Iterator[str]:
+    parts = chain.split(".")
+    return (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+
+
+def _is_foreign(node: ast.Import | ast.ImportFrom) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return not node.level and (node.module or "").split(".")[0] in _ROOTS
+    return all(alias.name.split(".")[0] in _ROOTS for alias in node.names)
+
+
+def _import(node: ast.Import | ast.ImportFrom, text: str, path: str) -> Problem:
+    line = lines_of(text)[node.lineno - 1].strip()
+    names = ", ".join(f"`{alias.asname or alias.name}`" for alias in node.names)
+    fix = f"write what {names} stands for above the function: a constant, or a helper of its own"
+    return Problem("foreign-import", f"`{line[:160]}` imports what is not here", Place(path, node.lineno, 1), fix)
+
+
+def _edited(text: str, edits: list[_Edit]) -> str:
+    """Return the text with places replaced from last to first. A place that spans lines keeps their line endings."""
+    lines = lines_of(text)
+    for line, column, last, end, new in sorted(edits, reverse=True):
+        start = column_of(lines[line - 1], column)
+        stop = column_of(lines[last - 1], end)
+        if line == last:
+            lines[line - 1] = lines[line - 1][:start] + new + lines[line - 1][stop:]
+        else:
+            lines[last - 1] = lines[last - 1][stop:]
+            lines[line - 1] = lines[line - 1][:start] + new + "\n"
+    return "".join(lines)

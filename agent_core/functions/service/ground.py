@@ -1,0 +1,109 @@
+"""The basis of a change: the current files, loaded before anything is planned.
+
+A save that nobody has seen yet is taken first; one that was rejected, or that changed the function itself, is not
+written over.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+from sandbox.wire.lines import lines_of
+
+from agent_core.base.errors import StaleFile, WorkspaceError
+from agent_core.registry.registry import Registry
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource, path_of, read_file
+from agent_core.registry.spans import ParsedText
+from .conflict import written_lines
+from .plan import PlannedChange
+
+CatchUp = Callable[[str], Awaitable[None]]
+"""Take what a file, named by its path, is now, whoever wrote it."""
+Replan = Callable[[], Awaitable[PlannedChange]]
+Late = Callable[[WorkspaceError], Awaitable[PlannedChange]]
+"""What becomes of a plan that came too late."""
+
+
+class FileSync:
+    """Synchronization of plans with the current files."""
+
+    def __init__(self, root: Path, registry: Registry, module_bytes: int, catch_up: CatchUp) -> None:
+        self.registry = registry
+        self._folder = root / "functions"
+        self._limit = module_bytes
+        self._catch_up = catch_up
+
+    async def settled(self, module: str, name: str, before: Snapshot) -> Snapshot:
+        """Return a snapshot with the current file of the module. An unseen save is loaded first.
+
+        Raises:
+            WorkspaceError: the save was rejected, or it changed the function itself: it is not written over.
+        """
+        existing = before.modules.get(module)
+        path = existing.path if existing else path_of(module)
+        if not self._is_other(path, existing):
+            return before
+        snapshot = await self._caught_up(path, name, before)
+        if self._is_other(path, snapshot.modules.get(module)):
+            raise WorkspaceError(
+                f"{path} holds an edit that is not in use, because it was rejected.",
+                fix="Fix or revert that edit first; reload the functions, and it is said what is wrong with it.",
+            )
+        return snapshot
+
+    def repeatable(
+        self,
+        plan: PlannedChange,
+        verb: Replan,
+        name: str = "",
+        snapshot: Snapshot | None = None,
+        late: Late | None = None,
+    ) -> PlannedChange:
+        """Return the plan with a way to replan if its file changes meanwhile. `name` must be as in `snapshot`."""
+        change = plan.change
+        if change is None:
+            return plan
+
+        async def replan() -> PlannedChange:
+            try:
+                await self._caught_up(change.path, name, snapshot or self.registry.snapshot())
+            except WorkspaceError as error:
+                if late is None:
+                    raise
+                return await late(error)
+            return await verb()
+
+        return replace(plan, replan=replan)
+
+    def saved(self, module: str, name: str) -> str:
+        """Return a function's text on disk, even in a rejected file. It is empty if the function is not there."""
+        snapshot = self.registry.snapshot()
+        existing = snapshot.modules.get(module)
+        path = existing.path if existing else path_of(module)
+        source = read_file(self._folder, Path(path).relative_to("functions"), self._limit)
+        if not isinstance(source, ModuleSource):
+            return ""
+        is_taken = existing is not None and source.version == existing.version
+        return own_text(name, snapshot) or "" if is_taken else written_lines(source.text, name)
+
+    def _is_other(self, path: str, existing: ModuleSource | None) -> bool:
+        source = read_file(self._folder, Path(path).relative_to("functions"), self._limit)
+        return isinstance(source, ModuleSource) and source.version != (existing.version if existing else None)
+
+    async def _caught_up(self, path: str, name: str, before: Snapshot) -> Snapshot:
+        await self._catch_up(path)
+        snapshot = self.registry.snapshot()
+        if name and own_text(name, snapshot) != own_text(name, before):
+            message = f"`{name}` itself was changed by somebody meanwhile, so it was not overwritten."
+            raise StaleFile(message, fix="Look at what it is now, then make the change.")
+        return snapshot
+
+
+def own_text(name: str, snapshot: Snapshot) -> str | None:
+    """Return a function's own text with the comments above it, or None if there is no such function."""
+    function = snapshot.functions.get(name)
+    if function is None:
+        return None
+    text = ParsedText(tuple(lines_of(snapshot.modules[function.module].text)), ())
+    return "".join(text.lines[text.with_comments(function.line) - 1 : function.end_line])

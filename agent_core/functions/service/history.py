@@ -1,0 +1,188 @@
+"""The versions of one function, read from the history of the modules that it lived in.
+
+Pure. A function has a version where its own source changed: what a neighbour does in the same module, or a
+move to another, is none. Its end is an entry of its own, and has no source.
+"""
+
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sandbox.wire.lines import bare_lines, lines_of
+
+from agent_core.base.clock import shown_time
+from agent_core.base.errors import UsageError
+from agent_core.base.matching import Allowance, compare, diff_lines
+from agent_core.registry.source import ModuleSource, parse_accepted
+from agent_core.registry.tree import survey
+from agent_core.storage import VersionRow
+
+SHORT = 8
+_MOST_NAMED = 12
+_LONGEST_NUMBER = 6  # digits: more of them are the beginning of a hash
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of a function. `hash` and `source` are empty if the function was deleted.
+
+    `row` is the line of history that brought it: who, when, why, and the whole module.
+    """
+
+    number: int
+    hash: str
+    source: str
+    row: VersionRow
+    change_kind: str = "changed"
+    added: int = 0
+    removed: int = 0
+
+    @property
+    def short(self) -> str:
+        """The beginning of the version's hash, by which it can be named."""
+        return self.hash[:SHORT]
+
+    @property
+    def who(self) -> str:
+        """The author of the version: the user, or an agent with its name and model."""
+        named = " ".join(filter(None, [self.row.by, self.row.agent]))
+        return f"{named} ({self.row.model})" if self.row.model else named
+
+    @property
+    def when(self) -> str:
+        """The time of the version to the minute, in the reader's time zone."""
+        return shown_time(self.row.at)
+
+
+def versions(rows: Iterable[VersionRow], name: str) -> tuple[Version, ...]:
+    """Return every version of a function, oldest first, from the histories of its modules in their order."""
+    holders: dict[str, str] = {}
+    entries: list[Version] = []
+    allowance = _for_all()
+    for row in rows:
+        source = own_source(row.text, name)
+        if source:
+            holders[row.module] = source
+        elif holders.pop(row.module, None) is None or holders:
+            continue
+        if _moved(entries, source, row):
+            entries.pop()
+        if source != (entries[-1].source if entries else ""):
+            entries.append(_version(source, row, entries, allowance))
+    return tuple(entries)
+
+
+def _moved(versions: Sequence[Version], source: str, row: VersionRow) -> bool:
+    """Return whether an apparent deletion was the first half of a move to another module."""
+    return (
+        len(versions) > 1
+        and not versions[-1].hash
+        and (versions[-2].source, False) == (source, versions[-1].row.module == row.module)
+    )
+
+
+def _version(source: str, row: VersionRow, before: Sequence[Version], allowance: Allowance) -> Version:
+    last = before[-1].source if before else ""
+    kind = "changed" if source and last else "created" if not before else "deleted" if last else "restored"
+    added, removed = compare(bare_lines(last), bare_lines(source), allowance).counts
+    return Version(len(before) + 1, hash_of(source), source, row, kind, added, removed)
+
+
+def own_source(text: str, name: str) -> str:
+    """Return a function's lines in a module from its first decorator on, or an empty text if it is not defined."""
+    if name not in text:
+        return ""
+    tree = parse_accepted(ModuleSource("history", "history", text, ""))
+    node = survey(tree).definitions.get(name) if isinstance(tree, ast.Module) else None
+    if node is None:
+        return ""
+    start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    return "".join(lines_of(text)[start - 1 : node.end_lineno])
+
+
+def hash_of(source: str) -> str:
+    """Return the hash of a function's version as in the registry, or an empty text for none."""
+    return hashlib.sha256(source.encode("utf-8", "replace")).hexdigest() if source else ""
+
+
+def current(versions: Sequence[Version]) -> Version | None:
+    """Return the function's current version, or None if it is deleted."""
+    return versions[-1] if versions and versions[-1].hash else None
+
+
+def pick(name: str, versions: Sequence[Version], reference: str) -> Version:
+    """Return the version with that number or hash prefix, by default the one before the current.
+
+    Raises:
+        UsageError: there is none, or more than one; the message names what there is.
+    """
+    if not versions:
+        raise UsageError(f"There is no function `{name}`, and there never was.", fix="Look at the list of functions.")
+    fitting = _before(versions) if not reference else _named(versions, reference)
+    if len({version.hash for version in fitting}) != 1:
+        problem = f"has no version `{reference}`" if reference else "has no version before the current one"
+        raise UsageError(
+            f"`{name}` {problem if not fitting else f'has more than one version `{reference}`'}.",
+            fix=versions_text(versions),
+        )
+    chosen = fitting[-1]
+    if not chosen.hash:
+        raise UsageError(
+            f"Version {chosen.number} of `{name}` is its deletion: it has no source.", fix=versions_text(versions)
+        )
+    return chosen
+
+
+def versions_text(versions: Sequence[Version]) -> str:
+    """Return a sentence that lists the versions, only the newest if there are many."""
+    named = [f"{version.number} ({version.short or version.change_kind})" for version in versions[-_MOST_NAMED:]]
+    return f"{'Its versions:' if len(versions) <= _MOST_NAMED else 'Its last versions:'} {', '.join(named)}."
+
+
+def _before(versions: Sequence[Version]) -> list[Version]:
+    now = versions[-1]
+    return [version for version in versions if version.hash and version.hash != now.hash][-1:]
+
+
+def has_earlier(versions: Sequence[Version]) -> bool:
+    """Return whether there is a version to go back to without naming it."""
+    return bool(_before(versions))
+
+
+def _named(versions: Sequence[Version], reference: str) -> list[Version]:
+    if reference.isdecimal() and len(reference) <= _LONGEST_NUMBER:
+        by_number = [version for version in versions if version.number == int(reference)]
+        if by_number:
+            return by_number
+    return (
+        [version for version in versions if version.hash.startswith(reference.lower())] if len(reference) >= 4 else []
+    )
+
+
+def diff(before: str, after: str, names: tuple[str, str]) -> str:
+    """Return the differences between two sources of a function as a unified diff."""
+    return "".join(f"{line}\n" for line in diff_lines(bare_lines(before), bare_lines(after), names))
+
+
+def blame(versions: Sequence[Version]) -> list[tuple[str, Version]]:
+    """Return each line of the current source, or of the last before a deletion, with the version that introduced it."""
+    lines: list[tuple[str, Version]] = []
+    allowance = _for_all()
+    for version in versions:
+        if version.hash:
+            lines = list(_carried(lines, version, allowance))
+    return lines
+
+
+def _carried(
+    before: list[tuple[str, Version]], version: Version, allowance: Allowance
+) -> Iterator[tuple[str, Version]]:
+    now = bare_lines(version.source)
+    for kind, start, end, first, last in compare([text for text, _ in before], now, allowance).opcodes:
+        yield from before[start:end] if kind == "equal" else [(text, version) for text in now[first:last]]
+
+
+def _for_all() -> Allowance:
+    """Return the time budget for all versions of a function: a second or two of a thread."""
+    return Allowance(steps=4_000_000, lines=4_000_000)

@@ -1,0 +1,136 @@
+"""Reading of imports into modules, and the report on each function.
+
+A `.jsonl` file gives one module a line; every other library gives one a file.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from agent_core.base.errors import UsageError
+from ..gate import Candidate, Policy
+from ..gate.reading.escapes import write_escapes
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.source import check_module_name, path_of
+from .archive import read_library
+from .checking import parse_line
+from .closure import ModuleParts
+from .foreign import Adapted
+from .job import Row
+from .taking import LibraryFile, escaping, fitting, is_passed_over, modules
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """An import request."""
+
+    path: Path
+    policy: Policy = "import"
+    prefix: str = ""
+    dry_run: bool = False
+    maps: bool = True  # what was written for another agent
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """The result for each function and each module. `to_json` is the published shape."""
+
+    origin: str
+    dry_run: bool
+    functions: list[Row] = field(default_factory=list)
+    modules: list[Row] = field(default_factory=list)
+    files: list[Row] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return the report as a document."""
+        outcomes = [row["outcome"] for row in self.functions]
+        summary = {key: outcomes.count(key) for key in ("joined", "fixed", "skipped", "refused")}
+        return {
+            "from": self.origin,
+            "dry_run": self.dry_run,
+            "functions": self.functions,
+            "modules": self.modules,
+            "files": self.files,
+            "summary": summary,
+        }
+
+
+def read(taking: Taking, report: ImportReport) -> tuple[dict[str, LibraryFile], dict[str, Candidate]]:
+    """Return the modules of a library and, for a `.jsonl` file, the candidates themselves.
+
+    Raises:
+        UsageError: there is nothing that can be read.
+    """
+    if taking.prefix and (bad := check_module_name(taking.prefix)):
+        raise UsageError(f"--module-prefix: {bad.message}.", fix=bad.fix or "")
+    if not taking.path.exists():
+        raise UsageError(f"{taking.path} is not there.")
+    if taking.path.suffix == ".jsonl":
+        return _read_lines(taking, report)
+    library = read_library(taking.path)
+    report.files += [file_row(problem) for problem in library.problems]
+    report.files += [
+        {"path": name, "code": "passed-over", "message": "tests and set-up are not imported"}
+        for name in sorted(library.files)
+        if is_passed_over(name)
+    ]
+    parts: dict[str, LibraryFile] = {}
+    for part in modules(library, taking.prefix, maps=taking.maps):
+        if isinstance(part, Problem):
+            report.files.append(file_row(part))
+        elif part.module in parts:
+            message = f"it would be the module `{part.module}`, as {parts[part.module].file} is"
+            report.files.append(file_row(Problem("module-clash", message, Place(part.file), "rename one of the two")))
+        else:
+            parts[part.module] = part
+            report.files += _methods(part)
+    return parts, {}
+
+
+def _methods(part: LibraryFile) -> Iterator[Row]:
+    """Yield the classes of a file with methods that are not imported."""
+    for line, name, count in part.parts.methods_left():
+        many = "1 method is" if count == 1 else f"{count} methods are"
+        message = f"{many} not taken of `{name}`: functions stand at the top of a module"
+        fix = "write each as `def name(self, …)` there, with what it needs of the object as parameters"
+        yield file_row(Problem("methods", message, Place(part.file, line), fix, "warns"))
+
+
+def _read_lines(taking: Taking, report: ImportReport) -> tuple[dict[str, LibraryFile], dict[str, Candidate]]:
+    prefix = taking.prefix or fitting(taking.path.stem)
+    parts: dict[str, LibraryFile] = {}
+    candidates: dict[str, Candidate] = {}
+    for number, line in enumerate(taking.path.read_bytes().split(b"\n"), 1):
+        where = f"{taking.path.name}:{number}"
+        candidate = parse_line(line, where, "") if line.strip() else None
+        if isinstance(candidate, Problem):
+            report.files.append(file_row(candidate))
+        elif candidate is not None:
+            module = candidate.module or f"{prefix}.{fitting(candidate.name)}"
+            candidate, escapes = replace(candidate, code=write_escapes(candidate.code)), escaping(candidate.code)
+            parsed = ModuleParts.of(candidate.code, where)
+            if isinstance(parsed, Problem) or candidate.name not in parsed.public or module in candidates:
+                reason = _why_not(parsed, candidate, is_twice=module in candidates)
+                report.files.append(file_row(Problem("not-a-candidate", reason, Place(where), "fix that line")))
+                continue
+            alone = replace(parsed, public=(candidate.name,))
+            adapted = Adapted(candidate.code, escapes, (), frozenset())
+            parts[module] = LibraryFile(where, module, path_of(module), alone, adapted, (), frozenset())
+            candidates[module] = replace(candidate, module=module)
+    return parts, candidates
+
+
+def _why_not(parsed: ModuleParts | Problem, candidate: Candidate, *, is_twice: bool) -> str:
+    if is_twice:
+        return f"a line above holds a `{candidate.name}` too, which is taken"
+    return (
+        f"line {parsed.where.line}: {parsed.message}"
+        if isinstance(parsed, Problem)
+        else f"it does not define `{candidate.name}`"
+    )
+
+
+def file_row(problem: Problem) -> Row:
+    """Return the report row of a file that was not taken."""
+    return {**problem.to_json(), "path": str(problem.where)}

@@ -1,0 +1,294 @@
+"""Import of a library: each public function is judged with its dependencies; the admitted ones join module by module.
+
+Nothing that is there is overwritten; what was imported before and is unchanged is passed over, so that an import can
+be run again. Each module is one transaction.
+"""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Mapping, Set
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from ..gate import CONTEXT, Candidate, Gate
+from ..gate.examples.example_text import with_example
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
+from agent_core.registry.writing import place_function
+from agent_core.storage import Store
+from .closure import ModuleParts
+from .intake import ImportReport, Taking, file_row
+from .job import Job, Row
+from .joining import joined, plan
+from .judges import Judge
+from .order import circles, in_order
+from .plan import Author, PlannedChange
+from .taking import LibraryFile, circled, generations
+
+_MOST_GIVEN = 8
+Outcome = Literal["joined", "fixed", "skipped", "refused"]
+
+
+@dataclass(slots=True)
+class Importer:
+    """One import: its dependencies on the workspace, and its results so far."""
+
+    taking: Taking
+    snapshot: Snapshot
+    store: Store
+    gate: Gate
+    judge: Judge
+    carry: Callable[[PlannedChange], Awaitable[PlannedChange]]
+    tell: Callable[[Row], None]
+    report: ImportReport
+    written: dict[str, ModuleSource] = field(default_factory=dict)
+    waiting: dict[str, LibraryFile] = field(default_factory=dict)
+    circles: dict[str, list[LibraryFile]] = field(default_factory=dict)
+
+    async def run(self, parts: Mapping[str, LibraryFile], candidates: Mapping[str, Candidate]) -> None:
+        """Judge and write every module, those that others use first."""
+        claims = self._claims(parts)
+        together = circled(parts)
+        self.circles = {name: [parts[member] for member in sorted(others)] for name, others in together.items()}
+        for group in generations(parts):
+            async with asyncio.TaskGroup() as tasks:
+                verdict_tasks = [tasks.create_task(self._judge(part, claims, candidates)) for part in group]
+            for part, task in zip(group, verdict_tasks, strict=True):
+                await self._join(part, task.result())
+
+    def _claims(self, parts: Mapping[str, LibraryFile]) -> dict[str, str]:
+        """Return the module of the library that owns each name: the first one."""
+        claims: dict[str, str] = {}
+        for part in parts.values():
+            for name in part.parts.public:
+                claims.setdefault(name, part.module)
+        return claims
+
+    async def _judge(
+        self, part: LibraryFile, claims: dict[str, str], candidates: Mapping[str, Candidate]
+    ) -> dict[str, Row]:
+        """Return the verdicts on what may join, in dependency order. The others are reported at once."""
+        verdicts: dict[str, Row] = {}
+        skipped: set[str] = set()
+        uses = {name: part.parts.uses(name) for name in part.parts.public}
+        together = circles(uses)
+        for name in in_order(uses):
+            statements = _own(part.parts, name)
+            code, places = part.parts.candidate(statements)
+            mark = hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()
+            existing = await self._known(name, mark, part, claims)
+            if existing == "skipped":
+                skipped.add(name)
+                self._told(part, name, "skipped", [])
+                continue
+            lacking = sorted(uses[name] - skipped - verdicts.keys() - together[name] - {name})
+            if isinstance(existing, Problem) or lacking:
+                problem = existing if isinstance(existing, Problem) else _lacking(name, lacking, part)
+                self._told(part, name, "refused", [problem.to_json()])
+                continue
+            unjudged = _sources(part.parts, together[name] - skipped)
+            row = await self._verdict(name, code, part, {**unjudged, **verdicts}, candidates)
+            if _reported(row, statements, places, part, name):
+                self._told(part, name, "refused", [*self._round(code, part, name), *row["problems"]])
+                continue
+            row["fixes"] = [*_mapped(part, places), *row["fixes"]]
+            verdicts[name] = {**row, "imported": {"from": self.report.origin, "hash": mark}}
+        return self._together(part, skipped, verdicts)
+
+    def _together(self, part: LibraryFile, skipped: set[str], verdicts: dict[str, Row]) -> dict[str, Row]:
+        """Return the verdicts without functions that depend on a rejected function of their circle. Report these."""
+        while alone := {
+            name: lacking for name in verdicts if (lacking := _missed(part.parts, name, skipped, verdicts))
+        }:
+            for name, lacking in alone.items():
+                del verdicts[name]
+                self._told(part, name, "refused", [_lacking(name, lacking, part).to_json()])
+        return verdicts
+
+    def _round(self, code: str, part: LibraryFile, name: str) -> list[Row]:
+        """Return the cause of a rejection if a module imports this one too: that module did not exist yet."""
+        words = frozenset(re.findall(r"\w+", code))
+        partner = next(
+            (member for member in self.circles[part.module] if words & {*member.parts.public, _last(member)}), None
+        )
+        if partner is None:
+            return []
+        message = f"`{part.file}` and `{partner.file}` import each other, and one module joins after another"
+        fix = "import again, now that the rest of both is there; functions that need each other go into one file"
+        return [Problem("import-each-other", message, Place(part.file, part.parts.line(name)), fix).to_json()]
+
+    async def _verdict(
+        self, name: str, code: str, part: LibraryFile, verdicts: dict[str, Row], candidates: Mapping[str, Candidate]
+    ) -> Row:
+        around = self._around(part, verdicts)
+        candidate = candidates.get(part.module) or Candidate(name, code, part.module, file=part.file)
+        (row,) = await self.judge(Job(part.file, self.taking.policy, candidate, around=around))
+        if not (row["admitted"] and candidate.examples):
+            return row
+        extended = replace(candidate, code=_with_examples(candidate, row["source"]), examples=(), exact=True)
+        (rejudged,) = await self.judge(Job(part.file, self.taking.policy, extended, around=around))
+        return {**rejudged, "fixes": row["fixes"]} if rejudged["admitted"] and rejudged["agreed"] else row
+
+    def _around(self, part: LibraryFile, verdicts: dict[str, Row]) -> tuple[ModuleSource, ...]:
+        """Return the library's modules as written so far, with the current state of this one."""
+        existing = self.snapshot.modules.get(part.module)
+        text = existing.text if existing else ""
+        for name, row in verdicts.items():
+            placed = place_function(text, row["source"], name)
+            text = text if isinstance(placed, Problem) else placed
+        own = (ModuleSource.of(part.module, text, existing.path if existing else part.path),) if text else ()
+        return (*self.written.values(), *self._support_sources(), *own)
+
+    def _support_sources(self) -> list[ModuleSource]:
+        return [ModuleSource.of(part.module, part.text, part.path) for part in self.waiting.values()]
+
+    async def _known(
+        self, name: str, mark: str, part: LibraryFile, claims: dict[str, str]
+    ) -> Literal["skipped"] | Problem | None:
+        """Return "skipped" if the same function was imported before, or the problem if its name is taken."""
+        where = Place(part.file, part.parts.line(name))
+        holder = self.snapshot.functions.get(name)
+        if holder is None:
+            if claims[name] == part.module:
+                return None
+            message = f"the library has a `{name}` in the module `{claims[name]}` too, which is taken"
+            return Problem("name-clash", message, where, "rename one of the two")
+        verdict = await self.store.verdict(holder.body_hash, name) or {}
+        if holder.module == part.module and (verdict.get("imported") or {}).get("hash") == mark:
+            return "skipped"
+        message = f"there is already a `{name}` ({holder.path}:{holder.line}), which is not overwritten"
+        fix = f"rename one of the two; or take this text with: toolwright functions edit {name} --file FILE"
+        return Problem("name-taken", message, where, fix)
+
+    async def _join(self, part: LibraryFile, verdicts: dict[str, Row]) -> None:
+        """Write what may join, with the helper modules that it uses before it."""
+        if not part.parts.public:
+            self.waiting[part.module] = part
+            return
+        if not verdicts:
+            return
+        for module in sorted(self._support(part)):
+            await self._write(self.waiting.pop(module), {})
+        await self._write(part, verdicts)
+
+    def _support(self, part: LibraryFile) -> set[str]:
+        modules: set[str] = set()
+        front = set(part.uses)
+        while front:
+            module = front.pop()
+            if module in self.waiting and module not in modules:
+                modules.add(module)
+                front |= self.waiting[module].uses
+        return modules
+
+    async def _write(self, part: LibraryFile, verdicts: dict[str, Row]) -> None:
+        ground = self.snapshot
+        for source in (*self.written.values(), *self._support_sources()):
+            ground = ground.with_module(read_module(source))
+        joined_module = await joined(part, verdicts, self.gate, ground, self.taking.policy)
+        if isinstance(joined_module, Problem):
+            self._failed(part, verdicts, joined_module)
+            return
+        module = {
+            "module": part.module,
+            "path": joined_module.source.path,
+            "version": joined_module.source.version,
+            "written": False,
+        }
+        if not self.taking.dry_run:
+            result = await self.carry(plan(joined_module, self.snapshot, Author(), self.report.origin))
+            if result.outcome == "refused":
+                problem = Problem("not-written", result.text, Place(part.file), "look at that file, and import again")
+                self._failed(part, verdicts, problem)
+                return
+            module["written"] = True
+        self.written[part.module] = joined_module.source
+        self.report.modules.append(module)
+        for name, row in verdicts.items():
+            self._told(part, name, "fixed" if row["fixes"] else "joined", row["problems"], row)
+
+    def _failed(self, part: LibraryFile, verdicts: dict[str, Row], problem: Problem) -> None:
+        if not verdicts:
+            self.report.files.append(file_row(replace(problem, where=Place(part.file))))
+        for name in verdicts:
+            self._told(part, name, "refused", [{**problem.to_json(), "path": part.file}])
+
+    def _told(
+        self, part: LibraryFile, name: str, outcome: Outcome, problems: list[Row], verdict: Row | None = None
+    ) -> None:
+        row = {
+            "name": name,
+            "module": part.module,
+            "from": f"{part.file}:{part.parts.line(name)}",
+            "outcome": outcome,
+            "standing": verdict["standing"] if verdict else "",
+            "fixes": verdict["fixes"] if verdict else [],
+            "problems": problems,
+        }
+        self.report.functions.append(row)
+        self.tell(row)
+
+
+def _with_examples(candidate: Candidate, text: str) -> str:
+    """Return the admitted text with the candidate's examples stored in its docstring."""
+    for example in candidate.examples[:_MOST_GIVEN]:
+        more = with_example(text, candidate.name, example.call, example.expected) if example.call not in text else text
+        text = text if isinstance(more, Problem) else more
+    return text
+
+
+def _reported(row: Row, statements: set[int], places: list[int], part: LibraryFile, name: str) -> bool:
+    """Add further problems to a verdict, at the lines of the library. Return whether it is rejected."""
+    _locate(row, places, part, name)
+    trouble = [problem.to_json() for problem in part.troubles(statements)]
+    row["problems"] = [*trouble, *_not_told_by(trouble, row["problems"])]
+    return bool(trouble) or not row["admitted"]
+
+
+def _last(part: LibraryFile) -> str:
+    return part.module.rpartition(".")[2]
+
+
+def _own(parts: ModuleParts, name: str) -> set[int]:
+    """Return the statements of a function without those of the public functions that it uses."""
+    return parts.needed([name], frozenset(parts.public) - {name})
+
+
+def _sources(parts: ModuleParts, names: Set[str]) -> dict[str, Row]:
+    """Return functions as the author wrote them, for those of a circle that are not judged yet."""
+    return {name: {"source": parts.candidate(_own(parts, name))[0]} for name in names}
+
+
+def _missed(parts: ModuleParts, name: str, skipped: set[str], verdicts: Mapping[str, Row]) -> list[str]:
+    """Return the missing dependencies of a function: another of its circle was rejected."""
+    return sorted(parts.uses(name) - skipped - verdicts.keys() - {name})
+
+
+def _lacking(name: str, lacking: list[str], part: LibraryFile) -> Problem:
+    message = f"`{name}` uses {', '.join(f'`{dependency}`' for dependency in lacking)}, which cannot join"
+    return Problem("needs-refused", message, Place(part.file, part.parts.line(name)), "fix that function first")
+
+
+def _mapped(part: LibraryFile, places: list[int]) -> list[Row]:
+    """Return the rewrites that were made because `self` differs here."""
+    notes = [note for line, note in part.adapted.mapped.items() if line in places]
+    return [{"code": CONTEXT, "message": message, "diff": diff} for message, diff in notes]
+
+
+def _not_told_by(trouble: list[Row], problems: list[Row]) -> list[Row]:
+    """Return the problems that are not reported already: a foreign name needs a grant too, which would not help."""
+    lines = {problem["line"] for problem in trouble}
+    return [problem for problem in problems if problem["line"] not in lines or not problem["code"].startswith("needs-")]
+
+
+def _locate(row: Row, places: list[int], part: LibraryFile, name: str) -> None:
+    """Set the lines of the library's file, if the judged text still has its lines."""
+    for problem in row["problems"]:
+        line = problem["line"]
+        is_located = not row["fixes"] and 0 < line <= len(places)
+        problem |= {"path": part.file, "line": places[line - 1] if is_located else part.parts.line(name)}
+        if not is_located:
+            problem["column"] = 0

@@ -1,0 +1,122 @@
+"""Quarantined functions, hidden from the model because they kept failing: names, reasons, and the way out.
+
+Held as (function, version), so that another version is free at once. What another process records is seen at the
+next turn.
+"""
+
+from collections import Counter
+from typing import Any
+
+from agent_core.base.errors import UsageError
+from agent_core.base.events import Quarantined
+from agent_core.registry.function import Function
+from agent_core.registry.registry import Registry
+from agent_core.base.settings import StandingSettings
+from agent_core.registry.standing import is_quarantined
+from agent_core.storage import FAILURES, CallRow, ReleaseFunction, Stats, Store
+from agent_core.base.untrusted import fence, one_line
+from .history import SHORT
+
+_REASONS = 3
+
+
+class Quarantine:
+    """The quarantine, with an index that does not ask the store at each call."""
+
+    def __init__(self, store: Store, registry: Registry, rules: StandingSettings) -> None:
+        self.held: frozenset[tuple[str, str]] = frozenset()
+        self._store = store
+        self._registry = registry
+        self._rules = rules
+
+    def holds(self, function: Function) -> bool:
+        """Return whether this version of the function is in quarantine."""
+        return (function.name, function.body_hash) in self.held
+
+    async def refresh(self) -> None:
+        """Reload the quarantine: at the start, and before a turn."""
+        failing = await self._failing()
+        if failing != self.held:
+            self.held = failing
+
+    async def entered(self, names: set[str]) -> list[Quarantined]:
+        """Return those of these functions that have just entered quarantine after failed calls."""
+        fresh = {pair for pair in await self._failing() - self.held if pair[0] in names}
+        if not fresh:
+            return []
+        self.held |= fresh
+        functions = self._registry.snapshot().functions.values()
+        return [await self.case(function) for function in functions if (function.name, function.body_hash) in fresh]
+
+    async def case(self, function: Function) -> Quarantined:
+        """Return why a function is in quarantine, the last version that worked, and the user's options."""
+        name, version = function.name, function.body_hash
+        failures = [call for call in await self._store.recent_calls(name) if _is_failure(call, version)]
+        worked = _last_that_worked(await self._store.call_stats(name), self._rules)
+        others = {judged_version for of, judged_version in await self._store.judged_at() if of == name} - {version}
+        to = f" {worked.version[:SHORT]}" if worked and worked.version in others else ""
+        back = (f"rollback {name}{to}",) if others else ()
+        return Quarantined(
+            turn="",
+            name=name,
+            version=version,
+            failures=_failure_texts(failures[: max(self._rules.quarantine_failures, 1)]),
+            worked_version=worked.version if worked else "",
+            worked_at=worked.worked if worked else None,
+            ways=(*back, f"release {name}"),
+        )
+
+    async def refusal(self, function: Function) -> str:
+        """Return the answer to a model that calls a function in quarantine."""
+        case = await self.case(function)
+        return f"`{case.name}` was not called: it is quarantined, because it kept failing: {_advice(case)}"
+
+    async def release(self, function: Function) -> dict[str, Any]:
+        """Release a function from quarantine by the user's decision. Its failures are counted from zero again.
+
+        Raises:
+            UsageError: it is not in quarantine.
+        """
+        pair = (function.name, function.body_hash)
+        if pair not in await self._failing():
+            raise UsageError(f"`{function.name}` is not quarantined.", fix="Look at the list for what is.")
+        await self._store.apply([ReleaseFunction(*pair)])
+        self.held -= {pair}
+        return {"released": function.name, "module": function.module, "version": function.body_hash}
+
+    async def _failing(self) -> frozenset[tuple[str, str]]:
+        failures = self._rules.quarantine_failures
+        return await self._store.failing(failures) if failures else frozenset()
+
+
+def told(news: Quarantined) -> str:
+    """Return the notice to the model that a function is hidden from it."""
+    return f"`{news.name}` kept failing and is quarantined: you are not shown it any more. Last: {_advice(news)}"
+
+
+def _advice(case: Quarantined) -> str:
+    lately = "; ".join(fence(failure, 160) for failure in case.failures)
+    back = "go back with rollback_function, " if len(case.ways) > 1 else ""
+    fix = f"Look at it with introspect_function, fix it with edit_function, {back}or do without it"
+    return f"{lately}. {fix} and tell the user."
+
+
+def _is_failure(call: CallRow, version: str) -> bool:
+    return call.version == version and call.outcome in FAILURES
+
+
+def _failure_texts(failures: list[CallRow]) -> tuple[str, ...]:
+    """Return each kind of failure once with its count, the most frequent first."""
+    kinds = Counter(_short(call) for call in failures)
+    return tuple(f"{text} ({times} ×)" if times > 1 else text for text, times in kinds.most_common(_REASONS))
+
+
+def _short(call: CallRow) -> str:
+    text = ": ".join(part for part in (call.error or call.outcome.replace("_", " "), call.message) if part)
+    return one_line(text, 120)
+
+
+def _last_that_worked(rows: list[Stats], rules: StandingSettings) -> Stats | None:
+    """Return the version with the newest return, preferring one that is not in quarantine itself."""
+    worked = [row for row in rows if row.worked is not None]
+    return max(worked, key=lambda row: (not is_quarantined(row, rules), row.worked or 0.0), default=None)

@@ -1,0 +1,214 @@
+"""Replays of recorded calls with the original arguments, seed, time zone and answers, on any version.
+
+A replay reaches nothing: what the function asks through `self` is answered from the record, or refused.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+from sandbox import RequestRefused
+from sandbox.wire.lines import bare_lines
+from sandbox.wire.values import encode, read
+
+from ..answers import outcome_json, show_value
+from ..sandbox_client import SandboxClient
+from ..debug import Watch
+from ..debug.recording import Row, compared, first_few
+from agent_core.base.errors import UsageError
+from agent_core.base.matching import diff_lines
+from agent_core.registry.registry import Registry
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
+from agent_core.access.secrets import CallSecrets, Curtain
+from agent_core.storage import FAILURES, RecordedRow, Store
+from agent_core.base.untrusted import visible
+from . import history
+
+THEN, NOW = "", "now"
+MOST_SHOWN: Final = 200
+_NONE: Final = sha256(b"null").hexdigest()
+_ALIKE: Final = {"fetch": "url", "call": "function", "memory": "block"}
+
+
+class Replays:
+    """The recorded calls of a workspace."""
+
+    def __init__(self, store: Store, registry: Registry, cage: SandboxClient) -> None:
+        self._store = store
+        self._registry = registry
+        self._cage = cage
+
+    async def calls(self, function: str = "", *, failed: bool = False) -> list[dict[str, Any]]:
+        """Return the `calls` shape, newest first: `call`, `function`, `arguments`, `outcome`, its `ended`, `at`, …"""
+        rows = await self._store.recorded.calls(function, tuple(sorted(FAILURES)) if failed else ())
+        return [_shown(row) for row in rows]
+
+    async def show(self, call: int) -> dict[str, Any]:
+        """Return one recorded call with its arguments and the answers it got.
+
+        Raises:
+            UsageError: it is not kept.
+        """
+        row = await self._row(call)
+        return {**_shown(row), **row.data}
+
+    async def replay(self, call: int, version: str = THEN, *, looks_back: bool = False) -> dict[str, Any]:
+        """Make a call again. Return `then` and `outcome`, `same`, their `difference`, and what is `lacking`.
+
+        `version`: empty for the code of then, `now`, or a version of the function by its number or the beginning of its
+        hash. With `looks_back` and a human at the debugger, a call that raises stops there; `quit`: it was ended there.
+
+        Raises:
+            UsageError: the call, or the version, is not kept.
+        """
+        row = await self._row(call)
+        module, snapshot = await self._code(row, version)
+        watch = self._cage.debugging.watch(looks_back=looks_back)
+        watch.recording.seed, watch.recording.zone_then = row.data["seed"], row.data["zone"]
+        heard = ReplayedRequests(row.data["heard"], watch, snapshot)
+        try:
+            with watch.over(row.function, snapshot) as around:
+                outcome = await self._cage.call(
+                    snapshot.modules,
+                    module,
+                    row.function,
+                    read(row.data["arguments"]),
+                    Curtain(CallSecrets(self._cage.secrets, row.function), heard),
+                    around=around,
+                )
+        finally:
+            watch.close()
+        now, then = outcome_json(outcome), row.data["outcome"]
+        is_same = compared(now) == then
+        return {
+            "call": call,
+            "function": row.function,
+            **await self._version(row.function, module, snapshot),
+            "then": then,
+            "outcome": now,
+            "same": is_same,
+            "quit": watch.was_quit,
+            "difference": "" if is_same else _difference(then, compared(now)),
+            "lacking": [*row.data["lacking"], *first_few(heard.missed)],
+        }
+
+    async def _row(self, call: int) -> RecordedRow:
+        row = await self._store.recorded.call(call)
+        if row is None:
+            raise UsageError(f"The call {call} is not kept.", fix="toolwright calls list shows those that are.")
+        return row
+
+    async def _code(self, row: RecordedRow, version: str) -> tuple[str, Snapshot]:
+        """Return the function's module with the recorded modules, with another version of it, or all as of now."""
+        now, module = self._registry.snapshot(), row.data["module"]
+        if version == NOW:
+            if row.function not in now.functions:
+                raise UsageError(f"`{row.function}` is not there any more.", fix="Leave --version away, or give one.")
+            return now.functions[row.function].module, now
+        module_versions: dict[str, str] = dict(row.data["modules"])
+        if version:
+            chosen = history.pick(row.function, await self._versions(row.function), version)
+            del module_versions[module]
+            module = chosen.row.module
+            module_versions[module] = chosen.row.version
+        snapshot = Snapshot.empty()
+        for name, hash in module_versions.items():
+            snapshot = snapshot.with_module(read_module(await self._source(name, hash, now)))
+        return module, snapshot
+
+    async def _versions(self, function: str) -> tuple[history.Version, ...]:
+        return await asyncio.to_thread(history.versions, await self._store.function_history(function), function)
+
+    async def _version(self, function: str, module: str, snapshot: Snapshot) -> dict[str, Any]:
+        """Return the version of the function: its hash, and its number, 0 if history does not have it."""
+        hash = history.hash_of(history.own_source(snapshot.modules[module].text, function))
+        numbers = [version.number for version in await self._versions(function) if version.hash == hash]
+        return {"version": hash, "number": numbers[-1] if numbers else 0}
+
+    async def _source(self, name: str, hash: str, now: Snapshot) -> ModuleSource:
+        if (existing := now.modules.get(name)) is not None and existing.version == hash:
+            return existing
+        text = await self._store.text(hash)
+        if text is None:
+            raise UsageError(f"The text of `{name}` of then is not kept.", fix="Use --version now.")
+        return ModuleSource.of(name, text)
+
+
+class ReplayedRequests:
+    """Handler that answers requests with the recorded answers."""
+
+    def __init__(self, rows: list[Row], watch: Watch, snapshot: Snapshot) -> None:
+        self._rows = list(rows)
+        self._watch = watch
+        self._snapshot = snapshot
+        self.missed: dict[str, None] = {}  # in its order, each once
+
+    async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
+        """Return the recorded answer.
+
+        Raises:
+            RequestRefused: there was none.
+        """
+        if name == "debug":
+            return await self._watch.answer(arguments, self._snapshot)
+        if name == "progress":
+            return None
+        row = self._row(name, encode(arguments))
+        if row is None:
+            self.missed[f"an answer to self.{visible(name[:40])}, which it did not ask then"] = None
+            raise RequestRefused(f"this is a replay, and the call of then got no such answer from self.{name}")
+        self._rows.remove(row)
+        if "refused" in row:
+            raise RequestRefused(row["refused"])
+        return f"secret {arguments.get('name')}" if name == "secret" else read(row["value"])
+
+    def _row(self, name: str, arguments: Any) -> Row | None:
+        same = [row for row in self._rows if row["name"] == name]
+        exact = [row for row in same if row["arguments"] == arguments]
+        key = _ALIKE.get(name)
+        alike = [row for row in same if key and _of(row["arguments"], key) == _of(arguments, key)]
+        return next(iter([*exact, *alike]), None)
+
+
+def _of(arguments: object, key: str) -> object:
+    return arguments.get(key) if isinstance(arguments, Mapping) else None
+
+
+def _shown(row: RecordedRow) -> dict[str, Any]:
+    return {
+        "call": row.n,
+        "function": row.function,
+        "arguments": row.data["arguments"],
+        "outcome": row.outcome,
+        "ended": visible(_ended(row.data["outcome"]))[:MOST_SHOWN],
+        "at": row.at,
+        "turn": row.turn,
+        "lacking": row.data["lacking"],
+    }
+
+
+def _difference(then: Row, now: Row) -> str:
+    """Return one line on how each ended, with a diff of long values and of the output."""
+    before, after = _ended(then), _ended(now)
+    is_short = len(before) <= MOST_SHOWN >= len(after) and "\n" not in before + after
+    head = [f"then: {before}", f"now: {after}"] if is_short and before != after else []
+    long = [[] if is_short else bare_lines(text) for text in (before, after)]
+    old, new = [*long[0], *bare_lines(then["output"])], [*long[1], *bare_lines(now["output"])]
+    return visible("\n".join([*head, *diff_lines(old, new, ("then", "now"), 2)]))[:8_000]
+
+
+def _ended(outcome: Row) -> str:
+    word, error = str(outcome["outcome"]).replace("_", " "), outcome["error"]
+    if error:
+        kind = "" if error["type"] == outcome["outcome"] else f"{error['type']}: "
+        return f"{word} {kind}{error['message']}"
+    if outcome["outcome"] != "returned":
+        return word
+    value = read(outcome["value"])
+    if value is None and outcome["digest"] != _NONE:
+        return f"{word} a value too large to be kept, of SHA-256 {outcome['digest'][:12]}"
+    text = value if isinstance(value, str) and "\n" in value else show_value(value)
+    return f"{word} {text}"

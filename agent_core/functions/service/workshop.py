@@ -1,0 +1,324 @@
+"""The verbs on functions, each of them one call, for every interface.
+
+Draft functions, which nothing has proven yet: the results of their calls say so.
+
+What is known holds as long as the registry's snapshot: the gate changes a standing only together with it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from agent_core.base import events
+from ..sandbox_client import SandboxClient
+from agent_core.base.errors import ToolwrightError, WorkspaceError
+from ..gate import Candidate, Gate
+from agent_core.base.problem import Problem
+from agent_core.registry.function import Function
+from agent_core.registry.registry import Registry, RegistryChange
+from ..worker_api import OnProgress
+from agent_core.base.settings import StandingSettings
+from agent_core.storage import FAILURES, Store
+from . import telling, view
+from .bulk import BatchOperations
+from .called import CallService
+from .carry_out import ChangeExecutor, Record
+from .changes import ChangePlanner
+from .granting import GrantService
+from .grantor import GrantCommands
+from .ground import FileSync
+from .judging import CandidateReview
+from .load import Loader
+from .packing import imported_at_the_top
+from .past import VersionHistory
+from .plan import Author, PlannedChange
+from .quarantine import Quarantine
+from .replay import Replays
+from .second_look import BackgroundReview
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.base.settings import StandingSettings
+from agent_core.storage import Store
+from .view import standing_now
+
+class ProvenIndex:
+    """An index of proven functions that does not ask the store at each call."""
+
+    def __init__(self, store: Store, rules: StandingSettings) -> None:
+        self._store = store
+        self._rules = rules
+        self._snapshot: Snapshot | None = None
+        self._proven: set[str] = set()
+
+    async def holds(self, function: Function, snapshot: Snapshot) -> bool:
+        """Return whether this function is a draft now."""
+        if self._snapshot is not snapshot:
+            self._snapshot, self._proven = snapshot, set()
+        if function.name in self._proven:
+            return False
+        verdict = await self._store.verdict(function.body_hash, function.name)
+        is_proven = (verdict or {}).get("standing") == "trial"
+        rows = [] if is_proven else await self._store.call_stats(function.name)
+        is_draft = standing_now(snapshot, function, verdict, rows, self._rules) == "draft"
+        if not is_draft and self._snapshot is snapshot:
+            self._proven.add(function.name)
+        return is_draft
+
+
+DEFAULT_MODULE = "grown"
+
+
+class FunctionService:
+    """Service with everything that can be done with the functions of one workspace."""
+
+    def __init__(  # noqa: PLR0913 - the rooms that it joins
+        self,
+        root: Path,
+        store: Store,
+        registry: Registry,
+        gate: Gate,
+        cage: SandboxClient,
+        *,
+        module_bytes: int,
+        rules: StandingSettings,
+        granting: GrantService,
+        starters: Callable[[], frozenset[str]],
+    ) -> None:
+        self.registry = registry
+        self.second_look = BackgroundReview(store, registry, gate, granting.packing, self._seen)
+        self.loader = Loader(
+            root, store, registry, gate, granting.packing, limit_bytes=module_bytes, then=self.second_look.ask
+        )
+        self._root = root
+        self._store = store
+        self._gate = gate
+        self._cage = cage
+        self.granting = granting
+        self.calls, self.replays = CallService(cage, granting), Replays(store, registry, cage)
+        self._carrier = ChangeExecutor(root, store, registry, granting.book)
+        self.bulk = BatchOperations(root, store, registry, gate, cage, lambda plan: self._now(plan, None))
+        ground, judging = FileSync(root, registry, module_bytes, self._catch_up), CandidateReview(store, gate, granting)
+        self.plans = ChangePlanner(store, ground, judging)
+        self.past = VersionHistory(store, ground, judging)
+        self.grants = GrantCommands(store, registry, self.plans, granting, self._now)
+        self.quarantine = Quarantine(store, registry, rules)
+        self.drafts = ProvenIndex(store, rules)
+        self._rules = rules
+        self._starters = starters
+        self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
+        registry.subscribe(self._heard)
+
+    async def carry_out(self, plan: PlannedChange, record: Record, author: Author) -> PlannedChange:
+        """Make a planned change. `record` stores it in one transaction with what must be atomic with it."""
+        return await self._carrier.carry_out(plan, record, author.by)
+
+    async def plan_create(self, name: str, code: str, module: str, reason: str, author: Author) -> PlannedChange:
+        """Plan a new function: judged, not yet written."""
+        module = module.removeprefix("functions.").removesuffix(".py") or DEFAULT_MODULE
+        if module == DEFAULT_MODULE and imported_at_the_top(code, self._gate.rules.packages):
+            module = name  # its neighbours would have to import its packages too
+        return await self.plans.create(Candidate(name, code, module, reason), author)
+
+    async def create(
+        self, name: str, code: str, module: str = DEFAULT_MODULE, *, reason: str = "", author: Author | None = None
+    ) -> dict[str, Any]:
+        """Judge a new function and, if it passes, admit it. Return its verdict."""
+        plan = await self.plan_create(name, code, module, reason, author or Author())
+        return (await self._now(plan, author)).detail
+
+    async def edit(
+        self, name: str, old_text: str, new_text: str, *, reason: str = "", author: Author | None = None
+    ) -> dict[str, Any]:
+        """Change one place of a function, or of the rejected candidate of that name. Return its verdict."""
+        return await self.make(await self.plans.edit(name, old_text, new_text, reason, author or Author()), author)
+
+    async def replace(self, name: str, code: str, *, reason: str = "", author: Author | None = None) -> dict[str, Any]:
+        """Give a function new source. Return its verdict."""
+        return await self.make(await self.plans.replace(name, code, reason, author or Author()), author)
+
+    async def confirm(self, name: str, *, reason: str = "", author: Author | None = None) -> dict[str, Any]:
+        """Admit a rejected candidate with the values that its examples really returned. Return its verdict."""
+        return await self.make(await self.plans.confirm(name, reason, author or Author()), author)
+
+    async def rollback(self, name: str, version: str = "", *, author: Author | None = None) -> dict[str, Any]:
+        """Restore an earlier version of a function, or a deleted function. Return its verdict."""
+        return await self.make(await self.past.rollback(name, version, author or Author()), author)
+
+    async def add_example(self, name: str, call: str, expected: str, *, author: Author | None = None) -> dict[str, Any]:
+        """Add one more example to a function if it passes. Return its verdict."""
+        return await self.make(await self.past.add_example(name, call, expected, author or Author()), author)
+
+    async def delete(self, name: str, *, author: Author | None = None) -> dict[str, Any]:
+        """Delete a function from its module.
+
+        Raises:
+            WorkspaceError: others use it (they are named), or its file holds something unsaved here.
+        """
+        plan = await self._now(await self.plans.delete(name, author or Author()), author)
+        if plan.outcome == "refused":
+            raise WorkspaceError(plan.text)
+        return plan.detail
+
+    async def reload(self) -> dict[str, Any]:
+        """Reload the whole folder. Return what is different, fixed, in doubt, and rejected."""
+        with self.second_look.put_off():
+            async with self._carrier.one_at_a_time:
+                change = await self.loader.refresh()
+        return telling.reloaded(change, self.registry.snapshot().rejected)
+
+    async def reload_after(self, work: Awaitable[object]) -> dict[str, Any]:
+        """Wait for the user's work on the files, then reload the folder. Return the differences since it began.
+
+        What was saved in between may have been taken at once, and is reported all the same.
+        """
+        heard: list[events.FunctionsChanged] = []
+        quiet = self.on_change(heard.append)
+        try:
+            await work
+            report = await self.reload()
+        finally:
+            quiet()
+        return {**report, **telling.summed(heard)}
+
+    async def saved(self, paths: Iterable[Path]) -> None:
+        """Take files that the user or another program has just changed. Notify listeners of what cannot be done."""
+        try:
+            with self.second_look.put_off():
+                async with self._carrier.one_at_a_time:
+                    await self.loader.refresh(paths)
+        except ToolwrightError as error:
+            self._tell(events.FunctionsChanged(turn="", rejected=(str(error),)))
+
+    async def list(self, pattern: str = "", module: str = "", standing: str = "") -> dict[str, Any]:
+        """Return the functions of the workspace and the problems of rejected files."""
+        return await view.listing(self._sight(), view.ViewFilter(pattern, module, standing))
+
+    async def unused(self, pattern: str = "", module: str = "", standing: str = "") -> dict[str, Any]:
+        """Return functions that nobody has called for long, which the user may want to retire."""
+        return await view.listing(self._sight(), view.ViewFilter(pattern, module, standing, unused=True))
+
+    async def introspect(self, name: str) -> dict[str, Any]:
+        """Return everything that is known about a function."""
+        details = await view.introspection(self._sight(), name)
+        function, snapshot = self._function(name), self.registry.snapshot()
+        details["coverage"] = await self.calls.coverage(function, snapshot)
+        case = await self.quarantine.case(function) if details["standing"] == "quarantined" else None
+        return await self.grants.seen(
+            function, snapshot, {**details, "quarantine": events.to_json(case) if case else None}
+        )
+
+    async def release(self, name: str) -> dict[str, Any]:
+        """Release a function from quarantine, by the user's decision.
+
+        Raises:
+            UsageError: there is no such function, or it is not quarantined.
+        """
+        return await self.quarantine.release(self._function(name))
+
+    async def pending(self, name: str) -> dict[str, Any] | None:
+        """Return the rejected candidate of this name, with its verdict."""
+        return await self._store.pending(name)
+
+    async def all_pending(self) -> dict[str, dict[str, Any]]:
+        """Return every rejected candidate, by name."""
+        return await self._store.all_pending()
+
+    async def call(
+        self,
+        name: str,
+        arguments: str | Mapping[str, Any],
+        on_progress: OnProgress | None = None,
+    ) -> dict[str, Any]:
+        """Call a function once in a worker, on the record. Return the outcome, with `quarantined` if it caused that.
+
+        Raises:
+            UsageError: there is no such function, or its arguments do not fit.
+        """
+        function, snapshot = self._function(name), self.registry.snapshot()
+        _, data, writes = await self.calls.made(function, snapshot, arguments, on_progress)
+        await self._store.apply(writes)
+        news = await self.quarantine.entered({name}) if data["outcome"] in FAILURES else []
+        return {**data, **({"quarantined": events.to_json(news[0])} if news else {})}
+
+    async def trace(self, name: str, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
+        """Call a function once, off the record. Return each line that ran, with the locals that it changed.
+
+        Raises:
+            UsageError: there is no such function, or its arguments do not fit.
+        """
+        return await self.calls.traced(self._function(name), self.registry.snapshot(), arguments)
+
+    async def test(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Run a function's examples, or one call of it, in separate workers: off the record, because they are tests."""
+        function = self._function(name)
+        if arguments is not None:
+            outcome = (await self.calls.made(function, self.registry.snapshot(), arguments))[1]
+            return {"name": name, "examples": [], "outcome": outcome}
+        snapshot = self.registry.snapshot()
+        results = await self._gate.run_examples(function, snapshot, await self.granting.having(function, snapshot))
+        return {"name": name, "examples": [view.example_result(result) for result in results], "outcome": None}
+
+    def names(self) -> Sequence[str]:
+        """Return the names of all functions, sorted."""
+        return sorted(self.registry.snapshot().functions)
+
+    def path_of(self, name: str) -> tuple[Path, int]:
+        """Return the file of a function and its line there."""
+        function = self._function(name)
+        return self._root / function.path, function.line
+
+    def source(self, name: str) -> str:
+        """Return the exact text of a function."""
+        self._function(name)
+        return self.plans.source(name)
+
+    def rejected(self) -> tuple[Problem, ...]:
+        """Return the problems that keep files or functions out now."""
+        return self.registry.snapshot().rejected
+
+    def tell_changes(self, changes: Iterable[events.FunctionsChanged]) -> str:
+        """Return the notice to the model about functions that someone else changed."""
+        return telling.changes(changes, dict(self.registry.snapshot().functions))
+
+    def changed_since(self) -> events.FunctionsChanged | None:
+        """Return the changes that others made while no program ran, if any."""
+        return telling.heard(self.loader.since, self._root) if self.loader.since else None
+
+    def on_change(self, listener: Callable[[events.FunctionsChanged], None]) -> Callable[[], None]:
+        """Subscribe to changes of functions by anyone but an agent. Return a callable that ends the subscription."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def _heard(self, change: RegistryChange) -> None:
+        if change.by != "agent":
+            self._tell(telling.heard(change, self._root))
+
+    def _seen(self, name: str, problems: Sequence[Problem]) -> None:
+        self._tell(events.FunctionsChanged(turn="", noted={name: telling.seen_later(problems)}))
+
+    def _tell(self, event: events.FunctionsChanged) -> None:
+        for listener in tuple(self._listeners):
+            listener(event)
+
+    def _sight(self) -> view.ViewContext:
+        return view.ViewContext(self._store, self.registry.snapshot(), self._rules, self._starters)
+
+    def _function(self, name: str) -> Function:
+        function = self.registry.snapshot().functions.get(name)
+        if function is None:
+            raise view.unknown_function(name, self.registry.snapshot().functions)
+        return function
+
+    async def make(self, plan: PlannedChange, author: Author | None) -> dict[str, Any]:
+        """Carry out a plan, outside of a turn. Return its detail."""
+        return (await self._now(plan, author)).detail
+
+    async def _now(self, plan: PlannedChange, author: Author | None) -> PlannedChange:
+        async def record(result: PlannedChange) -> None:
+            await self._store.apply(result.writes)
+
+        return await asyncio.shield(self.carry_out(plan, record, author or Author()))
+
+    async def _catch_up(self, path: str) -> None:
+        async with self._carrier.one_at_a_time:
+            await self.loader.catch_up(path)

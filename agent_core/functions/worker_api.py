@@ -1,0 +1,216 @@
+"""The host's API for a running function: show progress, call another function, use what was granted.
+
+Each request comes through the curtain of its call, so nothing here holds a secret's value: fetches and secrets are
+answered there. Arguments are checked like a model's, and depth is limited.
+"""
+
+import base64
+import contextlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Protocol
+
+from sandbox import Outcome, RequestRefused, Returned
+from sandbox.debugging import PLAIN
+from sandbox.wire.unhashed import Members, Pairs
+
+from .answers import answer, bad_arguments
+from agent_core.base.aside import aside, bulk
+from agent_core.access.broker import Broker
+from .sandbox_client import SandboxClient
+from .debug.debugging import Watch
+from agent_core.access.grants import NOTHING, Denied, Grants, Permit
+from agent_core.memory.function_api import FunctionMemoryApi, MemoryAccessRefused
+from agent_core.registry.arguments import read as read_arguments
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.access.secrets import CallSecrets, Curtain
+
+MAX_DEPTH = 4
+MAX_NOTE = 400  # characters
+
+OnProgress = Callable[[float, float | None, str], None]
+OnOutput = Callable[[str], None]
+
+
+class Permits(Protocol):
+    """The access rules of calls; for a missing grant they ask the user."""
+
+    async def permit(self, function: Function, snapshot: Snapshot, caller: str = "") -> Permit | Denied:
+        """Return the permit with which a function is called, possibly by another, or the reason why it is denied."""
+
+    async def want(self, function: str, snapshot: Snapshot, grants: Grants, caller: str = "") -> bool:
+        """Ask whether a running function, possibly on behalf of another, may have more from now on."""
+
+    async def guarded(self, snapshot: Snapshot) -> frozenset[str]:
+        """Return the functions that may be called only by those with the grant for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerApi:
+    """The handler for the requests of one call; what it calls runs on the same snapshot."""
+
+    cage: SandboxClient
+    snapshot: Snapshot
+    on_progress: OnProgress
+    permits: Permits
+    depth: int = 1
+    broker: Broker = field(default_factory=Broker)
+    caller: str = ""  # the function that runs, …
+    grants: Grants = NOTHING  # … what it has, …
+    secrets: CallSecrets | None = None  # … and the secrets that it is given, which its callees' are masked with
+    watch: Watch | None = None  # who debugs and records it
+    memory: FunctionMemoryApi | None = None  # the blocks of the agent that has the turn
+    on_output: OnOutput | None = None  # hears what the call prints, masked; not what those print that it calls
+
+    async def run(self, function: Function, arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
+        """Call a function and answer its requests; whatever it left open is closed, however it ends."""
+
+        async def want(grants: Grants) -> bool:
+            return await self.permits.want(function.name, self.snapshot, grants, self.caller)
+
+        async def want_host(place: str) -> bool:
+            return secrets.words(place) == place and await want(Grants(network=(place,)))
+
+        async def want_secret(name: str) -> bool:
+            return await want(Grants(secrets=(name,)))
+
+        secrets = CallSecrets(self.cage.secrets, function.name, permit.grants.secrets, want_secret, self.secrets)
+        async with self.broker.session(function.name, permit.grants.network, want_host) as fetches:
+            own = replace(self, secrets=secrets, caller=function.name, grants=permit.grants)
+            is_first = self.depth == 1
+            keep = self.watch.recording.note if self.watch and is_first else None
+            curtain = Curtain(secrets, own, fetches, keep, self.on_output if is_first else None)
+            watched = (
+                self.watch.over(function.name, self.snapshot, arguments)
+                if self.watch
+                else contextlib.nullcontext(PLAIN)
+            )
+            with watched as around:
+                return await self.cage.call(
+                    permit.modules,
+                    function.module,
+                    function.name,
+                    arguments,
+                    curtain,
+                    limits=permit.limits,
+                    access=permit.access,
+                    keep=permit.keep,
+                    around=around,
+                )
+
+    async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
+        """Answer one request, which is already masked.
+
+        Raises:
+            RequestRefused: it cannot be; the message is for the function's author.
+        """
+        match name:
+            case "debug" if self.watch is not None:
+                return await self.watch.answer(arguments, self.snapshot)
+            case "progress":
+                return self._progress(arguments)
+            case "call":
+                return await self._call(str(arguments.get("function")), arguments.get("arguments") or {})
+            case "now":
+                return datetime.now().astimezone()
+            case "memory":
+                return await self._remember(arguments)
+            case _:
+                raise RequestRefused(f"`self.{name}` is not there: there is nothing yet that it could reach.")
+
+    def _progress(self, arguments: dict[str, Any]) -> None:
+        done, total = arguments.get("done"), arguments.get("total")
+        amounts = [_number(amount) for amount in (done, total) if amount is not None]
+        if done is None or None in amounts:
+            raise RequestRefused("self.progress takes finite numbers: done, and total or None.")
+        numbers = [amount for amount in amounts if amount is not None]
+        note = str(arguments.get("note") or "")
+        shown = note if len(note) <= MAX_NOTE else f"{note[:MAX_NOTE]}…"
+        self.on_progress(numbers[0], None if total is None else numbers[1], shown)
+
+    def _masked(self, text: str) -> str:
+        return self.secrets.words(text) if self.secrets else text
+
+    async def _remember(self, arguments: dict[str, Any]) -> str | None:
+        label = str(arguments.get("block"))
+        if self.memory is None:
+            raise RequestRefused("no agent's memory is at hand here: `self.memory` works in what an agent calls")
+        if not self.memory.has(label):
+            raise RequestRefused(f"there is no memory block `{label}`")
+        grants = Grants(memory=(label,))
+        if not self.grants.covers(grants) and not await self.permits.want(self.caller, self.snapshot, grants):
+            how = f"toolwright functions grant {self.caller} --block {label}"
+            raise RequestRefused(
+                f"the memory block `{label}` is not granted to `{self.caller}`. A human grants it: {how}"
+            )
+        try:
+            return await self.memory.answer(self.caller, arguments, self._masked)
+        except MemoryAccessRefused as refusal:
+            raise RequestRefused(str(refusal)) from refusal
+
+    async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
+        function = self.snapshot.functions.get(name)
+        if function is None:
+            raise RequestRefused(f"there is no function `{name}` that a function may call.")
+        if self.depth >= MAX_DEPTH:
+            raise RequestRefused(f"functions may call one another {MAX_DEPTH} deep, and `{name}` would be deeper.")
+        text = await aside(bulk(arguments), _as_text, arguments)
+        checked = await aside(len(text), read_arguments, text, function.parameters)
+        if not isinstance(checked, dict):
+            raise RequestRefused(bad_arguments(name, checked))
+        permit = await self._permit_to_call(function)
+        outcome = await replace(self, depth=self.depth + 1).run(function, checked, permit)
+        if isinstance(outcome, Returned):
+            return outcome.value
+        raise RequestRefused(f"`{name}`: {answer(outcome, 2_000)}")
+
+    async def _permit_to_call(self, function: Function) -> Permit:
+        """Return the permit of the other function; to call a function with grants, the caller needs the grant for
+        it.
+        """
+        grants = Grants(functions=(function.name,))
+        is_guarded = function.name in await self.permits.guarded(self.snapshot)
+        if (
+            is_guarded
+            and not self.grants.covers(grants)
+            and not await self.permits.want(self.caller, self.snapshot, grants)
+        ):
+            how = f"toolwright functions grant {self.caller} --call {function.name}"
+            message = f"`{function.name}` has grants of its own, and `{self.caller}` may not call it"
+            raise RequestRefused(f"{message}. A human grants it with: {how}")
+        permit = await self.permits.permit(function, self.snapshot, self.caller)
+        if isinstance(permit, Denied):
+            raise RequestRefused(permit.text)
+        return permit
+
+
+def _number(value: object) -> float | None:
+    try:
+        number = float(value) if isinstance(value, int | float) else math.inf
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _as_text(arguments: object) -> str:
+    try:
+        return json.dumps(arguments, default=_as_argument)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RequestRefused(f"self.call takes what JSON can hold: {error}.") from error
+
+
+def _as_argument(value: object) -> object:
+    """Return what a schema has in place of a value that JSON cannot hold; the worker rebuilds the value."""
+    match value:
+        case Members():
+            return list(value.items)
+        case Pairs():
+            return value.as_object()
+        case bytes():
+            return base64.b64encode(value).decode("ascii")
+        case _:
+            return str(value)

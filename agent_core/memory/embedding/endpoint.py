@@ -1,0 +1,83 @@
+"""A model behind `/v1/embeddings`, on any server with OpenAI's API. Texts leave this machine."""
+
+import math
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import httpx2
+
+from agent_core.base.untrusted import one_line
+from agent_core.model.bounded_http import PLAIN, bound
+from sandbox.wire.foreign import LOOSE, read_json
+
+from .embedder import EmbeddingUnavailable
+from .static import wordllama
+
+_BATCH: Final = 64
+_TIMEOUT_S: Final = 60.0
+_SHOWN: Final = 200
+
+
+class EndpointModel:
+    """An embedder that asks one model at one address."""
+
+    recipe = "minilm"
+
+    def __init__(self, url: str, model: str, key: str = "", check: Callable[[], None] | None = None) -> None:
+        self.space = f"{model}@endpoint"
+        self.lexicon = wordllama()
+        self._model = model
+        self._check = check or (lambda: None)
+        self._url = f"{url.rstrip('/')}/embeddings"
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+
+    async def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """Return a vector for each text, normalized to length 1 whatever the endpoint returns.
+
+        Raises:
+            EmbeddingUnavailable: it does not answer.
+            ToolwrightError: it may not be asked.
+        """
+        self._check()
+        vectors: list[bytes] = []
+        async with httpx2.AsyncClient(
+            headers=self._headers | PLAIN,
+            timeout=_TIMEOUT_S,
+            follow_redirects=False,
+            event_hooks={"response": [bound]},
+        ) as client:
+            for start in range(0, len(texts), _BATCH):
+                vectors += await self._batch(client, [text or "." for text in texts[start : start + _BATCH]])
+        return vectors
+
+    async def _batch(self, client: httpx2.AsyncClient, texts: list[str]) -> list[bytes]:
+        try:
+            response = await client.post(self._url, json={"model": self._model, "input": texts})
+        except httpx2.HTTPError as error:
+            raise self._unavailable(str(error) or type(error).__name__) from error
+        if response.status_code != httpx2.codes.OK:
+            raise self._unavailable(f"{response.status_code} {one_line(response.text, _SHOWN)}")
+        try:
+            return _vectors(read_json(response.content, LOOSE), len(texts))
+        except (ValueError, LookupError, TypeError, OverflowError) as error:
+            raise self._unavailable("its answer has no list of vectors") from error
+
+    def _unavailable(self, why: str) -> EmbeddingUnavailable:
+        fix = "Check `embedding_model` and the endpoint, or set `[memory] embedding` to `wordllama`."
+        return EmbeddingUnavailable(f"`{self._model}` cannot embed at {self._url}: {why}.", fix=fix)
+
+
+def _vectors(answer: Any, count: int) -> list[bytes]:  # Any: JSON
+    rows = sorted(answer["data"], key=lambda row: row["index"])
+    if len(rows) != count:
+        raise ValueError("another number of vectors than of texts")
+    return [_unit(row["embedding"]) for row in rows]
+
+
+def _unit(vector: Any) -> bytes:  # Any: JSON
+    if not isinstance(vector, list) or not vector or not all(map(math.isfinite, vector)):
+        raise ValueError("a vector without numbers, or with one that is none")
+    length = math.sqrt(sum(value * value for value in vector)) or 1.0
+    values = array("f", (value / length for value in vector))
+    return values.tobytes()

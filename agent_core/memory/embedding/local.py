@@ -1,0 +1,66 @@
+"""A model in this process: loaded once, at the first text, in a thread, and run there too."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from agent_core.base.aside import LARGE
+
+from .embedder import Embedder, EmbeddingUnavailable
+
+Encode: TypeAlias = Callable[[list[str]], Any]
+"""Texts to a numpy matrix with a row of length 1 for each; Any because numpy is loaded late."""
+
+ALONE = 4
+"""So few texts are embedded on the spot: going to a thread and back costs more than they do."""
+
+
+class LocalEmbedder:
+    """An embedder around a function that `load` creates."""
+
+    def __init__(self, space: str, recipe: str, load: Callable[[], Encode], lexicon: Embedder | None = None) -> None:
+        self.space = space
+        self.recipe = recipe
+        self._load = load
+        self._lexicon = lexicon
+        self._encode: Encode | None = None
+        self._loading = asyncio.Lock()
+
+    @property
+    def lexicon(self) -> Embedder:
+        """Another model, or this one if it is fast enough for words."""
+        return self._lexicon or self
+
+    async def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """Return a vector for each text; a text without a letter gets that of a period."""
+        if not texts:
+            return []
+        encode = self._encode or await self._loaded()
+        inputs = [text if text.strip() else "." for text in texts]
+        if self._lexicon is None and len(inputs) <= ALONE and sum(map(len, inputs)) <= LARGE:
+            return _rows(encode(inputs))
+        return await asyncio.to_thread(lambda: _rows(encode(inputs)))
+
+    async def _loaded(self) -> Encode:
+        async with self._loading:
+            if self._encode is None:
+                self._encode = await asyncio.to_thread(self._load)
+        return self._encode
+
+
+def _rows(matrix: Any) -> list[bytes]:  # Any: a numpy matrix
+    return [row.tobytes() for row in matrix.astype("<f4")]
+
+
+def folder_of(package: str, extra: str) -> Path:
+    """Return where a package is installed, without importing it.
+
+    Raises:
+        EmbeddingUnavailable: it is not.
+    """
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        raise EmbeddingUnavailable(f"The package `{package}` is not installed.", fix=f"Type: pip install {extra}")
+    return Path(spec.origin).parent

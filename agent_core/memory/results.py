@@ -1,0 +1,89 @@
+"""Search results as the model reads them: counted, paged, with times, speakers and sources."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from agent_core.base.clock import shown_time
+from agent_core.base.untrusted import visible
+
+from .stem import stem
+
+T = TypeVar("T")
+
+EXCERPT: Final = 600
+PASSAGE: Final = 1_300  # a passage of a source is shown whole
+_LOOKED_AT: Final = 50_000  # characters of a text, for the part of it that is shown
+_WORD: Final = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundItem:
+    """A message or passage that was found; `id` names a passage, `who` is a speaker or a source with its place."""
+
+    seq: int
+    text: str
+    at: float
+    who: str
+    id: str = ""
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPage:
+    """A page of results, from 0; `terms` are the stems of the question, `notes` are sentences about the search."""
+
+    item_kind: str
+    items: tuple[FoundItem, ...]
+    page: int
+    total: int
+    count: int
+    terms: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def pages(self) -> int:
+        """The number of pages."""
+        return -(-self.total // self.count)
+
+    def __str__(self) -> str:
+        return "\n".join([_heading(self), *(_line(item, self.terms) for item in self.items), *self.notes])
+
+
+def page_of(ranked: Sequence[T], page: int, count: int) -> Sequence[T]:
+    """Return the rows of a page."""
+    start = max(page, 0) * count
+    return ranked[start : start + count]
+
+
+def _heading(hits: ResultPage) -> str:
+    if not hits.total:
+        return f"No {hits.item_kind} found."
+    if not hits.items:
+        return f"There is no page {hits.page}: {hits.total} {hits.item_kind} on pages 0 to {hits.pages - 1}."
+    shown = (
+        f"Showing {len(hits.items)} of {hits.total} {hits.item_kind} (page {hits.page}, pages 0 to {hits.pages - 1})"
+    )
+    return shown + (f"; page={hits.page + 1} has the next." if hits.page + 1 < hits.pages else ".")
+
+
+def _line(item: FoundItem, terms: Collection[str]) -> str:
+    at = shown_time(item.at)
+    about = (at, item.who, f"id {item.id}" * bool(item.id), f"tags {', '.join(item.tags)}" * bool(item.tags))
+    limit = PASSAGE if item.id else EXCERPT
+    whole = "" if item.id or len(item.text) <= limit else f" [read_on(name='text-{item.seq:x}', page=1) has all of it]"
+    return f"- {' · '.join(filter(None, about))}: {excerpt(item.text, terms, limit)}{whole}"
+
+
+def excerpt(text: str, terms: Collection[str], limit: int = EXCERPT) -> str:
+    """Return a text on one line. Of a long one, return the part with the most query terms."""
+    text = visible(" ".join(text[:_LOOKED_AT].split()))
+    if len(text) <= limit:
+        return text
+    places = [match.start() for match in _WORD.finditer(text) if stem(match[0].lower()) in terms]
+    starts = [max(0, place - limit // 4) for place in places] or [0]
+    term_counts = {start: bisect_left(places, start + limit) - bisect_left(places, start) for start in starts}
+    best = max(starts, key=lambda start: (term_counts[start], -start))
+    return f"{'… ' * (best > 0)}{text[best : best + limit].strip()}{' …' * (best + limit < len(text))}"

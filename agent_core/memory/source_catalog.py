@@ -1,0 +1,168 @@
+"""The sources of one agent: read, cut, and stored passage by passage, once for each content.
+
+How far a source is kept stands in the store with its passages, in the same transaction; cutting is deterministic and
+a passage's id follows from its content and place. So whatever ends the work, adding it again goes on where it stopped.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
+
+from agent_core.base.clock import Clock
+from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import one_line
+from agent_core.storage import DocumentRow, DropDocument, MemoryStore, SaveDocument, SavePassages, Store
+
+from .archival import Archival, Piece
+from .sources import Cut, SourcePlace, SourceReader, Unreadable, places
+
+OnProgress: TypeAlias = Callable[[int, int, str], None]
+"""Hears how many passages of a source are kept, of how many, and its name."""
+
+BATCH: Final = 512
+_LEAST_HASH: Final = 6
+_LONGEST_NAME: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReport:
+    """The result for one source; one that is `there` was stored before, under this name."""
+
+    name: str
+    outcome: Literal["added", "replaced", "resumed", "there", "refused"]
+    passages: int = 0
+    kind: str = ""
+    hash: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        many = f"{self.passages:,} passage{'s' * (self.passages != 1)}"
+        texts = {
+            "added": many,
+            "replaced": f"{many}, in the place of what it was before",
+            "resumed": f"{many}; it went on where it stopped",
+            "there": f"there already, {many}",
+            "refused": "left out",
+        }
+        return f"{self.name}: {texts[self.outcome]}. {' '.join(self.notes)}".rstrip()
+
+
+class Sources:
+    """The sources that the user gave one agent."""
+
+    def __init__(self, store: Store, memory_store: MemoryStore, archival: Archival, agent: str, clock: Clock) -> None:
+        self._store = store
+        self._kept = memory_store
+        self._archival = archival
+        self._agent = agent
+        self._clock = clock
+
+    async def add(
+        self, place: str, on_progress: OnProgress = lambda *_: None, name: str | None = None
+    ) -> list[SourceReport]:
+        """Store a file, a folder's files, a URL's page, or `-`, standard input. May be canceled at any time.
+
+        Raises:
+            Unreadable: it cannot be read; what a folder holds and cannot be read is left out, and told.
+        """
+        reports: list[SourceReport] = []
+        async with SourceReader() as reading:
+            for source in await asyncio.to_thread(places, place, name or ""):
+                try:
+                    reports.append(await self._add(source, reading, on_progress))
+                except Unreadable as error:
+                    if not source.is_found:
+                        raise Unreadable(f"{one_line(source.name)}: {error.message}", fix=error.fix) from error
+                    reports.append(SourceReport(one_line(source.name, _LONGEST_NAME), "refused", notes=(str(error),)))
+        return reports
+
+    async def list(self) -> Sequence[DocumentRow]:
+        """Return the sources, oldest first; one that is not complete was interrupted."""
+        return await self._kept.documents(self._agent)
+
+    async def remove(self, source: str) -> Sequence[DocumentRow]:
+        """Remove a source with its passages: by its name, the beginning of its hash, or the folder it came with.
+
+        Raises:
+            UsageError: there is none.
+        """
+        rows = await self.list()
+        matches = _meant(source, rows)
+        if not matches:
+            names = ", ".join(row.name for row in rows[:10])
+            raise UsageError(f"{self._agent} has no source {one_line(source)}.", fix=names and f"Known are: {names}.")
+        await self._store.apply([DropDocument(self._agent, row.hash) for row in matches])
+        return matches
+
+    async def _add(self, place: SourcePlace, reading: SourceReader, on_progress: OnProgress) -> SourceReport:
+        material = await place.material()
+        hash = (await asyncio.to_thread(hashlib.sha256, material.data)).hexdigest()
+        rows = await self.list()
+        had = next((row for row in rows if row.hash == hash), None)
+        name = one_line(f"{place.name} {hash[:8]}" if place.is_unnamed else place.name, _LONGEST_NAME)
+        if had is not None and had.complete:
+            return SourceReport(had.name, "there", had.total, had.kind, hash)
+        cut = await reading.read(material.guess or place.name, material.data, material.content_type)
+        old = [row for row in rows if row.name == name and row.hash != hash]
+        row = DocumentRow(hash, self._agent, name, cut.kind, self._clock.now(), total=len(cut.chunks))
+        begun = had if had is not None and (had.kind, had.total) == (row.kind, row.total) else None
+        if begun is None and had is not None:  # it was cut otherwise then
+            old.append(had)
+            await self._store.apply([DropDocument(self._agent, hash)])
+        await self._keep(replace(row, done=begun.done if begun else 0), cut, old, on_progress)
+        outcome: Literal["resumed", "replaced", "added"] = "resumed" if begun else "replaced" if old else "added"
+        notes = (*material.notes, *cut.notes, *self._trouble())
+        return SourceReport(name, outcome, row.total, row.kind, hash, notes)
+
+    async def _keep(self, row: DocumentRow, cut: Cut, old: Sequence[DocumentRow], on_progress: OnProgress) -> None:
+        """Store what is not stored yet; with the last of it, remove what it replaces.
+
+        While a batch is kept, vectors are made for the one before: they are derived, and missing ones are made later.
+        """
+        on_progress(row.done, row.total, row.name)
+        for start in range(row.done, row.total, BATCH):
+            done = min(start + BATCH, row.total)
+            passages = await asyncio.to_thread(self._passages, row, cut, start, done)
+            is_last = done == row.total
+            dropped = (
+                [DropDocument(self._agent, document.hash) for document in old if document.hash != row.hash]
+                if is_last
+                else []
+            )
+            saved = SaveDocument(replace(row, done=done, complete=is_last))
+            await asyncio.gather(self._store.apply([passages, saved, *dropped]), self._embed())
+            on_progress(done, row.total, row.name)
+        await self._embed()
+
+    async def _embed(self) -> None:
+        while await self._archival.vectors.embed():
+            pass
+
+    def _passages(self, row: DocumentRow, cut: Cut, start: int, end: int) -> SavePassages:
+        pieces = [
+            Piece(chunk.text, row.name, one_line(chunk.place), row.hash, start + n)
+            for n, chunk in enumerate(cut.chunks[start:end])
+        ]
+        passages = self._archival.saving(pieces).passages
+        return SavePassages(
+            tuple(replace(passage, id=_id(passage.document, passage.n, passage.text)) for passage in passages)
+        )
+
+    def _trouble(self) -> tuple[str, ...]:
+        trouble = self._archival.vectors.trouble
+        return (f"It is found by words alone for now: {trouble}",) if trouble else ()
+
+
+def _id(document: str, n: int, text: str) -> str:
+    """Return an id that is always the same for the same passage, in the form of a uuid8 (RFC 9562)."""
+    digits = hashlib.sha256(f"{document}:{n}:{text}".encode()).hexdigest()
+    return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
+
+
+def _meant(source: str, rows: Sequence[DocumentRow]) -> Sequence[DocumentRow]:
+    exact = [row for row in rows if row.name == source]
+    hashed = [row for row in rows if len(source) >= _LEAST_HASH and row.hash.startswith(source.lower())]
+    below = [row for row in rows if row.name.startswith(f"{source.rstrip('/')}/")]
+    return exact or (hashed if len(hashed) == 1 else []) or below

@@ -1,0 +1,12 @@
+"""Sources: documents that the user gives an agent, read as data and cut into passages that an answer can cite.
+
+Readers and the cutting are pure and run in a process of their own (`child.py`), bounded in memory and time,
+for what they read may be hostile. Nothing of a source is ever run.
+"""
+
+from .errors import Unreadable
+from .parts import Chunk, Cut, SourcePart
+from .places import Material, SourcePlace, places
+from .reading import SourceReader
+
+__all__ = ["Chunk", "Cut", "Material", "SourcePart", "SourcePlace", "SourceReader", "Unreadable", "places"]

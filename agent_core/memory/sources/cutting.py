@@ -1,0 +1,144 @@
+"""The cutting of parts into chunks: at paragraphs, lines, sentences and words, in this order; small parts are joined.
+
+The same parts give the same chunks, always: a source that was half kept goes on where it stopped.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from agent_core.base.untrusted import CONTROLS, UNSEEN
+
+from .parts import GOAL, LONGEST, Chunk, SourcePart, SourceParts
+
+_OVERLAP: Final = 160
+_EARLIEST: Final = 0.7
+_BREAKS: Final = ("\n\n", "\n", ". ", "! ", "? ", "。", "; ", " ")
+_IN_A_PARAGRAPH: Final = frozenset({". ", "! ", "? "})
+_LEAST: Final = 200
+_COUNTED: Final = ("row", "record")  # of which each stands below its header; the text of others begins with it
+_TITLE: Final = 160
+_UNFIT: Final = re.compile(f"[{CONTROLS}]")
+_UNSEEN: Final = re.compile(f"[{UNSEEN}]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    text: str
+    title: str
+    unit: str
+    first: int
+    last: int
+    lead: str
+
+
+class _Waiting:
+    """Pieces that may yet be joined by the next one."""
+
+    def __init__(self, first: _Piece) -> None:
+        self.pieces = [first]
+        self.size = len(first.lead) + len(first.text)
+
+    def takes(self, piece: _Piece, fill: int) -> bool:
+        """Join the next piece to these if it fits; return whether it did."""
+        first, size = self.pieces[0], self.size + len(piece.text) + 1
+        is_like = first.unit == piece.unit and piece.lead in ("", first.lead)
+        if self.size >= fill or size >= LONGEST or not is_like:
+            return False
+        self.pieces.append(piece)
+        self.size = size
+        return True
+
+    def chunk(self) -> Chunk:
+        """Return the pieces as one chunk."""
+        lead = self.pieces[0].lead
+        text = "\n".join([*([lead] if lead else []), *(piece.text for piece in self.pieces)])
+        return Chunk(_fit(text), _fit(_place(self.pieces)))
+
+
+def cut(source: SourceParts) -> Iterator[Chunk]:
+    """Yield the chunks of a source in order; together they hold every visible word of it."""
+    return (chunk for chunk in _joined(source) if chunk.text.strip())
+
+
+def _joined(source: SourceParts) -> Iterator[Chunk]:
+    waiting: _Waiting | None = None
+    for piece in (piece for part in source.parts for piece in _pieces(part)):
+        if waiting is None or not waiting.takes(piece, source.fill):
+            if waiting is not None:
+                yield waiting.chunk()
+            waiting = _Waiting(piece)
+    if waiting is not None:
+        yield waiting.chunk()
+
+
+def _fit(text: str) -> str:
+    return _UNSEEN.sub("", _UNFIT.sub(" ", text))
+
+
+def spans(text: str, longest: int) -> Iterator[tuple[int, int]]:
+    """Yield the spans of a text, none too long; a piece cut within a paragraph repeats the previous sentence."""
+    start = 0
+    while len(text) - start > longest:
+        end, separator = _break(text, start, longest)
+        yield start, end
+        start = _back(text, start, end) if separator in _IN_A_PARAGRAPH else end
+    yield start, len(text)
+
+
+def _break(text: str, start: int, longest: int) -> tuple[int, str]:
+    """Return the end of the piece that begins here, and the separator that ends it."""
+    length = len(text) - start
+    even = length / -(-length // min(GOAL, longest))
+    earliest, latest = start + int(even * _EARLIEST), start + longest
+    for separator in _BREAKS:
+        at = text.rfind(separator, earliest, latest)
+        if at > start:
+            return at + len(separator), separator
+    return latest, ""
+
+
+def _back(text: str, start: int, end: int) -> int:
+    """Return the start of the last sentence before `end`, if it is short and not all of the piece."""
+    low = max(end - _OVERLAP, start + _LEAST)
+    begins = [text.rfind(mark, low, end - len(mark)) for mark in _IN_A_PARAGRAPH]
+    return max(begins) + 2 if max(begins) > 0 else end
+
+
+def _pieces(part: SourcePart) -> Iterator[_Piece]:
+    text = part.text
+    lead = part.lead[: LONGEST // 3]
+    line, counted = part.number, 0
+    for start, end in spans(text, LONGEST - len(lead) - 1 if lead else LONGEST):
+        piece = text[start:end]
+        if not piece.strip():
+            continue
+        if part.unit == "line":
+            begin = start + len(piece) - len(piece.lstrip("\n"))
+            line, counted = line + _lines(text, counted, begin), begin
+            last = line + piece.strip("\n").count("\n")
+            yield _Piece(piece.strip("\n").rstrip(), part.title, part.unit, line, last, lead if start else "")
+        else:
+            yield _Piece(
+                piece.strip(),
+                part.title,
+                part.unit,
+                part.number,
+                part.number,
+                lead if start or part.unit in _COUNTED else "",
+            )
+
+
+def _lines(text: str, start: int, end: int) -> int:
+    return text.count("\n", start, end) if end >= start else -text.count("\n", end, start)
+
+
+def _place(waiting: list[_Piece]) -> str:
+    titles = "; ".join(dict.fromkeys(piece.title for piece in waiting if piece.title))
+    titles = titles if len(titles) <= _TITLE else f"{titles[: _TITLE - 1]}…"
+    first, last, unit = waiting[0].first, max(piece.last for piece in waiting), waiting[0].unit
+    if not unit:
+        return titles
+    numbers = f"{unit} {first}" if first == last else f"{unit}s {first}–{last}"
+    return f"{titles}, {numbers}" if titles else numbers

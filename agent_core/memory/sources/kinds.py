@@ -1,0 +1,177 @@
+"""The kind of a source: by what a server says of it, by its name, and by how it begins. Data in, data out.
+
+Decoding of bytes: by their byte order mark, by the declared encoding, as UTF-8, and at last as Windows' Latin-1.
+"""
+
+import codecs
+import re
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import Final
+
+from . import cutting
+from .errors import Unreadable
+from .hypertext import hypertext
+from .parts import Cut, SourceParts
+from .program import python, split_blocks
+from .prose import markdown, plain
+from .records import lines, records
+from .tables import tabbed, table
+
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_SAMPLE: Final = 1 << 16
+_CONTROL: Final = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_MOST_CONTROL: Final = 0.02
+_CHARSET: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([a-zA-Z0-9_:.-]{2,40})""", re.IGNORECASE)
+
+
+def decode(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
+    """The text, with line breaks as `\\n`, and notes on what had to be guessed.
+
+    Raises:
+        Unreadable: it is no text.
+    """
+    text, notes = _decoded(data, charset)
+    sample = text[:_SAMPLE]
+    if sample and len(_CONTROL.findall(sample)) > _MOST_CONTROL * len(sample):
+        raise Unreadable("It is binary, and no text.", fix="Convert it to text, HTML or PDF first.")
+    return text.replace("\r\n", "\n").replace("\r", "\n"), notes
+
+
+def charset_of_html(data: bytes) -> str:
+    """Return the encoding that a page declares for itself."""
+    match = _CHARSET.search(data[:2048])
+    return match[1].decode("ascii") if match else ""
+
+
+def _decoded(data: bytes, charset: str) -> tuple[str, tuple[str, ...]]:
+    named = [name for mark, name in _MARKS if data.startswith(mark)]
+    for name in [*named[:1], *_unmarked(data), *([charset] if _is_text_codec(charset) else []), "utf-8"]:
+        try:
+            return data.decode(name), ()
+        except UnicodeError:
+            continue
+    text = data.decode("cp1252", "replace")
+    return text, ("It is no UTF-8; it was read as Latin-1 (Windows-1252).",)
+
+
+def _unmarked(data: bytes) -> list[str]:
+    """Detect UTF-16 without a byte order mark: in Western text every other byte is zero."""
+    sample = data[:_SAMPLE]
+    for start, name in ((0, "utf-16-be"), (1, "utf-16-le")):
+        zeros, others = sample[start::2].count(0), sample[1 - start :: 2].count(0)
+        if len(sample) > 3 and zeros > len(sample) * 0.35 and others < len(sample) * 0.02:
+            return [name]
+    return []
+
+
+def _is_text_codec(name: str) -> bool:
+    """Check whether it names an encoding of text; Python also has codecs that unpack and escape."""
+    try:
+        codec = codecs.lookup(name)
+    except (LookupError, ValueError):
+        return False
+    return bool(name) and getattr(codec, "_is_text_encoding", False) and codec.name not in {"idna", "punycode"}
+
+
+_SUFFIXES: Final[Mapping[str, str]] = {
+    f".{suffix}": kind
+    for kind, suffixes in {
+        "markdown": "md markdown mdx mkd",
+        "html": "html htm xhtml",
+        "pdf": "pdf",
+        "python": "py pyi",
+        "csv": "csv",
+        "tsv": "tsv tab",
+        "json": "json geojson ipynb",
+        "jsonl": "jsonl ndjson",
+        "code": "c h cc cpp cxx hpp hh cs java kt kts scala go rs js jsx mjs cjs ts tsx swift m mm php rb pl pm lua r"
+        " jl hs ml mli ex exs erl clj el lisp scm dart zig nim v sh bash zsh fish ps1 sql proto vue svelte css scss",
+    }.items()
+    for suffix in suffixes.split()
+}
+_TYPES: Final[Mapping[str, str]] = {
+    "text/html": "html",
+    "application/xhtml+xml": "html",
+    "text/markdown": "markdown",
+    "application/pdf": "pdf",
+    "text/csv": "csv",
+    "text/tab-separated-values": "tsv",
+    "application/json": "json",
+    "application/x-ndjson": "jsonl",
+    "application/jsonl": "jsonl",
+}
+_FOREIGN: Final = (
+    (b"PK\x03\x04", "a ZIP archive (Word and other office files are such)"),
+    (b"\x1f\x8b", "compressed by gzip"),
+    (b"\x89PNG", "a picture"),
+    (b"\xff\xd8\xff", "a picture"),
+    (b"GIF8", "a picture"),
+    (b"\x7fELF", "a program"),
+    (b"SQLite format 3\x00", "a database"),
+    (b"\xd0\xcf\x11\xe0", "an old office file"),
+    (b"7z\xbc\xaf", "an archive"),
+)
+_HTML: Final = re.compile(rb"\s*(?:\xef\xbb\xbf)?(?:<!--.{0,500}?-->\s*)?<(?:!doctype\s+html|html)\b", re.I | re.S)
+_PDF_WITHIN: Final = 1024
+
+# The reader of each kind: its module is imported when it is first used, for pypdf takes its time.
+_READERS: Final[Mapping[str, Callable[[str], SourceParts]]] = {
+    "text": plain,
+    "markdown": markdown,
+    "html": hypertext,
+    "python": python,
+    "code": split_blocks,
+    "csv": table,
+    "tsv": tabbed,
+    "json": records,
+    "jsonl": lines,
+}
+
+
+def kind_of(name: str, data: bytes, content_type: str = "") -> str:
+    """Return the kind of source to read it as."""
+    if b"%PDF-" in data[:_PDF_WITHIN]:
+        return "pdf"
+    media_type = content_type.partition(";")[0].strip().lower()
+    by_name = _SUFFIXES.get(PurePath(name).suffix.lower(), "")
+    if media_type == "text/html" or (not media_type and not by_name and _HTML.match(data[:_PDF_WITHIN])):
+        return "html"
+    return by_name or _TYPES.get(media_type) or ("json" if media_type.endswith("+json") else "text")
+
+
+def read(name: str, data: bytes, content_type: str = "") -> Cut:
+    """Return a source as chunks.
+
+    Raises:
+        Unreadable: it is no text, or not what it says it is.
+    """
+    kind = kind_of(name, data, content_type)
+    parts, notes = _paged(data) if kind == "pdf" else _text(kind, data, content_type)
+    chunks = tuple(cutting.cut(parts))
+    if not chunks:
+        raise Unreadable("It holds no text.")
+    return Cut(kind, chunks, (*notes, *parts.notes))
+
+
+def _paged(data: bytes) -> tuple[SourceParts, tuple[str, ...]]:
+    if b"%PDF-" not in data[:_PDF_WITHIN]:
+        raise Unreadable("It is no PDF.")
+    from . import paged  # noqa: PLC0415 - the reader of PDF is slow to import
+
+    return paged.document(data), ()
+
+
+def _text(kind: str, data: bytes, content_type: str) -> tuple[SourceParts, tuple[str, ...]]:
+    for mark, description in _FOREIGN:
+        if data.startswith(mark):
+            raise Unreadable(f"It is {description}, and no text.", fix="Convert it to text, HTML or PDF first.")
+    match = re.search(r"charset=\"?([\w.:-]{2,40})", content_type)
+    text, notes = decode(data, match[1] if match else charset_of_html(data) if kind == "html" else "")
+    return _READERS[kind](text), notes

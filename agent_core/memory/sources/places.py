@@ -1,0 +1,130 @@
+"""The locations of sources: a file, a folder's files, standard input, a URL. Only what the user named is read."""
+
+import asyncio
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agent_core.base.user_folders import expanded
+
+from .errors import Unreadable
+
+MOST_BYTES: Final = 64 << 20
+"""Of one source."""
+MOST_FILES: Final = 20_000
+"""Of one folder."""
+_LEFT_OUT: Final = frozenset({"__pycache__", "node_modules"})
+STDIN: Final = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """The bytes of a source; `guess` helps to detect their kind."""
+
+    data: bytes
+    content_type: str = ""
+    guess: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlace:
+    """A source that can be read; `name` is how it is cited, and distinguishes two of them."""
+
+    name: str
+    where: str
+    is_found: bool = False
+    """Whether a folder held it, rather than that a human named it."""
+    is_unnamed: bool = False
+    """Whether nothing but its content tells it from others of that name."""
+
+    async def material(self) -> Material:
+        """Return the bytes at the place.
+
+        Raises:
+            Unreadable: it is not there, too large, or no file.
+        """
+        if is_url(self.where):
+            from . import web  # noqa: PLC0415 - the HTTP client is slow to import
+
+            return await web.fetch(self.where, MOST_BYTES)
+        if self.where == STDIN:
+            return Material(_within(await asyncio.to_thread(sys.stdin.buffer.read, MOST_BYTES + 1)))
+        return Material(await asyncio.to_thread(_file, Path(self.where)), guess=self.where)
+
+
+def is_url(where: str) -> bool:
+    """Check whether it must be fetched."""
+    return where.lower().startswith(("http://", "https://"))
+
+
+def places(where: str, name: str = "") -> list[SourcePlace]:
+    """Return the sources that the user named: one source, or the files of a folder without hidden ones.
+
+    Raises:
+        Unreadable: there is nothing.
+    """
+    if is_url(where):
+        return [SourcePlace(name or where.partition("#")[0], where)]
+    if where == STDIN:
+        if sys.stdin is None or sys.stdin.isatty():  # at the prompt, what is typed is for the prompt
+            raise Unreadable("Nothing is piped into standard input.", fix="Pipe a text into it, or name a file.")
+        return [SourcePlace(name or "standard input", where, is_unnamed=not name)]
+    if "://" in where.partition("?")[0]:
+        raise Unreadable(f"{where} is no URL that can be fetched.", fix="Only http:// and https:// are.")
+    path = expanded(where)
+    called = name or _called(path)
+    if not path.is_dir():
+        return [SourcePlace(called, str(path))]
+    files = [
+        SourcePlace(
+            f"{called}/{inside.as_posix()}" if called != "." else inside.as_posix(), str(path / inside), is_found=True
+        )
+        for inside in sorted(_files(path))
+    ]
+    if not files:
+        raise Unreadable(f"{where} holds no file.", fix="Hidden files and folders are left out.")
+    return files
+
+
+def _called(path: Path) -> str:
+    """Return the path as it was typed, shorter if it is below the current folder."""
+    whole = Path(os.path.abspath(path))  # noqa: PTH100 - a link keeps the name by which it was given
+    folder = Path.cwd()
+    return (whole.relative_to(folder) if whole.is_relative_to(folder) else whole).as_posix()
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    count = 0
+    for top, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _LEFT_OUT)
+        for name in sorted(names):
+            path = Path(top) / name
+            if name.startswith(".") or path.is_symlink() or not path.is_file():
+                continue
+            count += 1
+            if count > MOST_FILES:
+                raise Unreadable(f"{folder} holds more than {MOST_FILES:,} files.", fix="Add its folders one by one.")
+            yield path.relative_to(folder)
+
+
+def _file(path: Path) -> bytes:
+    try:
+        with os.fdopen(
+            os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb"
+        ) as file:  # a pipe is not waited for
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise Unreadable("It is no file.")
+            return _within(file.read(MOST_BYTES + 1))
+    except OSError as error:
+        raise Unreadable(f"It cannot be read: {error.strerror}.") from error
+
+
+def _within(data: bytes) -> bytes:
+    if len(data) > MOST_BYTES:
+        raise Unreadable(f"It has more than {MOST_BYTES >> 20} MiB.", fix="Divide it.")
+    return data

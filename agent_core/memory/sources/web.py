@@ -1,0 +1,97 @@
+"""A page that the user asked for, fetched with the rules for functions: each address checked, redirects too, no secrets
+sent.
+
+Private addresses are refused. This machine's own are reached only where the human typed them: `localhost`,
+`127.0.0.1` or `[::1]`, and never by a redirect or a name that leads there.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from agent_core.access.broker import Broker, FetchCaps
+from agent_core.access.broker.addresses import kind_of, resolve
+from agent_core.access.broker.target import Target, as_address, read
+from agent_core.base.untrusted import fence, one_line
+from sandbox import RequestRefused
+
+from .errors import Unreadable
+from .places import Material
+
+_BY: Final = "sources"
+_PIECE: Final = 64 << 10
+_OK: Final = 200
+_SAVE: Final = "If you trust it, save it as a file and add that."
+_HEADERS: Final = [["Accept", "text/html, text/*, application/json, application/pdf;q=0.9, */*;q=0.5"]]
+
+
+async def fetch(url: str, most: int, broker: Broker | None = None) -> Material:
+    """Return what is at the URL.
+
+    Raises:
+        Unreadable: it is refused, fails, or is too large.
+    """
+    try:
+        target = read(url, FetchCaps().url)
+        own = _is_own(target)
+        _public(target.host, as_address(target.host), own=own)
+        return await _fetched(url, target, own, broker or Broker(FetchCaps(response=most)))
+    except RequestRefused as refused:
+        raise Unreadable(f"It is not fetched: {refused}.") from refused
+
+
+async def _fetched(url: str, target: Target, own: bool, parent: Broker) -> Material:  # noqa: FBT001 - see `_is_own`
+    async def resolved(host: str, port: int) -> Sequence[str]:
+        addresses = await (parent.resolve or resolve)(host, port)
+        for text in addresses:
+            _public(host, as_address(text), own=own and host == target.host)
+        return addresses
+
+    async def is_elsewhere(place: str) -> bool:
+        """Check whether a redirect may lead there: anywhere that is public."""
+        host = read(f"http://{place}/", FetchCaps().url).host
+        if host == "localhost":
+            raise Unreadable(f"It redirects to {host}, this machine.", fix=_SAVE)
+        _public(host, as_address(host), own=False)
+        return True
+
+    broker = Broker(parent.caps, resolved, parent.tls, parent.note)
+    async with broker.session(_BY, (target.place,), is_elsewhere) as session:
+        head = await session.answer("fetch", {"url": url, "headers": _HEADERS, "follow": True})
+        _failed(head)
+        if head["status"] != _OK:
+            raise Unreadable(f"The server answered {head['status']} {one_line(head['reason'], 60)}.")
+        data = bytearray()
+        while head["stream"] is not None:
+            piece = await session.answer("fetch_read", {"stream": head["stream"], "size": _PIECE})
+            _failed(piece)
+            if not piece:
+                break
+            data += piece
+    return _material(bytes(data), head, own=own)
+
+
+def _material(data: bytes, head: dict[str, Any], *, own: bool) -> Material:  # Any: the broker's answer
+    headers = {name.lower(): value for name, value in reversed(head["headers"])}
+    if headers.get("content-encoding", "identity").lower() not in ("identity", ""):
+        raise Unreadable(f"The server sent it compressed ({fence(headers['content-encoding'], 40)}), unasked.")
+    notes = ("It was read from this machine, as the URL says.",) if own else ()
+    guess = head["url"].partition("?")[0]
+    return Material(data, headers.get("content-type", ""), guess, notes)
+
+
+def _is_own(target: Target) -> bool:
+    """Check whether the URL itself names this machine."""
+    address = as_address(target.host)
+    return target.host == "localhost" or (address is not None and address.is_loopback)
+
+
+def _public(host: str, address: Any, *, own: bool) -> None:  # Any: an address of either version, or None
+    kind = kind_of(address) if address is not None else None
+    if kind is not None and not (own and address.is_loopback):
+        named = f"{host} is" if host == str(address) else f"{host} is {address},"
+        raise Unreadable(f"{named} {kind} address, and is not fetched from.", fix=_SAVE)
+
+
+def _failed(answer: Any) -> None:  # Any: the broker's answer
+    if isinstance(answer, dict) and "failed" in answer:
+        raise Unreadable(f"It could not be fetched: {one_line(answer['message'])}.")

@@ -1,7 +1,0 @@
-"""The workspace's own packages: resolved and shown before a human's yes, pinned with hashes, installed by pip."""
-
-from .environment import Environment
-from .failures import PackagesError
-from .resolution import Pin, Resolution
-
-__all__ = ["Environment", "PackagesError", "Pin", "Resolution"]

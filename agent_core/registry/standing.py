@@ -1,0 +1,71 @@
+"""A function's standing: the gate's verdict, and the recorded calls of its present version. Pure; the rules are data.
+
+`draft` → `trial` → `trusted` by calls that returned; `quarantined` by failures in a row, until a human releases it or
+another version takes its place.
+"""
+
+from typing import Literal, TypeAlias
+
+from agent_core.base.settings import StandingSettings
+from agent_core.storage import Stats
+
+Standing: TypeAlias = Literal["draft", "trial", "trusted", "quarantined"]
+STANDINGS: tuple[Standing, ...] = ("draft", "trial", "trusted", "quarantined")
+
+_DAY = 86_400.0
+
+
+def standing(current: Standing, stats: Stats | None, rules: StandingSettings) -> Standing:
+    """Return the standing now; `current` is the gate's, `stats` are the calls of the present version."""
+    if stats is None:
+        return current
+    if is_quarantined(stats, rules):
+        return "quarantined"
+    if stats.holding >= rules.trusted_calls and _days_held(stats) >= rules.trusted_days:
+        return "trusted"
+    if current == "draft" and stats.holding >= rules.trial_calls:
+        return "trial"
+    return current
+
+
+def is_quarantined(stats: Stats, rules: StandingSettings) -> bool:
+    """Check whether this version failed so often in a row that the model no longer sees it."""
+    return 0 < rules.quarantine_failures <= stats.worst
+
+
+def is_unused(joined: float, called: float | None, now: float, rules: StandingSettings) -> bool:
+    """Check whether a function has been unused for so long, counted from its joining, that it may be retired."""
+    since = max(joined, called or joined)
+    return rules.retire_days > 0 and now - since >= rules.retire_days * _DAY
+
+
+def summed(rows: list[Stats]) -> Stats | None:
+    """Return the calls of all versions of a function together; counts in a row are those of the version called last."""
+    if not rows:
+        return None
+    last = max(rows, key=lambda row: row.last_called)
+    worked = [row.worked for row in rows if row.worked is not None]
+    memory = [row.memory for row in rows if row.memory is not None]
+    cpu = [row.cpu for row in rows if row.cpu is not None]
+    return Stats(
+        function=last.function,
+        version=last.version,
+        calls=sum(row.calls for row in rows),
+        returned=sum(row.returned for row in rows),
+        failed=sum(row.failed for row in rows),
+        failing=last.failing,
+        holding=last.holding,
+        first_called=min(row.first_called for row in rows),
+        last_called=last.last_called,
+        seconds=sum(row.seconds for row in rows),
+        worst=last.worst,
+        since=last.since,
+        worked=max(worked, default=None),
+        longest=max(row.longest for row in rows),
+        memory=max(memory, default=None),
+        cpu=sum(cpu) if cpu else None,
+    )
+
+
+def _days_held(stats: Stats) -> float:
+    return (stats.worked - stats.since) / _DAY if stats.worked is not None and stats.since is not None else 0.0

@@ -1,0 +1,1 @@
+"""The turn: the loop, one call and its answer, the session around it."""

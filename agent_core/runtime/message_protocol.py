@@ -1,0 +1,133 @@
+"""Message protocols of an agent: `direct`, or as in MemGPT with `send_message`, heartbeats and packed messages.
+
+A value that the loop asks at the few places where the two differ. Direct gives back what it was given.
+A model in constrained mode writes a thought and a reply at each step already: there the reply is the message, and
+every call gives another step.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+from agent_core.base.clock import shown_time
+from agent_core.base.messages import SEND
+from agent_core.model.reply import Mode
+from agent_core.model.request import FunctionShown
+
+StyleName: TypeAlias = Literal["direct", "memgpt"]
+Line: TypeAlias = tuple[FunctionShown, ...]
+_Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
+
+HEARTBEAT: Final = "request_heartbeat"
+_TIME: Final = "%Y-%m-%d %I:%M:%S %p %Z%z"
+_MOST_KEPT: Final = 4_096
+_ASKED: Final[_Schema] = {
+    "type": "boolean",
+    "description": "true: another step follows this call",
+}
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A cache of converted functions, held with their originals: the same object gives the same object."""
+
+    line: Line | None = None
+    mode: Mode = "native"
+    shown: Line = ()
+    functions: dict[int, tuple[FunctionShown, FunctionShown]] = field(default_factory=dict)
+    schemas: dict[int, tuple[_Schema, _Schema]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageProtocol:
+    """A message protocol. `instructions` (empty: the usual ones) and `brief` (for small models) come from the preset.
+
+    `preset` is where it is from. `verify` wants a thought and a message in an agent's first reply, and asks for it
+    again up to `attempts` times.
+    """
+
+    name: StyleName = "direct"
+    preset: str = "direct"
+    instructions: str = ""
+    brief: str = ""
+    verify: bool = False
+    attempts: int = 3
+    _kept: _Kept = field(default_factory=_Kept, compare=False, repr=False)
+
+    @property
+    def packs(self) -> bool:
+        """Whether messages and events are packed as JSON with type and time."""
+        return self.name == "memgpt"
+
+    def by_function(self, mode: Mode) -> bool:
+        """Return whether the user is addressed by `send_message`, text is inner, and another step must be requested."""
+        return self.name == "memgpt" and mode == "native"
+
+    def shown(self, line: Line, mode: Mode = "native") -> Line:
+        """Return the functions as this style shows them. Unchanged functions give the same object."""
+        cache = self._kept
+        if not self.packs:
+            return line
+        if line is not cache.line or mode != cache.mode:
+            cache.functions = {
+                id(function): cache.functions.get(id(function)) or _made_of(function) for function in line
+            }
+            cache.line, cache.mode = line, mode
+            if mode == "constrained":
+                cache.shown = tuple(function for function in line if function.name != SEND)
+            else:
+                cache.shown = tuple(cache.functions[id(function)][1] for function in line)
+        return cache.shown
+
+    def reading(self, parameters: _Schema) -> _Schema:
+        """Return the schema for reading a call's arguments. It accepts any value for the heartbeat."""
+        if not self.packs or HEARTBEAT in parameters.get("properties", {}):
+            return parameters
+        entry = self._kept.schemas.get(id(parameters))
+        if entry is None or entry[0] is not parameters:
+            if len(self._kept.schemas) >= _MOST_KEPT:
+                self._kept.schemas.clear()
+            properties = {**parameters.get("properties", {}), HEARTBEAT: {}}
+            entry = self._kept.schemas[id(parameters)] = parameters, {**parameters, "properties": properties}
+        return entry[1]
+
+    def take_heartbeat(self, arguments: dict[str, Any], parameters: _Schema) -> bool:  # Any: JSON
+        """Remove the heartbeat request from a call's arguments. Return whether there was one."""
+        if not self.packs or HEARTBEAT in parameters.get("properties", {}):
+            return False
+        heartbeat = arguments.pop(HEARTBEAT, False)
+        return str(heartbeat).strip().lower() in {"true", "1", "yes"}
+
+    def packs_user(self, text: str, now: float) -> str:
+        """Return a user's message as the model reads it."""
+        return self.event("user_message", {"message": text}, now) or text
+
+    def event(self, kind: str, fields: Mapping[str, Any], now: float) -> str:  # Any: JSON
+        """Return an event as the model reads it: user_message, heartbeat, login or system_alert. Empty for direct."""
+        if not self.packs:
+            return ""
+        return json.dumps({"type": kind, **fields, "time": moment(now)}, ensure_ascii=False)
+
+
+DIRECT: Final = MessageProtocol()
+
+
+def moment(at: float) -> str:
+    """Return a time as packed messages show it, in the time zone of this machine."""
+    return shown_time(at, _TIME)
+
+
+def _made_of(function: FunctionShown) -> tuple[FunctionShown, FunctionShown]:
+    """Return a function and its shown form. The function is held so that its id is not reused."""
+    return function, _with_heartbeat(function)
+
+
+def _with_heartbeat(function: FunctionShown) -> FunctionShown:
+    parameters = function.parameters
+    properties = parameters.get("properties", {})
+    if HEARTBEAT in properties:
+        return function
+    required = [*parameters.get("required", ()), HEARTBEAT]
+    changed = {**parameters, "properties": {**properties, HEARTBEAT: _ASKED}, "required": required}
+    return FunctionShown(function.name, function.description, changed)

@@ -1,0 +1,330 @@
+"""One request to the model: the prompt, the pieces of the reply as events, the tokens counted.
+
+Holds what lasts from step to step: the open model, the functions shown, the system message of this turn, and how
+far the estimate of tokens is off for this model.
+
+The record of a request in the journal: with the messages of the turn, the request can be reconstructed.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from agent_core import __version__
+from agent_core.base import events
+from agent_core.base.errors import ContextOverflow, ModelError
+from agent_core.base.interruption import Interrupted
+from agent_core.base.messages import Assistant, System, User
+from agent_core.base.settings import Settings
+from agent_core.context import (
+    BYTES_PER_TOKEN,
+    INSTRUCTIONS,
+    Budget,
+    History,
+    Remembered,
+    RequestPrompt,
+    Room,
+    Section,
+    Shown,
+    SystemMessage,
+    build,
+)
+from agent_core.model.ahead import Preparing, Tell
+from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
+from agent_core.model.reply import Mode, ModeChanged, Model, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
+from agent_core.model.request import FunctionShown, Request
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import Entry, SaveText, Write, content_hash
+
+from .message_protocol import DIRECT, MessageProtocol
+from .turn import Turn, assistant
+
+
+def recorded_request(
+    functions: Sequence[FunctionShown],
+    snapshot: Snapshot,
+    sections: Sequence[Section],
+    model: str,
+    parameters: Mapping[str, Any],  # Any: JSON
+) -> tuple[list[Entry], list[Write]]:
+    """Return the entry, which refers to texts by their hashes, and the texts."""
+    names, texts = [function.name for function in functions], [section.text for section in sections]
+    request = {
+        "program": __version__,
+        "model": model,
+        "parameters": dict(parameters),
+        "instructions": content_hash(texts[0]) if texts else "",
+        "sections": [content_hash(text) for text in texts],
+        "functions": names,
+        "versions": {name: snapshot.functions[name].version for name in names if name in snapshot.functions},
+    }
+    return [Entry("request", request)], [SaveText(text) for text in texts]
+
+
+# Of the room, what the conversation may take: at first, and when the endpoint said that it was too long all the same.
+_SHARES: Final = (1.0, 0.5, 0.25)
+_TIGHT: Final = 0.5  # of what memory and sections may usually have of the window, once half of the room was too long
+_SUMMARY_S: Final = 180.0
+_LEARNT: Final = 1.1
+_CORRECTIONS: Final = (0.5, 4.0)
+_FOR_FUNCTIONS: Final = 0.45  # of the window, where there are more than fit in it
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedModel:
+    """An open model, and the line that says which one it is and why it was chosen."""
+
+    model: Model
+    line: str
+
+
+OpenModel = Callable[[str | None], Awaitable[OpenedModel]]
+
+
+class ModelSession:
+    """Sends requests to the model of one agent."""
+
+    def __init__(  # noqa: PLR0913 - what it is made of
+        self,
+        shown: Shown,
+        settings: Settings,
+        open_model: OpenModel,
+        remembered: Remembered | None = None,
+        style: MessageProtocol = DIRECT,
+        *,
+        compaction: str = "",
+    ) -> None:
+        """Create the asker; `compaction` overrides the settings for how this agent's past is summarized."""
+        self.shown = shown
+        self.line = ""
+        self.context_tokens = 0
+        self.style = style
+        self._settings = settings
+        self._open = open_model
+        self._model: Model | None = None
+        self._correction = 1.0
+        self._is_tight = False
+        self._system = SystemMessage(remembered)
+        self._room = Room(settings.memory, compaction)
+        self._rendered_for: object = None
+        self._last_request: object = None
+
+    @property
+    def model_name(self) -> str:
+        """The name of the model that answers; empty before one was needed."""
+        return self._model.name if self._model else ""
+
+    @property
+    def context_limit(self) -> int:
+        """The window in tokens; 0 before a model was needed."""
+        return self._model.context_limit if self._model else 0
+
+    @property
+    def mode(self) -> Mode:
+        """The mode in which calls currently travel."""
+        return self._model.mode if self._model else "native"
+
+    def functions(self) -> tuple[FunctionShown, ...]:
+        """Return the functions as the agent's style currently shows them."""
+        if self._model is None:
+            return self.style.shown(self.shown.line, "native")
+        room = int(self.context_limit * _FOR_FUNCTIONS * BYTES_PER_TOKEN)
+        return self.style.shown(self.shown.fitting(self.mode, room), self.mode)
+
+    async def model(self) -> Model:
+        """Return the model, opened on first use."""
+        if self._model is None:
+            opened = await self._open(None)
+            self._model, self.line = opened.model, opened.line
+        return self._model
+
+    async def prepare(self, snapshot: Snapshot, own_set: frozenset[str], tell: Tell) -> None:
+        """Prefill the prompt cache of a slow local model with the prefix of every request; do nothing for other models.
+
+        Raises:
+            ModelError: the model cannot be had.
+        """
+        model = await self.model()
+        if isinstance(model, Preparing):
+            await self._looking(snapshot, own_set)
+            await model.prepare(Request(self._system.messages, self.functions()), tell)
+
+    async def estimate(self, history: History, snapshot: Snapshot, own_set: frozenset[str]) -> None:
+        """Estimate how much of the window a resumed conversation takes, before its first reply."""
+        if history.size and not self.context_tokens:
+            model = await self._looking(snapshot, own_set)
+            self.context_tokens = self._budget(model).tokens(history.size)
+
+    async def _looking(self, snapshot: Snapshot, own_set: frozenset[str]) -> Model:
+        """Return the model, with what it is shown outside of a step."""
+        model = await self.model()
+        self.shown.choose(snapshot.functions, own_set)
+        await self._render(model)
+        return model
+
+    async def change(self, name: str) -> None:
+        """Switch to another model for the steps to come; keep the current one if the new one is not available."""
+        opened = await self._open(name)
+        await self.aclose()
+        self._model, self.line = opened.model, opened.line
+        self._correction, self._is_tight = 1.0, False
+
+    async def aclose(self) -> None:
+        """Release the model."""
+        if self._model is not None:
+            await self._model.aclose()
+
+    async def ask(self, turn: Turn, snapshot: Snapshot, own_set: frozenset[str], excluded: frozenset[str]) -> Reply:
+        """Request one reply and emit its pieces as they arrive.
+
+        Raises:
+            Interrupted: the user ended the turn; what had come of the text is kept.
+            ModelError: there is no usable answer.
+        """
+        model = await self.model()
+        self.shown.choose(snapshot.functions, own_set)
+        for share in _SHARES:
+            await self._make_ready(turn, model, share)
+            try:
+                return await self._ask_in_mode(turn, model, excluded)
+            except ContextOverflow:
+                if share == _SHARES[-1]:
+                    raise
+                # It has more tokens than was thought: this much at least.
+                self._correct(max(model.context_limit / max(self._prompt(turn, model).tokens, 1), _LEARNT))
+        raise AssertionError("the last try returns or raises")
+
+    async def summarize(self, turn: Turn, snapshot: Snapshot, own_set: frozenset[str]) -> str:
+        """Summarize the older part of the conversation now, and return a sentence about the result.
+
+        Raises:
+            ModelError: the model cannot be had.
+        """
+        model = await self._looking(snapshot, own_set)
+        try:
+            summary = await self._room.compact(turn, self._budget(model), partial(self._sum_up, turn, model))
+        except Interrupted:
+            return "Stopped: the conversation is as it was."
+        self._rendered_for = None
+        if summary is None:
+            return "There is nothing to summarise yet."
+        return f"A summary stands for {summary.covers:,} messages now:\n{summary.text}"
+
+    def request_record(self, snapshot: Snapshot) -> tuple[list[Entry], list[Write]]:
+        """Return what the request showed, if it differs from the previous one: with the messages it can be
+        reproduced.
+        """
+        functions = self.functions()
+        shown = (functions, self.model_name, self._system.sections)
+        if self._last_request == shown:
+            return [], []
+        self._last_request = shown
+        parameters = self._settings.model.model_dump(exclude_none=True, exclude={"base_url"})
+        return recorded_request(functions, snapshot, self._system.sections, self.model_name, parameters)
+
+    async def _make_ready(self, turn: Turn, model: Model, share: float) -> None:
+        """Prepare the system message of this turn, and a conversation that fits next to it."""
+        if self._rendered_for != (turn.id, model.mode):
+            turn.history.page(self._budget(model).page_chars(self._settings.memory, self._settings.turn.answer_chars))
+            await self._render(model, turn.id)
+        ask, budget = partial(self._sum_up, turn, model), self._budget(model)
+        self._is_tight |= share == _SHARES[-1]
+        if share < 1:
+            await self._room.compact(turn, budget, ask, share)
+        elif not await self._room.make(turn, budget, ask):
+            return
+        await self._render(model, turn.id)
+
+    async def _render(self, model: Model, turn: str = "") -> None:
+        hidden = self.shown.hidden(self.functions())
+        notes = f"{hidden} more functions are not shown: list_functions finds them." if hidden else ""
+        window = int(model.context_limit * BYTES_PER_TOKEN * (_TIGHT if self._is_tight else 1))
+        await self._system.render(self._settings.instructions or self._usual_instructions(model), notes, window)
+        self._rendered_for = (turn, model.mode)
+
+    def _usual_instructions(self, model: Model) -> str:
+        # A model that writes under a schema is a small one: it gets fewer instructions, and is shown the rest.
+        if model.mode == "constrained":
+            return self.style.brief or FOR_SMALL_MODELS
+        return self.style.instructions or INSTRUCTIONS
+
+    async def _ask_in_mode(self, turn: Turn, model: Model, excluded: frozenset[str]) -> Reply:
+        try:
+            return await self._stream(turn, model, self._prompt(turn, model), excluded)
+        except ModeChanged as error:
+            turn.warn(error.message)
+            self._correction = 1.0
+            await self._make_ready(turn, model, 1.0)
+            return await self._stream(turn, model, self._prompt(turn, model), excluded)
+
+    def _budget(self, model: Model) -> Budget:
+        window = model.context_limit
+        reply = self._settings.model.max_tokens or min(4096, window // 4)
+        fixed = len(self._system.text.encode("utf-8", "replace")) + model.overhead(self.functions())
+        return Budget(window, reply, fixed, self._correction)
+
+    def _prompt(self, turn: Turn, model: Model) -> RequestPrompt:
+        return build(self._system.messages, turn.history, self.functions(), self._budget(model))
+
+    async def _sum_up(self, turn: Turn, model: Model, instructions: str, material: str) -> str:
+        """Return the model's summary of the material; empty if the model fails or takes too long."""
+        request = Request((System(instructions), User(material)), (), self._settings.model.max_tokens)
+        text = ""
+        try:
+            async with turn.interruption, asyncio.timeout(_SUMMARY_S):
+                async for piece in model.stream(request):
+                    if isinstance(piece, Reply):
+                        text = piece.text
+                        turn.count(piece.usage.prompt, piece.usage.completion, piece.usage.cached)
+        except (ModelError, TimeoutError):
+            return ""
+        return text
+
+    async def _stream(self, turn: Turn, model: Model, prompt: RequestPrompt, excluded: frozenset[str]) -> Reply:
+        request = Request(prompt.messages, prompt.functions, self._settings.model.max_tokens, excluded)
+        pieces: list[str] = []
+        kind = events.Thought if self.style.by_function(model.mode) else events.Text
+        try:
+            async with turn.interruption:
+                async for piece in model.stream(request):
+                    match piece:
+                        case Reply():
+                            self._count(turn, piece.usage, prompt, model)
+                            return piece
+                        case TextPiece():
+                            pieces.append(piece.text)
+                            turn.emit(kind(turn=turn.id, step=turn.step, text=piece.text))
+                        case ThoughtPiece():
+                            turn.emit(events.Thought(turn=turn.id, step=turn.step, text=piece.text))
+                        case RetryPiece():
+                            turn.warn(f"{piece.reason} Trying again in {piece.wait_s:.1f} s.")
+        except Interrupted:
+            if pieces:
+                await turn.append([assistant(Assistant("".join(pieces) + " […]"))])
+            raise
+        raise AssertionError("a model's stream ends with its reply or an error")
+
+    def _correct(self, factor: float) -> None:
+        least, most = _CORRECTIONS
+        self._correction = min(max(self._correction * factor, least), most)
+
+    def _count(self, turn: Turn, usage: TokenUsage, prompt: RequestPrompt, model: Model) -> None:
+        self.context_tokens = usage.prompt + usage.completion
+        if not usage.estimated and prompt.tokens > 0 and usage.prompt > 0:
+            # Half of the way at a time: odd reports do not throw the estimate off.
+            self._correct((1 + usage.prompt / prompt.tokens) / 2)
+        turn.count(usage.prompt, usage.completion, usage.cached)
+        turn.emit(
+            events.Usage(
+                turn=turn.id,
+                step=turn.step,
+                prompt_tokens=usage.prompt,
+                completion_tokens=usage.completion,
+                cached_tokens=usage.cached,
+                estimated=usage.estimated,
+                context_tokens=self.context_tokens,
+                context_limit=model.context_limit,
+            )
+        )

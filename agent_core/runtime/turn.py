@@ -1,0 +1,206 @@
+"""One open turn: its journal, its listeners, and its cancellation.
+
+Every entry is on disk before anybody is notified of it, and the history in memory follows the disk.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agent_core.base import events
+from agent_core.base.clock import Clock
+from agent_core.base.interruption import Interruption
+from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
+from agent_core.base.untrusted import one_line
+from agent_core.context import History
+from agent_core.storage import Entry, Inbound, Shape, Store, Write, fitting
+
+from .message_protocol import DIRECT, MessageProtocol, moment
+
+Emit = Callable[[events.Event], None]
+
+
+@dataclass(slots=True)
+class Turn:
+    """The running turn of one agent. `n` counts its entries in storage, `hand` is the `self` of meta-functions."""
+
+    id: str
+    agent: str
+    attempt: int
+    n: int
+    store: Store
+    history: History
+    emit: Emit
+    hand: object
+    interruption: Interruption = field(default_factory=Interruption)
+    step: int = 0
+    model: str = ""
+    waits: bool = True  # whether messages may wait: each append says, so that a step need not ask
+    shared: Mapping[str, int] | None = None  # the versions of shared blocks: the same
+    tokens: dict[str, int] = field(
+        default_factory=lambda: {"prompt_tokens": 0, "completion_tokens": 0, "cached_tokens": 0}
+    )
+    completed_changes: dict[str, list[str]] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    style: MessageProtocol = DIRECT
+    clock: Clock = field(default_factory=Clock)
+    verify: bool = False  # whether its first reply must have a thought and a message
+    is_asked: bool = True  # whether somebody waits for an answer: not where a heartbeat began it
+    function_messages: list[str] = field(default_factory=list)  # what the user was told by a function
+    started: set[str] = field(default_factory=set)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def append(
+        self, entries: Sequence[Entry], *, writes: Sequence[Write] = (), takes: Sequence[str] = ()
+    ) -> None:
+        """Store entries with the writes that must be atomic with them, then add them to the history."""
+        if self.style.packs:
+            entries = [self._packed(entry) for entry in entries]
+        async with self._lock:
+            appended = await self.store.append(self.id, self.attempt, self.n, entries, writes=writes, takes=takes)
+            self.n, self.waits, self.shared = appended.n, appended.waits, appended.shared
+            if appended.cancelled:
+                self.interruption.request()
+            self.started.update(entry.payload["id"] for entry in entries if entry.kind == "call")
+            for seq, entry in enumerate(entries, appended.last - len(entries) + 1):
+                self.history.add(self.id, messages_of([entry]), seq, entry.payload.get("chars", 0))
+
+    def say(self, text: str) -> None:
+        """Show the user something that is on disk."""
+        self.emit(events.Text(turn=self.id, step=self.step, text=f"\n\n{text}" if self.function_messages else text))
+        self.function_messages.append(text)
+
+    def _packed(self, entry: Entry) -> Entry:
+        """Return the entry with its message packed with type and time. A packed entry is returned unchanged."""
+        if entry.kind not in ("user", "notice") or entry.payload.get("packed"):
+            return entry
+        kind = "user_message" if entry.kind == "user" else "system_alert"
+        packed = self.style.event(kind, {"message": entry.payload["text"]}, self.clock.now())
+        return replace(entry, payload={**entry.payload, "packed": packed})
+
+    def taken_up(self, event: Inbound) -> Entry:
+        """Return the entry of an event that was taken from the inbox."""
+        return entry_of(event, self.style, self.clock.now())
+
+    def warn(self, message: str) -> None:
+        """Show the user a warning. The turn goes on."""
+        self.emit(events.Warned(turn=self.id, step=self.step, message=message))
+
+    def count(self, prompt: int, completion: int, cached: int) -> None:
+        """Add one step's tokens to the turn's."""
+        self.tokens["prompt_tokens"] += prompt
+        self.tokens["completion_tokens"] += completion
+        self.tokens["cached_tokens"] += cached
+
+    def note_made(self, deed: str, name: str) -> None:
+        """Record that a function was created, changed or deleted, for the turn's last line."""
+        names = self.completed_changes.setdefault(deed, [])
+        if name not in names:
+            names.append(name)
+        self.refused.pop(name, None)
+
+
+def user(text: str) -> Entry:
+    """Return the entry of a user's message."""
+    return Entry("user", {"text": text})
+
+
+def notice(text: str) -> Entry:
+    """Return the entry of a notice from the program to the model."""
+    return Entry("notice", {"text": text})
+
+
+def heartbeat(reason: str, style: MessageProtocol, now: float) -> Entry:
+    """Return the entry of a heartbeat, which says that the agent is awake, and why."""
+    packed = style.event("heartbeat", {"reason": reason}, now)
+    return Entry("notice", {"text": f"Heartbeat: {reason}", "packed": packed})
+
+
+def login(last: float | None, style: MessageProtocol, now: float) -> Entry:
+    """Return the entry that says that the user is there, and when they were there last."""
+    before = "never: this is the first time" if last is None else moment(last)
+    text = f"The user is here. The last time was: {before}."
+    return Entry("notice", {"text": text, "packed": style.event("login", {"last_login": before}, now)})
+
+
+def entry_of(event: Inbound, style: MessageProtocol, now: float) -> Entry:
+    """Return the entry of an inbox event: a message, heartbeat, login or system alert."""
+    text = str(event.payload.get("text", ""))
+    match event.kind:
+        case "message":
+            return user(text)
+        case "heartbeat":
+            return heartbeat(str(event.payload.get("reason", "time has passed.")), style, now)
+        case "login":
+            return login(event.payload.get("last"), style, now)
+        case _:
+            return notice(text)
+
+
+def said_by(event: Inbound) -> str:
+    """Return the text of an event: the user's message, or why it came."""
+    return str(event.payload.get("text") or event.payload.get("reason") or "")
+
+
+def assistant(message: Assistant) -> Entry:
+    """Return the entry of a model's reply."""
+    calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.calls]
+    return Entry("assistant", {"text": message.text, "thought": message.thought, "calls": calls})
+
+
+def call_started(call: Call, version: str | None) -> Entry:
+    """Return the entry that says that a call is about to run: from then on its effects are possible."""
+    return Entry("call", {"id": call.id, "name": call.name, "version": version})
+
+
+def result(call: Call, text: str, outcome: str, seconds: float, detail: dict[str, Any]) -> Entry:
+    """Return the entry of a call's answer."""
+    payload = {"call_id": call.id, "name": call.name, "text": text}
+    return Entry("result", {**payload, "outcome": outcome, "seconds": round(seconds, 6), "detail": detail})
+
+
+def messages_of(entries: Sequence[Entry]) -> list[Message]:
+    """Return the messages of a turn's entries that the model reads. Entries for the record alone are skipped."""
+    return [_READERS[entry.kind](_checked(entry), entry.is_imported) for entry in entries if entry.kind in _READERS]
+
+
+def unanswered(entries: Sequence[Entry]) -> list[tuple[Call, bool]]:
+    """Return the calls of a turn's last reply that have no answer, each with whether it had been started."""
+    last = max((place for place, entry in enumerate(entries) if entry.kind == "assistant"), default=None)
+    if last is None:
+        return []
+    after = entries[last + 1 :]
+    answered = {_checked(entry)["call_id"] for entry in after if entry.kind == "result"}
+    started = {_checked(entry)["id"] for entry in after if entry.kind == "call"}
+    return [(call, call.id in started) for call in _assistant(_checked(entries[last])).calls if call.id not in answered]
+
+
+_NEEDED: Mapping[str, Shape] = {
+    "user": {"text": str},
+    "notice": {"text": str},
+    "assistant": {"text": str, "calls": list},
+    "call": {"id": str},
+    "result": {"call_id": str, "name": str, "text": str},
+}
+
+
+def _checked(entry: Entry) -> dict[str, Any]:  # Any: JSON
+    """Return the payload of an entry, which someone else may have written into the state file."""
+    payload: dict[str, Any] = fitting(
+        entry.payload, _NEEDED[entry.kind], f"An entry of the conversation (`{one_line(entry.kind, 40)}`)"
+    )
+    return payload
+
+
+def _assistant(payload: dict[str, Any]) -> Assistant:
+    calls = tuple(Call(call["id"], call["name"], call["arguments"]) for call in payload["calls"])
+    return Assistant(payload["text"], calls, payload.get("thought", ""))
+
+
+_READERS: dict[str, Callable[[dict[str, Any], bool], Message]] = {
+    "user": lambda payload, is_imported: User(payload["text"], payload.get("packed", ""), is_imported),
+    "notice": lambda payload, is_imported: Notice(payload["text"], payload.get("packed", ""), is_imported),
+    "assistant": lambda payload, _: _assistant(payload),
+    "result": lambda payload, _: Answer(payload["call_id"], payload["name"], payload["text"]),
+}

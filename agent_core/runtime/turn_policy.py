@@ -1,0 +1,222 @@
+"""The policy of a turn: when it ends, when the model gets advice first, and when repetition is too much.
+
+Pure: takes what happened, gives what follows. The loop carries it out.
+
+The turn policy for agents that reach the user through a function: another step must be requested.
+
+Text that reaches nobody is not lost: its writer is notified once; if nothing is sent then, the text is sent.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, TypeAlias
+
+from agent_core.model.reply import Reply
+from sandbox.wire.foreign import Malformed, read_json
+
+from .dispatch import Done
+from .turn import Turn
+
+_Same: TypeAlias = tuple[str, str, str]
+Reason = Literal["replied", "interrupted", "steps", "repeated", "failed"]
+
+MAX_SAME_FAILURES = 3
+MAX_SAME_ANSWERS = 5
+MAX_CUTS = 3
+
+_CLAIM = re.compile(r"\bI(?:'ve| have)? (?:just )?(?:made|created|wrote|written|defined)\b[^.!?\n`]{0,40}`(\w+)`")
+_SHORTER = "Write it much shorter, or do it in parts"
+
+
+@dataclass(frozen=True, slots=True)
+class GoOn:
+    """Another step; `advice`, if any, is shown to the model first, and then the reason why it is awake."""
+
+    advice: str = ""
+    heartbeat: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The end of a turn; `warning` is for the user, `advice` for the model's next turn."""
+
+    reason: Reason
+    reply: str = ""
+    warning: str = ""
+    advice: str = ""
+
+
+@dataclass(slots=True)
+class DirectReplyPolicy:
+    """The state of one turn's policy: the advice that was given, and how often the same result was repeated.
+
+    `excluded` is what the next step is not offered, where the model writes under a schema.
+    """
+
+    excluded: frozenset[str] = frozenset()
+    _advised: set[str] = field(default_factory=set)
+    _cuts: int = 0
+    _runs: dict[_Same, int] = field(default_factory=dict)
+    _times: Counter[_Same] = field(default_factory=Counter)
+
+    def after_reply(
+        self, reply: Reply, refused: Sequence[str], created_names: Collection[str], *, more_waits: bool
+    ) -> GoOn | Ended:
+        """Decide after a reply without a call. `refused` names rejected candidates, `created_names` what this turn
+        created.
+        """
+        if reply.finish == "length":
+            return self._after_cut(reply)
+        objection = _objection(reply, refused, created_names)
+        if objection is not None and objection[0] not in self._advised:
+            self._advised.add(objection[0])
+            return GoOn(objection[1])
+        if more_waits:
+            return GoOn()
+        if not reply.text.strip():
+            return Ended("failed", warning="The model answered nothing, twice. /retry asks again.")
+        return Ended("replied", reply.text)
+
+    def after_calls(self, done: Sequence[Done], cut: Sequence[str] = ()) -> GoOn | Ended:
+        """Decide after the calls of a step; `cut` names others that were cut off.
+
+        The same call with the same outcome: told, and not offered at the next step; again and again: the end.
+        """
+        self.excluded = frozenset().union(*(result.excluded for result in done))
+        self._runs = {key: self._runs.get(key, 0) + 1 for key in map(_sameness, done)}
+        self._times.update({(result.call.name, result.call.arguments, result.text) for result in done})
+        longest_run = max(self._runs.items(), key=lambda run: (run[1], not run[0][2]), default=None)
+        if longest_run is not None and (follows := self._after_same(*longest_run)) is not None:
+            return follows
+        name, _, _ = often = max(self._times, key=lambda key: self._times[key], default=("", "", ""))
+        if self._times[often] > MAX_SAME_ANSWERS:
+            return _repeated(f"`{name}` came out the same {self._times[often]} times with the same arguments")
+        return GoOn(_cut_advice(cut) if cut else "")
+
+    def let_out(self) -> None:
+        """Show the user what was held back before a turn is ended from outside; there is nothing to show here."""
+
+    def _after_same(self, same: _Same, times: int) -> GoOn | Ended | None:
+        name, _, answer = same
+        message = (
+            f"`{name}` {'gave the same answer' if answer else 'failed'} {times} times in a row with the same arguments"
+        )
+        if times >= (MAX_SAME_ANSWERS if answer else MAX_SAME_FAILURES):
+            return _repeated(message)
+        if times > 1:
+            self.excluded |= {name}
+            return GoOn(f"{message}. {'Reply to the user now.' if answer else 'Do something else.'}")
+        return None
+
+    def _after_cut(self, reply: Reply) -> GoOn | Ended:
+        self._cuts += 1
+        if reply.text and self._cuts > 1:
+            return Ended("replied", f"{reply.text} […]")
+        if self._cuts < MAX_CUTS:
+            return GoOn(_cut_advice(reply.cut))
+        message = f"The turn was ended: the model's replies were cut off {self._cuts} times at their longest."
+        return Ended("failed", warning=f"{message} Ask for less at once, or raise `model.max_tokens`.")
+
+
+def _repeated(message: str) -> Ended:
+    advice = f"{message}. Do something else, or tell the user what is in the way."
+    return Ended("repeated", warning=f"The turn was ended: {message}.", advice=advice)
+
+
+def _cut_advice(cut: Sequence[str]) -> str:
+    if not cut:
+        return f"Your message was cut off at its length limit. {_SHORTER}: go on in smaller pieces."
+    return f"Your message was cut off at its length limit, in {' and '.join(cut)}: that was not called. {_SHORTER}."
+
+
+def _objection(reply: Reply, refused: Sequence[str], created_names: Collection[str]) -> tuple[str, str] | None:
+    """Return why a reply without a call must not end the turn yet: a name for it, and the text for the model."""
+    if not reply.text.strip():
+        return "empty", "Your reply was empty. Answer the user, or call a function."
+    if refused:
+        return "refused", stands_refused(refused)
+    claimed = [name for name in _CLAIM.findall(reply.text) if name not in created_names]
+    if claimed:
+        message = f"`{claimed[0]}` was not made in this turn. "
+        return "claimed", message + "Reply again and say only what was done; if the user wants a new function, make it."
+    return None
+
+
+def stands_refused(refused: Collection[str]) -> str:
+    """Return the text for a model that is about to end a turn in which candidates were rejected."""
+    names = ", ".join(f"`{name}`" for name in refused)
+    message = f"Nothing was made or changed: {names} was rejected. "
+    return message + "Fix it with edit_function or create_function, or tell the user that it was not done."
+
+
+def _sameness(done: Done) -> _Same:
+    try:
+        arguments = json.dumps(read_json(done.call.arguments), sort_keys=True)
+    except Malformed:
+        arguments = done.call.arguments
+    return done.call.name, arguments, "" if done.failed else done.text
+
+
+ASKED: Final = "you asked for it (request_heartbeat), and the calls are done."
+FAILED: Final = "a call failed. Fix it, do something else, or tell the user with send_message."
+UNHEARD: Final = "The user was not shown that text: it is your inner monologue. Say it to the user with send_message."
+SILENT: Final = "The agent handed back without a message."
+
+
+@dataclass(slots=True, kw_only=True)
+class SendMessagePolicy(DirectReplyPolicy):
+    """The turn policy in which text is inner monologue."""
+
+    turn: Turn
+    _unheard: str = ""
+    _was_told: bool = False
+
+    def after_reply(
+        self, reply: Reply, refused: Sequence[str], created: Collection[str], *, more_waits: bool
+    ) -> GoOn | Ended:
+        """Decide after a reply without a call: a thought, if nobody waits; otherwise a message put in the wrong
+        place.
+        """
+        if reply.finish != "length" and (self.turn.function_messages or not self.turn.is_asked):
+            return GoOn() if more_waits else self._handed_back()
+        follows = DirectReplyPolicy.after_reply(self, reply, refused, created, more_waits=more_waits)
+        self._unheard = reply.text if reply.text.strip() else self._unheard
+        if isinstance(follows, GoOn):
+            return follows
+        if follows.reason == "replied" and not self._was_told:
+            self._was_told = True
+            return GoOn(UNHEARD)
+        return self._handed_back() if self._unheard or follows.reason == "replied" else follows
+
+    def after_calls(self, done: Sequence[Done], cut: Sequence[str] = ()) -> GoOn | Ended:
+        """Decide after calls: another step if one of them asked for it or failed, otherwise the end."""
+        follows = DirectReplyPolicy.after_calls(self, done, cut)
+        if isinstance(follows, Ended):
+            return self._with_unheard(follows)
+        if any(call.failed for call in done):
+            return replace(follows, heartbeat=FAILED)
+        if any(call.heartbeat for call in done):
+            return replace(follows, heartbeat=ASKED)
+        if self.turn.refused and "refused" not in self._advised:
+            self._advised.add("refused")
+            return GoOn(stands_refused(self.turn.refused))
+        return follows if follows.advice else self._handed_back()
+
+    def let_out(self) -> None:
+        """Show the user the text that reached nobody, if they were shown nothing else."""
+        turn = self.turn
+        if turn.is_asked and not turn.function_messages and self._unheard:
+            turn.say(self._unheard)
+
+    def _handed_back(self) -> Ended:
+        return self._with_unheard(Ended("replied"))
+
+    def _with_unheard(self, ended: Ended) -> Ended:
+        """Return the end with what the user was shown; what was still to be shown is shown now."""
+        self.let_out()
+        turn = self.turn
+        silent = turn.is_asked and not turn.function_messages and ended.reason == "replied"
+        return replace(ended, reply="\n\n".join(turn.function_messages), warning=SILENT if silent else ended.warning)

@@ -1,0 +1,204 @@
+"""Vectors as they were given, and the index of their signs: a table of sqlite-vec for each lane that has many.
+
+The extension is loaded with the first question about vectors. Where it cannot be, `trouble` says why; what was kept
+stays, and the signs are made when the extension is there.
+"""
+
+import re
+from array import array
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from math import isfinite
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from agent_core.base.errors import StorageError
+
+from .connection import SqlSession
+from .lanes import Key, Lane, advance, grow, numbers, spaces
+from .migrate import drop_unread
+
+EXACT: Final = 5_000  # vectors of a lane that are all compared
+BATCH: Final = 5_000  # signs that one transaction writes, some 60 ms
+FLOAT: Final = 4  # bytes
+PARTS: Final = 16  # of a table of signs: one is looked at first
+WIDEST: Final = 8_192  # components, as sqlite-vec has it
+UNREADABLE: Final = (apsw.SQLError, apsw.CorruptError)
+"""What is raised where a table of signs is not what the extension wrote."""
+# In small chunks: to choose a row, sqlite-vec walks through the whole of its chunk.
+_TABLE: Final = "CREATE VIRTUAL TABLE bits_{} using vec0(part integer partition key, bits bit[{}], chunk_size=256)"
+_MADE: Final = re.compile(re.escape(_TABLE).replace(r"\{\}", r"\d{1,18}"))
+_MIXED, _PRIME = 2_654_435_761, (1 << 31) - 1  # neighbors come into different parts
+_ALONE: Final = "Texts are found by their words alone:"
+
+
+def bits(lane: Lane) -> str:
+    """Return the name of the table with the signs of a lane."""
+    return f"bits_{lane.id}"
+
+
+def trouble(session: SqlSession) -> str:
+    """Return why vectors cannot be searched; an empty text where they can be."""
+    try:
+        session.all("select vec_version()")
+    except apsw.SQLError:
+        why = _load(session.db)
+        if not why:
+            sweep(session)
+        return why
+    return ""
+
+
+def _load(db: apsw.Connection) -> str:
+    package = find_spec("sqlite_vec")
+    if package is None or package.origin is None:
+        return f"{_ALONE} the package sqlite-vec is missing. Type: python -m pip install sqlite-vec"
+    try:
+        db.enable_load_extension(True)
+        db.load_extension(str(Path(package.origin).with_name("vec0")))
+        db.enable_load_extension(False)
+    except (apsw.Error, AttributeError) as error:
+        return f"{_ALONE} the extension sqlite-vec cannot be loaded ({error})."
+    return ""
+
+
+def save(session: SqlSession, key: Key, vectors: Sequence[tuple[int, bytes]]) -> None:
+    """Keep the vectors of rows; a later one takes the place of an earlier."""
+    found = grow(session, key, 0)
+    _check_vectors(session, found, key.space, vectors)
+    is_whole = bool(found.done) and not _unsigned(session, found, 1)
+    seqs = [seq for seq, _ in vectors]
+    gone = _delete(session, found, seqs)
+    session.db.executemany(
+        "insert into vector (lane, seq, vector) values (?, ?, ?)", [(found.id, seq, vector) for seq, vector in vectors]
+    )
+    now, width = grow(session, key, len(vectors) - gone), len(vectors[0][1]) // FLOAT
+    if found.done and _follow(session, found, seqs, vectors):
+        advance(session, found, max(found.done, *seqs) if is_whole else found.done)
+    if not is_whole and has_signs(now, width) and not trouble(session):
+        with suppress(*UNREADABLE):  # a search makes them anew
+            _sign_batch(session, key, width)
+
+
+def has_signs(found: Lane, width: int) -> bool:
+    """Return whether a lane is searched by the signs of its vectors; these come in bytes."""
+    return found.rows > EXACT and width % 8 == 0
+
+
+def _check_vectors(session: SqlSession, found: Lane, space: str, vectors: Iterable[tuple[int, bytes]]) -> None:
+    """Refuse what a search cannot compare: it compares all of a lane with one vector."""
+    row = session.one("select length(vector) from vector where lane = ? limit 1", found.id)
+    size = row[0] if row else 0
+    for seq, vector in vectors:
+        components = array("f", vector) if len(vector) % FLOAT == 0 else ()
+        if not (0 < len(components) <= WIDEST and isfinite(sum(components))):
+            raise StorageError(f"The vector of row {seq} is none.")
+        size = size or len(vector)
+        if len(vector) != size:
+            raise StorageError(
+                f"Vectors of the space `{space}` have {size // FLOAT} components, and some of these have not.",
+                fix="Give the vectors of each model and size a space of their own.",
+            )
+
+
+def remove(session: SqlSession, agent: str, shelf: str, seqs: Sequence[int]) -> None:
+    """Delete the vectors of rows, in every space."""
+    for key, found in spaces(session, agent, shelf):
+        grow(session, key, -_delete(session, found, seqs))
+        if found.done:
+            _follow(session, found, seqs)
+
+
+def _delete(session: SqlSession, found: Lane, seqs: Sequence[int]) -> int:
+    which = "delete from vector where lane = ? and seq in (select value from json_each(?)) returning 1"
+    return len(session.all(which, found.id, numbers(seqs)))
+
+
+def _follow(session: SqlSession, found: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]] = ()) -> bool:
+    """Keep the signs of rows in step with their vectors; where this fails, all of the lane are made anew later."""
+    try:
+        if not trouble(session):
+            _write_signs(session, found, seqs, vectors)
+            return True
+    except UNREADABLE:
+        pass
+    advance(session, found, 0)
+    return False
+
+
+def _write_signs(session: SqlSession, found: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]]) -> None:
+    which = "where rowid in (select value from json_each(?))"
+    session.all(f"delete from {bits(found)} {which}", numbers(seqs))  # noqa: S608  (a table of ours)
+    session.db.executemany(
+        f"insert into {bits(found)} (rowid, part, bits) values (?, ?, vec_quantize_binary(?))",  # noqa: S608  (a table of ours)
+        ((seq, seq * _MIXED % _PRIME % PARTS, vector) for seq, vector in vectors),
+    )
+
+
+def catch_up(session: SqlSession, key: Key, width: int) -> Lane:
+    """Return the lane, each vector of which has its signs: they are written a batch in each transaction."""
+    while True:
+        found = grow(session, key, 0)
+        if found.done and not _unsigned(session, found, 1):
+            return found
+        with session.transaction():
+            if not _sign_batch(session, key, width):
+                return found
+
+
+def _sign_batch(session: SqlSession, key: Key, width: int) -> bool:
+    found = grow(session, key, 0)
+    if not found.done:
+        drop(session, bits(found))
+        session.all(_TABLE.format(found.id, width))
+    rows = _unsigned(session, found, BATCH)
+    if rows:
+        _write_signs(session, found, [seq for seq, _ in rows], rows)
+        advance(session, found, rows[-1][0])
+    return bool(rows)
+
+
+def _unsigned(session: SqlSession, found: Lane, count: int) -> list[tuple[int, bytes]]:
+    rows = "select seq, vector from vector where lane = ? and seq > ? order by seq limit ?"
+    return [(seq, vector) for seq, vector in session.all(rows, found.id, found.done, count)]
+
+
+def drop(session: SqlSession, name: str) -> None:
+    """Drop a table of signs, if it is there."""
+    session.all("update lane set done = 0 where 'bits_' || id = ? and space <> ''", name)
+    session.all(f"drop table if exists {name}")
+    for part in sorted(_parts(session.db, name)):
+        session.all(f"drop table if exists {part}")
+
+
+def sweep(session: SqlSession) -> None:
+    """Drop each table of signs that no lane uses, or that sqlite-vec would not have made so."""
+    used = {bits(Lane(id, 0, 0, 0)) for (id,) in session.all("select id from lane where done and space <> ''")}
+    names = session.all("select name from sqlite_schema where type = 'table' and name glob 'bits_[0-9]*'")
+    for name in {"_".join(str(name).split("_")[:2]) for (name,) in names}:
+        if (name not in used or not _is_ours(_parts(session.db, name), name)) and not trouble(session):
+            drop(session, name)
+
+
+def _is_ours(parts: dict[str, str], name: str) -> bool:
+    if not _MADE.fullmatch(parts.get(name, "")):
+        return False
+    fresh = apsw.Connection(":memory:")
+    _load(fresh)
+    fresh.execute(parts[name])
+    return _parts(fresh, name) == parts
+
+
+def _parts(db: apsw.Connection, name: str) -> dict[str, str]:
+    """Return the SQL of a table of signs and of those that sqlite-vec keeps it in."""
+    tables = "select name, sql from sqlite_schema where type = 'table' and (name = ?1 or name glob ?1 || '_*')"
+    return dict(db.execute(tables, (name,)))
+
+
+def forget(db: apsw.Connection) -> None:
+    """Drop all signs unread; they are made anew when they are searched next."""
+    drop_unread(db, "bits_[0-9]*")
+    list(db.execute("update lane set done = 0, rows = (select count(*) from vector where lane = id) where space <> ''"))

@@ -1,0 +1,1 @@
+"""One workspace: its agents, presets, files of agents, doctor, scaffold."""

@@ -1,0 +1,126 @@
+"""Reports what this platform can do: Python, sandbox layers, endpoint, storage."""
+
+import platform
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from importlib.util import find_spec
+from typing import Any, TypeAlias
+
+from agent_core import __version__
+from agent_core.access.grants.addresses import UnconfirmedAddress, unconfirmed
+from agent_core.base.errors import ModelError, ToolwrightError
+from agent_core.base.settings import ModelSettings, Settings
+from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.memory.embedding import Embedder
+from agent_core.model.dialect import dialect_of
+from agent_core.model.discover import DiscoveredModel, asks_endpoint
+from agent_core.model.strict import loosened
+from agent_core.registry.function import Function
+from agent_core.storage import Store
+from sandbox import Sandbox, SandboxUnavailable
+
+Choose: TypeAlias = Callable[[ModelSettings], Awaitable[DiscoveredModel]]
+
+
+async def examine(
+    settings: Settings,
+    cage: SandboxClient,
+    store: Store,
+    choose: Choose,
+    functions: Iterable[Function],
+) -> dict[str, Any]:  # Any: JSON
+    """Return the `doctor` shape; `choose` is how a turn finds its model, `functions` are those shown to a model.
+
+    `ok` says that functions can be grown here: sandbox and storage are whole.
+    """
+    sandbox = _sandbox(await cage.ready())
+    damage = await store.check()
+    return {
+        "version": __version__,
+        "python": sys.version.split()[0],
+        "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "sandbox": sandbox,
+        "model": await _model(settings, choose, functions),
+        "grants": {"unattended": settings.grants.unattended},
+        "storage": {
+            "ok": damage is None,
+            "problem": damage,
+            "recovered": store.recovered,
+            "vectors": await store.memory.vector_trouble() or None,
+        },
+        "ok": sandbox["level"] in ("full", "core") and damage is None,
+    }
+
+
+async def embedding(name: str, factory: Callable[[], Embedder | None]) -> dict[str, Any]:  # Any: JSON
+    """Test the embedder that finds texts by meaning, with one word."""
+    try:
+        embedder = factory()
+        if embedder is not None:
+            await embedder.embed(["word"])
+    except ToolwrightError as error:
+        return {"ok": False, "name": name, "problem": f"{name}: {error.message}", "fix": error.fix}
+    return {
+        "ok": True,
+        "name": name,
+        "why": embedder.space if embedder else "none: texts are found by their words alone",
+    }
+
+
+def check_address(settings: Settings, name: str | None = None, around: Mapping[str, str] | None = None) -> None:
+    """Raise if only the workspace's file names the model's address, and the user has not confirmed it yet.
+
+    `name` is the model in question, if not the one that is set: the tour and the local models are asked elsewhere.
+
+    Raises:
+        UnconfirmedAddress: the message says how to confirm the address.
+    """
+    if asks_endpoint(name or settings.model.name) and (url := unconfirmed(settings, around)):
+        raise UnconfirmedAddress(url)
+
+
+def check_texts(settings: Settings, around: Mapping[str, str] | None = None) -> None:
+    """Raise if the address for texts to be embedded is unconfirmed, whatever model answers.
+
+    Raises:
+        UnconfirmedAddress: the message says how to confirm the address.
+    """
+    if url := unconfirmed(settings, around):
+        raise UnconfirmedAddress(url)
+
+
+def level(sandbox: Sandbox | SandboxUnavailable) -> str:
+    """Return the level of confinement as one word."""
+    return sandbox.level if isinstance(sandbox, Sandbox) else "none"
+
+
+def _sandbox(sandbox: Sandbox | SandboxUnavailable) -> dict[str, Any]:
+    if isinstance(sandbox, Sandbox):
+        return {
+            "level": sandbox.level,
+            "layers": dict(sandbox.layers),
+            "missing": list(sandbox.missing),
+            "resources": sandbox.resources,
+        }
+    return {"level": "none", "layers": {}, "missing": list(sandbox.missing), "problem": str(sandbox)}
+
+
+async def _model(settings: Settings, choose: Choose, functions: Iterable[Function]) -> dict[str, Any]:  # Any: JSON
+    try:
+        check_address(settings)
+        chosen = await choose(settings.model)
+    except ModelError as error:
+        return {"ok": False, "problem": error.message, "fix": error.fix}
+    if chosen.kind == "local" and find_spec("xllamacpp") is None:
+        message = "The engine of the local model is not installed."
+        return {"ok": False, "problem": message, "fix": "pip install xllamacpp, or `make run` in a clone."}
+    report = {"ok": True, "name": chosen.model_name, "endpoint": chosen.endpoint_url, "why": chosen.why}
+    return {**report, "loosened": _loosened(chosen.endpoint_url, functions)}
+
+
+def _loosened(url: str, functions: Iterable[Function]) -> dict[str, str]:
+    """Return the functions that the endpoint's strict mode cannot express, each with the reason."""
+    if not dialect_of(url).strict:
+        return {}
+    reasons = {function.name: loosened(function.parameters) for function in functions}
+    return {name: why for name, why in reasons.items() if why}

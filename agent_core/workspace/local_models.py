@@ -1,0 +1,84 @@
+"""Commands that need no open workspace: the schemas of files, and the local models."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from agent_core.base.errors import UsageError
+from agent_core.base.problem import Place, Problem
+from agent_core.model.local import prefix, weights
+from agent_core.model.local.fetch import DownloadProgress, fetch, remove
+from agent_core.registry.schema import read_module
+from agent_core.registry.source import ModuleSource, hash_of
+
+OnBytes = Callable[[int, int | None, str], None]
+
+
+def schema_of(paths: Iterable[Path]) -> dict[str, Any]:  # Any: JSON
+    """Return the `schema` shape of some files: they are read as text, and nothing is run."""
+    functions: list[dict[str, Any]] = []
+    problems: list[Problem] = []
+    for path in paths:
+        try:
+            text = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            problems.append(Problem("unreadable", f"{path} cannot be read: {error}", Place(path.as_posix())))
+            continue
+        reading = read_module(ModuleSource(path.stem, path.as_posix(), text, hash_of(text)))
+        functions += [function.to_json() for function in reading.functions]
+        problems += reading.problems
+    return {"functions": functions, "problems": [problem.to_json() for problem in problems]}
+
+
+def list_models() -> list[dict[str, Any]]:
+    """Return the local models that this version knows, with which of them are installed."""
+    rows = []
+    for entry in weights.available():
+        file = weights.path(entry.name)
+        rows.append(
+            {
+                "name": f"{weights.PREFIX}{entry.name}",
+                "title": entry.title,
+                "bytes": entry.size,
+                "licence": entry.licence,
+                "publisher": entry.publisher,
+                "url": entry.url,
+                "sha256": entry.sha256,
+                "path": str(file) if file else None,
+                "here": file is not None,
+            }
+        )
+    return rows
+
+
+def installed_models() -> list[str]:
+    """Return the names of the local models with weights on this machine, the recommended one first."""
+    return [entry.name for entry in weights.available() if weights.path(entry.name) is not None]
+
+
+async def fetch_model(name: str, source: str | None, on_bytes: OnBytes) -> dict[str, Any]:
+    """Download a local model's weights and verify them against their pinned hash; return where they are."""
+    loop = asyncio.get_running_loop()
+
+    def tell(progress: DownloadProgress) -> None:
+        loop.call_soon_threadsafe(on_bytes, progress.done, progress.total, progress.note)
+
+    path = await fetch(name, source, tell)
+    return {"name": name, "path": str(path), "bytes": path.stat().st_size}
+
+
+def remove_model(name: str) -> dict[str, Any]:
+    """Delete a local model's weights and what belongs to them; return the deleted files with their sizes in bytes.
+
+    Raises:
+        UsageError: there is no such model, or nothing of it is here.
+        ModelError: another process fetches it.
+        WorkspaceError: a file cannot be deleted.
+    """
+    entry = weights.named(name)
+    removed_files = remove(entry) | prefix.remove(entry)
+    if not removed_files:
+        raise UsageError(f"Nothing of `{entry.name}` is here.", fix="toolwright models list says which are.")
+    removed = [str(file) for file in removed_files]
+    return {"name": f"{weights.PREFIX}{entry.name}", "removed": removed, "bytes": sum(removed_files.values())}

@@ -1,0 +1,142 @@
+"""Checks that a model answers: it is chosen as a turn would choose it and asked once, before anything is saved."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from agent_core.access.grants.addresses import confirm, is_confirmed
+from agent_core.base.errors import ModelError, UsageError
+from agent_core.base.messages import System, User
+from agent_core.base.own_environment import environment
+from agent_core.base.settings import ModelSettings, Settings, load
+from agent_core.base.settings_file import write_values
+from agent_core.model.discover import DiscoveredModel, UnconfirmedServer, choose
+from agent_core.model.reply import Reply
+from agent_core.model.request import Request
+from agent_core.model.tour.script import NAME as TOUR
+
+from .local_models import installed_models
+
+KEY: Final = "OPENAI_API_KEY"
+_WAIT_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """The result of one real request."""
+
+    ok: bool
+    model: str = ""
+    address: str = ""
+    why: str = ""
+    seconds: float = 0.0
+    problem: str = ""
+    fix: str = ""
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return the `tested` shape of `toolwright configure`."""
+        return asdict(self)
+
+
+async def try_model(settings: ModelSettings, environment: Mapping[str, str], root: Path) -> Tested:
+    """Choose a model by these settings and ask it one thing; errors of the model are not raised."""
+    patient = settings.model_copy(update={"retries": 0, "timeout_s": min(settings.timeout_s, _WAIT_S)})
+    chosen: DiscoveredModel | None = None
+    began = time.monotonic()
+    try:
+        weights, confirmed = (lambda: next(iter(installed_models()), None)), partial(is_confirmed, root)
+        chosen = await choose(patient, environment, weights=weights, confirmed=confirmed)
+        await _ask(chosen, patient)
+    except ModelError as error:
+        name, address = (chosen.model_name, chosen.endpoint_url) if chosen else (settings.name or "", "")
+        return Tested(False, name, address, "", time.monotonic() - began, error.message, error.fix)
+    name = f"local/{chosen.model_name}" if chosen.kind == "local" else chosen.model_name
+    return Tested(True, name, chosen.endpoint_url, chosen.why, time.monotonic() - began)
+
+
+def in_force(root: Path, flags: Mapping[str, Any] | None = None) -> tuple[Settings, Mapping[str, str]]:
+    """Return the settings of a folder, and the environment that goes with them."""
+    return load(root, flags), environment()
+
+
+def keep_address(root: Path, values: Mapping[str, Any]) -> None:  # Any: values of settings
+    """Write values into the settings file; this confirms an address among them.
+
+    Raises:
+        ToolwrightError: they cannot be written, or the address not be kept as confirmed.
+    """
+    write_values(root, values)
+    if url := values.get("model.base_url"):
+        confirm(root, url)
+
+
+def check_new_address(url: str) -> str:
+    """Return the address as it may be written to the settings file.
+
+    Raises:
+        UsageError: it is no address, or there is a secret in it.
+    """
+    url = url.strip().rstrip("/")
+    try:
+        parts = urlsplit(url)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise UsageError("That is not an address of an endpoint.", fix="It looks like http://127.0.0.1:8080/v1.")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        message = "An address in the settings file has no user, password or query: they may be secrets."
+        raise UsageError(message, fix=f"Leave them out, and: export {KEY}=…")
+    return url
+
+
+def check_new_name(name: str) -> str:
+    """Return the model's name as it may be written to the settings file.
+
+    Raises:
+        UsageError: it looks like a key, or it is the tour, which is no setting.
+    """
+    if name == TOUR:
+        raise UsageError("The tour is taken, not set.", fix="Next: toolwright run --model tour")
+    if name.startswith("sk-") or any(char.isspace() or not char.isprintable() for char in name):
+        raise UsageError("That is not the name of a model.", fix=f"A key goes into the environment: export {KEY}=…")
+    return name
+
+
+def exports(settings: Settings) -> list[str]:
+    """Return the shell commands that these settings need: a file never holds a key."""
+    url = settings.model.base_url
+    if not url or urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1"):
+        return []
+    return [f"export {KEY}=…"]
+
+
+def unconfirmed_server(root: Path, settings: ModelSettings, environment: Mapping[str, str]) -> str | None:
+    """Return the address of the one server that is found and may be another user's, if nothing else is chosen."""
+    try:
+        asyncio.run(choose(settings, environment, confirmed=partial(is_confirmed, root)))
+    except UnconfirmedServer as error:
+        return error.url
+    except ModelError:
+        return None
+    return None
+
+
+async def _ask(chosen: DiscoveredModel, settings: ModelSettings) -> None:
+    from agent_core.model.client import open_model  # noqa: PLC0415 - the SDK takes half a second to import
+
+    model = await open_model(chosen, settings)
+    try:
+        request = Request((System("You are being tested."), User("Reply with the word: ready")))
+        async with aclosing(model.stream(request)) as pieces:  # type: ignore[type-var]  # streams are generators
+            async for piece in pieces:
+                if isinstance(piece, Reply):
+                    return
+    finally:
+        await model.aclose()

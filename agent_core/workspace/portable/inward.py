@@ -1,0 +1,278 @@
+"""Conversion of a document to the agent that it describes, checked before anything is created. Nothing in it is run.
+
+The validator's errors in the words of this program: a path, and what was expected there.
+
+Consistency checks between the parts of a file: unique names, histories in order, every call answered once.
+"""
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Any
+
+from pydantic import ValidationError
+
+from agent_core.base.untrusted import one_line
+from agent_core.storage import BlockChange, BlockRow, DocumentRow, Entry, PassageRow, SectionRow
+from agent_core.storage.whole import WholeAgent, WholeBlock, WholeEvent, WholeTurn
+
+from . import document as d
+from .caps import LONGEST_SETTINGS, MOST_CHANGES, MOST_ENTRIES, MOST_EVENTS, at_most
+from .document import AgentFile, AnsweredPart, BlockPart, ReplyPart, SummedPart, ToldPart, TurnPart
+from .errors import AgentFileError
+from .packed import unpacked
+from .text import once
+
+
+def check(file: AgentFile) -> None:
+    """Raise an error for the first rule that the file violates."""
+    once("blocks", "id", [block.id for block in file.blocks])
+    once("blocks", "label", [block.label for block in file.blocks if block.attached])
+    once("sections", "name", [section.name for section in file.sections])
+    once("turns", "id", [turn.id for turn in file.turns])
+    once("passages", "id", [passage.id for passage in file.passages])
+    once("documents", "hash", [document.hash for document in file.documents])
+    keys = [event.key for turn in file.turns for event in turn.events] + [event.key for event in file.inbox]
+    once("events", "key", [key for key in keys if key is not None])
+    at_most("blocks", MOST_CHANGES, sum(len(block.history) for block in file.blocks))
+    at_most("turns", MOST_EVENTS, sum(len(turn.events) for turn in file.turns))
+    at_most("turns", MOST_ENTRIES, sum(len(turn.entries) for turn in file.turns))
+    settings = file.agent.settings
+    if settings and len(settings.model_dump_json()) > LONGEST_SETTINGS:
+        raise AgentFileError("agent.settings", f"expected at most {LONGEST_SETTINGS} characters of JSON")
+    for at, block in enumerate(file.blocks):
+        _consistent_block(f"blocks[{at}]", block)
+    _texts(file)
+    _turns(file)
+
+
+def _consistent_block(where: str, block: BlockPart) -> None:
+    size = len(block.value if isinstance(block.value, str) else "\n".join(block.value))
+    if size > block.limit:
+        raise AgentFileError(f"{where}.value", f"expected at most {block.limit} characters, got {size}")
+    if not all(char.isalnum() or char in "_-./" for char in block.label):
+        raise AgentFileError(f"{where}.label", "expected letters, digits and any of `_-./`")
+    versions = [change.version for change in block.history]
+    if versions != sorted(set(versions)):
+        raise AgentFileError(f"{where}.history", "expected versions that rise")
+    if not versions or versions[-1] != block.version:
+        raise AgentFileError(f"{where}.history", f"expected its last line to be version {block.version}")
+    if block.history[-1].value != block.value:
+        raise AgentFileError(f"{where}.history", "expected its last line to hold the block's value")
+
+
+def _texts(file: AgentFile) -> None:
+    for name, text in file.texts.items():
+        if sha256(text.encode()).hexdigest() != name:
+            raise AgentFileError(f"texts.{name}", "expected the text that has this SHA-256")
+
+
+def _turns(file: AgentFile) -> None:
+    counted = 0
+    for at, turn in enumerate(file.turns):
+        where = f"turns[{at}]"
+        if turn.state == "open" and at != len(file.turns) - 1:
+            raise AgentFileError(f"{where}.state", "expected only the last turn to be open")
+        if (turn.state == "open") != (turn.ended is None):
+            raise AgentFileError(f"{where}.ended", "expected a time for a turn that ended, and none for an open one")
+        _answers(where, turn)
+        for n, entry in enumerate(turn.entries):
+            counted += 1
+            if isinstance(entry, SummedPart) and entry.payload.upto >= counted:
+                raise AgentFileError(f"{where}.entries[{n}].payload.upto", f"expected less than {counted}")
+            if isinstance(entry, ToldPart) and entry.kind == "user" and _poses(entry.payload.packed):
+                raise AgentFileError(f"{where}.entries[{n}].payload.packed", "expected the type `user_message`")
+
+
+def _poses(packed: str) -> bool:
+    """Whether what is packed as the user's is something else to a model that reads it."""
+    return bool(packed) and unpacked(packed).kind != "user_message"
+
+
+def _answers(where: str, turn: TurnPart) -> None:
+    """Raise an error if a call has no answer: no request with an unanswered call is ever sent."""
+    open_calls: set[str] = set()
+    for n, entry in enumerate(turn.entries):
+        if isinstance(entry, AnsweredPart):
+            if entry.payload.call_id not in open_calls:
+                raise AgentFileError(f"{where}.entries[{n}].payload.call_id", "expected a call that waits for it")
+            open_calls.discard(entry.payload.call_id)
+        elif isinstance(entry, ReplyPart):
+            _closed(where, n, open_calls)
+            call_ids = [call.id for call in entry.payload.calls]
+            once(f"{where}.entries[{n}].payload.calls", "id", call_ids)
+            open_calls = set(call_ids)
+    if turn.state != "open":
+        _closed(where, len(turn.entries), open_calls)
+
+
+def _closed(where: str, n: int, open_calls: set[str]) -> None:
+    if open_calls:
+        name = one_line(min(open_calls), 60)
+        raise AgentFileError(f"{where}.entries", f"expected an answer of the call `{name}` before entry {n}")
+
+
+_TAGS = ("told", "assistant", "call", "result", "summary", "other")
+_FORMS = ("constrained-str", "list[constrained-str]")
+_KINDS = {
+    "string_type": "a text",
+    "string_unicode": "a text of whole characters",
+    "string_too_long": "a text of at most {max_length} characters",
+    "string_pattern_mismatch": "a text of the form {pattern}",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "literal_error": "{expected}",
+    "greater_than_equal": "at least {ge}",
+    "less_than_equal": "at most {le}",
+    "too_long": "at most {max_length} items",
+    "too_short": "at least {min_length} item",
+}
+
+
+def path_of(place: Sequence[int | str]) -> str:
+    """Return a position in the file, such as `turns[3].entries[0].kind`."""
+    path = ""
+    for at, part in enumerate(place):
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif not _is_shape(part, place[:at]):
+            path += f".{one_line(part, 60)}" if path else one_line(part, 60)
+    return path
+
+
+def _is_shape(part: str, before: Sequence[int | str]) -> bool:
+    """Check whether a part names a shape that was tried instead of a position in the file."""
+    return part in _FORMS or (part in _TAGS and len(before) > 1 and before[-2] == "entries")
+
+
+def sentence(error: Any) -> str:  # Any: one of pydantic's error details
+    """Return what was expected there, and what was found."""
+    if error["type"] == "missing":
+        return "expected it, and it is missing"
+    if error["type"] == "extra_forbidden":
+        return "expected no such field"
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])
+    form = _KINDS.get(error["type"])
+    expected = form.format(**error.get("ctx", {})) if form else str(error["msg"])
+    return f"expected {expected}, got {_describe_value(error['input'])}"
+
+
+def _describe_value(value: Any) -> str:  # Any: whatever stands in the file
+    if isinstance(value, str):
+        return f"the text `{one_line(value, 40)}`" if value else "an empty text"
+    if isinstance(value, list | dict):
+        return f"a list of {len(value)}" if isinstance(value, list) else "an object"
+    if isinstance(value, int) and abs(value) >= 1 << 64:
+        return "a very large number"
+    return {None: "null", True: "true", False: "false"}.get(value, str(value))
+
+
+Words = Callable[[str, float | None, Sequence[str]], str]
+"""What the text index reads of a passage: its text, when it was written down (not of a piece of a source), its tags."""
+
+
+def agent_of(raw: dict[str, Any], words: Words) -> WholeAgent:  # Any: JSON
+    """Return the agent in a document.
+
+    Raises:
+        AgentFileError: the first thing that is not as it must be, and where.
+    """
+    try:
+        file = d.AgentFile.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=True)[0]
+        raise AgentFileError(path_of(first["loc"]), sentence(first)) from error
+    check(file)
+    return WholeAgent(
+        name=file.agent.name,
+        settings=file.agent.settings.model_dump(exclude_unset=True) if file.agent.settings else None,
+        turns=tuple(_turn(turn) for turn in file.turns),
+        inbox=tuple(_event(event) for event in file.inbox),
+        blocks=tuple(_block(block) for block in file.blocks),
+        sections=tuple(SectionRow(s.name, s.position, s.text, s.limit, s.edited) for s in file.sections),
+        passages=tuple(_passage(passage, file.agent.name, words) for passage in file.passages),
+        documents=tuple(_document(document, file.agent.name) for document in file.documents),
+        pins=tuple(sorted(file.agent.pins)),
+        texts=dict(file.texts),
+    )
+
+
+def _value(value: str | list[str]) -> str | tuple[str, ...]:
+    return value if isinstance(value, str) else tuple(value)
+
+
+def _block(block: d.BlockPart) -> WholeBlock:
+    row = BlockRow(
+        id=block.id,
+        label=block.label,
+        value=_value(block.value),
+        limit=block.limit,
+        description=block.description,
+        read_only=block.read_only,
+        shared=block.shared,
+        position=block.position,
+        version=block.version,
+        edited=block.edited,
+    )
+    history = tuple(
+        BlockChange(
+            block.id, change.version, _value(change.value), change.what, change.by, change.agent, change.turn, change.at
+        )
+        for change in block.history
+    )
+    return WholeBlock(row, history, block.attached)
+
+
+def _turn(turn: d.TurnPart) -> WholeTurn:
+    entries = tuple(_entry(entry) for entry in turn.entries)
+    events = tuple(_event(event) for event in turn.events)
+    return WholeTurn(turn.id, turn.state, turn.started, turn.ended, events, entries, turn.hidden)
+
+
+def _entry(entry: d.AnyEntry) -> Entry:
+    payload = entry.payload if isinstance(entry.payload, dict) else entry.payload.model_dump(exclude_unset=True)
+    return Entry(entry.kind, payload, at=entry.at)
+
+
+def _event(event: d.EventPart) -> WholeEvent:
+    return WholeEvent(event.kind, event.payload.model_dump(exclude_unset=True), event.at, event.key, event.due)
+
+
+def _passage(passage: d.PassagePart, agent: str, words: Words) -> PassageRow:
+    return PassageRow(
+        id=passage.id,
+        agent=agent,
+        text=passage.text,
+        words=_words(passage, words),
+        at=passage.at,
+        tags=tuple(passage.tags),
+        source=passage.source,
+        place=passage.place,
+        document=passage.document,
+        n=passage.n,
+    )
+
+
+def _words(passage: d.PassagePart, words: Words) -> str:
+    if passage.words is not None:
+        return passage.words
+    return words(passage.text, None if passage.document else passage.at, passage.tags)
+
+
+def _document(document: d.DocumentPart, agent: str) -> DocumentRow:
+    return DocumentRow(
+        document.hash,
+        agent,
+        document.name,
+        document.kind,
+        document.at,
+        document.done,
+        document.total,
+        document.complete,
+    )

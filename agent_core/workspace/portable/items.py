@@ -1,0 +1,169 @@
+"""An agent and its report ↔ small items: what the process that reads a file sends, and the host puts together."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
+from agent_core.storage import BlockChange, DocumentRow, Entry, PassageRow, SectionRow
+from agent_core.storage.connection import dump
+from agent_core.storage.whole import EntryText, Made, WholeAgent, WholeBlock, WholeEvent, WholeTurn
+
+from .errors import AgentFileError
+from .report import AgentReport
+
+Item = tuple[str, Any]  # Any: JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What an agent is apart from its parts, and what became of what; it comes last."""
+
+    name: str
+    settings: dict[str, Any] | None  # Any: JSON
+    pins: tuple[str, ...]
+    kind: str
+    mapped: tuple[tuple[str, str, int], ...]
+    left: tuple[tuple[str, str, int], ...]
+    inbox: tuple[dict[str, str], ...]
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a journal, its payload as text; a summary's `upto` stands apart."""
+
+    kind: str
+    text: str
+    at: float
+    upto: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptText:
+    """A text that entries name."""
+
+    hash: str
+    text: str
+
+
+_SHAPES: Final[dict[str, TypeAdapter[Any]]] = {
+    "change": TypeAdapter(BlockChange),
+    "block": TypeAdapter(WholeBlock),
+    "section": TypeAdapter(SectionRow),
+    "event": TypeAdapter(WholeEvent),
+    "entry": TypeAdapter(Line),
+    "turn": TypeAdapter(WholeTurn),
+    "waiting": TypeAdapter(WholeEvent),
+    "passage": TypeAdapter(PassageRow),
+    "document": TypeAdapter(DocumentRow),
+    "text": TypeAdapter(KeptText),
+    "agent": TypeAdapter(Head),
+}
+
+
+def items_of(whole: WholeAgent, report: AgentReport) -> Iterator[Item]:
+    """Return an agent in items: what belongs to another item comes before it, and the head last."""
+    for block in whole.blocks:
+        yield from (_item("change", change) for change in block.history)
+        yield _item("block", replace(block, history=()))
+    for turn in whole.turns:
+        yield from (_item("event", _as_text(event)) for event in turn.events)
+        yield from (_item("entry", _line(entry)) for entry in turn.entries)
+        yield _item("turn", replace(turn, events=(), entries=()))
+    yield from (_item("waiting", _as_text(event)) for event in whole.inbox)
+    for name, parts in (("section", whole.sections), ("passage", whole.passages), ("document", whole.documents)):
+        yield from (_item(name, part) for part in parts)
+    yield from (_item("text", KeptText(hash, text)) for hash, text in whole.texts.items())
+    mapped, left = (tuple((*key, n) for key, n in counted.items()) for counted in (report.mapped, report.left))
+    told = (report.kind, mapped, left, tuple(report.inbox), report.waiting)
+    yield _item("agent", Head(whole.name, whole.settings, whole.pins, *told))
+
+
+def _item(name: str, part: object) -> Item:
+    return name, _SHAPES[name].dump_python(part, mode="json")
+
+
+def _as_text(event: WholeEvent) -> WholeEvent:
+    return replace(event, payload=dump(event.payload))
+
+
+def _line(entry: Entry) -> Line:
+    payload, upto = entry.payload, None
+    if entry.kind == "summary":
+        upto = payload["upto"]
+        payload = {key: value for key, value in payload.items() if key != "upto"}
+    return Line(entry.kind, dump(payload), entry.at, upto)
+
+
+class Arriving:
+    """Agents that come in, item by item; each is whole with its head."""
+
+    def __init__(self) -> None:
+        self.agents: list[tuple[WholeAgent, AgentReport]] = []
+        self.refused: AgentFileError | None = None
+        self._parts: defaultdict[str, list[Any]] = defaultdict(list)  # Any: what the shapes make
+
+    def take(self, item: Any) -> None:  # Any: JSON
+        """Take the next item.
+
+        Raises:
+            ValueError: it is none.
+        """
+        name, value = item
+        if name == "refused":
+            where, what = map(str, value)
+            self.refused = AgentFileError(where, what)
+            return
+        part = _SHAPES[name].validate_python(value)
+        match part:
+            case WholeBlock():
+                part = replace(part, history=self._those("change"))
+            case WholeTurn(id, state, started, ended, hidden=hidden):
+                part = (id, state, started, ended, self._those("event"), self._those("entry"), hidden)
+            case WholeEvent() | Line() | PassageRow():
+                part = _row(part)
+            case Head():
+                self.agents.append((self._whole(part), _report(part)))
+                return
+        self._parts[name].append(part)
+
+    def _those(self, name: str) -> tuple[Any, ...]:  # Any: what the shapes make
+        return tuple(self._parts.pop(name, ()))
+
+    def _whole(self, head: Head) -> WholeAgent:
+        return WholeAgent(
+            name=head.name,
+            settings=head.settings,
+            turns=Made(self._those("turn"), _turn),
+            inbox=tuple(WholeEvent(*row) for row in self._those("waiting")),
+            blocks=self._those("block"),
+            sections=self._those("section"),
+            passages=Made(self._those("passage"), PassageRow),
+            documents=self._those("document"),
+            pins=head.pins,
+            texts={text.hash: text.text for text in self._those("text")},
+        )
+
+
+Row = tuple[Any, ...]  # Any: columns
+
+
+def _row(part: object) -> Row:
+    return tuple(getattr(part, each.name) for each in fields(part))  # type: ignore[arg-type] # one of our dataclasses
+
+
+def _turn(*row: Any) -> WholeTurn:  # Any: columns
+    id, state, started, ended, events, entries, is_hidden = row
+    return WholeTurn(id, state, started, ended, Made(events, WholeEvent), Made(entries, _entry), is_hidden)
+
+
+def _entry(kind: str, text: str, at: float, upto: int | None) -> EntryText:
+    return EntryText(kind, {}, at=at, text=text, upto=upto)
+
+
+def _report(head: Head) -> AgentReport:
+    mapped, left = (Counter({(a, b): n for a, b, n in lines}) for lines in (head.mapped, head.left))
+    return AgentReport(head.kind, head.name, mapped, left, list(head.inbox), head.waiting)

@@ -1,0 +1,277 @@
+"""Conversion of Letta's agent files (.af) to agents: one agent per file, or several with shared parts next to them.
+
+The content of a Letta message: pieces of text, reasoning, and kinds that have no place here.
+
+Conversion of the files of a Letta agent, with their text in its agent file, to documents and passages.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agent_core.memory.sources.cutting import cut
+from agent_core.memory.sources.prose import plain
+from agent_core.storage import DocumentRow, PassageRow, content_hash
+from agent_core.storage.whole import WholeAgent, WholeBlock
+
+from .caps import MOST_AGENTS, MOST_BLOCKS, MOST_LINKS, Room, at_most
+from .errors import AgentFileError
+from .foreign import Json, agent_name, asked_of, block_of, objects_at, text_at, whole_characters
+from .inward import Words
+from .memgpt import system_section
+from .messages import ImportedMessage, Turns
+from .packed import stamp_time
+from .report import AgentReport
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files in an agent file by id, each with its position."""
+
+    files: Mapping[str, tuple[str, Json]]
+    words: Words
+    room: Room
+
+    def of_agent(
+        self, agent: Json, where: str, ids: str, report: AgentReport, at: float
+    ) -> tuple[list[PassageRow], list[DocumentRow]]:
+        """Return an agent's files as passages and documents."""
+        passages: list[PassageRow] = []
+        documents: dict[str, DocumentRow] = {}
+        links = {text_at(link, "file_id", place): place for place, link in objects_at(agent, "files_agents", where)}
+        at_most(f"{where}.files_agents", MOST_LINKS, len(links))
+        for id, place in links.items():
+            file_place, file = self.files.get(id, (place, {}))
+            text = whole_characters(text_at(file, "content", file_place))
+            name = text_at(file, "file_name", file_place)[:300] or "file"
+            if not text.strip():
+                report.leaves(f"file `{name[:60]}`", "its text is not in the file")
+            elif (hash := content_hash(text)) not in documents:
+                self.room.take(place, len(text))
+                cited = DocumentRow(hash, report.name, name, "text", at)
+                rows = list(self._passages(text, cited, f"{ids}{len(documents)}"))
+                documents[hash] = DocumentRow(hash, report.name, name, "text", at, len(rows), len(rows), True)
+                passages += rows
+                report.took("files", "documents")
+        report.took("text of files", "passages", len(passages))
+        return passages, list(documents.values())
+
+    def _passages(self, text: str, of: DocumentRow, ids: str) -> Iterator[PassageRow]:
+        for n, chunk in enumerate(cut(plain(text))):
+            yield PassageRow(
+                id=f"{ids}-{n}",
+                agent=of.agent,
+                text=chunk.text,
+                words=self.words(chunk.text, None, ()),
+                at=of.at,
+                source=of.name,
+                place=chunk.place[:1000],
+                document=of.hash,
+                n=n,
+            )
+
+
+_THOUGHTS = ("reasoning", "summarized_reasoning")
+_HIDDEN = ("omitted_reasoning", "redacted_reasoning")
+
+
+@dataclass(frozen=True, slots=True)
+class MessageContent:
+    """The text of a message, and the thought before it."""
+
+    text: str
+    thought: str = ""
+
+
+def content_of(message: Json, where: str, report: AgentReport) -> MessageContent:
+    """Return a message's content: a text, pieces of several kinds, or nothing."""
+    content: Any = message.get("content")  # Any: whatever stands in the file
+    if not isinstance(content, list):
+        return MessageContent(text_at(message, "content", where))
+    texts, thoughts = [], []
+    for at, piece in enumerate(content):
+        kind, text = _piece(piece, f"{where}.content[{at}]")
+        if kind == "text":
+            texts.append(text)
+        elif kind in _THOUGHTS:
+            thoughts.append(text)
+        elif kind not in _HIDDEN:
+            report.leaves(f"pieces of the kind `{kind[:40]}`", "messages are text here")
+    return MessageContent("\n".join(texts), "\n".join(thoughts))
+
+
+def _piece(piece: Any, where: str) -> tuple[str, str]:
+    if isinstance(piece, str):
+        return "text", whole_characters(piece)
+    if not isinstance(piece, dict):
+        return "unknown", ""
+    kind = text_at(piece, "type", where)
+    return kind, text_at(piece, "reasoning" if kind == "reasoning" else "text", where)
+
+
+_LEFT = (
+    ("llm_config", "model", "the workspace's settings say which model answers"),
+    ("embedding_config", "embedding", "texts are embedded anew, as the workspace's settings say"),
+    ("tool_rules", "tool rules", "there are none here"),
+    ("tool_exec_environment_variables", "environment variables", "functions get secrets: toolwright secrets set NAME"),
+    ("multi_agent_group", "group of agents", "agents stand alone here"),
+    ("group_ids", "groups of agents", "agents stand alone here"),
+    ("identity_ids", "identities", "there are none here"),
+    ("tags", "tags", "agents have none here"),
+)
+_LABEL = 64
+_CUSTOM = "its source is in the file; look at it and give it to toolwright functions create"
+_BUILT_IN = "they are Letta's own; this program's functions stand in their place"
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The shared parts of a newer file, by id, and how the parts of its agents are named and timed."""
+
+    blocks: Mapping[str, tuple[str, Json]]
+    tools: Mapping[str, tuple[str, Json]]
+    files: Files
+    room: Room
+    now: float
+
+
+def is_letta(raw: Json) -> bool:
+    """Check whether the document is one of Letta's."""
+    return isinstance(raw.get("agents"), list) or {"core_memory", "messages", "agent_type"} <= raw.keys()
+
+
+def agents_of_letta(
+    raw: Json, size: int, ids: str, now: float, words: Words
+) -> Iterator[tuple[WholeAgent, AgentReport]]:
+    """Return the agents in a file, each with the report of its import; `ids` is the prefix of their parts' names.
+
+    Raises:
+        AgentFileError: something is not as it must be.
+    """
+    room = Room.of(size)
+    files = Files(_by_id(raw, "files"), words, room)
+    related = Beside(_by_id(raw, "blocks"), _by_id(raw, "tools"), files, room, now)
+    if "agents" not in raw:
+        yield _agent("", raw, related, ids)
+        return
+    agents = list(objects_at(raw, "agents"))
+    at_most("agents", MOST_AGENTS, len(agents))
+    yield from (_agent(where, agent, related, f"{ids}-{at}") for at, (where, agent) in enumerate(agents, 1))
+
+
+def _agent(where: str, agent: Json, related: Beside, ids: str) -> tuple[WholeAgent, AgentReport]:
+    report = AgentReport("letta", agent_name(text_at(agent, "name", where)))
+    turns = _conversation(agent, where, related, report)
+    blocks = tuple(_apart(_blocks(agent, where, related, ids, turns.last), report))
+    passages, documents = related.files.of_agent(agent, where, f"{ids}-p", report, turns.last)
+    _leave(agent, where, related, report)
+    whole = WholeAgent(
+        name=report.name,
+        settings={"preset": "memgpt" if text_at(agent, "agent_type", where).startswith("memgpt") else "direct"},
+        turns=turns.whole(ids),
+        blocks=blocks,
+        sections=system_section(text_at(agent, "system", where), report, turns.last),
+        passages=tuple(passages),
+        documents=tuple(documents),
+    )
+    return whole, report
+
+
+def _conversation(agent: Json, where: str, related: Beside, report: AgentReport) -> Turns:
+    messages = list(objects_at(agent, "messages", where))
+    times = [at for _, message in messages if (at := stamp_time(message.get("created_at")))]
+    turns = Turns(report, min(times, default=related.now))
+    seen, shown_from = _first_in_context(agent, messages), 0
+    for at, (place, message) in enumerate(messages):
+        for part in _messages_of(message, place, report):
+            turns.add(part)
+        if at == seen and seen:
+            shown_from = turns.count - 1  # the turn that it is in is shown whole
+    turns.shorten(max(shown_from, 0))
+    return turns
+
+
+def _first_in_context(agent: Json, messages: list[tuple[str, Json]]) -> int:
+    """Return the first message, after the system's, that was in the context; 0 if all were, or if unknown."""
+    shown = agent.get("in_context_message_indices")
+    if not isinstance(shown, list):
+        listed_ids = agent.get("in_context_message_ids")
+        ids = {id for id in listed_ids if isinstance(id, str)} if isinstance(listed_ids, list) else set()
+        shown = [at for at, (_, message) in enumerate(messages) if str(message.get("id")) in ids]
+    positions = [at for at in shown if isinstance(at, int) and 0 <= at < len(messages)]
+    return min((at for at in positions if messages[at][1].get("role") != "system"), default=0)
+
+
+def _messages_of(message: Json, where: str, report: AgentReport) -> Iterator[ImportedMessage]:
+    role, at = text_at(message, "role", where), stamp_time(message.get("created_at"))
+    calls = tuple(asked_of(call, place) for place, call in objects_at(message, "tool_calls", where))
+    if role == "approval" and not calls:
+        report.leaves("approvals", "what came of the calls is in their answers")
+        return
+    content = content_of(message, where, report)
+    part = ImportedMessage("assistant" if role == "approval" else role, content.text, at, content.thought, calls)
+    part = replace(
+        part, call_id=text_at(message, "tool_call_id", where)[:200], name=text_at(message, "name", where)[:200]
+    )
+    answers = list(_answers(message, where, part)) if role == "tool" else []
+    yield from answers or [part]
+
+
+def _answers(message: Json, where: str, part: ImportedMessage) -> Iterator[ImportedMessage]:
+    """Split a message that answers several calls at once into one message per answer."""
+    for place, answer in objects_at(message, "tool_returns", where):
+        if answer.get("tool_call_id") and answer.get("func_response"):
+            text = whole_characters(text_at(answer, "func_response", place))
+            yield replace(part, text=text, call_id=text_at(answer, "tool_call_id", place)[:200])
+
+
+def _blocks(agent: Json, where: str, related: Beside, ids: str, at: float) -> Iterator[WholeBlock]:
+    own = [*objects_at(agent, "core_memory", where), *objects_at(agent, "memory_blocks", where)]
+    block_ids = agent.get("block_ids")
+    named = dict.fromkeys(map(str, block_ids)) if isinstance(block_ids, list) else {}
+    at_most(f"{where}.block_ids", MOST_LINKS, len(named))
+    for id in named:
+        if id not in related.blocks:
+            raise AgentFileError(f"{where}.block_ids", "expected the id of a block of the file")
+        own.append(related.blocks[id])
+        related.room.take(f"{where}.block_ids", len(text_at(related.blocks[id][1], "value", related.blocks[id][0])))
+    for number, (place, block) in enumerate(own, 1):
+        whole = block_of(f"{ids}-b{number}", block, place, at)
+        yield replace(whole, row=replace(whole.row, position=number - 1))
+
+
+def _apart(blocks: Iterator[WholeBlock], report: AgentReport) -> Iterator[WholeBlock]:
+    """Yield the blocks with unique labels."""
+    labels: set[str] = set()
+    counts: Counter[str] = Counter()
+    for block in blocks:
+        label = block.row.label
+        while label in labels:
+            stem = block.row.label[: _LABEL - len(str(MOST_BLOCKS)) - 1]
+            counts[stem] += 1
+            label = f"{stem}_{counts[stem] + 1}"
+        labels.add(label)
+        report.took("memory", "blocks")
+        yield replace(block, row=replace(block.row, label=label))
+
+
+def _leave(agent: Json, where: str, related: Beside, report: AgentReport) -> None:
+    for key, label, why in _LEFT:
+        value = agent.get(key)
+        counted = isinstance(value, list | dict) and not key.endswith("_config")
+        report.leaves(label, why, len(value or ()) if counted else bool(value))
+    ids = agent.get("tool_ids")
+    own = [tool for _, tool in objects_at(agent, "tools", where)]
+    own += [
+        related.tools[id][1]
+        for id in (ids if isinstance(ids, list) else ())
+        if isinstance(id, str) and id in related.tools
+    ]
+    for tool in own:
+        name = text_at(tool, "name", where)[:60]
+        report.leaves(*((f"function `{name}`", _CUSTOM) if tool.get("source_code") else ("functions", _BUILT_IN)))
+
+
+def _by_id(raw: Json, key: str) -> dict[str, tuple[str, Json]]:
+    return {str(entry.get("id")): (where, entry) for where, entry in objects_at(raw, key)}

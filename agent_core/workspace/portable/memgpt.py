@@ -1,0 +1,91 @@
+"""Conversion of MemGPT's `save_to_json_file` output to an agent: model, system, functions, messages, messages_total,
+memory.
+"""
+
+from typing import Any
+
+from agent_core.storage import SectionRow
+from agent_core.storage.whole import WholeAgent
+
+from .errors import AgentFileError
+from .foreign import Json, agent_name, asked_of, block_of, objects_at, text_at, whole_characters
+from .messages import ImportedMessage, Turns
+from .packed import unpacked
+from .report import AgentReport
+
+PRESET = "memgpt"
+_USUAL = ("You are MemGPT, the latest version of Limnal", "You are Letta, the latest version of Limnal")
+_LABELS = ("persona", "human")
+
+
+def is_memgpt(raw: Json) -> bool:
+    """Check whether the document is one of MemGPT's."""
+    return {"messages", "memory", "system"} <= raw.keys() and "agents" not in raw
+
+
+def agent_of_memgpt(raw: Json, name: str, ids: str, now: float) -> tuple[WholeAgent, AgentReport]:
+    """Return the agent and the report of its import; `ids` is the prefix of its parts' names.
+
+    Raises:
+        AgentFileError: something is not as it must be.
+    """
+    report = AgentReport("memgpt", agent_name(name))
+    messages = [_message_of(where, message) for where, message in objects_at(raw, "messages")]
+    times = [at for message in messages if message.role == "user" and (at := unpacked(message.text).at)]
+    turns = Turns(report, min(times, default=now))
+    for part in messages:
+        turns.add(part)
+    memory = raw["memory"]
+    if not isinstance(memory, dict):
+        raise AgentFileError("memory", "expected an object")
+    blocks = tuple(
+        block_of(f"{ids}-{label}", {"label": label, "value": memory.get(label)}, f"memory.{label}", turns.last)
+        for label in _LABELS
+    )
+    report.took("memory", "blocks", len(blocks))
+    whole = WholeAgent(
+        name=report.name,
+        settings={"preset": PRESET},
+        turns=turns.whole(ids),
+        blocks=blocks,
+        sections=system_section(text_at(raw, "system", ""), report, turns.last),
+    )
+    _leave(raw, len(messages), report)
+    return whole, report
+
+
+def system_section(system: str, report: AgentReport, at: float) -> tuple[SectionRow, ...]:
+    """Return a custom system prompt as a section; the standard ones describe functions that have other texts here."""
+    if not system.strip():
+        return ()
+    if system.lstrip().startswith(_USUAL):
+        report.leaves("system prompt", "it is the usual one, and the preset has its own")
+        return ()
+    report.took("system prompt", "section `system`")
+    return (SectionRow("system", 0, system, max(4000, len(system)), at),)
+
+
+def _message_of(where: str, message: Json) -> ImportedMessage:
+    calls: tuple[Any, ...] = tuple(asked_of(call, place) for place, call in objects_at(message, "tool_calls", where))
+    if isinstance(old := message.get("function_call"), dict):
+        calls = (*calls, asked_of(old, f"{where}.function_call"))
+    return ImportedMessage(
+        role=text_at(message, "role", where),
+        text=whole_characters(text_at(message, "content", where)),
+        calls=calls,
+        call_id=text_at(message, "tool_call_id", where)[:200],
+        name=text_at(message, "name", where)[:200],
+    )
+
+
+def _leave(raw: Json, many: int, report: AgentReport) -> None:
+    if raw.get("model"):
+        report.leaves("model", "the workspace's settings say which model answers")
+    functions = list(objects_at(raw, "functions"))
+    report.leaves(
+        "functions", "the file has their schemas alone; MemGPT's own are here under the same names", len(functions)
+    )
+    total = raw.get("messages_total")
+    if isinstance(total, int) and not isinstance(total, bool) and many - 1 < total < 1 << 40:
+        why = "MemGPT keeps them, and its archival memory, in files next to this one"
+        report.leaves("messages before these", why, total - max(many - 1, 0))

@@ -1,0 +1,163 @@
+"""Conversion of messages in an endpoint's form (role, content, calls) to turns with journal entries, whatever their
+source.
+
+A user's message begins a turn; what a program packed into a message of the user's role (a heartbeat, a login) is a
+notice. Every call gets one answer, even if the answer is missing from the file.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_core.storage import Entry
+from agent_core.storage.whole import WholeEvent, WholeTurn
+
+from .packed import failed, unpacked
+from .report import AgentReport
+
+MISSING = "Whether this call took effect is unknown: its answer is not in the file that this comes from."
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedCall:
+    """A call as the model asked for it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedMessage:
+    """One parsed message: its text and calls, and the call that it answers."""
+
+    role: str
+    text: str
+    at: float = 0.0
+    thought: str = ""
+    calls: tuple[ImportedCall, ...] = ()
+    call_id: str = ""
+    name: str = ""
+
+
+def answer_of(call_id: str, name: str, text: str, outcome: str) -> dict[str, Any]:  # Any: JSON
+    """Return the payload of a call's answer."""
+    said = {"call_id": call_id, "name": name, "text": text}
+    return {**said, "outcome": outcome, "seconds": 0.0, "detail": {}}
+
+
+@dataclass(slots=True)
+class Turns:
+    """Turns built message by message; `last` is the time for a message without one."""
+
+    report: AgentReport
+    last: float
+    _turns: list[tuple[WholeEvent, list[Entry]]] = field(default_factory=list)
+    _open: dict[str, ImportedCall] = field(default_factory=dict)
+    _queues: dict[str, deque[str]] = field(default_factory=dict)  # by name, and under no name all: the keys in order
+    _calls: int = 0
+
+    @property
+    def count(self) -> int:
+        """The number of turns so far."""
+        return len(self._turns)
+
+    def add(self, message: ImportedMessage) -> None:
+        """Add the next message."""
+        self.last = max(self.last, message.at)
+        match message.role:
+            case "user":
+                self._user(message.text)
+            case "assistant":
+                self._assistant(message)
+            case "tool" | "function":
+                self._answer(message)
+            case "system":
+                self.report.leaves("system messages", "the system message is rebuilt for every request")
+            case role:
+                self.report.leaves(f"messages of the role `{role[:40]}`", "there is no such role here")
+
+    def shorten(self, turns: int) -> None:
+        """Remove the first turns from the context; an entry says so, and where they are found."""
+        self._settle()
+        dropped = [entry for _, entries in self._turns[:turns] for entry in entries]
+        if not dropped:
+            return
+        covers = sum(entry.kind in ("user", "assistant") for entry in dropped)
+        text = f"{covers} earlier messages are not shown here. conversation_search finds them."
+        self._put("summary", {"text": text, "covers": covers, "upto": len(dropped), "style": "summary"})
+        self.report.took("messages out of the context", "messages out of the context, searchable", covers)
+
+    def whole(self, prefix: str) -> tuple[WholeTurn, ...]:
+        """Return the turns, with every call answered."""
+        self._settle()
+        return tuple(
+            WholeTurn(f"{prefix}-{at}", "done", event.at, entries[-1].at, (event,), tuple(entries))
+            for at, (event, entries) in enumerate(self._turns, 1)
+        )
+
+    def _user(self, raw: str) -> None:
+        packed = unpacked(raw)
+        self.last = max(self.last, packed.at)
+        if packed.kind != "user_message":
+            self._put("notice", {"text": packed.text, "packed": raw})
+            self.report.took(f"events ({packed.kind})", "notices")
+            return
+        self._settle()
+        self._turns.append((WholeEvent("message", {"text": packed.text}, self.last), []))
+        self._put("user", {"text": packed.text} | ({"packed": raw} if packed.text != raw else {}))
+        self.report.took("messages of the user", "messages of the user")
+
+    def _assistant(self, message: ImportedMessage) -> None:
+        self._settle()
+        fresh = [self._renamed(call) for call in message.calls]
+        calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in fresh]
+        self._put("assistant", {"text": message.text, "thought": message.thought, "calls": calls})
+        for old, new in zip(message.calls, fresh, strict=True):
+            key = new.id if not old.id or old.id in self._open else old.id
+            self._open[key] = new
+            for name in ("", new.name):
+                self._queues.setdefault(name, deque()).append(key)
+        self.report.took("replies", "replies")
+        self.report.took("calls", "calls", len(calls))
+
+    def _answer(self, message: ImportedMessage) -> None:
+        call = self._waiting(message)
+        if call is None:
+            self._put(
+                "notice", {"text": f"An answer of {message.name or 'a function'}, to no call here: {message.text}"}
+            )
+            self.report.took("answers without their call", "notices")
+        else:
+            self._result(call, message.text, "raised" if failed(message.text) else "returned")
+            self.report.took("answers", "answers")
+
+    def _waiting(self, message: ImportedMessage) -> ImportedCall | None:
+        """Return the call that a message answers; an old file gives only the function's name."""
+        if message.call_id:
+            return self._open.pop(message.call_id, None)
+        queue = self._queues.get(message.name, deque())
+        while queue:
+            if (call := self._open.pop(queue.popleft(), None)) is not None:
+                return call
+        return None
+
+    def _renamed(self, call: ImportedCall) -> ImportedCall:
+        """Return the same call with an id that is unique in the file."""
+        self._calls += 1
+        return ImportedCall(f"imported_{self._calls}", call.name, call.arguments)
+
+    def _settle(self) -> None:
+        for call in self._open.values():
+            self._result(call, MISSING, "unknown")
+            self.report.took("calls without an answer", "calls answered as unknown")
+        self._open, self._queues = {}, {}
+
+    def _result(self, call: ImportedCall, text: str, outcome: str) -> None:
+        self._put("result", answer_of(call.id, call.name, text, outcome))
+
+    def _put(self, kind: str, payload: Mapping[str, object]) -> None:
+        if not self._turns:  # it began to talk by itself
+            self._turns.append((WholeEvent("boot", {"text": ""}, self.last), []))
+        self._turns[-1][1].append(Entry(kind, {**payload}, at=self.last))

@@ -1,0 +1,187 @@
+"""Export and import of agents as text: the commands behind `toolwright agents`, `/save` and `/load`."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from agent_core.base.errors import UsageError
+from agent_core.base.reader_process import NotRead, ReaderProcess, text_pieces
+from agent_core.storage import DropAgent
+from agent_core.storage.folder import AGENT
+from agent_core.storage.whole import WholeAgent, Wholes
+from agent_core.storage.writes import Write
+
+from .errors import AgentExists, AgentFileError, NoAgent
+from .foreign import agent_name
+from .items import Arriving
+from .outward import document_of
+from .report import AgentReport
+from .text import write
+
+_TIMES: Final = 16  # bytes of all items for one character of the file
+_SPARE: Final = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNames:
+    """The names that a file may use: presets, and memory classes, which are the user's own code and imported by
+    name.
+    """
+
+    presets: Collection[str]
+    classes: Collection[str]
+
+
+class MoveStore(Protocol):
+    """The part of the store that moving agents needs."""
+
+    async def now(self) -> float:
+        """Return the time of the store's clock."""
+
+    async def apply(self, writes: Sequence[Write]) -> None:
+        """Apply writes in one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """The options of an import: the new name, the agent to select, whether to use blocks that are already shared
+    here.
+    """
+
+    name: str = ""
+    only: str = ""
+    share: bool = False
+    dry_run: bool = False
+    file_name: str = ""
+
+
+def reader_of_files(within_s: float = 120.0) -> ReaderProcess:
+    """Return the process that reads agents' files: not started yet, to be opened by the caller."""
+    return ReaderProcess(f"{__package__}.child", within_s)
+
+
+class Moves:
+    """Complete agents of one store; `words` returns what the text index reads of a text."""
+
+    def __init__(self, shelf: MoveStore, wholes: Wholes, reader: ReaderProcess, known_names: KnownNames) -> None:
+        self._shelf = shelf
+        self._wholes = wholes
+        self._reader = reader
+        self._known = known_names
+
+    async def names(self) -> list[str]:
+        """Return the name of every agent with stored data."""
+        return await self._wholes.names()
+
+    async def whole(self, name: str) -> WholeAgent:
+        """Return all that is stored of an agent.
+
+        Raises:
+            NoAgent: there is none of that name.
+        """
+        agent = await self._wholes.read(name)
+        if agent is None:
+            raise NoAgent(name, await self._wholes.names())
+        return agent
+
+    async def export(self, name: str) -> str:
+        """Return the file of an agent. The same agent gives the same text.
+
+        Raises:
+            NoAgent: there is none of that name.
+        """
+        return await asyncio.to_thread(_text_of, await self.whole(name))
+
+    async def take_in(self, text: str, options: ImportOptions) -> list[AgentReport]:
+        """Create agents from a file of this program, MemGPT or Letta. Nothing in it is run, nothing is overwritten.
+
+        Raises:
+            AgentFileError: the file is not as it must be.
+            AgentExists: there is an agent of that name.
+        """
+        agents = _named(await self._read(text, options.file_name), options)
+        names = await self._wholes.names()
+        for whole, _ in agents:
+            if whole.name in names:
+                raise AgentExists(whole.name)
+        if not options.dry_run:
+            for whole, report in agents:
+                await self._put(whole, report, options.share)
+        return [report for _, report in agents]
+
+    async def check(self, text: str, name: str, file_name: str = "") -> tuple[WholeAgent, AgentReport]:
+        """Return the one agent in a file, under this name; nothing is written.
+
+        Raises:
+            AgentFileError: the file is not as it must be, or holds several agents.
+        """
+        return _named(await self._read(text, file_name), ImportOptions(name))[0]
+
+    async def replace(self, whole: WholeAgent, report: AgentReport) -> None:
+        """Replace the agent of the same name, completely or not at all."""
+        moved = await self._wholes.write(whole, drop=True)
+        _tell(moved.attached, whole, report)
+
+    async def delete(self, name: str) -> None:
+        """Delete an agent completely; blocks that others share stay.
+
+        Raises:
+            NoAgent: there is none of that name.
+        """
+        names = await self._wholes.names()
+        if name not in names:
+            raise NoAgent(name, names)
+        await self._shelf.apply([DropAgent(name)])
+
+    async def _read(self, text: str, file_name: str) -> list[tuple[WholeAgent, AgentReport]]:
+        """The agents of a file; a process of its own reads it, and what it says is put together here."""
+        order = {
+            "file_name": file_name,
+            "now": await self._shelf.now(),
+            "presets": sorted(self._known.presets),
+            "classes": sorted(self._known.classes),
+        }
+        arriving = Arriving()
+        try:
+            await self._reader.read(order, text_pieces(text), arriving.take, _TIMES * len(text) + _SPARE)
+        except NotRead as error:
+            raise AgentFileError("", error.message.rstrip(".")) from error
+        if arriving.refused is not None:
+            raise arriving.refused
+        return arriving.agents
+
+    async def _put(self, whole: WholeAgent, report: AgentReport, share: bool) -> None:  # noqa: FBT001 - from `Taken`
+        moved = await self._wholes.write(whole, share=share)
+        _tell(moved.attached, whole, report)
+
+
+def _text_of(whole: WholeAgent) -> str:
+    return write(document_of(whole))
+
+
+def _tell(attached: tuple[str, ...], whole: WholeAgent, report: AgentReport) -> None:
+    report.took("shared blocks", "the blocks that are here already", len(attached))
+    own = sum(block.row.shared for block in whole.blocks) - len(attached)
+    report.took("shared blocks", "blocks of its own, which can be shared", own)
+
+
+def _named(
+    agents: list[tuple[WholeAgent, AgentReport]], options: ImportOptions
+) -> list[tuple[WholeAgent, AgentReport]]:
+    """Return the selected agents, under the names that they will have."""
+    if options.name and not AGENT.fullmatch(options.name):
+        raise UsageError(
+            f"`{options.name}` cannot be an agent's name.", fix="Use up to 64 letters, digits, `_` and `-`."
+        )
+    names = [whole.name for whole, _ in agents]
+    selected = [pair for pair in agents if not options.only or pair[0].name == agent_name(options.only)]
+    if not selected:
+        raise AgentFileError("agents", f"expected one called `{options.only}`; there are {', '.join(names) or 'none'}")
+    if options.name and len(selected) > 1:
+        raise AgentFileError("agents", f"expected one agent to give a name to; there are {', '.join(names)}")
+    if len({whole.name for whole, _ in selected}) < len(selected):
+        raise AgentFileError("agents", f"expected different names; there are {', '.join(names)}")
+    for whole, report in selected:
+        report.name = options.name or whole.name
+    return [(replace(whole, name=report.name), report) for whole, report in selected]

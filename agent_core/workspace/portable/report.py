@@ -1,0 +1,67 @@
+"""The report of an import: what became what, and what was left out and why."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agent_core.base.untrusted import one_line
+from agent_core.storage.whole import WholeEvent
+
+SHOWN: Final = 20
+"""Events of an inbox that are shown."""
+_LINES: Final = 300
+_OTHERS: Final = ("more of other kinds", "they are too many to name")
+
+
+@dataclass(slots=True)
+class AgentReport:
+    """The result for one agent of a file; so many events are `waiting`, the first of them are in `inbox`."""
+
+    kind: str
+    name: str
+    mapped: Counter[tuple[str, str]] = field(default_factory=Counter)
+    left: Counter[tuple[str, str]] = field(default_factory=Counter)
+    inbox: list[dict[str, str]] = field(default_factory=list)
+    waiting: int = 0
+
+    def took(self, kind: str, became: str, count: int = 1) -> None:
+        """Count items of the file that became something here."""
+        _add(self.mapped, (kind, became), count)
+
+    def leaves(self, kind: str, why: str, count: int = 1) -> None:
+        """Count items of the file that were left out."""
+        _add(self.left, (kind, why), count)
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return the published shape."""
+        return {
+            "kind": self.kind,
+            "agent": self.name,
+            "mapped": [{"what": kind, "as": became, "count": n} for (kind, became), n in self.mapped.items()],
+            "unmapped": [{"what": kind, "why": why, "count": n} for (kind, why), n in self.left.items()],
+            "waiting": self.waiting,
+            "inbox": self.inbox,
+        }
+
+
+def _add(lines: Counter[tuple[str, str]], key: tuple[str, str], count: int) -> None:
+    """Count under a line of its own, or where there are very many under one for all others."""
+    if count:
+        lines[key if key in lines or len(lines) < _LINES else _OTHERS] += count
+
+
+def waiting_of(inbox: Sequence[WholeEvent]) -> list[dict[str, str]]:
+    """Return the first events of an inbox, each with its kind and its text, on one line."""
+    return [
+        {
+            "kind": one_line(event.kind, 40),
+            "text": one_line(_saying(event.payload)),
+        }
+        for event in inbox[:SHOWN]
+    ]
+
+
+def _saying(payload: dict[str, Any] | str) -> str:  # Any: JSON
+    said = payload if isinstance(payload, dict) else {}
+    return str(said.get("text") or said.get("reason") or "")

@@ -1,0 +1,69 @@
+"""Conversion of an agent file's text to plain data and back: strict JSON, limited in size and depth, deterministic."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from agent_core.base.untrusted import in_json, one_line
+from agent_core.base.user_folders import expanded
+from sandbox.wire.foreign import Malformed, Strictness, read_json
+
+from .errors import AgentFileError
+
+LARGEST = 256 << 20
+"""Bytes of a file."""
+DEEPEST = 100
+_AS_A_FILE = Strictness(whole=False)  # who keeps a text says where in the file half a character stands
+
+
+def read_file(path: Path) -> str:
+    """Return the text of a file that is not too large.
+
+    Raises:
+        AgentFileError: it cannot be read, or is too large, or is no text.
+    """
+    name = one_line(str(path))
+    try:
+        with expanded(path).open("rb") as file:
+            data = file.read(LARGEST + 1)
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise AgentFileError(name, f"it cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise AgentFileError(name, f"expected UTF-8, got something else at byte {error.start}") from error
+    if len(data) > LARGEST:
+        raise AgentFileError(name, f"expected at most {LARGEST >> 20} MiB, got more")
+    return text
+
+
+def parse(text: str) -> dict[str, Any]:  # Any: JSON
+    """Return the object in a text.
+
+    Raises:
+        AgentFileError: it holds none; or is too large or deep; or has a key twice, or a number that JSON does not know.
+    """
+    try:
+        value = read_json(text, _AS_A_FILE, most=LARGEST, deepest=DEEPEST)
+    except Malformed as error:
+        if error.code == "syntax":
+            where = f"line {error.line}, column {error.column}"
+            raise AgentFileError(where, f"expected JSON ({str(error).partition(' at line ')[0]})") from error
+        raise AgentFileError("", str(error)) from error
+    if not isinstance(value, dict):
+        raise AgentFileError("", "expected an object")
+    return value
+
+
+def write(document: dict[str, Any]) -> str:  # Any: JSON
+    """Return the text of a document, in lines, with sorted keys; nothing in it acts on a terminal."""
+    return in_json(json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1)) + "\n"
+
+
+def once(where: str, label: str, names: Iterable[str]) -> None:
+    """Raise `AgentFileError` for the first name that occurs a second time."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise AgentFileError(where, f"expected each {label} once, got `{one_line(name, 60)}` twice")
+        seen.add(name)

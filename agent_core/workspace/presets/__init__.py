@@ -1,0 +1,193 @@
+"""Presets, personas and humans as files: the built-in ones, and the user's own in the workspace.
+
+A preset says how an agent works: its style, its instructions, which functions of the host it has.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from agent_core.base.errors import SettingsError, UsageError
+from agent_core.base.plain_files import read_plain
+from agent_core.context import INSTRUCTIONS
+from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
+from agent_core.runtime.message_protocol import MessageProtocol, StyleName
+from sandbox.wire.foreign import Malformed, read_toml
+
+Kind: TypeAlias = Literal["persona", "human"]
+
+_FOLDERS: Final[Mapping[Kind, str]] = {"persona": "personas", "human": "humans"}
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_AMONG: Final[Mapping[str, tuple[str, ...]]] = {"style": ("direct", "memgpt"), "compaction": ("summary", "spr")}
+_STYLES: Final[Mapping[str, StyleName]] = {"direct": "direct", "memgpt": "memgpt"}
+_MOST_ATTEMPTS: Final = 10  # a preset may be a stranger's, and each asks the user's model
+_MOST_BYTES: Final = 200_000
+_TYPES: Final[Mapping[str, type]] = {
+    "about": str,
+    "style": str,
+    "instructions": str,
+    "brief": str,
+    "functions": list,
+    "verify": bool,
+    "attempts": int,
+    "persona": str,
+    "human": str,
+    "compaction": str,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """The way an agent works. `functions` are those of the host's optional functions that it has."""
+
+    name: str
+    about: str
+    style: MessageProtocol
+    functions: frozenset[str]
+    persona: str
+    human: str
+    compaction: str = ""  # how the past of its agents is summed up; empty: as the settings say
+
+    def has(self, function: str) -> bool:
+        """Check whether an agent of this preset has a host function; functions in no group belong to all agents."""
+        return function in self.functions or function not in _optional()
+
+
+def preset(root: Path, name: str) -> Preset:
+    """Return the preset of that name; the workspace's own take precedence over the built-in ones.
+
+    Raises:
+        UsageError: there is none.
+        SettingsError: its file is wrong.
+    """
+    definition, folder = _definition(root, name)
+    return _read(name, definition, folder)
+
+
+def presets(root: Path) -> list[tuple[str, str]]:
+    """Return every preset by name, with its description."""
+    return [(name, str(_definition(root, name)[0].get("about", ""))) for name in _names(root)]
+
+
+def text_of(root: Path, kind: Kind, name_or_text: str) -> str:
+    """Return the text of a persona or a human, given by name or as text.
+
+    Raises:
+        UsageError: no file has that name.
+    """
+    if not _NAME.fullmatch(name_or_text):
+        return name_or_text.strip()
+    folder = _FOLDERS[kind]
+    for place in (_own(root, folder), _SHIPPED / folder):
+        file = place / f"{name_or_text}.txt" if place else None
+        if file is not None and file.is_file():
+            return _text(root, file).strip()
+    names = ", ".join(named(root, kind))
+    raise UsageError(
+        f"There is no {kind} `{name_or_text}`.", fix=f"Known are: {names}. Your own go into {folder}/NAME.txt."
+    )
+
+
+def named(root: Path, kind: Kind) -> list[str]:
+    """Return the personas or humans that can be chosen by name."""
+    places = [place for place in (_own(root, _FOLDERS[kind]), _SHIPPED / _FOLDERS[kind]) if place is not None]
+    return sorted({file.name[:-4] for place in places for file in place.iterdir() if file.name.endswith(".txt")})
+
+
+_SHIPPED: Final[Traversable] = resources.files(__package__)
+
+
+@cache
+def _shipped() -> Mapping[str, Any]:  # Any: TOML
+    return read_toml((_SHIPPED / "presets.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _optional() -> frozenset[str]:
+    return frozenset(name for names in _shipped()["groups"].values() for name in names)
+
+
+def _names(root: Path) -> list[str]:
+    own = _own(root, "presets")
+    files = [file.name[:-5] for file in own.iterdir() if file.name.endswith(".toml")] if own else []
+    return sorted({*_shipped()["presets"], *files})
+
+
+def _definition(root: Path, name: str) -> tuple[Mapping[str, Any], Traversable]:  # Any: TOML
+    own = _own(root, "presets")
+    if own is not None and _NAME.fullmatch(name) and (file := own / f"{name}.toml").is_file():
+        try:
+            return read_toml(_text(root, file)), own
+        except Malformed as error:
+            raise SettingsError(f"presets/{name}.toml is not valid TOML: {error}.") from error
+    if name not in _shipped()["presets"]:
+        fix = f"Known are: {', '.join(_names(root))}. Your own go into presets/NAME.toml."
+        raise UsageError(f"There is no preset `{name}`.", fix=fix)
+    return _shipped()["presets"][name], _SHIPPED
+
+
+def _read(name: str, definition: Mapping[str, Any], folder: Traversable) -> Preset:  # Any: TOML
+    _check(name, definition)
+    style = MessageProtocol(
+        _STYLES[definition.get("style", "direct")],
+        name,
+        _instructions(folder, definition.get("instructions", ""), INSTRUCTIONS.partition("\n\n")[2]),
+        _instructions(folder, definition.get("brief", ""), FOR_SMALL_MODELS),
+        definition.get("verify", False),
+        min(definition.get("attempts", 3), _MOST_ATTEMPTS),
+    )
+    functions = _functions(name, definition.get("functions", [*_shipped()["presets"]["direct"]["functions"]]))
+    texts = (definition.get("persona", "toolwright"), definition.get("human", ""), definition.get("compaction", ""))
+    return Preset(name, definition.get("about", ""), style, functions, *texts)
+
+
+def _functions(preset: str, names: list[str]) -> frozenset[str]:
+    groups = _shipped()["groups"]
+    unknown = [name for name in names if name not in groups and name not in _optional()]
+    if unknown:
+        fix = f"Known are the groups {', '.join(groups)}, and what is in them."
+        raise SettingsError(f"The preset `{preset}` names `{unknown[0]}`, which is no function.", fix=fix)
+    return frozenset(name for entry in names for name in groups.get(entry, [entry]))
+
+
+def _check(name: str, definition: Mapping[str, Any]) -> None:  # Any: TOML
+    for key, value in definition.items():
+        if key not in _TYPES:
+            message = f"The preset `{name}` has a key `{key}`, which no preset has."
+            raise SettingsError(message, fix=f"Known are: {', '.join(_TYPES)}.")
+        if type(value) is not _TYPES[key] or value not in _AMONG.get(key, (value,)):
+            raise SettingsError(f"In the preset `{name}`, `{key}` cannot be {value!r}.")
+
+
+def _instructions(folder: Traversable, file: str, functions: str) -> str:
+    if not file:
+        return ""
+    if not re.fullmatch(r"[A-Za-z0-9_-]+\.(txt|md)", file) or not (folder / file).is_file():
+        raise SettingsError(f"There is no file of instructions {file!r} next to the preset.")
+    root = folder.parent if isinstance(folder, Path) else Path()
+    return _text(root, folder / file).replace("\\\n", "").replace("{functions}", functions).strip()
+
+
+def _own(root: Path, folder: str) -> Path | None:
+    """Return a folder of the workspace, if it exists."""
+    place = root / folder
+    return place if place.is_dir() else None
+
+
+def _text(root: Path, file: Traversable) -> str:
+    """Return the text of a file; in the workspace, which may come from a stranger, no link that leads out is
+    followed.
+    """
+    try:
+        if isinstance(file, Path) and not file.is_relative_to(Path(str(_SHIPPED))):
+            if not file.resolve().is_relative_to(root.resolve()):
+                raise SettingsError(f"{file} leads out of the workspace, so it is not read.")
+            return read_plain(file.resolve(), _MOST_BYTES).decode("utf-8")
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{file} cannot be read: {error}.") from error

@@ -1,0 +1,71 @@
+"""`toolwright init`: a folder with the starter functions and a settings file."""
+
+import re
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+
+from agent_core.base.errors import WorkspaceError
+from agent_core.base.settings import FILE_NAME
+from agent_core.registry import within
+from agent_core.registry.source import FOLDER
+
+NAMES = ("calculate.py", "clock.py", "compare.py", "tables.py", "text.py")
+
+_DEFINED = re.compile(r"^(?:async )?def ([A-Za-z]\w*)", re.M)
+
+_SETTINGS = """\
+# Toolwright's settings for this workspace. `toolwright doctor` shows what is in force.
+# Keys never go here: they come from the environment (OPENAI_API_KEY).
+
+# [model]
+# base_url = "http://127.0.0.1:11434/v1"
+# name = "qwen2.5-coder:7b"
+"""
+
+
+def create(root: Path) -> list[str]:
+    """Create what is missing in a workspace; return the created paths, relative to it.
+
+    Raises:
+        WorkspaceError: the folder cannot be written, or a link would lead out of it.
+    """
+    starters = sources()
+    created = []
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        if link := within.leaving(root, [FOLDER, FILE_NAME, *(f"{FOLDER}/{file.name}" for file in starters)]):
+            message = f"{link} is a link that leaves the workspace, or leads nowhere, so nothing was made."
+            raise WorkspaceError(message, fix="Remove it, or put the file or folder itself there.")
+        with within.folder(root.resolve(), _inside(root), make=True) as folder_fd:
+            new = [file.name for file in starters if within.create(file.name, folder_fd, file.read_bytes())]
+        created += [f"{FOLDER}/{name}" for name in new]
+        with within.folder(root.resolve(), ()) as folder_fd:
+            created += [FILE_NAME] if within.create(FILE_NAME, folder_fd, _SETTINGS.encode()) else []
+    except OSError as error:
+        raise WorkspaceError(
+            f"The workspace {root} cannot be made: {error}.", fix="Choose a folder that you may write to."
+        ) from error
+    return created
+
+
+def _inside(root: Path) -> tuple[str, ...]:
+    """Return the path parts to the folder of functions, which a link may put elsewhere in the workspace."""
+    return (root / FOLDER).resolve().relative_to(root.resolve()).parts
+
+
+def functions() -> frozenset[str]:
+    """Return the names of the starter functions."""
+    return frozenset(name for path in sources() for name in _DEFINED.findall(path.read_text("utf-8")))
+
+
+def sources() -> list[Path]:
+    """Return the files of the starters: next to a source checkout, or in the installed distribution."""
+    folder = Path(__file__).parents[2] / "functions"
+    shipped_files = [folder / name for name in NAMES if (folder / name).is_file()]
+    if len(shipped_files) == len(NAMES):
+        return shipped_files
+    try:
+        shipped = files("toolwright") or []
+    except PackageNotFoundError:
+        shipped = []
+    return [Path(str(entry.locate())) for entry in shipped if entry.name in NAMES and entry.parent.name == "functions"]

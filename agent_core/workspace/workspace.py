@@ -1,0 +1,292 @@
+"""Builds a workspace and its agents from settings; the only module that knows all parts.
+
+Starting is cheap: the sandbox and the model are opened when something needs them.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from agent_core.access.broker import Broker, RequestLog
+from agent_core.access.grants import AccessResolver, Approver, GrantStore
+from agent_core.access.grants.addresses import is_confirmed
+from agent_core.access.packages import Environment
+from agent_core.access.secrets import GIVEN, Secrets, shade_logs
+from agent_core.base.clock import Clock
+from agent_core.base.errors import NoWorkspace, SettingsError, UsageError, WorkspaceError
+from agent_core.base.own_environment import environment as own_environment
+from agent_core.base.settings import FILE_NAME, ModelSettings, Settings, load
+from agent_core.functions.debug import Debugging
+from agent_core.functions.gate import FIXES, Gate, Rules
+from agent_core.functions.sandbox_client import SandboxClient, guarded_in
+from agent_core.functions.service import FunctionService
+from agent_core.functions.service.granting import GrantService
+from agent_core.functions.service.one_writer import only_writer
+from agent_core.functions.service.packing import ImportTrials, PackageGrants
+from agent_core.memory.classes import Memory
+from agent_core.memory.embedding import Embedder, embedder
+from agent_core.memory.source_catalog import Sources
+from agent_core.model.discover import DiscoveredModel, choose
+from agent_core.registry.registry import Registry
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.watch import Watcher
+from agent_core.runtime import host_functions as hosted
+from agent_core.runtime.agent import Agent
+from agent_core.runtime.model_session import OpenedModel
+from agent_core.storage import Store, lock_agent, open_store, prepare_state_dir
+
+from . import doctor
+from . import scaffold as starters
+from .agent_factory import WorkspaceDeps, recruit, sources_of
+from .local_models import installed_models
+
+
+class Workspace:
+    """An open folder with `functions/` and its state."""
+
+    def __init__(
+        self, root: Path, settings: Settings, store: Store, workshop: FunctionService, cage: SandboxClient
+    ) -> None:
+        self.root = root
+        self.settings = settings
+        self.workshop = workshop
+        self.recovered: tuple[str, ...] = (store.recovered,) if store.recovered else ()
+        self._store = store
+        self._cage = cage
+        self._clock = Clock()
+        self._agents: list[Agent] = []
+        self._environment: Mapping[str, str] = own_environment()
+
+    @property
+    def debugging(self) -> Debugging:
+        """The debugger of this workspace: what is armed, and who is attached."""
+        return self._cage.debugging
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        root: Path | str,
+        *,
+        settings: Settings | None = None,
+        flags: Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
+        approver: Approver | None = None,
+    ) -> AsyncIterator["Workspace"]:
+        """Open a workspace: read its settings, its state and its functions, and watch the folder.
+
+        Missing parts of the workspace are created. `environment` has keys and secrets, if not this process's own.
+        `approver` asks the user about grants; without one the answer is what `grants.unattended` says.
+
+        Raises:
+            WorkspaceError: the folder is not there or cannot be used.
+            SettingsError: a setting is wrong.
+            StorageError: the state file cannot be used.
+        """
+        root = _folder(root)
+        settings = settings or load(root, flags)
+        async with AsyncExitStack() as stack:
+            state = prepare_state_dir(root)
+            store = open_store(state / "state.db", clock=Clock(), keep_calls=settings.standing.keep_calls)
+            stack.push_async_callback(store.close)
+            shade_logs()
+            cage = _cage(root, state, settings, environment)
+            stack.push_async_callback(cage.aclose)
+            workspace = cls(root, settings, store, _workshop(root, settings, store, cage), cage)
+            stack.callback(workspace.workshop.granting.packing.environment.close)
+            workspace._environment = own_environment() if environment is None else environment
+            workspace.workshop.granting.approver = approver
+            stack.push_async_callback(workspace._close_agents)
+            await workspace.workshop.loader.start()
+            await workspace.workshop.quarantine.refresh()
+            await stack.enter_async_context(workspace.workshop.second_look.at_work())
+            await stack.enter_async_context(workspace._watching())
+            yield workspace
+
+    @staticmethod
+    def find(root: Path) -> Path:
+        """Return the folder if it is a workspace (it has `functions/` or a settings file); for callers that create
+        nothing.
+
+        Raises:
+            NoWorkspace: it is none; the message says what makes it one.
+        """
+        if not (root / "functions").is_dir() and not (root / FILE_NAME).is_file():
+            message = f"{root.resolve()} is no workspace: it has neither functions/ nor {FILE_NAME}."
+            raise NoWorkspace(message, fix=f"Next: toolwright init {root}")
+        return root
+
+    @classmethod
+    def create(cls, root: Path | str) -> list[str]:
+        """Create a workspace (`functions/` with the starters, and a settings file) and return what was created.
+
+        Nothing that is there is overwritten.
+        """
+        return starters.create(Path(root))
+
+    async def agent(self, name: str | None = None, *, memory: Memory | None = None) -> Agent:
+        """Return an agent with its conversation and memory restored; a new one starts with `memory`.
+
+        Raises:
+            AgentBusy: another process runs it.
+            UsageError: the preset, persona or human that a new agent is to begin with is not there.
+        """
+        name = name or self.settings.agent
+        async with AsyncExitStack() as stack:
+            stack.enter_context(lock_agent(prepare_state_dir(self.root), name))
+            agent = await recruit(self._ground(), name, memory)
+            agent.close_with(stack.pop_all())
+        self._agents.append(agent)
+        return agent
+
+    async def sources(self, name: str | None = None) -> Sources:
+        """Return the sources that the user gave an agent; the agent may be running in another process.
+
+        Raises:
+            UsageError: no agent has that name, which is not the usual one's.
+        """
+        name = name or self.settings.agent
+        if name != self.settings.agent and await self._store.memory.agent_settings(name) is None:
+            raise UsageError(f"There is no agent {name}.", fix="Type: toolwright agents list")
+        return sources_of(self._ground(), name)
+
+    def _ground(self) -> WorkspaceDeps:
+        return WorkspaceDeps(
+            self.root,
+            self.settings,
+            self._store,
+            self.workshop,
+            self._cage,
+            self._clock,
+            self._embedder(),
+            self._open_model,
+        )
+
+    async def doctor(self) -> dict[str, Any]:  # Any: JSON
+        """Return what this platform can do, in the published shape."""
+        own = [host_function.function for host_function in hosted.standard().values()]
+        functions = [*own, *self.workshop.registry.snapshot().functions.values()]
+        report = await doctor.examine(self.settings, self._cage, self._store, self._choose, functions)
+        report["embedding"] = await doctor.embedding(self.settings.memory.embedding, self._embedder)
+        return {**report, "packages": await self.workshop.granting.packing.health()}
+
+    async def sandbox_level(self) -> str:
+        """Return how far workers are confined: full, core, or none with an override."""
+        return doctor.level(await self._cage.ready())
+
+    def _embedder(self) -> Embedder | None:
+        """Return the embedder that finds texts by meaning; until the user confirms the address it fails, and nothing is
+        sent.
+        """
+        memory, environment = self.settings.memory, self._environment
+        url = self.settings.model.base_url or environment.get("OPENAI_BASE_URL") or ""
+        key, check = environment.get("OPENAI_API_KEY", ""), partial(doctor.check_texts, self.settings, environment)
+        return embedder(memory.embedding, model=memory.embedding_model, url=url, key=key, check=check)
+
+    async def _open_model(self, name: str | None) -> OpenedModel:
+        doctor.check_address(self.settings, name, self._environment)
+        settings = self.settings.model.model_copy(update={"name": name}) if name else self.settings.model
+        # The SDK takes half a second to import: only a turn pays for it, and the prompt is not held up by it.
+        await asyncio.to_thread(import_module, "agent_core.model.client")
+        from agent_core.model.client import open_model  # noqa: PLC0415 - see above
+
+        chosen = await self._choose(settings)
+        model = await open_model(chosen, settings)
+        return OpenedModel(model, chosen.why)
+
+    async def _choose(self, settings: ModelSettings) -> DiscoveredModel:
+        confirmed = partial(is_confirmed, self.root)
+        return await choose(settings, self._environment, weights=_best_installed, confirmed=confirmed)
+
+    async def _close_agents(self) -> None:
+        for agent in self._agents:
+            await agent.aclose()
+
+    @asynccontextmanager
+    async def _watching(self) -> AsyncIterator[None]:
+        async with Watcher(self.root / "functions") as watcher:
+            task = asyncio.create_task(self._follow(watcher))
+            try:
+                yield
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    async def _follow(self, watcher: Watcher) -> None:
+        async for paths in watcher:
+            await self.workshop.saved(paths)
+
+
+def _folder(root: Path | str) -> Path:
+    root = Path(root).resolve()
+    if not root.is_dir():
+        raise WorkspaceError(f"There is no folder {root}.", fix=f"Next: toolwright init {root}")
+    try:
+        (root / "functions").mkdir(exist_ok=True)
+    except OSError as error:
+        raise WorkspaceError(
+            f"{root} cannot hold functions: {error.strerror}.", fix="Choose another folder."
+        ) from error
+    if not (root / "functions").resolve().is_relative_to(root):
+        raise WorkspaceError(
+            f"{root / 'functions'} is a link that leaves the workspace, so nothing is read or written there.",
+            fix="Put the folder itself there.",
+        )
+    return root
+
+
+def _cage(root: Path, state: Path, settings: Settings, environment: Mapping[str, str] | None) -> SandboxClient:
+    return SandboxClient(
+        settings.sandbox,
+        settings.turn.parallel,
+        guarded=guarded_in(root),
+        secrets=Secrets(root, environment),
+        broker=Broker(note=RequestLog(state, GIVEN.clean, Clock().now)),
+    )
+
+
+def _workshop(root: Path, settings: Settings, store: Store, cage: SandboxClient) -> FunctionService:
+    reserved = hosted.reserved()
+    registry = Registry(Snapshot.empty(reserved))
+    rules = Rules(
+        candidate_bytes=settings.gate.candidate_kib << 10,
+        module_bytes=settings.gate.module_kib << 10,
+        strict=settings.gate.strict,
+        off=_fixes_off(settings),
+        packages=settings.sandbox.packages,
+        reserved=reserved,
+    )
+    alone = partial(only_writer, prepare_state_dir(root))
+    listed, trials = settings.sandbox.packages, ImportTrials(cage, cage.limits)
+    environment = Environment(root, alone, trials, listed, settings.grants.packages_mib)
+    packing = PackageGrants(environment, GrantStore(root, store, alone))
+    granting = GrantService(
+        packing, AccessResolver(root, environment.folders, cage.secrets), settings.grants, cage.limits, listed
+    )
+    return FunctionService(
+        root,
+        store,
+        registry,
+        Gate(cage, limits=cage.limits, rules=rules, shelf=store),
+        cage,
+        module_bytes=rules.module_bytes,
+        rules=settings.standing,
+        granting=granting,
+        starters=starters.functions,
+    )
+
+
+def _fixes_off(settings: Settings) -> frozenset[str]:
+    unknown = sorted({*settings.gate.fixes_off} - FIXES)
+    if unknown:
+        fix = f"Known are: {', '.join(sorted(FIXES))}."
+        raise SettingsError(f"`gate.fixes_off` names `{unknown[0]}`, which is no fix.", fix=fix)
+    return frozenset(settings.gate.fixes_off if settings.gate.fixes else "*")
+
+
+def _best_installed() -> str | None:
+    return next(iter(installed_models()), None)

@@ -1,0 +1,214 @@
+"""Functions for functions: find, create, edit, roll back, test, debug and keep at hand."""
+
+from typing import Any  # whatever the function's own schema takes
+
+from agent_core import Agent, PlannedChange, presentation
+from agent_core.functions.debug import Breakpoint
+
+
+async def list_functions(self: Agent, pattern: str = "", module: str = "", standing: str = "", page: int = 1) -> str:
+    """List the functions of the workspace with one line each, a page at a time.
+
+    Args:
+        pattern: Part of a name or description, or a shell pattern such as `count_*`; empty for all.
+        module: Only functions of this module.
+        standing: Only functions of this standing: draft, trial, trusted or quarantined.
+        page: Which page, from 1.
+    """
+    return presentation.listing(await self.workshop.list(pattern, module, standing), page)
+
+
+async def introspect_function(self: Agent, function_name: str) -> str:
+    """Show a function's source with line numbers, its schema, examples, standing, statistics, callers and callees.
+
+    Args:
+        function_name: The function to look into; a rejected candidate is shown too.
+    """
+    pending = await self.workshop.pending(function_name)
+    if pending is not None and function_name not in self.workshop.names():
+        return presentation.pending(function_name, pending)
+    self.author.unread.read(function_name)
+    return presentation.introspection(await self.workshop.introspect(function_name))
+
+
+async def create_function(
+    self: Agent, function_name: str, function_code_with_docstring: str, module_name: str = "grown", reason: str = ""
+) -> PlannedChange:
+    """Make a new Python function, which can be called in your next step if it passes the gate.
+
+    The code needs type hints, and a docstring with a description, `Args:` and two examples with different results.
+
+    Args:
+        function_name: The name of the function, as in its `def`.
+        function_code_with_docstring: The whole source: imports it needs, then one function with hints and docstring.
+        module_name: The module it joins, such as `text` or `web.pages`.
+        reason: Why it is needed, in a few words.
+    """
+    return await self.workshop.plan_create(
+        function_name, function_code_with_docstring, module_name, reason, self.author
+    )
+
+
+async def edit_function(
+    self: Agent, function_name: str, old_text: str, new_text: str, reason: str = ""
+) -> PlannedChange:
+    """Change one place in the source of a function, or of a candidate that was refused.
+
+    Args:
+        function_name: The function or refused candidate.
+        old_text: The exact text to take out; it must stand there exactly once.
+        new_text: The text to put in its place.
+        reason: Why; needed where an example that the function had goes or changes.
+    """
+    return await self.workshop.plans.edit(function_name, old_text, new_text, reason, self.author)
+
+
+async def replace_function(self: Agent, function_name: str, code: str, reason: str = "") -> PlannedChange:
+    """Replace the whole source of a function or of a rejected candidate.
+
+    Args:
+        function_name: The function or refused candidate.
+        code: The whole new source, with type hints, docstring and examples.
+        reason: Why; needed where an example that the function had goes or changes.
+    """
+    return await self.workshop.plans.replace(function_name, code, reason, self.author)
+
+
+async def confirm_function(self: Agent, function_name: str, reason: str = "") -> PlannedChange:
+    """Admit a refused candidate when only the expected results in its examples were wrong.
+
+    The examples then hold what the function really returned. Do this only if those results are right.
+
+    Args:
+        function_name: The candidate that was refused.
+        reason: Why an example that the function had before may change, if one does.
+    """
+    return await self.workshop.plans.confirm(function_name, reason, self.author)
+
+
+async def add_example(self: Agent, function_name: str, call: str, expected: str) -> PlannedChange:
+    """Keep one more example with a function: a case that every later version has to get right.
+
+    Args:
+        function_name: The function.
+        call: The call, such as `add_up([1, 2])`.
+        expected: What it must return, as Python writes it; or the error that it must raise, `ValueError: too long`.
+    """
+    return await self.workshop.past.add_example(function_name, call, expected, self.author)
+
+
+async def delete_function(self: Agent, function_name: str) -> PlannedChange:
+    """Delete a function that no other function uses. Its history is kept: rollback_function brings it back.
+
+    Args:
+        function_name: The function to delete.
+    """
+    return await self.workshop.plans.delete(function_name, self.author)
+
+
+async def reload_functions(self: Agent) -> str:
+    """Look at the folder of functions again, and say what was loaded, changed, removed or rejected and why."""
+    return presentation.reloaded(await self.workshop.reload())
+
+
+async def function_history(self: Agent, function_name: str) -> str:
+    """Show the versions of a function, also of a deleted one: when, by whom, why, and what changed.
+
+    Args:
+        function_name: The function.
+    """
+    return presentation.history(await self.workshop.past.history(function_name))
+
+
+async def rollback_function(self: Agent, function_name: str, version: str = "") -> PlannedChange:
+    """Put an earlier version of a function back, or bring a deleted function back. It passes the gate as any change.
+
+    Args:
+        function_name: The function.
+        version: The number of a version or the beginning of its hash; empty for the one before the current one.
+    """
+    return await self.workshop.past.rollback(function_name, version, self.author)
+
+
+async def test_function(self: Agent, function_name: str, arguments: dict[str, Any] | None = None) -> str:  # noqa: PT028 - no test of pytest
+    """Run a function's examples, or one call of it, and show results, output and times.
+
+    Args:
+        function_name: The function to test.
+        arguments: The arguments of one call; leave out to run the examples.
+    """
+    return presentation.tested(await self.workshop.test(function_name, arguments))
+
+
+async def debugger(  # noqa: PLR0913, PLR0917 - what a breakpoint has
+    self: Agent,
+    function_name: str,
+    line: int = 0,
+    condition: str = "",
+    expressions: list[str] | None = None,
+    after: int = 0,
+    every: int = 1,
+    *,
+    once: bool = False,
+) -> str:
+    """Set a breakpoint. Each later call that passes it answers with the values of its locals there.
+
+    Args:
+        function_name: The function.
+        line: A line of its source, with the numbers of introspect_function; 0 for its first.
+        condition: A Python expression; it counts only where this is true, such as `i > 10`.
+        expressions: More Python expressions to evaluate there.
+        after: Pass so many hits of each call over first.
+        every: Then only each so-many-th hit counts.
+        once: Only the first hit that counts, then it is gone.
+    """
+    request = Breakpoint(0, function_name, "", 0, condition, tuple(expressions or ()), after, every, once, "agent")
+    workshop = self.workshop
+    placed = workshop.calls.debugging.breakpoints.arm(request, line, workshop.registry.snapshot())
+    sentences = [f"Breakpoint {placed.text} is set.", placed.moved]
+    return f"{' '.join(filter(None, sentences))} Call `{function_name}` now: the answer says what it saw."
+
+
+async def clear_debugger(self: Agent, function_name: str = "", line: int = 0) -> str:
+    """Take breakpoints away.
+
+    Args:
+        function_name: Those of this function; empty for all.
+        line: Only the one at this line; 0 for all of the function.
+    """
+    workshop = self.workshop
+    cleared = workshop.calls.debugging.breakpoints.clear(function_name, line, workshop.registry.snapshot())
+    return "\n".join(
+        ["Taken away:", *(point.text for point in cleared)] if cleared else ["There is no such breakpoint."]
+    )
+
+
+async def trace_function(self: Agent, function_name: str, arguments: dict[str, Any]) -> str:
+    """Call a function once, and show each line that ran, how often, and which locals it changed to what.
+
+    Args:
+        function_name: The function to call.
+        arguments: The arguments of the call.
+    """
+    trace = await self.workshop.trace(function_name, arguments)
+    return f"{presentation.tested({**trace, 'examples': []})}\n{trace['text']}"
+
+
+async def add_function(self: Agent, function_name: str) -> str:
+    """Put a function into your own set: it is always shown to you.
+
+    Args:
+        function_name: The function to keep at hand.
+    """
+    await self.keep(function_name)
+    return f"`{function_name}` is in your own set now: it will always be shown to you."
+
+
+async def remove_function(self: Agent, function_name: str) -> str:
+    """Take a function out of your own set. Its file stays, and it can still be found and called.
+
+    Args:
+        function_name: The function that need not be at hand.
+    """
+    await self.release(function_name)
+    return f"`{function_name}` is out of your own set. It still exists: list_functions finds it."

@@ -1,0 +1,67 @@
+"""Further pages of long texts; search in past messages; archival memory."""
+
+from agent_core import Agent, PlannedChange
+
+
+async def read_on(self: Agent, name: str, page: int = 2) -> str:
+    """Read another page of a long text of which you were shown a part.
+
+    Args:
+        name: The name that stands at the end of the part, such as `text-100003`.
+        page: Which page, from 1.
+    """
+    text: str = await self.read_on(name, page)
+    return text
+
+
+async def conversation_search(self: Agent, query: str, page: int = 0) -> str:
+    """Search everything that was ever said in this conversation, by words and meaning; the best first.
+
+    Args:
+        query: What to look for: a question, or words that were said, with names.
+        page: Which page of results, from 0.
+    """
+    return str(await self.memory.recall.search(query, page))
+
+
+async def conversation_search_date(self: Agent, start_date: str, end_date: str = "", page: int = 0) -> str:
+    """Read what was said between two dates, oldest first.
+
+    Args:
+        start_date: The first day, such as `2023-05-07`, `last tuesday`, `March 2023` or `two weeks ago`.
+        end_date: The last day, in the same forms; empty for the same as the first.
+        page: Which page of results, from 0.
+    """
+    return str(await self.memory.recall.on_dates(start_date, end_date, page))
+
+
+async def archival_memory_insert(self: Agent, content: str, tags: list[str] | None = None) -> PlannedChange:
+    """Keep a text in archival memory, which has no limit and is found by search.
+
+    Args:
+        content: The text, written so that it can be understood alone.
+        tags: Words to find it by later, such as a project's name.
+    """
+    edit = await self.memory.archival.insert(content, tags or ())
+    return PlannedChange(edit.text, writes=edit.writes)
+
+
+async def archival_memory_search(self: Agent, query: str, page: int = 0, tags: list[str] | None = None) -> str:
+    """Search archival memory, with all attached sources, by words and meaning; the best first.
+
+    Args:
+        query: What to look for; empty lists the newest.
+        page: Which page of results, from 0.
+        tags: Only what has all of these tags.
+    """
+    return str(await self.memory.archival.search(query, tags or (), page))
+
+
+async def archival_memory_delete(self: Agent, id: str) -> PlannedChange:
+    """Delete one passage from archival memory.
+
+    Args:
+        id: The passage's id, as a search shows it.
+    """
+    edit = await self.memory.archival.delete(id)
+    return PlannedChange(edit.text, writes=edit.writes)

@@ -1,0 +1,147 @@
+"""Requests of one call to the host while it runs: modules to import, sources to show, requests to the handler.
+
+Lives for one call. Looks modules up one by one; their names are walked only when code imports a
+name that is no module, to tell a folder from a mistake, and once per call.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ..code import Modules, SourceText
+from ..debugging import CallEnded
+from ..errors import ProtocolError
+from ..outcome import Frame, Outcome, Raised
+from ..wire.caps import PROGRESS_EVERY_S
+from ..wire.claims import Claimed, SentText
+from ..wire.protocol import Frame as Message
+from ..wire.requests import RequestHandler, RequestRefused, answered
+from ..wire.values import Unsendable, encode, is_large, read
+from .compiled import Compiled, CompiledCache, UncompilableModule
+from .pool import Places
+
+_MODULE_NAME_LIMIT = 500
+_log = logging.getLogger(__name__)
+
+
+class CallServer:
+    """Server for the requests of one worker."""
+
+    def __init__(self, modules: Modules, shelf: CompiledCache, places: Places, handler: RequestHandler) -> None:
+        self._modules = modules
+        self._shelf = shelf
+        self._places = places
+        self._handler = handler
+        self._folders: frozenset[str] | None = None
+        self.asked: frozenset[str] = frozenset()  # modules that were not sent along
+        self._shown: dict[str, str] = {}  # path → text, for the frames of a failure and the places of a debugger
+        self._texts: dict[str, SentText] = {}  # the same, cut into lines
+        self._claimed = Claimed(self._text)
+        self._progress = 0.0, False  # when it was told last, and whether as the last
+
+    def show(self, path: str, text: str) -> None:
+        """Remember the text at a path that frames may name."""
+        self._shown[path] = text
+        self._texts.pop(path, None)
+
+    def know(self, names: Iterable[str]) -> None:
+        """Show the modules that earlier calls in a stateful worker asked for."""
+        for source in filter(None, map(self._modules.get, names)):
+            self.show(source.path, source.text)
+
+    async def serve(self, frame: Message) -> Message:
+        """Return the answer to one frame of the worker. The call's place is free for others meanwhile."""
+        self._places.leave()
+        try:
+            return await self._answer(frame)
+        finally:
+            self._places.resume()
+
+    async def _answer(self, frame: Message) -> Message:
+        match frame:
+            case {"kind": "module", "module": str(name)} if len(name) <= _MODULE_NAME_LIMIT:
+                return await self._module(name)
+            case {"kind": "source", "module": str(name)} if len(name) <= _MODULE_NAME_LIMIT:
+                source = self._modules.get(name)
+                return {"kind": "source", "text": None if source is None else source.text}
+            case {"kind": "request", "name": str(name), "arguments": arguments}:
+                values = await asyncio.to_thread(read, arguments) if is_large(arguments) else read(arguments)
+                return await self._request(name, values)
+            case _:
+                raise ProtocolError("it asked for something that has no known shape")
+
+    async def _module(self, name: str) -> Message:
+        self.asked |= {name}
+        source = self._modules.get(name)
+        if source is None:
+            return {"kind": "package" if name in self._all_folders() else "absent"}
+        return await self.message_of(source)
+
+    def versions(self, names: Iterable[str]) -> frozenset[tuple[str, str]]:
+        """Return these names with the current versions of their texts."""
+        return frozenset((name, source.version) for name in names if (source := self._modules.get(name)) is not None)
+
+    async def message_of(self, source: SourceText) -> Message:
+        """Return a module in the form in which a worker receives it."""
+        compiled = await self._shelf.get(source)
+        if isinstance(compiled, Compiled | UncompilableModule):
+            self.show(source.path, source.text)
+            return compiled.message
+        return {"kind": "broken", "path": source.path, "line": 0, "message": "it could not be compiled within limits"}
+
+    def _all_folders(self) -> frozenset[str]:
+        if self._folders is None:
+            self._folders = frozenset(parent for name in self._modules for parent in parents(name))
+        return self._folders
+
+    async def _request(self, name: str, arguments: object) -> Message:
+        if not isinstance(arguments, dict):
+            raise ProtocolError("a request's arguments are no dictionary")
+        if name == "progress" and self._is_too_often(is_last=arguments.get("done") == arguments.get("total")):
+            return {"kind": "answer", "value": None}
+        if name == "debug":
+            self._claimed.check(arguments)
+        try:
+            return {"kind": "answer", "value": encode(await answered(self._handler, name, arguments))}
+        except (RequestRefused, Unsendable) as refusal:
+            return {"kind": "refused", "reason": str(refusal)}
+        except ProtocolError:
+            raise
+        except Exception as error:  # the edge of the handler: its failure ends this call, and no other
+            _log.exception("a request of a function, %s, could not be answered", ascii(name[:40]))
+            message = (
+                f"the program itself failed while it answered a request ({type(error).__name__}); its log has the rest"
+            )
+            raise CallEnded(message) from error
+
+    def _is_too_often(self, *, is_last: bool) -> bool:
+        """Return whether progress was reported just now. The worker itself waits as long, except for the last one."""
+        told_at, was_last = self._progress
+        now = time.monotonic()
+        if now - told_at < PROGRESS_EVERY_S / 2 and (was_last or not is_last):
+            return True
+        self._progress = now, is_last
+        return False
+
+    def illustrated(self, outcome: Outcome) -> Outcome:
+        """Return the outcome with the source line of every frame, from the host's own copy of the text."""
+        if not isinstance(outcome, Raised):
+            return outcome
+        return replace(outcome, failure=outcome.failure.each_frame(self._illustrated))
+
+    def _illustrated(self, frame: Frame) -> Frame:
+        return replace(frame, source=text.line(frame.line) if (text := self._text(frame.path)) else "")
+
+    def _text(self, path: str) -> SentText | None:
+        """Return the text behind a path that frames may name, cut into lines once."""
+        if path not in self._texts and path in self._shown:
+            self._texts[path] = SentText.of(self._shown[path])
+        return self._texts.get(path)
+
+
+def parents(name: str) -> list[str]:
+    """Return the folders that contain a module: `a` and `a.b` for `a.b.c`."""
+    parts = name.split(".")
+    return [".".join(parts[:count]) for count in range(1, len(parts))]

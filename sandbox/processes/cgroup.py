@@ -1,0 +1,251 @@
+"""Control groups: memory without swap, processes and processor time of a zygote and all its workers together.
+
+A group is made where that is ours to do: below a group that was delegated to this user or service, or at the root of
+what this process sees. One that somebody else's manager made for its own ends is neither divided nor left. Both
+versions are known, also side by side. Where no group can be made the limits of each worker remain, and that is said.
+"""
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Final, Literal
+
+Version = Literal["v1", "v2"]
+Settings = tuple[tuple[str, str, bool], ...]  # file, text, whether the kernel must have it
+
+CONTROLLERS: Final = ("memory", "pids", "cpu")
+_PREFIX: Final = "toolwright-"
+_PERIOD_US: Final = 100_000
+_PATIENCE_S: Final = 2.0  # until workers that were killed have left
+_NUMBERS: Final = count()
+_ESCAPED: Final = re.compile(r"\\([0-7]{3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The resources that a zygote and its workers may use together."""
+
+    memory: int
+    pids: int
+    cpus: float
+
+
+@dataclass(frozen=True, slots=True)
+class CgroupFolder:
+    """A folder in which this process can create groups, and the controllers that they then have."""
+
+    version: Version
+    folder: Path
+    controllers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group, a folder in each hierarchy. `active_controllers` has their versions, `missing` the reasons."""
+
+    folders: tuple[Path, ...] = ()
+    active_controllers: tuple[tuple[str, Version], ...] = ()
+    missing: tuple[tuple[str, str], ...] = ()
+
+    def take(self, pid: int) -> "Group":
+        """Put a process and all that it will fork into the group. Return the group with its active controllers."""
+        try:
+            for folder in self.folders:
+                folder.joinpath("cgroup.procs").write_text(str(pid))
+        except OSError as error:
+            self.close()
+            lost = tuple(
+                (name, f"a process could not be put in: {error.strerror}") for name, _version in self.active_controllers
+            )
+            return Group(missing=self.missing + lost)
+        return self
+
+    def close(self) -> None:
+        """Remove the group. Its processes have been ended, and may need a moment to exit."""
+        patience = time.monotonic() + _PATIENCE_S
+        for folder in self.folders:
+            while not _remove(folder) and time.monotonic() < patience:
+                time.sleep(0.01)
+
+
+@dataclass(frozen=True, slots=True)
+class CgroupTree:
+    """The control groups as a process sees them. Only tests use another tree and another user than its own."""
+
+    root: Path = Path("/")
+    user: int | None = None
+
+    def read(self, path: str) -> str:
+        """Return a file's text, empty if it cannot be read."""
+        with contextlib.suppress(OSError):
+            return (self.root / path).read_text()
+        return ""
+
+    def is_ours(self, folder: Path, *, is_all: bool) -> bool:
+        """Return whether groups may be created in it: it is all that is visible, or its manager or owner allows it."""
+        if not os.access(folder, os.W_OK) or not os.access(folder / "cgroup.procs", os.W_OK):
+            return False
+        user = os.geteuid() if self.user is None else self.user
+        return is_all or _is_delegated(folder) or folder.stat().st_uid == user != 0
+
+
+HERE: Final = CgroupTree()
+
+
+def make(share: Share, system: CgroupTree = HERE) -> Group:
+    """Create a group with this share, as far as possible. Groups left by dead hosts are removed first."""
+    name = f"{_PREFIX}{os.getpid()}-{_started(os.getpid())}-{next(_NUMBERS)}"
+    folders: list[Path] = []
+    versions: dict[str, Version] = {}
+    missing = dict.fromkeys(CONTROLLERS, "no control group here was delegated to this process")
+    for place in find(system):
+        sweep(place.folder)
+        folder = place.folder / name
+        try:
+            folder.mkdir()
+            for controller in place.controllers:
+                _limit(folder, _SETTINGS[place.version, controller](share))
+        except OSError as error:
+            _remove(folder)
+            missing |= dict.fromkeys(place.controllers, f"{error.strerror}: {error.filename}")
+            continue
+        folders.append(folder)
+        versions |= dict.fromkeys(place.controllers, place.version)
+    lacks = tuple((controller, why) for controller, why in missing.items() if controller not in versions)
+    return Group(tuple(folders), tuple(versions.items()), lacks)
+
+
+_SETTINGS: Final[dict[tuple[Version, str], Callable[[Share], Settings]]] = {
+    ("v1", "memory"): lambda share: (
+        ("memory.limit_in_bytes", str(share.memory), True),
+        ("memory.memsw.limit_in_bytes", str(share.memory), False),
+        ("memory.swappiness", "0", False),
+    ),
+    ("v2", "memory"): lambda share: (("memory.max", str(share.memory), True), ("memory.swap.max", "0", False)),
+    ("v1", "pids"): lambda share: (("pids.max", str(share.pids), True),),
+    ("v2", "pids"): lambda share: (("pids.max", str(share.pids), True),),
+    ("v1", "cpu"): lambda share: (
+        ("cpu.cfs_period_us", str(_PERIOD_US), True),
+        ("cpu.cfs_quota_us", str(int(share.cpus * _PERIOD_US)), True),
+    ),
+    ("v2", "cpu"): lambda share: (("cpu.max", f"{int(share.cpus * _PERIOD_US)} {_PERIOD_US}", True),),
+}
+
+
+def _limit(folder: Path, settings: Settings) -> None:
+    for file, text, is_needed in settings:
+        if is_needed or folder.joinpath(file).exists():
+            folder.joinpath(file).write_text(text)
+
+
+def find(system: CgroupTree = HERE) -> Iterator[CgroupFolder]:
+    """Yield the places where this process can create groups."""
+    mounts = dict(_mounts(system.read("proc/self/mountinfo")))
+    folders: dict[Path, list[str]] = {}
+    for line in system.read("proc/self/cgroup").splitlines():
+        number, names, path = line.split(":", 2)
+        if ".." in Path(path).parts:  # outside of what we see
+            continue
+        for name in [""] if number == "0" else mounts.keys() & CONTROLLERS & set(names.split(",")):
+            folder = system.root / mounts.get(name, "nowhere").lstrip("/") / path.lstrip("/")
+            if not name:
+                yield from _unified(folder, path, system)
+            elif system.is_ours(folder, is_all=path == "/"):
+                folders.setdefault(folder, []).append(name)
+    yield from (CgroupFolder("v1", folder, tuple(names)) for folder, names in folders.items())
+
+
+def _mounts(mountinfo: str) -> Iterator[tuple[str, str]]:
+    """Yield controller → mount point of its hierarchy. The empty name is that of version 2."""
+    for line in mountinfo.splitlines():
+        before, _, after = line.partition(" - ")
+        kind, _source, options = (*after.split(), "", "", "")[:3]
+        point = _ESCAPED.sub(lambda match: chr(int(match[1], 8)), before.split()[4])
+        if kind == "cgroup2":
+            yield "", point
+        if kind == "cgroup":
+            yield from ((name, point) for name in options.split(",") if name in CONTROLLERS)
+
+
+def _unified(folder: Path, own: str, system: CgroupTree) -> Iterator[CgroupFolder]:
+    """Yield the nearest usable group that passes controllers on, without leaving one with limits of its own."""
+    for _depth in Path(own).parts:
+        if system.is_ours(folder, is_all=own == "/") and (enabled := _passed_on(folder)):
+            yield CgroupFolder("v2", folder, enabled)
+            return
+        if _limits(folder):
+            return
+        folder = folder.parent
+
+
+def _passed_on(folder: Path) -> tuple[str, ...]:
+    """Return the controllers of groups created here, after enabling them."""
+    available = _words(folder / "cgroup.controllers")
+    for controller in (name for name in CONTROLLERS if name in available - _words(folder / "cgroup.subtree_control")):
+        with contextlib.suppress(OSError):  # it has processes of its own
+            folder.joinpath("cgroup.subtree_control").write_text(f"+{controller}")
+    return tuple(name for name in CONTROLLERS if name in _words(folder / "cgroup.subtree_control"))
+
+
+def _words(path: Path) -> set[str]:
+    try:
+        return set(path.read_text().split())
+    except OSError:
+        return set()
+
+
+def _limits(folder: Path) -> bool:
+    return any(_words(folder / f"{name}.max") - {"max", str(_PERIOD_US)} for name in CONTROLLERS)
+
+
+def _is_delegated(folder: Path) -> bool:
+    """Return whether the manager of the groups has marked it as its user's own."""
+    for name in ("user.delegate", "trusted.delegate"):
+        with contextlib.suppress(OSError):
+            if os.getxattr(folder, name) == b"1":
+                return True
+    return False
+
+
+def sweep(folder: Path) -> None:
+    """Remove the groups of hosts that no longer exist. The kernel keeps one with processes in it."""
+    for stale_group in folder.glob(f"{_PREFIX}*"):
+        pid, _, started = stale_group.name.removeprefix(_PREFIX).rpartition("-")[0].partition("-")
+        if pid.isdecimal() and _started(int(pid)) != started:
+            _remove(stale_group)
+
+
+def _started(pid: int) -> str:
+    """Return the start of a process in the kernel's ticks, which together with its number identifies it forever."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""
+
+
+def _remove(folder: Path) -> bool:
+    try:
+        folder.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def share_of(memory: int, slots: int, threads: int) -> Share:
+    """Return a zygote's share: three quarters of the memory, at least one call's, and 90 percent of the processors."""
+    whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return Share(max(memory, whole * 3 // 4), threads + slots, 0.9 * (os.cpu_count() or 1))
+
+
+def described(group: Group) -> dict[str, str]:
+    """Return controller → what enforces it: a group, or only each worker's own limit, and why there is no group."""
+    descriptions = {name: f"cgroup {version}" for name, version in group.active_controllers}
+    descriptions |= {name: f"limits of each worker: {why}" for name, why in group.missing}
+    return {name: descriptions[name] for name in CONTROLLERS if name in descriptions}

@@ -1,0 +1,119 @@
+"""A cache of compiled modules: the bytes from a compile-only worker, kept for later workers.
+
+The host never looks into the bytes. A compile-only worker runs no line of what it compiles, so
+what it says (the code, and which names are imported) is as good as the compiler.
+"""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ..code import Modules, SourceText
+from ..outcome import Failure, Frame, Killed, Outcome, Raised, TimedOut
+from ..wire.caps import MOST_IMPORTS, MOST_MESSAGE
+from ..wire.claims import SentText
+from ..wire.protocol import Frame as Message
+
+ROOT = "functions"
+_MAX_KEPT = 10_000
+_MAX_CLOSURE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A module's code, opaque, and the names in its import statements."""
+
+    message: Message
+    imports: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UncompilableModule:
+    """A module that cannot be compiled."""
+
+    path: str
+    line: int
+    reason: str
+    text: str
+
+    @property
+    def message(self) -> Message:
+        """The message to a worker that imports the module."""
+        return {"kind": "broken", "path": self.path, "line": self.line, "message": self.reason}
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome for the caller."""
+        frame = Frame(self.path, self.line, "<module>", SentText.of(self.text).line(self.line))
+        return Raised(Failure("SyntaxError", f"{self.reason} ({self.path}, line {self.line})", (frame,)), "", 0.0)
+
+
+Compile: TypeAlias = Callable[[Message], Awaitable[Message | Killed | TimedOut]]  # by a worker of its own
+
+
+class CompiledCache:
+    """A cache of compiled modules by the version of their text. The least recently used one is dropped first."""
+
+    def __init__(self, compile_: Compile) -> None:
+        self._compile = compile_
+        self._kept: OrderedDict[tuple[str, str, str], Compiled | UncompilableModule] = OrderedDict()
+
+    async def get(self, source: SourceText) -> Compiled | UncompilableModule | Killed | TimedOut:
+        """Return the module's code, and compile it first if necessary."""
+        key = (source.version, source.path, source.module)
+        cached = self._kept.get(key)
+        if cached is not None:
+            self._kept.move_to_end(key)
+            return cached
+        compiled = _read(await self._compile(_job(source)), source)
+        if isinstance(compiled, Compiled | UncompilableModule):
+            self._kept[key] = compiled
+            if len(self._kept) > _MAX_KEPT:
+                self._kept.popitem(last=False)
+        return compiled
+
+    async def closure(self, modules: Modules, module: str) -> dict[str, Compiled]:
+        """Return the module and every workspace module that its import statements reach, compiled."""
+        closure: dict[str, Compiled] = {}
+        waiting, seen = [module], {module}
+        while waiting and len(closure) < _MAX_CLOSURE:
+            name = waiting.pop()
+            source = modules.get(name)
+            compiled = None if source is None else await self.get(source)
+            if not isinstance(compiled, Compiled):
+                continue
+            closure[name] = compiled
+            fresh = [name for name in _neighbours(compiled, modules) if name not in seen]
+            seen.update(fresh)
+            waiting += fresh
+        return closure
+
+
+def imported_names(closure: Mapping[str, Compiled]) -> set[str]:
+    """Return every name that an import statement of the closure mentions."""
+    return {name for compiled in closure.values() for name in compiled.imports}
+
+
+def _neighbours(compiled: Compiled, modules: Modules) -> list[str]:
+    names = [name.removeprefix(f"{ROOT}.") for name in compiled.imports if name.startswith(f"{ROOT}.")]
+    return [name for name in names if name in modules]
+
+
+def _job(source: SourceText) -> Message:
+    return {"kind": "compile", "module": source.module, "path": source.path, "text": source.text}
+
+
+def _read(reply: Message | Killed | TimedOut, source: SourceText) -> Compiled | UncompilableModule | Killed | TimedOut:
+    match reply:
+        case Killed() | TimedOut():
+            return reply
+        case {"kind": "code", "code": str(code), "imports": list(imports)} if len(imports) <= MOST_IMPORTS:
+            message = {"kind": "code", "path": source.path, "code": code}
+            return Compiled(message, tuple(name for name in imports if isinstance(name, str)))
+        case {"kind": "broken", "line": int(line), "message": str(reason)} if len(reason) <= MOST_MESSAGE:
+            return UncompilableModule(source.path, line, reason, source.text)
+        case {"kind": "raised", "type": str(kind)}:
+            return UncompilableModule(source.path, 0, f"too large to be compiled: {kind}", source.text)
+        case _:
+            return Killed("the worker that compiled it gave no code", "", 0.0)

@@ -1,0 +1,349 @@
+"""The host's handle on a zygote and on its workers: start, fork, kill, reap, end.
+
+The zygote is exec'd, never forked: a fork of the host would carry the host's keys in its memory.
+Orders go over one socket in their order, and so do the answers. Nothing here ever waits for
+function code, and a worker is killed by its pidfd, never by a number. A zygote that imported a stranger's package
+is no more trusted than the package: what is no answer ends it, and only what it forked is taken for a worker.
+"""
+
+import asyncio
+import functools
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ..errors import SandboxError
+from ..policy import Limits
+from ..wire.foreign import MESSAGE, Malformed, read_json
+from . import cgroup
+from .forks import Forks
+from .plan import THREADS, Rlimits, ZygotePlan
+from .usage import NOT_SEEN, WorkerUsage, descends, number_of, pid_of
+
+_MAX_ANSWER = 1 << 16
+_FAREWELL_S = 5.0
+_ANSWER_S = 150.0  # longer than a pool lets one start
+_ANSWERS: dict[str, dict[str, dict[str, Any]]] = {  # order → kind of answer → what it has
+    "plan": {"guarded": {}, "hello": {"held": dict, "python": str}, "failed": {"layer": str, "reason": str}},
+    "fork": {"forked": {"pid": int}, "full": {}},
+    "reap": {"reaped": {"status": int, "cpu_s": int | float, "memory": int}},
+}
+_DESCRIPTORS = {"forked": 3, "guarded": 2}
+_BOOT = (
+    "import sys, types; room = types.ModuleType('sandbox'); room.__path__ = [sys.argv[1]]; "
+    "sys.modules['sandbox'] = room; from sandbox.processes.zygote import main; main(int(sys.argv[2]))"
+)
+# One heap for all threads: each further one would reserve 64 MiB of a worker's memory limit. What a library calls is
+# bound at its loading: each worker would bind it anew, in pages that it would have to copy.
+# A set of texts has the same order in every process: what a call gave once, a replay gives again.
+_ENVIRONMENT = {"MALLOC_ARENA_MAX": "1", "LD_BIND_NOW": "1", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
+
+
+class ZygoteEnded(SandboxError):
+    """The warm process is gone. Whoever needs a worker starts another."""
+
+
+class NoPlace(SandboxError):
+    """Every slot has a worker."""
+
+
+class LayerFailed(SandboxError):
+    """A layer could not be applied, so the zygote has ended itself."""
+
+    def __init__(self, layer: str, reason: str) -> None:
+        super().__init__(f"{layer}: {reason}")
+        self.layer = layer
+
+
+class ThreadsLeft(LayerFailed):
+    """A package imported ahead left threads running, and no worker can be forked from more than one thread."""
+
+
+@dataclass(slots=True)
+class Worker:
+    """One forked worker, as descriptors. `close` and `Zygote.release` end it."""
+
+    zygote: "Zygote"
+    pid: int  # as the zygote numbers it
+    channel: socket.socket
+    output: int
+    pidfd: int
+    sight: WorkerUsage = NOT_SEEN
+
+    def kill(self) -> None:
+        """End the worker now, whatever it does."""
+        self._signal(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Stop the worker and its threads."""
+        self._signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Resume the worker."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):  # it has died, which is noticed when it is heard
+            signal.pidfd_send_signal(self.pidfd, number)
+
+    def close(self) -> None:
+        """Close the descriptors."""
+        self.channel.close()
+        self.sight.close()
+        os.close(self.output)
+        os.close(self.pidfd)
+
+
+Answer: TypeAlias = asyncio.Future[tuple[dict[str, Any], Worker | None]]  # JSON of the zygote; what it forked
+
+
+class Zygote:
+    """A running zygote, created by `start`."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", control: socket.socket, plan: ZygotePlan) -> None:
+        self._process = process
+        self._control = control
+        self._plan = plan
+        self.imports = bool(plan.access.packages)  # a stranger's package: then what it gives out is looked at
+        self._forks: Forks | None = None  # from before it imports
+        self._waiting: deque[tuple[str, Answer]] = deque()  # with the order that each is for
+        self._killed: deque[tuple[Worker, Answer]] = deque()  # not yet reaped
+        self._loop = asyncio.get_running_loop()
+        self.ended = False
+        self.held: dict[str, str] = {}
+        self.python = ""
+        self.group = cgroup.Group()
+
+    @classmethod
+    async def start(cls, plan: ZygotePlan) -> "Zygote":
+        """Return a zygote that stands ready. Raise LayerFailed if a layer did not hold."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            process = subprocess.Popen(  # noqa: ASYNC220 - takes a millisecond
+                _command(theirs.fileno()),
+                env=_ENVIRONMENT | _zone(),
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,
+            )
+        ours.setblocking(False)
+        zygote = cls(process, ours, plan)
+        zygote._loop.add_reader(ours.fileno(), zygote._receive)
+        try:
+            if "limits" in plan.layers:
+                await asyncio.to_thread(zygote._share_out, plan.slots)
+            hello, _none = await zygote._send("plan", json.dumps(plan.to_json()).encode())
+        except BaseException:
+            await zygote.aclose()
+            raise
+        return await zygote._greeted(hello)
+
+    def _share_out(self, slots: int) -> None:
+        """Create a control group while the interpreter starts: the kernel takes its time."""
+        self.group = cgroup.make(cgroup.share_of(Limits().memory, slots, THREADS))
+        self.group = self.group.take(self._process.pid)
+
+    async def _greeted(self, hello: dict[str, Any]) -> "Zygote":  # JSON from the zygote
+        if hello["kind"] == "failed":
+            await self.aclose()
+            raise LayerFailed(hello["layer"], hello["reason"])
+        if self._forks is not None and self._forks.has_threads:
+            await self.aclose()
+            raise ThreadsLeft("packages", ", ".join(self._plan.access.preload))
+        self.held, self.python = hello["held"], hello["python"]
+        return self
+
+    def order(self, limits: Rlimits, *, ahead: bool = False) -> Answer:
+        """Ask for a new worker; `collect` waits for it. A worker that is made ahead warms itself up."""
+        self._clear_away()
+        return self._send("fork", _fork_order(limits, ahead=ahead))
+
+    async def collect(self, ordered: Answer) -> Worker:
+        """Return the worker that was ordered: confined or dying, and given nothing yet."""
+        try:
+            _answer, worker = ordered.result() if ordered.done() else await asyncio.shield(ordered)
+        except asyncio.CancelledError:
+            ordered.add_done_callback(self.discard)
+            raise
+        if worker is None:
+            raise NoPlace("too many calls wait for calls of their own: call less deeply, or one after another")
+        return worker
+
+    def _worker(self, pid: int, descriptors: list[int]) -> Worker | None:
+        """Return the worker of these descriptors, or None if it is no new worker of this zygote."""
+        channel, output, pidfd = descriptors
+        seen_as = pid_of(pidfd) if self.imports else number_of(pidfd)
+        if self.imports and not (
+            _is(stat.S_ISSOCK, channel)
+            and _is(stat.S_ISFIFO, output)
+            and descends(seen_as, self._process.pid)
+            and (self._forks is None or self._forks.is_sound(seen_as))
+        ):
+            return None
+        os.set_blocking(output, False)
+        worker = Worker(self, pid, socket.socket(fileno=channel), output, pidfd, WorkerUsage.of(seen_as))
+        worker.channel.setblocking(False)
+        return worker
+
+    def discard(self, ordered: Answer) -> None:
+        """End a worker that nobody waits for any longer."""
+        if not ordered.cancelled() and ordered.exception() is None and (worker := ordered.result()[1]) is not None:
+            self.release(worker)
+
+    def release(self, worker: Worker) -> Answer:
+        """Kill a worker now, and let the zygote reap it in a moment. Return a future with its exit status."""
+        worker.kill()
+        reaped: Answer = self._loop.create_future()
+        self._killed.append((worker, reaped))
+        self._loop.call_soon(self._clear_away)
+        return reaped
+
+    def _clear_away(self) -> None:
+        """Close and reap killed workers, after their users have gone on and before another is ordered."""
+        while self._killed:
+            worker, reaped = self._killed.popleft()
+            worker.close()
+            if self._forks is not None:
+                reaped.add_done_callback(functools.partial(_forget, self._forks, worker.sight.pid))
+            self._send("reap", b'{"kind": "reap", "pid": %d}' % worker.pid, reaped)
+
+    def _send(self, kind: str, order: bytes, future: Answer | None = None) -> Answer:
+        future = self._loop.create_future() if future is None else future
+        if self._forks is not None:
+            self._forks.wake()
+        try:
+            self._control.send(order)
+        except OSError as error:
+            future.set_exception(ZygoteEnded(f"the zygote has ended: {error}"))
+            future.exception()  # seen: nobody has to wait for a reaping
+            return future
+        self._waiting.append((kind, future))
+        late = self._loop.call_later(_ANSWER_S, self._give_up)
+        future.add_done_callback(lambda _: late.cancel())
+        return future
+
+    def _receive(self) -> None:
+        try:
+            data, descriptors, _flags, _address = socket.recv_fds(self._control, _MAX_ANSWER, 3)
+        except BlockingIOError:
+            return
+        except OSError:
+            data, descriptors = b"", []
+        answer = _answer(data, descriptors, self._waiting[0][0]) if data and self._waiting else None
+        if answer is not None and self._take(answer, descriptors):
+            return
+        for descriptor in descriptors:
+            os.close(descriptor)
+        self._give_up() if data else self._end()
+
+    def _take(self, answer: dict[str, Any], descriptors: list[int]) -> bool:
+        """Pass an answer on to whoever waits for it. Return False if it is not valid."""
+        match answer["kind"]:
+            case "guarded":
+                return self._guard(*descriptors)
+            case "hello" if self._forks is None and self._is_to_be_guarded:
+                return False
+            case "full" if self._forks is not None and not self._forks.is_sound(None):
+                return False
+        worker = self._worker(answer["pid"], descriptors) if descriptors else None
+        if descriptors and worker is None:
+            return False
+        _order, future = self._waiting.popleft()
+        if not future.cancelled():
+            future.set_result((answer, worker))
+        if self._forks is not None and not self._waiting:
+            self._forks.let_rest()
+        return True
+
+    @property
+    def _is_to_be_guarded(self) -> bool:
+        return self.imports and "seccomp" in self._plan.layers and not self._plan.tolerant
+
+    def _guard(self, listener: int, pidfd: int) -> bool:
+        """Take control of a zygote that is about to import packages."""
+        if self._forks is not None or not self.imports:
+            return False
+        self._forks = Forks(listener, pidfd, self._due, self._give_up)
+        return True
+
+    def _due(self) -> int:
+        """Return the number of workers that were ordered and have not arrived."""
+        return sum(order == "fork" for order, _future in self._waiting)
+
+    def _give_up(self) -> None:
+        """End a zygote that says nothing, or gives an invalid answer."""
+        if not self._plan.has_outer:  # which ends it when the host closes its end
+            self._process.kill()
+        self._end()
+
+    def _end(self) -> None:
+        if self.ended:
+            return
+        self.ended = True
+        self._loop.remove_reader(self._control.fileno())
+        self._control.close()
+        if self._forks is not None:
+            self._forks.close()
+            self._forks = None
+        while self._waiting:
+            _order, future = self._waiting.popleft()
+            if not future.done():
+                future.set_exception(ZygoteEnded("the zygote has ended"))
+                future.exception()
+
+    async def aclose(self) -> None:
+        """End the zygote and every worker with it, and wait until it has exited."""
+        self._end()
+        try:
+            await asyncio.to_thread(self._process.wait, _FAREWELL_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            await asyncio.to_thread(self._process.wait)
+        await asyncio.to_thread(self.group.close)
+
+
+@functools.cache
+def _fork_order(limits: Rlimits, *, ahead: bool) -> bytes:
+    return json.dumps({"kind": "fork", "limits": asdict(limits), "ahead": ahead}).encode()
+
+
+def _is(kind: Callable[[int], bool], descriptor: int) -> bool:
+    return kind(os.fstat(descriptor).st_mode)
+
+
+def _answer(data: bytes, descriptors: list[int], order: str) -> dict[str, Any] | None:
+    """Return an answer to this kind of order, if it is one."""
+    try:
+        answer = read_json(data, MESSAGE)
+        shape = _ANSWERS[order][answer["kind"]]
+        is_whole = all(isinstance(answer[key], kind) for key, kind in shape.items())
+    except (Malformed, KeyError, TypeError):
+        return None
+    return answer if is_whole and len(descriptors) == _DESCRIPTORS.get(answer["kind"], 0) else None
+
+
+def _forget(forks: Forks, worker: int, _reaped: Answer) -> None:
+    forks.forget(worker)
+
+
+def _zone() -> dict[str, str]:
+    """Return the only part of the host's environment that function code may know: the time zone."""
+    return {"TZ": os.environ["TZ"]} if "TZ" in os.environ else {}
+
+
+def _command(control: int) -> list[str]:
+    room = str(Path(__file__).parents[1])
+    return [sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8", "-c", _BOOT, room, str(control)]

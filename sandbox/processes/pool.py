@@ -1,0 +1,166 @@
+"""Workers of one plan: a zygote that is started when it is first needed, and one worker forked ahead.
+
+The spare is forked when a call has ended and not while one runs, so that it never competes with
+what somebody waits for. It serves the default limits; other limits are forked on demand.
+"""
+
+import asyncio
+import contextlib
+import shutil
+from collections import deque
+from dataclasses import replace
+
+from ..policy import Limits
+from .launch import Answer, LayerFailed, ThreadsLeft, Worker, Zygote, ZygoteEnded
+from .plan import Rlimits, ZygotePlan
+
+MAX_ATTEMPTS = 2
+START_S = 120.0  # that a zygote may take to import what is imported ahead
+SETTLE_S = 0.2  # that a spare may take to warm itself, where a stranger's package is in it
+SPARES = 2  # what is saved or made is compiled in one worker and imported in the next, at once
+
+
+def kernel_limits(limits: Limits) -> Rlimits:
+    """Return the part of a call's limits that the kernel enforces."""
+    return Rlimits(limits.cpu_s, limits.memory, limits.file_size, limits.open_files)
+
+
+class Pool:
+    """A pool that gives workers and takes them back. A zygote that died is started anew at the next take."""
+
+    def __init__(self, plan: ZygotePlan, *, spare: bool = True) -> None:
+        self.plan = plan
+        self.zygote: Zygote | None = None
+        self.taken = 0
+        self._default = kernel_limits(Limits())
+        self._keeps_spare = spare
+        self._spares: deque[Answer] = deque()
+        self._starting = asyncio.Lock()
+
+    async def started(self) -> Zygote:
+        """Return the running zygote."""
+        async with self._starting:
+            if self.zygote is None or self.zygote.ended:
+                if self.zygote is not None:
+                    self._discard_spares(self.zygote)
+                    await self.zygote.aclose()
+                self.zygote = await self._start()
+            return self.zygote
+
+    async def _start(self) -> Zygote:
+        """Start a zygote. If packages leave threads running in it, start one that leaves the imports to the workers."""
+        try:
+            async with asyncio.timeout(START_S):
+                return await Zygote.start(self.plan)
+        except ThreadsLeft:
+            self.plan = replace(self.plan, access=replace(self.plan.access, preload=()))
+            return await self._start()
+        except TimeoutError as error:
+            subject = ", ".join(self.plan.access.preload) or "its parent process"
+            raise LayerFailed("start", f"{subject} took more than {START_S:.0f} s to be imported") from error
+
+    async def take(self, limits: Rlimits) -> Worker:
+        """Return a worker for exclusive use. Give it back whatever happens."""
+        self.taken += 1  # from the first moment: a pool that is being waited for is not idle
+        try:
+            return await self._worker(limits)
+        except BaseException:
+            self.taken -= 1
+            raise
+
+    async def _worker(self, limits: Rlimits) -> Worker:
+        for _attempt in range(MAX_ATTEMPTS - 1):
+            with contextlib.suppress(ZygoteEnded):
+                return await self._collect(limits)
+        return await self._collect(limits)
+
+    async def _collect(self, limits: Rlimits) -> Worker:
+        zygote = await self.started()
+        worker = await zygote.collect(self._ahead(limits) or zygote.order(limits))
+        if zygote.imports:
+            worker.go_on()
+        return worker
+
+    def _ahead(self, limits: Rlimits) -> Answer | None:
+        return self._spares.popleft() if self._spares and limits == self._default else None
+
+    def give_back(self, worker: Worker) -> Answer:
+        """Kill the worker. After the caller has gone on, have it reaped, its scratch emptied, and a spare forked."""
+        self.taken -= 1
+        reaped = worker.zygote.release(worker)  # its own: there may be another by now
+        asyncio.get_running_loop().call_soon(self.refill)
+        return reaped
+
+    def refill(self) -> None:
+        """Fork spares until there are enough."""
+        if self.zygote is None or self.zygote.ended or not self._keeps_spare:
+            return
+        while len(self._spares) < SPARES:
+            self._spares.append(spare := self.zygote.order(self._default, ahead=True))
+            if self.zygote.imports:
+                asyncio.get_running_loop().call_later(SETTLE_S, self._let_rest, spare)
+
+    def _let_rest(self, spare: Answer) -> None:
+        """Stop a spare worker until it is taken, so that background work of packages does not run before its call."""
+        if spare in self._spares and spare.done() and spare.exception() is None:
+            worker = spare.result()[1]
+            if worker is not None:
+                worker.stop()
+
+    def _discard_spares(self, zygote: Zygote) -> None:
+        while self._spares:
+            self._spares.popleft().add_done_callback(zygote.discard)
+
+    async def aclose(self) -> None:
+        """End the zygote and what it forked, and remove its scratch folders if they are on disk."""
+        if self.zygote is None:
+            return
+        self._keeps_spare = False
+        self._discard_spares(self.zygote)
+        await asyncio.sleep(0)
+        await self.zygote.aclose()
+        await asyncio.to_thread(shutil.rmtree, self.plan.scratch_folder, ignore_errors=True)
+
+
+class Places:
+    """The number of calls that may run at once. A call that waits for another call gives its place up meanwhile."""
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._queue: deque[asyncio.Future[None]] = deque()
+
+    async def __aenter__(self) -> None:
+        while self._free <= 0:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._queue.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                self._pass_on(turn)
+                raise
+        self._free -= 1
+
+    async def __aexit__(self, *_error: object) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Give a place up."""
+        self._free += 1
+        self._wake()
+
+    def resume(self) -> None:
+        """Take the place back without waiting. For a moment there may be one call more."""
+        self._free -= 1
+
+    def _wake(self) -> None:
+        while self._queue:
+            turn = self._queue.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+
+    def _pass_on(self, turn: "asyncio.Future[None]") -> None:
+        if turn in self._queue:
+            self._queue.remove(turn)
+        elif self._free > 0:
+            self._wake()

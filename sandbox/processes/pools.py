@@ -1,0 +1,145 @@
+"""Selection of the pool for a call: the lean one, or one with a zygote that has imported its packages ahead.
+
+A zygote that holds more is slower to fork from, so packages (and asyncio) have zygotes of their
+own, started when they are first needed; those that are idle end when there are too many.
+"""
+
+import asyncio
+import os
+import sys
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from ..access import NOTHING, Access, Identities
+from ..confine import mounts as visible
+from ..policy import Limits
+from .compiled import Compiled, imported_names
+from .plan import Rlimits, ZygotePlan
+from .pool import Pool, kernel_limits
+
+_MAX_POOLS: Final = 6  # of the default reach, and as many that reach further
+REST_S: Final = 600.0  # after which a pool that reaches further than the default ends, if nobody calls
+_SLOW_TO_IMPORT: Final = "asyncio"
+
+# imported ahead, bytes of scratch, what is reached, whether its workers are kept, what no process of it exceeds
+_Key: TypeAlias = tuple[tuple[str, ...], int, Access, Identities, bool, Rlimits | None]
+
+
+class Pools:
+    """The pools of one sandbox."""
+
+    def __init__(self, plan: ZygotePlan, lean: Pool) -> None:
+        self.lean = lean
+        self._plan = plan
+        self._made = 0
+        self._pools: OrderedDict[_Key, Pool] = OrderedDict({((), plan.scratch, NOTHING, (), False, None): lean})
+        self._rests: dict[_Key, asyncio.TimerHandle] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+
+    async def get(
+        self, ahead: tuple[str, ...], limits: Limits, access: Access = NOTHING, *, stateful: bool = False
+    ) -> Pool:
+        """Return the pool with these names imported ahead, scratch and a ceiling for these limits, and this access.
+
+        Workers that are kept have pools of their own, so that they take no slot from others.
+        """
+        ceiling = _ceiling(limits) if access.packages else None
+        key = (ahead, limits.scratch, access, access.identities, stateful, ceiling)
+        if key not in self._pools:
+            await self._end_an_idle_one(_is_default(key))
+        if key not in self._pools:  # somebody else may have made it meanwhile
+            self._pools[key] = Pool(self._plan_for(ahead, limits.scratch, access, ceiling), spare=not stateful)
+        self._pools.move_to_end(key)
+        if not _is_default(key):
+            self._expect_rest(key)
+        return self._pools[key]
+
+    def _expect_rest(self, key: _Key) -> None:
+        """End the pool when nobody has used it for long."""
+        if key in self._rests:
+            self._rests[key].cancel()
+        self._rests[key] = asyncio.get_running_loop().call_later(REST_S, self._end_if_idle, key)
+
+    def _end_if_idle(self, key: _Key) -> None:
+        del self._rests[key]
+        pool = self._pools.get(key)
+        if pool is not None and pool.taken:
+            self._expect_rest(key)
+        elif pool is not None:
+            del self._pools[key]
+            self._ending.add(task := asyncio.ensure_future(pool.aclose()))
+            task.add_done_callback(self._ending.discard)
+
+    def _plan_for(self, ahead: tuple[str, ...], scratch: int, access: Access, ceiling: Rlimits | None) -> ZygotePlan:
+        self._made += 1
+        plan = self._plan
+        return replace(
+            plan,
+            readable=plan.readable + visible.beside(access.packages),
+            packages=plan.packages | dict(access.packages),
+            preload=plan.preload + ahead,
+            scratch=scratch,
+            scratch_folder=f"{plan.scratch_folder}-{self._made}",
+            access=access,
+            ceiling=ceiling,
+            guarded=(*plan.guarded, *plan.readable, sys.prefix, str(Path(__file__).parents[1])),
+            owner=_owner(access, plan) if plan.user is not None else None,
+        )
+
+    def ahead_for(self, closure: Mapping[str, Compiled], text: str, *, describes: bool) -> tuple[str, ...]:
+        """Return the names to import ahead for code like this. `text` is the code of an example next to its module."""
+        names = {name.split(".", 1)[0] for name in imported_names(closure)}
+        packages = self._plan.packages
+        heavy = describes or any(name in names or name in text for name in packages)
+        return ((_SLOW_TO_IMPORT,) if _SLOW_TO_IMPORT in names else ()) + (tuple(packages) if heavy else ())
+
+    def __len__(self) -> int:
+        return len(self._pools)
+
+    async def _end_an_idle_one(self, is_default: bool) -> None:  # noqa: FBT001 - of which kind
+        peers = [key for key in self._pools if _is_default(key) == is_default]
+        idle = [key for key in peers if self._pools[key] is not self.lean and not self._pools[key].taken]
+        if idle and len(peers) >= _MAX_POOLS:
+            await self._pools.pop(idle[0]).aclose()
+
+    async def aclose(self) -> None:
+        """End all pools."""
+        for timer in self._rests.values():
+            timer.cancel()
+        await asyncio.gather(*self._ending)
+        for pool in self._pools.values():
+            await pool.aclose()
+
+
+def _is_default(key: _Key) -> bool:
+    _ahead, _scratch, access, _identities, stateful, _ceiling = key
+    return access == NOTHING and not stateful
+
+
+def _ceiling(limits: Limits) -> Rlimits:
+    """Return the limits of a package while it is imported: at least those of spare workers, which have the defaults."""
+    own, default = kernel_limits(limits), kernel_limits(Limits())
+    return Rlimits(
+        cpu_s=0,  # no ceiling: processor time is a worker's own
+        memory=max(own.memory, default.memory),
+        file_size=max(own.file_size, default.file_size),
+        open_files=max(own.open_files, default.open_files),
+    )
+
+
+def _owner(access: Access, plan: ZygotePlan) -> tuple[int, int] | None:
+    """Return the owner of the granted files: if the host is root, workers that reach them run as that user.
+
+    Without a root of our own that holds for packages too: the folder around them may be open to its owner alone.
+    """
+    folders = () if "namespaces" in plan.layers else tuple(folder for _, folder in access.packages)
+    for path in (*access.paths, *folders):
+        try:
+            facts = os.lstat(path)
+        except OSError:  # the zygote says it better
+            continue
+        return facts.st_uid, facts.st_gid
+    return None

@@ -1,0 +1,161 @@
+"""Stateful workers: the calls of one key run in the same worker, one after another.
+
+What a call leaves behind is there for the next of its key and for nobody else. Between two calls a worker stands
+still, its threads too. Anything but a good return ends it, and so do other code, other reach, many calls, a long
+rest, and whatever it says after its reply.
+"""
+
+import asyncio
+import socket
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from ..outcome import Outcome, Refused, Returned
+from ..policy import Limits
+from ..wire.protocol import Frame as Message
+from ..wire.protocol import pack
+from .calls import CallServer
+from .launch import Worker
+from .pool import Places, Pool, kernel_limits
+from .worker_session import NOBODY, StreamListeners, WorkerSession, judged, session_result
+
+MOST: Final = 8  # workers that rest at once
+REST_S: Final = 600.0  # after which a worker that nobody calls ends
+
+_HELD: ContextVar[frozenset[str]] = ContextVar("held", default=frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCall:
+    """One call, ready to be made. `seal` names everything that must be unchanged for a worker to go on."""
+
+    pool: Callable[[], Awaitable[Pool]]
+    seal: Callable[[frozenset[str]], Hashable]  # of the modules that earlier calls asked for
+    job: Message
+    limits: Limits
+    call: CallServer
+    onlookers: StreamListeners = NOBODY
+
+
+@dataclass(slots=True)
+class StatefulWorker:
+    """The state of one key: the lock for its calls, and the worker while it rests."""
+
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    pool: Pool | None = None
+    worker: Worker | None = None
+    seal: Hashable = None
+    requested_modules: frozenset[str] = frozenset()
+    calls: int = 0
+    rest_timer: asyncio.TimerHandle | None = None
+
+    def end(self) -> None:
+        """End the resting worker, if there is one."""
+        worker = self.take()
+        if worker is not None and self.pool is not None:
+            self.pool.give_back(worker)
+
+    def take(self) -> Worker | None:
+        """Return the resting worker after waking it."""
+        if self.rest_timer is not None:
+            self.rest_timer.cancel()
+        worker, self.worker, self.rest_timer = self.worker, None, None
+        if worker is not None:
+            worker.go_on()
+        return worker
+
+    def lay_down(self, worker: Worker) -> None:
+        """Stop the worker until it is taken."""
+        worker.stop()
+        self.worker = worker
+        self.rest_timer = asyncio.get_running_loop().call_later(REST_S, self.end)
+
+
+class StatefulWorkers:
+    """The stateful workers of one sandbox."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._kept: OrderedDict[str, StatefulWorker] = OrderedDict()
+        self._is_closed = False
+
+    async def call(self, key: str, work: KeptCall) -> Outcome:
+        """Make the call in the key's worker, when it is its turn."""
+        if key in _HELD.get():
+            return Refused("a stateful function has one worker, which is busy: it cannot be called by its own call")
+        slot = self._kept.setdefault(key, StatefulWorker())
+        async with slot.turn, self._places:
+            self._kept[key] = slot
+            self._kept.move_to_end(key)
+            token = _HELD.set(_HELD.get() | {key})
+            try:
+                return await self._call(slot, work)
+            finally:
+                _HELD.reset(token)
+
+    async def _call(self, slot: StatefulWorker, work: KeptCall) -> Outcome:
+        if (
+            slot.seal != work.seal(slot.requested_modules)
+            or slot.calls >= work.limits.calls
+            or not _is_silent(slot.worker)
+        ):
+            slot.end()
+        worker = slot.take()
+        is_new = worker is None
+        if worker is None:
+            self._make_room()
+            slot.pool = await work.pool()
+            cpu_s = work.limits.cpu_s * work.limits.calls  # the kernel counts all calls of a process together
+            worker = await slot.pool.take(kernel_limits(replace(work.limits, cpu_s=cpu_s)))
+            slot.calls, slot.requested_modules = 0, frozenset()
+        assert slot.pool is not None
+        work.call.know(slot.requested_modules)
+        async with WorkerSession(
+            slot.pool, work.limits, worker, was_used=not is_new, onlookers=work.onlookers
+        ) as session:
+            reply = await session.reply(lambda: session.talk.go_on(pack(work.job), work.call.serve))
+            session.talk.output.empty()
+            session.goes_on = isinstance(reply, dict) and reply.get("kind") == "returned" and session.talk.is_well
+        outcome: Outcome | None = None
+        try:
+            outcome = await judged(await session_result(session, reply))
+        finally:
+            if session.goes_on:
+                self._let_rest(slot, worker, work, stays=isinstance(outcome, Returned))
+        return outcome
+
+    def _let_rest(self, slot: StatefulWorker, worker: Worker, work: KeptCall, *, stays: bool) -> None:
+        slot.calls, slot.requested_modules = slot.calls + 1, slot.requested_modules | work.call.asked
+        slot.seal = work.seal(slot.requested_modules)
+        slot.lay_down(worker)
+        if not stays or self._is_closed:
+            slot.end()
+
+    def _make_room(self) -> None:
+        for key in [key for key, slot in self._kept.items() if slot.worker is None and not slot.turn.locked()]:
+            del self._kept[key]
+        resting = [slot for slot in self._kept.values() if slot.worker is not None]
+        for resting_slot in resting[: max(0, len(resting) - MOST + 1)]:
+            resting_slot.end()
+
+    def close(self) -> None:
+        """End all workers."""
+        self._is_closed = True
+        for slot in self._kept.values():
+            slot.end()
+
+
+def _is_silent(worker: Worker | None) -> bool:
+    """Return whether a resting worker is alive and said nothing after its last reply."""
+    if worker is None:
+        return False
+    try:
+        worker.channel.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -1,0 +1,119 @@
+"""One worker: confined first, and only then given a byte of the host's job.
+
+Forked from the zygote. Every layer is put on in order and checked; where one fails the process
+ends with a status that says so, before it has said `ready`.
+"""
+
+import _thread
+import gc
+import os
+import resource
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NoReturn
+
+from ..confine import landlock, limits
+from ..confine.seccomp import Filter
+from ..inside import attempts, kept
+from ..inside.channel import Channel
+from ..inside.debugger import stand_by
+from ..inside.edge import attempt
+from ..inside.jobs import perform
+from ..inside.rehearsal import rehearse
+from .plan import Rlimits
+
+NOT_CONFINED: Final = 97
+_CHANNEL, _RULES = 3, 4
+_LINGER_S: Final = 0.2  # that the host may take to look at what this process has used; then it is killed
+_LINGER: Final = time.sleep  # the one that was there before function code was
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The descriptors that a worker starts with."""
+
+    channel: int
+    output: int
+    null: int
+    rules: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """The layers, prepared by the zygote."""
+
+    scratch: Path
+    limits: Rlimits
+    filter: Filter | None
+    layers: tuple[str, ...]
+    own_user: bool
+    home: str = ""  # where it stands, if not in its scratch folder
+
+
+def main(ends: Ends, confinement: Confinement, *, ahead: bool) -> NoReturn:
+    """Confine this process, do one job, end. It never returns into the zygote's code."""
+    failure = attempt(lambda: _confine(ends, confinement))
+    if isinstance(failure, BaseException):
+        os.write(ends.output, f"{type(failure).__name__}: {failure}".encode())
+        os._exit(NOT_CONFINED)
+    attempt(lambda: _serve(confinement.scratch, ahead=ahead))
+    os._exit(0)
+
+
+def _confine(ends: Ends, confinement: Confinement) -> None:
+    zygote = os.getppid()
+    limits.end_with_parent()
+    if os.getppid() != zygote or zygote == 0:
+        raise OSError("the zygote has ended")
+    _keep_only(ends)
+    os.chdir(confinement.home or confinement.scratch)
+    _set_environment(str(confinement.scratch))
+    stand_by()
+    if "limits" in confinement.layers:
+        limits.restrict(confinement.limits, own_user=confinement.own_user)
+    if ends.rules is not None:
+        landlock.restrict(_RULES)
+        os.close(_RULES)
+    if confinement.filter is not None:
+        confinement.filter.restrict()
+
+
+def _keep_only(ends: Ends) -> None:
+    os.dup2(ends.null, 0)
+    os.dup2(ends.output, 1)
+    os.dup2(ends.output, 2)
+    os.dup2(ends.channel, _CHANNEL)
+    if ends.rules is not None:
+        os.dup2(ends.rules, _RULES)
+    os.closerange(_RULES + (ends.rules is not None), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def _set_environment(scratch: str) -> None:
+    os.environ["HOME"] = os.environ["TMPDIR"] = scratch
+
+
+def _serve(scratch: Path, *, ahead: bool) -> None:
+    gc.enable()
+    channel = Channel(_CHANNEL, _thread.allocate_lock())
+    if ahead:
+        rehearse(channel)
+    channel.say({"kind": "ready"})
+    job = channel.hear()
+    if job is None:
+        return
+    if job["kind"] == "attempts":
+        attempts.serve(job, channel, scratch)
+        return
+    if job["kind"] == "kept":
+        kept.serve(job, channel, scratch)
+        return
+    reply = perform(job, channel, scratch)
+    attempt(sys.stdout.flush)
+    attempt(sys.stderr.flush)
+    os.close(1)
+    os.close(2)
+    channel.reply(reply, job.get("result"))
+    channel.close()
+    _LINGER(_LINGER_S)

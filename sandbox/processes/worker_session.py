@@ -1,0 +1,200 @@
+"""Running of one job in one worker: the clock, the output, and every way to end.
+
+Leaving by any door (a reply, a time-out, a broken rule, cancellation) kills the worker.
+"""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ..debugging import DebugControl
+from ..errors import ProtocolError
+from ..outcome import Killed, Outcome, Raised, Returned, TimedOut
+from ..policy import Limits
+from ..wire.conversation import Late, OnOutput, Serve, WorkerConversation, judge
+from ..wire.protocol import Frame as Message
+from ..wire.protocol import pack
+from ..wire.values import is_large
+from .launch import Answer, Worker, ZygoteEnded
+from .pausable_clock import PausableClock
+from .pool import Pool, kernel_limits
+from .usage import Used
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReply:
+    """The one reply of a worker, not yet judged, with its output, duration and resource usage."""
+
+    reply: Message
+    output: str
+    seconds: float
+    used: Used
+
+
+@dataclass(frozen=True, slots=True)
+class StreamListeners:
+    """The observers of a running call: the debugger, and the listener to its output."""
+
+    reins: DebugControl | None = None
+    on_output: OnOutput | None = None
+
+
+NOBODY: Final = StreamListeners()
+_SOON_S: Final = 0.001  # a look that is no older counts: it was for a worker that was about to end
+
+
+class WorkerSession:
+    """One worker from its taking to its end, as an async context manager. `talk` is the conversation with it.
+
+    One that goes on is not ended by the session; the next session may have it.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        limits: Limits,
+        worker: Worker | None = None,
+        *,
+        was_used: bool = False,
+        onlookers: StreamListeners = NOBODY,
+    ) -> None:
+        self._reins = onlookers.reins
+        self._on_output = onlookers.on_output
+        self._pool = pool
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._given = worker
+        self._was_used = was_used
+        self.goes_on = False
+        self.used = Used()
+        self._looked = 0.0
+
+    async def __aenter__(self) -> "WorkerSession":
+        self._worker = self._given or await self._pool.take(kernel_limits(self._limits))
+        self.talk = WorkerConversation(self._worker, self._limits, self._on_output)
+        if self._reins is not None:
+            self._reins.take(self._worker)
+        self._loop.add_reader(self._worker.output, self.talk.listen)
+        self._began = self._loop.time()
+        self.talk.was_confined = self._was_used
+        self._used_before = self._worker.sight.processor_time() if self._was_used else 0.0
+        self._clock = PausableClock(self._limits.wall_s)  # now: it was not the call that waited for a worker
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        if self._reins is not None:
+            self._reins.take(None)
+        self._loop.remove_reader(self._worker.output)
+        self.talk.output.drain()
+        if self._loop.time() - self._looked > _SOON_S:
+            self._look()  # before it is killed
+        if not self.goes_on:
+            self._reaped = self._pool.give_back(self._worker)
+        self.seconds = self._loop.time() - self._began - self._clock.stood
+
+    async def reply(self, act: Callable[[], Awaitable[Message | None]]) -> Message | Late | str | None:
+        """Return the reply, Late if the clock ran out, why the worker is stopped, or None if it died by itself."""
+        try:
+            async with self._clock:
+                return await act() if self._was_used or await self._ready() else None
+        except TimeoutError:
+            if not self._clock.expired:
+                raise
+            return Late()
+        except ProtocolError as error:
+            return f"the worker was stopped, because {error}"
+
+    async def hold(self, job: bytes, serve: Serve) -> Message | None:
+        """Return the one and only reply to a job. Resource usage is measured while the worker closes its end."""
+        frame = await self.talk.go_on(job, serve)
+        if frame is not None:
+            self._look()
+            await self.talk.end()
+        return frame
+
+    def _look(self) -> None:
+        self.used, self._looked = self._worker.sight.used(self._used_before), self._loop.time()
+
+    async def _ready(self) -> bool:
+        is_ready = await self.talk.ready()
+        self._used_before = self._worker.sight.processor_time()  # what it took to warm itself is not the call's
+        return is_ready
+
+    async def ended(self, end: Late | str | None) -> Killed | TimedOut:
+        """Return how it ended without a reply: the clock, why it was stopped, or None if it died by itself."""
+        output, seconds, used = self.talk.output.text, self.seconds, self.used
+        if self.talk.output.is_flood:
+            reason = f"the worker was stopped, because it printed far more than {self._limits.output} bytes"
+            return Killed(reason, output, seconds, used.memory, used.cpu_s)
+        match end:
+            case None if not self.talk.was_confined:
+                return Killed(f"the worker could not be confined, so it was given nothing: {output}", "", seconds)
+            case Late():
+                return TimedOut(self._limits.wall_s, output, seconds, used.memory, used.cpu_s)
+            case str():
+                return Killed(end, output, seconds, used.memory, used.cpu_s)
+            case None:
+                cause, spent = await _death(self._reaped, self._limits)
+                return Killed(cause, output, seconds, spent.memory, used.cpu_s)
+
+
+async def run(
+    pool: Pool, job: Message, limits: Limits, serve: Serve, onlookers: StreamListeners = NOBODY
+) -> WorkerReply | Killed | TimedOut:
+    """Do a job in a worker of its own."""
+    data = pack(job)
+    async with WorkerSession(pool, limits, onlookers=onlookers) as session:
+        reply = await session.reply(lambda: session.hold(data, serve))
+    return await session_result(session, reply)
+
+
+async def session_result(session: WorkerSession, reply: Message | Late | str | None) -> WorkerReply | Killed | TimedOut:
+    """Return the result of a session that is over."""
+    if isinstance(reply, dict) and not session.talk.output.is_flood:
+        return WorkerReply(reply, session.talk.output.text, session.seconds, session.used)
+    return await session.ended(None if isinstance(reply, dict) else reply)
+
+
+async def judged(result: WorkerReply | Killed | TimedOut) -> Outcome:
+    """Return the outcome if the reply has a known shape, else Killed because the worker broke a rule.
+
+    To read half a million values takes a second, for which the event loop does not wait.
+    """
+    if not isinstance(result, WorkerReply):
+        return result
+    return await asyncio.to_thread(_judged, result) if is_large(result.reply) else _judged(result)
+
+
+def _judged(result: WorkerReply) -> Outcome:
+    try:
+        outcome = judge(result.reply, result.output, result.seconds)
+    except ProtocolError as error:
+        reason = f"the worker's answer was not taken, because {error}"
+        return Killed(reason, result.output, result.seconds, result.used.memory, result.used.cpu_s)
+    if isinstance(outcome, Returned | Raised):
+        return replace(outcome, memory=result.used.memory, cpu_s=result.used.cpu_s)
+    return outcome
+
+
+async def _death(reaped: Answer, limits: Limits) -> tuple[str, Used]:
+    try:
+        answer, _none = await asyncio.shield(reaped)
+    except ZygoteEnded:
+        return "the worker ended without an answer, because the sandbox's parent process ended", Used()
+    return _cause(answer["status"], limits), Used(answer["cpu_s"], answer["memory"])
+
+
+def _cause(status: int, limits: Limits) -> str:
+    if status >= 0:
+        return f"the worker ended without an answer (exit status {status})"
+    match -status:
+        case signal.SIGXCPU:
+            return f"the worker used more than {limits.cpu_s} s of processor time"
+        case signal.SIGSEGV | signal.SIGBUS:
+            return "the worker crashed (segmentation fault): recursion that is too deep for C, or broken native code"
+        case signal.SIGKILL:
+            return "the worker ended without an answer (killed: out of a limit, or it closed its channel)"
+        case number:
+            return f"the worker ended without an answer ({signal.Signals(number).name})"

@@ -1,0 +1,290 @@
+"""The warm process that workers are forked from. It never sees a line of function code.
+
+The host execs it with an empty environment and one descriptor. It enters the namespaces, makes the
+small root, gives up every privilege, imports what was listed, and then answers two orders over
+that descriptor: fork a worker; reap a dead one and empty its scratch. It ends when the host does.
+
+Cleaning of a scratch folder that untrusted code has filled.
+
+Works by pulling every nested folder up to the top, so that no depth and no length of a path can
+defeat it; nothing is followed, and nothing but names in this folder is trusted.
+"""
+
+import _socket
+import _thread
+import contextlib
+import fcntl
+import gc
+import importlib
+import json
+import os
+import socket
+import stat
+import struct
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ..access import AccessRefused
+from ..confine import granted, landlock, limits, namespaces, seccomp
+from ..inside import packages
+from ..inside.channel import Channel
+from ..inside.edge import attempt
+from ..inside.rehearsal import TIMES, rehearse
+from . import outer, worker
+from .plan import Rlimits, ZygotePlan
+from .usage import reaped
+
+
+def wipe(folder: Path) -> None:
+    """Remove everything below the folder. Raise OSError if something stays."""
+    fresh = (name for number in count() if not (name := folder / f".pulled-{number}").exists())
+    while entries := list(folder.iterdir()):
+        for entry in entries:
+            if stat.S_ISDIR(entry.lstat().st_mode):
+                _pull_up(entry, fresh)
+            else:
+                entry.unlink()
+
+
+def _pull_up(nested: Path, fresh: Iterator[Path]) -> None:
+    _open_up(nested)
+    for child in list(nested.iterdir()):
+        if stat.S_ISDIR(child.lstat().st_mode):
+            _open_up(child)  # moving a folder writes its `..`
+            child.rename(next(fresh))
+        else:
+            child.unlink()
+    nested.rmdir()
+
+
+def _open_up(folder: Path) -> None:
+    """Give the owner all rights. A zygote that imported packages may change no mode, and no folder of it needs that."""
+    if folder.lstat().st_mode & stat.S_IRWXU != stat.S_IRWXU:
+        folder.chmod(0o700)
+
+
+_MAX_ORDER = 1 << 18
+_FIRST_KEPT = 64
+_MAX_REASON = 2000
+# Forking copies one thread, and each thread of a numeric library reserves memory.
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
+_THREAD_STACK = 1 << 20  # the default of 8 MiB counts against a worker's memory limit
+
+
+def main(control_fd: int) -> None:
+    """Apply the plan, then serve until the host closes its end."""
+    control = socket.socket(fileno=control_fd)
+    plan = ZygotePlan.from_json(json.loads(control.recv(_MAX_ORDER)))
+    zygote = WarmProcess(control, plan)
+    if "namespaces" in plan.layers:
+        zygote.attempt("namespaces", namespaces.unshare)
+    if plan.has_outer:
+        outer.enter(control)  # a process namespace begins with a fork
+    zygote.prepare()
+    zygote.serve()
+
+
+class WarmProcess:
+    """The state of the warm process: the prepared layers, and the slot of each worker."""
+
+    def __init__(self, control: socket.socket, plan: ZygotePlan) -> None:
+        self._control = control
+        self._plan = plan
+        self._held: dict[str, str] = {}  # layer → "" or why it does not hold
+        self._slot_of: dict[int, int] = {}
+        self._free = list(range(plan.slots))
+        self._union: int | None = None  # the rules of all slots together
+
+    def attempt(self, layer: str, act: Any, *arguments: Any) -> Any:  # any step of putting on a layer
+        """Do one step of a layer. If it fails, tell the host and end, unless the plan is tolerant."""
+        try:
+            result = act(*arguments)
+        except OSError as error:
+            self._held[layer] = reason = ": ".join(filter(None, (error.filename, error.strerror))) or str(error)
+            if not self._plan.tolerant:
+                self._fail(layer, reason)
+            return None
+        self._held.setdefault(layer, "")
+        return result
+
+    def prepare(self) -> None:
+        """Do everything that is done once, in the order that the kernel requires."""
+        try:
+            with granted.opened(self._plan.access, self._plan.guarded) as grants:
+                self._confine(grants)
+        except AccessRefused as refusal:
+            self._fail("access", str(refusal))
+        self._null = os.open(os.devnull, os.O_RDWR)
+        packages.install(self._plan.packages, self._plan.access.folders)
+        self._import_ahead()
+        _warm_up(self._plan.preload)
+        self._tell({"kind": "hello", "held": self._held, "python": sys.version})
+
+    def _confine(self, grants: Sequence[granted.OpenedGrant]) -> None:
+        plan = self._plan
+        root = Path(plan.scratch_folder)
+        if "namespaces" in plan.layers and not self._held["namespaces"]:
+            self.attempt("namespaces", namespaces.enter_root, plan, grants)
+            root = Path(namespaces.SCRATCH)
+        user, group = plan.owner or (plan.user, plan.user)
+        self._slots = _make_slots(root, plan.slots, user)
+        if "privileges" in plan.layers:
+            self.attempt("privileges", limits.drop_privileges, user, group)
+        if plan.has_outer:  # else the parent is the host, and its threads may come and go
+            limits.end_with_parent()  # after the change of user, which would undo it
+        granted.require_rights(grants)
+        self._rules = self._make_rules(grants)
+        self._filter = self._make_filter()
+
+    def _fail(self, layer: str, reason: str) -> NoReturn:
+        self._tell({"kind": "failed", "layer": layer, "reason": reason})
+        os._exit(1)
+
+    def _import_ahead(self) -> None:
+        """Import the granted packages, in a process that reaches no more than its workers will."""
+        access = self._plan.access
+        if not access.packages:
+            return
+        self._confine_imports()
+        os.environ.update(_ONE_THREAD, HOME=str(self._slots[0]), TMPDIR=str(self._slots[0]))
+        for name in access.preload:
+            failure = attempt(partial(importlib.import_module, name))
+            if isinstance(failure, BaseException):
+                self._fail("packages", f"{name} cannot be imported: {type(failure).__name__}: {failure}"[:_MAX_REASON])
+        wipe(self._slots[0])
+
+    def _confine_imports(self) -> None:
+        """Apply the confinement for packages. From here on, the host is asked for each fork and can stop this one."""
+        ceiling = self._plan.ceiling
+        if ceiling is not None and "limits" in self._plan.layers:
+            room = _FIRST_KEPT + len(self._slots) + ceiling.open_files
+            limits.restrict_ahead(replace(ceiling, open_files=room), own_user=self._has_own_user)
+        if self._union is not None:
+            self.attempt("landlock", landlock.restrict, self._union)
+        if self._filter is not None:
+            listener = self.attempt("seccomp", seccomp.Filter(seccomp.build_ahead()).restrict_and_listen)
+            self._hand_over(listener)
+
+    def _hand_over(self, listener: int) -> None:
+        """Give the host what it needs to decide about forks. No package is loaded yet, and none will have it."""
+        itself = os.pidfd_open(os.getpid())
+        self._tell({"kind": "guarded"}, listener, itself)
+        os.close(listener)
+        os.close(itself)
+
+    @property
+    def _has_own_user(self) -> bool:
+        """Whether no process of the human counts as one of this user's."""
+        plan = self._plan
+        return plan.owner is None and (plan.user is not None or self._held.get("namespaces") == "")
+
+    def _make_rules(self, grants: Sequence[granted.OpenedGrant]) -> list[int | None]:
+        if "landlock" not in self._plan.layers:
+            return [None] * len(self._slots)
+        readable = [path for path in self._plan.readable if Path(path).exists()]
+        slots = [str(slot) for slot in self._slots]
+        rulesets = [self._ruleset(readable, [slot], grants) for slot in slots]
+        if self._plan.access.packages:
+            self._union = self._ruleset(readable, slots, grants)
+        return rulesets
+
+    def _ruleset(self, readable: list[str], slots: list[str], grants: Sequence[granted.OpenedGrant]) -> int | None:
+        listed = [folder for folder in self._plan.access.folders if Path(folder).is_dir()]
+        if self._plan.access.home and self._held.get("namespaces") == "":
+            listed.append(self._plan.access.home)  # in a root of our own it shows no more than was granted
+        rules = self.attempt("landlock", landlock.ruleset, readable, [*slots, os.devnull], grants, listed)
+        return None if rules is None else _out_of_the_way(rules)
+
+    def _make_filter(self) -> seccomp.Filter | None:
+        if "seccomp" not in self._plan.layers:
+            return None
+        own_root = self._held.get("namespaces") == ""
+        self._held["seccomp"] = ""
+        return seccomp.Filter(seccomp.build(executable_files=own_root))
+
+    def serve(self) -> None:
+        """Obey orders until the host closes its end. Then end, and every worker with it."""
+        while order := self._control.recv(_MAX_ORDER):
+            message = json.loads(order)
+            if message["kind"] == "fork":
+                self._fork(Rlimits(**message["limits"]), ahead=message["ahead"])
+            else:
+                self._reap(message["pid"])
+        os._exit(0)
+
+    def _fork(self, rlimits: Rlimits, *, ahead: bool) -> None:
+        if not self._free:
+            self._tell({"kind": "full"})
+            return
+        slot = self._free.pop()
+        ours, theirs = _socket.socketpair()  # plain, as all here: what is looked at after a fork is a page to copy
+        read_end, write_end = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            ends = worker.Ends(theirs.fileno(), write_end, self._null, self._rules[slot])
+            plan, folder = self._plan, self._slots[slot]
+            own_user, home = self._has_own_user, plan.access.home
+            confinement = worker.Confinement(folder, rlimits, self._filter, plan.layers, own_user, home)
+            worker.main(ends, confinement, ahead=ahead)
+        self._slot_of[pid] = slot
+        pidfd = os.pidfd_open(pid)
+        self._tell({"kind": "forked", "pid": pid}, ours.fileno(), read_end, pidfd)
+        ours.close()
+        theirs.close()
+        for descriptor in (read_end, write_end, pidfd):
+            os.close(descriptor)
+
+    def _reap(self, pid: int) -> None:
+        """Collect a worker that the host has killed. Its slot is reused only if it could be emptied."""
+        status, used = reaped(pid)
+        slot = self._slot_of.pop(pid)
+        try:
+            wipe(self._slots[slot])
+            self._free.append(slot)
+        except OSError:
+            self._slots[slot] = Path("/")
+        self._tell({"kind": "reaped", "status": status, "cpu_s": used.cpu_s, "memory": used.memory})
+
+    def _tell(self, message: dict[str, Any], *descriptors: int) -> None:  # JSON
+        carried = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack(f"{len(descriptors)}i", *descriptors))]
+        self._control.sendmsg([json.dumps(message).encode()], carried if descriptors else [])
+
+
+def _make_slots(root: Path, count: int, user: int | None) -> list[Path]:
+    """Create the scratch folders, owned by the workers' user and closed to everybody else."""
+    if not root.exists():  # in a root of our own the slots are there, each a file system by itself
+        root.mkdir(mode=0o711)
+    slots = [root / str(number) for number in range(count)]
+    for slot in slots:
+        slot.mkdir(exist_ok=True)
+        slot.chmod(0o700)
+        if user is not None:
+            os.chown(slot, user, user)
+    return slots
+
+
+def _out_of_the_way(descriptor: int) -> int:
+    """Return the descriptor under a number that no worker needs for its own ends."""
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_KEPT)
+    os.close(descriptor)
+    return moved
+
+
+def _warm_up(preload: tuple[str, ...]) -> None:
+    sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr] # a TextIOWrapper here
+    for name in os.environ.keys() - {"TZ"}:
+        del os.environ[name]
+    _thread.stack_size(_THREAD_STACK)
+    for name in preload:
+        with contextlib.suppress(ImportError):  # what this interpreter was built without
+            importlib.import_module(name)
+    for _time in range(TIMES):
+        rehearse(Channel(-1, _thread.allocate_lock()))
+    gc.collect()
+    gc.disable()
+    gc.freeze()

@@ -1,0 +1,93 @@
+"""The host's checks of a worker's claims, against the caps that the worker keeps and the texts that it received."""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ..errors import ProtocolError
+from .caps import ITEM, MOST_CLAIM, MOST_NAME
+from .lines import bare_lines
+from .protocol import Frame
+
+_SMALL: Final = 8  # what counts for an item that is no text
+_NAMED: Final = re.compile(r"\b(?:def|class)\s+(\w+)")
+
+
+def within(label: str, size: int, most: int) -> None:
+    """Raise ProtocolError if a claim is larger than it may be."""
+    if not 0 <= size <= most:
+        raise ProtocolError(f"it claims {size:,} {label}, and the most is {most:,}")
+
+
+@dataclass(frozen=True, slots=True)
+class SentText:
+    """The text of a module that a call received, cut into lines once."""
+
+    lines: list[str]
+    names: frozenset[str]  # of what it defines
+
+    @classmethod
+    def of(cls, text: str) -> "SentText":
+        """Cut a text into lines and names."""
+        return cls(bare_lines(text), frozenset(_NAMED.findall(unicodedata.normalize("NFKC", text))))
+
+    def line(self, number: int) -> str:
+        """Return a stripped line, empty if there is none."""
+        return self.lines[number - 1].strip() if 0 < number <= len(self.lines) else ""
+
+    def holds(self, line: object, function: str) -> bool:
+        """Return whether this line and this function, by its qualified name, exist."""
+        parts = [part for part in function.split(".") if not part.startswith("<")]
+        if len(function) >= MOST_NAME:  # the worker has cut it
+            parts = parts[:-1]
+        return isinstance(line, int) and 0 <= line <= len(self.lines) and self.names.issuperset(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """Validator of the debugger's claims from a worker, applied before anything in them is masked, shown or kept."""
+
+    text: Callable[[str], SentText | None]  # of the path of a module that the call was sent
+    _known: set[tuple[object, ...]] = field(default_factory=set)
+
+    def check(self, claim: Frame) -> None:
+        """Raise ProtocolError if a claim is too large, or refers to a place that its call does not have."""
+        _count(claim)
+        if claim.get("event") == "record":
+            self._place(claim.get("path"), claim.get("line"), claim.get("function"))
+        for name in ("frames", "rows"):
+            for row in _rows(claim.get(name)):
+                self._place(*row[:3])
+
+    def _place(self, path: object = None, line: object = None, function: object = None) -> None:
+        if (path, line, function) in self._known:
+            return
+        if not isinstance(path, str) or not isinstance(line, int) or not isinstance(function, str):
+            raise ProtocolError("it claims a place at its debugger that has no known shape")
+        text = self.text(path)
+        if text is None or not text.holds(line, function):
+            raise ProtocolError(f"it claims a place at its debugger that its code has not: {path[:200]!a}, line {line}")
+        self._known.add((path, line, function))
+
+
+def _rows(rows: object) -> list[list[object]]:
+    if rows is None:
+        return []
+    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+        raise ProtocolError("it claims places at its debugger that have no known shape")
+    return rows
+
+
+def _count(claim: Frame) -> None:
+    """Count everything that a claim holds, before any of it is read."""
+    budget = MOST_CLAIM
+    values: list[Any] = [claim]  # Any: JSON
+    while values:
+        value = values.pop()
+        budget -= ITEM + len(value) if isinstance(value, str) else _SMALL
+        if budget < 0:
+            raise ProtocolError(f"its debugger says more than {MOST_CLAIM:,} characters at once")
+        values += value if isinstance(value, list) else ()
+        values += [*value, *value.values()] if isinstance(value, dict) else ()

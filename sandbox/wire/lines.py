@@ -1,0 +1,39 @@
+r"""The lines of a text as Python counts them: they end at \n, \r\n and \r, and nowhere else.
+
+The one definition for all that shows, compares or numbers lines, here and in `agent_core`. `str.splitlines` also ends
+lines at form feeds, U+2028 and others, so that a comment would be shown as if its rest were code.
+"""
+
+import re
+from collections.abc import Callable
+from itertools import islice
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_END = re.compile(r"\r\n?")
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text, each with its end."""
+    return _LINE.findall(text)
+
+
+def bare_lines(text: str) -> list[str]:
+    """Return the lines of a text without their ends."""
+    lines = _END.sub("\n", text).split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def first_lines(text: str, count: int) -> list[str]:
+    """Return the first lines of a text without their ends; the rest is not looked at."""
+    return [match[0].rstrip("\r\n") for match in islice(_LINE.finditer(text), count)]
+
+
+def reader_of(text: str) -> Callable[[], str]:
+    r"""Return a `readline` for `tokenize`: the next line, ended by \n."""
+    return iter(lines_of(_END.sub("\n", text))).__next__
+
+
+def place_of(text: str, at: int) -> tuple[int, int]:
+    """Return the line and the column, both from 1, of the character at an index."""
+    before = lines_of(text[:at] + "x")
+    return len(before), len(before[-1])

@@ -1,0 +1,110 @@
+"""Frames between host and worker: four bytes of length, then one JSON object with a `kind`.
+
+Both sides use it. What does not parse strictly (UTF-8, no NaN, no lone surrogate, a length within
+the cap, a shape that is known) is a ProtocolError: the worker that sent it is killed.
+"""
+
+import gc
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+from ..errors import ProtocolError
+from .foreign import DEEPEST_ROW, FRAME, Malformed, read_json
+
+Frame: TypeAlias = dict[str, Any]  # lives between reading and the check of its shape
+
+HEADER = 4
+MAX_JOB = 64 << 20  # what the host may send; workers are sent sources and arguments, capped by their owners
+
+
+_encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False)
+
+
+def pack(frame: Frame) -> bytes:
+    """Return the bytes of one frame."""
+    body = _encoder.encode(frame).encode()
+    return len(body).to_bytes(HEADER, "big") + body
+
+
+def unpack(body: bytes) -> Frame:
+    """Return the frame in these bytes, which are not trusted."""
+    try:
+        with _without_collecting():
+            frame = read_json(body, FRAME, most=MAX_JOB, deepest=DEEPEST_ROW)
+    except Malformed as error:
+        raise ProtocolError(f"a frame cannot be read: {error}") from error
+    if not isinstance(frame, dict) or not isinstance(frame.get("kind"), str):
+        raise ProtocolError("a frame is not an object with a kind")
+    return frame
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Disable garbage collection: JSON makes no garbage, and 200,000 small lists would be walked many times."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def length(header: bytes, cap: int) -> int:
+    """Return how many bytes follow this header. Raise ProtocolError before a byte is allocated if it is invalid."""
+    size = int.from_bytes(header, "big")
+    if size > cap:
+        raise ProtocolError(f"a frame of {size} bytes is longer than {cap}")
+    return size
+
+
+class FrameBuffer:
+    """A buffer of bytes as they arrive and of complete frames. It holds at most one capped frame and a read."""
+
+    def __init__(self, cap: int) -> None:
+        self._cap = cap
+        self._bytes = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """Add what has been read."""
+        self._bytes += data
+
+    def next(self) -> Frame | None:
+        """Return the next whole frame, if it has arrived."""
+        if not self.has_frame:
+            return None
+        end = self._end()
+        body = bytes(self._bytes[HEADER:end])
+        del self._bytes[:end]
+        return unpack(body)
+
+    def _end(self) -> int:
+        return HEADER + length(bytes(self._bytes[:HEADER]), self._cap)
+
+    @property
+    def has_frame(self) -> bool:
+        """Whether a whole frame has arrived."""
+        return len(self._bytes) >= HEADER and len(self._bytes) >= self._end()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left over."""
+        return not self._bytes
+
+
+def read_frame(read: Callable[[int], bytes], cap: int) -> Frame | None:
+    """Return one frame by blocking reads (the worker's side), or None if the other side has closed."""
+    header = _exactly(read, HEADER)
+    return None if header is None else unpack(_exactly(read, length(header, cap)) or b"")
+
+
+def _exactly(read: Callable[[int], bytes], count: int) -> bytes | None:
+    data = bytearray()
+    while len(data) < count:
+        piece = read(count - len(data))
+        if not piece:
+            return None
+        data += piece
+    return bytes(data)

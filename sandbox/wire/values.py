@@ -1,0 +1,285 @@
+"""The values that are sent between host and worker, as tagged JSON, never pickle.
+
+JSON's own types cross as themselves; everything else is `{"$": tag, "v": text or list}`. The host
+reads built-in and standard-library values only, sets and mappings unhashed, and refuses whatever it does not know.
+"""
+
+import datetime
+import decimal
+import math
+import pathlib
+import uuid
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby, islice
+from typing import Any, Final, Literal, TypeAlias
+
+from ..errors import ProtocolError
+from .unhashed import Members, Pairs
+
+Encoded: TypeAlias = Any  # None, bool, int, float, str, list of Encoded, dict of str to Encoded
+Value: TypeAlias = Any  # what the docstring of this module names
+Simplify: TypeAlias = Callable[[Value], Value]
+_Build: TypeAlias = Callable[[list[Value]], Value]
+
+TAG, BODY = "$", "v"
+MAX_DEPTH = 100
+_OF_ONE_HASH: Final = 64  # values, which are compared each with each
+_MANY: Final = 2_000
+_AS_THEY_ARE: Final = frozenset({type(None), bool, int})
+MAX_DIGITS = 4300  # Python's own limit for integers as text
+_MAX_BITS = 14_000
+
+
+class Unsendable(TypeError):
+    """A value that cannot be sent. The message names its path and type."""
+
+
+def _unknown(value: Value) -> Value:
+    raise Unsendable(f"{_kind(value)} cannot be sent as JSON")
+
+
+def encode(value: Value, simplify: Simplify = _unknown, depth: int = 0) -> Encoded:
+    """Return the JSON of a value. Values of unknown types go through `simplify` first."""
+    if depth > MAX_DEPTH:
+        raise Unsendable(f"a value nested deeper than {MAX_DEPTH} levels cannot be sent")
+    encoder = _ENCODERS.get(type(value))
+    if encoder is not None:
+        return encoder(value, simplify, depth + 1)
+    return encode(simplify(value), simplify, depth + 1)
+
+
+def _itself(value: Value, _simplify: Simplify, _depth: int) -> Encoded:
+    return value
+
+
+def _text(value: str, _simplify: Simplify, _depth: int) -> Encoded:
+    if not _is_utf8(value):
+        raise Unsendable("text with a lone surrogate cannot be sent; encode it, or replace what is not UTF-8")
+    return value
+
+
+def _integer(value: int, _simplify: Simplify, _depth: int) -> Encoded:
+    if value.bit_length() > _MAX_BITS:
+        raise Unsendable(f"an integer of more than {MAX_DIGITS} digits cannot be sent; return it as text or rounded")
+    return value
+
+
+def _number(value: float, _simplify: Simplify, _depth: int) -> Encoded:
+    return value if math.isfinite(value) else {TAG: "float", BODY: repr(value)}
+
+
+def _list(value: list[Value], simplify: Simplify, depth: int) -> Encoded:
+    return [encode(item, simplify, depth) for item in value]
+
+
+def _dict(value: dict[Value, Value], simplify: Simplify, depth: int) -> Encoded:
+    if TAG not in value and all(type(key) is str and _is_utf8(key) for key in value):
+        return {key: encode(item, simplify, depth) for key, item in value.items()}
+    return _pairs(value.items(), simplify, depth)
+
+
+def _pairs(items: Iterable[tuple[Value, Value]], simplify: Simplify, depth: int) -> Encoded:
+    return {TAG: "dict", BODY: [[encode(key, simplify, depth), encode(item, simplify, depth)] for key, item in items]}
+
+
+def _members(value: Members, simplify: Simplify, depth: int) -> Encoded:
+    return {TAG: value.kind, BODY: [encode(item, simplify, depth) for item in value.items]}
+
+
+def _tagged_list(tag: str) -> Callable[[Any, Simplify, int], Encoded]:
+    return lambda value, simplify, depth: {TAG: tag, BODY: [encode(item, simplify, depth) for item in value]}
+
+
+def _tagged_text(tag: str, write: Callable[[Any], str]) -> Callable[[Any, Simplify, int], Encoded]:
+    return lambda value, _simplify, _depth: {TAG: tag, BODY: write(value)}
+
+
+def _seconds(value: datetime.timedelta) -> str:
+    return f"{value.days} {value.seconds} {value.microseconds}"
+
+
+_ENCODERS: dict[type, Callable[[Any, Simplify, int], Encoded]] = {
+    type(None): _itself,
+    bool: _itself,
+    int: _integer,
+    str: _text,
+    float: _number,
+    list: _list,
+    dict: _dict,
+    tuple: _tagged_list("tuple"),
+    set: _tagged_list("set"),
+    frozenset: _tagged_list("frozenset"),
+    Members: _members,
+    Pairs: lambda value, simplify, depth: _pairs(value.items, simplify, depth),
+    bytes: _tagged_text("bytes", lambda value: b64encode(value).decode()),
+    complex: _tagged_text("complex", repr),
+    decimal.Decimal: _tagged_text("Decimal", str),
+    datetime.datetime: _tagged_text("datetime", datetime.datetime.isoformat),
+    datetime.date: _tagged_text("date", datetime.date.isoformat),
+    datetime.time: _tagged_text("time", datetime.time.isoformat),
+    datetime.timedelta: _tagged_text("timedelta", _seconds),
+    uuid.UUID: _tagged_text("UUID", str),
+    pathlib.PurePosixPath: _tagged_text("Path", str),
+    pathlib.PosixPath: _tagged_text("Path", str),
+}
+
+
+def decode(encoded: Encoded) -> Value:
+    """Return the value in this JSON, for a worker. Raise ProtocolError if it is invalid."""
+    return _decoded(encoded, _BUILT, 0)
+
+
+def read(encoded: Encoded) -> Value:
+    """Return the value in this JSON, for the host: no set and no key of a mapping is put into a hash table.
+
+    Raises:
+        ProtocolError: it is no value.
+    """
+    return _decoded(encoded, _CLAIMED, 0)
+
+
+def is_large(encoded: Encoded) -> bool:
+    """Return whether JSON, or a value, has so many parts that walking it takes more than a moment."""
+    waiting, count = [encoded], 0
+    while waiting and count <= _MANY:
+        match waiting.pop():
+            case list() | tuple() as items:
+                count += len(items)
+                waiting += items[:_MANY]
+            case dict() as members:
+                count += len(members)
+                waiting += islice(members.values(), _MANY)
+            case Members(items=items) | Pairs(items=items):
+                waiting.append(items)
+    return count > _MANY
+
+
+def _decoded(encoded: Encoded, build: Mapping[str, _Build], depth: int) -> Value:
+    if depth > MAX_DEPTH:  # what is taken can be sent again
+        raise ProtocolError("a value is nested too deep")
+    match encoded:
+        case str() if not _is_utf8(encoded):
+            raise ProtocolError("a text holds a lone surrogate")
+        case None | bool() | int() | str():
+            return encoded
+        case float() if math.isfinite(encoded):
+            return encoded
+        case list():
+            is_done = depth < MAX_DEPTH and _AS_THEY_ARE.issuperset(map(type, encoded))
+            return encoded if is_done else [_decoded(item, build, depth + 1) for item in encoded]
+        case dict():
+            return _tagged(encoded, build, depth + 1) if TAG in encoded else _object(encoded, build, depth + 1)
+        case _:
+            raise ProtocolError(f"a {_kind(encoded)} is no value")
+
+
+def _object(encoded: dict[str, Encoded], build: Mapping[str, _Build], depth: int) -> dict[str, Value]:
+    if not all(map(_is_utf8, encoded)):
+        raise ProtocolError("a text holds a lone surrogate")
+    return {key: _decoded(item, build, depth) for key, item in encoded.items()}
+
+
+def _tagged(encoded: dict[str, Encoded], build: Mapping[str, _Build], depth: int) -> Value:
+    tag, body = encoded[TAG], encoded.get(BODY)
+    if encoded.keys() != {TAG, BODY} or not isinstance(tag, str):
+        raise ProtocolError("a tagged value has another shape")
+    try:
+        if isinstance(body, str) and tag in _FROM_TEXT:
+            return _FROM_TEXT[tag](body)
+        if isinstance(body, list) and tag == "dict":
+            pairs = [(_decoded(key, build, depth), _decoded(item, build, depth)) for key, item in body]
+            return build[tag](pairs)
+        if isinstance(body, list) and tag in build:
+            return build[tag]([_decoded(item, build, depth) for item in body])
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise ProtocolError(f"a value tagged {tag[:20]!r} cannot be read") from error
+    raise ProtocolError(f"no value is tagged {tag[:20]!r}")
+
+
+def _non_finite(text: str) -> float:
+    value = float(text)
+    if math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def _timedelta(text: str) -> datetime.timedelta:
+    days, seconds, microseconds = text.split()
+    return datetime.timedelta(int(days), int(seconds), int(microseconds))
+
+
+def _path(text: str) -> pathlib.PurePath:
+    return pathlib.PurePosixPath(text)
+
+
+def _hashes(items: Iterable[Value]) -> tuple[int, ...]:
+    """Return the hashes of values in order. Raise TypeError if one has none, ValueError if too many share theirs."""
+    hashes = tuple(sorted(map(hash, items)))
+    if any(sum(1 for _ in same) > _OF_ONE_HASH for _, same in groupby(hashes)):
+        raise ValueError("values that collide")
+    return hashes
+
+
+def _built(kind: type[set[Value]] | type[frozenset[Value]]) -> _Build:
+    def build(items: list[Value]) -> Value:
+        _hashes(items)
+        return kind(items)
+
+    return build
+
+
+def _built_dict(items: list[Value]) -> dict[Value, Value]:
+    _hashes(key for key, _ in items)
+    return dict(items)
+
+
+def _claimed(kind: Literal["set", "frozenset"]) -> _Build:
+    return lambda items: Members(kind, tuple(items), hash(_hashes(items)))
+
+
+def _claimed_dict(items: list[Value]) -> Value:
+    pairs = tuple((key, value) for key, value in items)
+    _hashes(key for key, _ in pairs)
+    return dict(pairs) if all(type(key) is str for key, _ in pairs) else Pairs(pairs)
+
+
+_FROM_TEXT: dict[str, Callable[[str], Value]] = {
+    "float": _non_finite,
+    "bytes": lambda text: b64decode(text, validate=True),
+    "complex": complex,
+    "Decimal": decimal.Decimal,
+    "datetime": datetime.datetime.fromisoformat,
+    "date": datetime.date.fromisoformat,
+    "time": datetime.time.fromisoformat,
+    "timedelta": _timedelta,
+    "UUID": uuid.UUID,
+    "Path": _path,
+}
+_BUILT: dict[str, _Build] = {
+    "tuple": tuple,
+    "set": _built(set),
+    "frozenset": _built(frozenset),
+    "dict": _built_dict,
+}
+_CLAIMED: dict[str, _Build] = {
+    "tuple": tuple,
+    "set": _claimed("set"),
+    "frozenset": _claimed("frozenset"),
+    "dict": _claimed_dict,
+}
+
+
+def _is_utf8(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _kind(value: object) -> str:
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
