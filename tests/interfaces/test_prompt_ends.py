@@ -81,9 +81,9 @@ main()
 @pytest.mark.parametrize(
     ("module", "owner"),
     [
-        pytest.param("step", "Stepper._act", id="in-the-turn"),
+        pytest.param("runtime.loop", "AgentLoop._act", id="in-the-turn"),
         pytest.param("interfaces.repl.teller", "Teller._text", id="in-telling-it"),
-        pytest.param("agent", "Agent._begin", id="before-the-turn"),
+        pytest.param("runtime.agent", "Agent._begin", id="before-the-turn"),
     ],
 )
 def test_a_fault_of_our_own_is_told_in_one_line_and_keeps_the_prompt(tmp_path: Path, module: str, owner: str) -> None:
@@ -125,7 +125,7 @@ def test_a_fault_at_each_drawing_is_told_once_and_kept_once(tmp_path: Path) -> N
 
 
 def test_a_fault_in_a_slash_command_keeps_the_prompt_too(tmp_path: Path) -> None:
-    code = BROKEN.format(module="workshop", owner="Workshop.list")
+    code = BROKEN.format(module="workshop", owner="FunctionService.list")
     with scripted([]) as model, program(code, *flags(model), cwd=tmp_path) as screen:
         screen.line("/functions")
         screen.wait_for("Toolwright failed: LookupError")
