@@ -125,7 +125,7 @@ def test_a_fault_at_each_drawing_is_told_once_and_kept_once(tmp_path: Path) -> N
 
 
 def test_a_fault_in_a_slash_command_keeps_the_prompt_too(tmp_path: Path) -> None:
-    code = BROKEN.format(module="workshop", owner="FunctionService.list")
+    code = BROKEN.format(module="functions.service", owner="FunctionService.list")
     with scripted([]) as model, program(code, *flags(model), cwd=tmp_path) as screen:
         screen.line("/functions")
         screen.wait_for("Toolwright failed: LookupError")
