@@ -15,7 +15,7 @@ from typing import Any, Final
 from .access import NOTHING, Access
 from .attempt import Attempt, AttemptSeries, Then
 from .code import Evaluation, Modules, SourceText
-from .confine import mounts as visible
+from .confine import mounts
 from .debugging import PLAIN, CallHooks
 from .errors import ProtocolError
 from .outcome import Killed, Outcome, Refused, TimedOut
@@ -68,7 +68,7 @@ class Sandbox:
         """
         folder = Path(tempfile.gettempdir(), f"toolwright-scratch-{uuid.uuid4().hex}")  # made only where it is used
         slots = _NESTED * parallel + SPARES
-        ground = await find_ground(visible.packages(packages), slots, str(folder), override=override)
+        ground = await find_ground(mounts.packages(packages), slots, str(folder), override=override)
         ground.pool.refill()
         return cls(replace(ground, plan=replace(ground.plan, guarded=tuple(guarded))), parallel)
 

@@ -11,8 +11,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
 from agent_core.storage import DropPassages, MemoryStore, PassageRow, SavePassages, Store
 
-from . import hints, words
-from . import search_query as asked
+from . import hints, search_query, words
 from .embedding import Embedder
 from .planned_edit import PlannedEdit
 from .results import FoundItem, ResultPage, page_of
@@ -90,13 +89,13 @@ class Archival:
         required_tags = set(_tags(tags))
         if not query.strip():
             return await self._newest(sorted(required_tags), page, count)
-        question = asked.read(asked.heard(query), (), self._clock.now())
+        question = search_query.read(search_query.heard(query), (), self._clock.now())
         ranked = [row for row in await self.rank(question) if required_tags <= set(row.tags)]
         shown = page_of(ranked, page, count)
         notes = hints.of(question, [row.text for row in shown], self.vectors.trouble)
         return ResultPage(_PASSAGES, _items(shown), page, len(ranked), count, frozenset(question.terms), notes)
 
-    async def rank(self, question: asked.ParsedQuery) -> list[PassageRow]:
+    async def rank(self, question: search_query.ParsedQuery) -> list[PassageRow]:
         """Return the passages that contain a word of the question or are near it, best first."""
         limits = pool("archival")
         worded = await self._kept.search_words("archival", self._agent, question.words, limits["words"])

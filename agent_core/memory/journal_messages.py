@@ -1,4 +1,4 @@
-"""Messages extracted from the journal: one `Said` for each message of the user or the assistant. Pure values.
+"""Messages extracted from the journal: one `RecallMessage` for each message of the user or the assistant. Pure values.
 
 Notices, calls and the answers of functions are left out: they are the program's words, repeat what files and
 functions hold, and outweigh what people said.

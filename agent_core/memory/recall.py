@@ -15,8 +15,7 @@ from agent_core.base.aside import aside
 from agent_core.base.clock import Clock
 from agent_core.storage import MemoryStore, RecallMessage, SaveSaid, Store
 
-from . import dates, hints, words
-from . import search_query as asked
+from . import dates, hints, search_query, words
 from .embedding import Embedder
 from .evidence import CountedMessage, Evidence, row
 from .journal_messages import KINDS, derive, lines
@@ -66,7 +65,7 @@ _MESSAGES: Final = "messages"
 class Ranking:
     """Rows, best first; the first `match_count` contain the words or are near."""
 
-    question: asked.ParsedQuery
+    question: search_query.ParsedQuery
     rows: list[RecallMessage]
     match_count: int
 
@@ -145,7 +144,7 @@ class Recall:
 
     async def gather(self, query: str) -> tuple[Evidence, set[int]]:
         """Return the rows to weigh, and which of them a search found."""
-        limits, query = pool("recall"), asked.heard(query)
+        limits, query = pool("recall"), search_query.heard(query)
         if len(self._rows) > _CACHED:
             self._rows.clear()
             self._places.clear()
@@ -153,7 +152,7 @@ class Recall:
         worded = await self._kept.search_words("recall", self._agent, sought, limits["words"])
         if not self._speakers:
             await self._load(hit.seq for hit in worded)
-        question = asked.read(query, self._speakers, self._clock.now())
+        question = search_query.read(query, self._speakers, self._clock.now())
         vector = await self.vectors.of(question.about)
         neighbors = await self.vectors.near(self._agent, vector, limits["vectors"])
         hits = {hit.seq for hit in [*worded, *neighbors]}

@@ -2,7 +2,7 @@
 
 Promises that no server refuses what leaves here for its shape: every call is answered right after it,
 no answer stands without its call, names and arguments are valid. A history that cannot be sent so is a
-bug of ours and raises `Unsendable`, before anything is on the network.
+bug of ours and raises `InvalidRequest`, before anything is on the network.
 
 A conversion of replies with several calls into several replies, for endpoints that allow one call per message.
 

@@ -1,7 +1,7 @@
 """One function as the registry knows it, and the result of reading a module.
 
 Plain values: everything the model is shown, a call needs and a message names, without a syntax tree.
-`Reading.to_json` and `from_json` are the parse cache's form; `Function.to_json` is the published one.
+`ModuleReading.to_json` and `from_json` are the parse cache's form; `Function.to_json` is the published one.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Writing of a module's file: only if it is still what the writer read, through a temporary file and a rename.
 
-`root` is the folder `functions/`, and a path is what `Source.path` says ("functions/web/pages.py").
+`root` is the folder `functions/`, and a path is what `ModuleSource.path` says ("functions/web/pages.py").
 """
 
 import errno

@@ -1,6 +1,6 @@
 """A module's text and hash: reading of a file in `functions/`, and parsing under a size limit.
 
-`root` is always the folder `functions/` itself; `Source.path` is what messages show
+`root` is always the folder `functions/` itself; `ModuleSource.path` is what messages show
 ("functions/web/pages.py"). Nothing is imported or run; what is wrong is a `Problem`.
 """
 

@@ -1,7 +1,7 @@
 """The contents of memory, as higher layers see them: blocks, sections, passages, the message index, vectors.
 
 Values, and the writes that ride on a journal entry or are applied alone. The conversation itself is the
-journal; `Said` and vectors are derived from it, and recomputed if missing.
+journal; `RecallMessage`s and vectors are derived from it, and recomputed if missing.
 """
 
 from dataclasses import dataclass

@@ -21,7 +21,7 @@ from agent_core.memory.old_names import ALIASES
 from agent_core.memory.recall import Recall
 from agent_core.memory.sections import Sections
 from agent_core.memory.source_catalog import Sources
-from agent_core.runtime import host_functions as hosted
+from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.dispatch import Dispatcher, HostAlias, HostFunction
 from agent_core.runtime.loop import AgentLoop
@@ -125,5 +125,5 @@ def _memory(ground: WorkspaceDeps, name: str, first: Memory) -> AgentMemory:
 
 
 def _host(agent_preset: Preset, memory: AgentMemory) -> dict[str, HostFunction]:
-    functions = hosted.standard() | hosted.of_memory(memory.blocks)
+    functions = host_functions.standard() | host_functions.of_memory(memory.blocks)
     return {name: host for name, host in functions.items() if agent_preset.has(name)}

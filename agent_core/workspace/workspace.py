@@ -34,13 +34,12 @@ from agent_core.model.discover import DiscoveredModel, choose
 from agent_core.registry.registry import Registry
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.watch import Watcher
-from agent_core.runtime import host_functions as hosted
+from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.model_session import OpenedModel
 from agent_core.storage import Store, lock_agent, open_store, prepare_state_dir
 
-from . import doctor
-from . import scaffold as starters
+from . import doctor, scaffold
 from .agent_factory import WorkspaceDeps, recruit, sources_of
 from .local_models import installed_models
 
@@ -126,7 +125,7 @@ class Workspace:
 
         Nothing that is there is overwritten.
         """
-        return starters.create(Path(root))
+        return scaffold.create(Path(root))
 
     async def agent(self, name: str | None = None, *, memory: Memory | None = None) -> Agent:
         """Return an agent with its conversation and memory restored; a new one starts with `memory`.
@@ -168,7 +167,7 @@ class Workspace:
 
     async def doctor(self) -> dict[str, Any]:  # Any: JSON
         """Return what this platform can do, in the published shape."""
-        own = [host_function.function for host_function in hosted.standard().values()]
+        own = [host_function.function for host_function in host_functions.standard().values()]
         functions = [*own, *self.workshop.registry.snapshot().functions.values()]
         report = await doctor.examine(self.settings, self._cage, self._store, self._choose, functions)
         report["embedding"] = await doctor.embedding(self.settings.memory.embedding, self._embedder)
@@ -250,7 +249,7 @@ def _cage(root: Path, state: Path, settings: Settings, environment: Mapping[str,
 
 
 def _workshop(root: Path, settings: Settings, store: Store, cage: SandboxClient) -> FunctionService:
-    reserved = hosted.reserved()
+    reserved = host_functions.reserved()
     registry = Registry(Snapshot.empty(reserved))
     rules = Rules(
         candidate_bytes=settings.gate.candidate_kib << 10,
@@ -276,7 +275,7 @@ def _workshop(root: Path, settings: Settings, store: Store, cage: SandboxClient)
         module_bytes=rules.module_bytes,
         rules=settings.standing,
         granting=granting,
-        starters=starters.functions,
+        starters=scaffold.functions,
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from ..access import NOTHING, Access, Identities
-from ..confine import mounts as visible
+from ..confine import mounts
 from ..policy import Limits
 from .compiled import Compiled, imported_names
 from .plan import Rlimits, ZygotePlan
@@ -78,7 +78,7 @@ class Pools:
         plan = self._plan
         return replace(
             plan,
-            readable=plan.readable + visible.beside(access.packages),
+            readable=plan.readable + mounts.beside(access.packages),
             packages=plan.packages | dict(access.packages),
             preload=plan.preload + ahead,
             scratch=scratch,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
-from ..confine import mounts as visible
+from ..confine import mounts
 from ..confine.calls import NEVER_RUN, TABLES
 from ..errors import ProtocolError, SandboxError, SandboxUnavailable
 from ..policy import Limits
@@ -196,10 +196,10 @@ async def _unsafe(plan: ZygotePlan) -> StartedLevel:
 def plan_for(packages: dict[str, str], slots: int, scratch_folder: str) -> ZygotePlan:
     """Return the plan of level `full`."""
     return ZygotePlan(
-        readable=visible.readable(packages),
-        hidden=visible.hidden(),
+        readable=mounts.readable(packages),
+        hidden=mounts.hidden(),
         packages=packages,
-        preload=visible.COMMON,
+        preload=mounts.COMMON,
         layers=LAYERS,
         slots=slots,
         scratch=Limits().scratch,
@@ -218,13 +218,13 @@ def _another_user() -> int | None:
 
 def without_root(plan: ZygotePlan) -> ZygotePlan:
     """Return the plan without its own root. No new page can become executable, so extension modules load first."""
-    preload = plan.preload + visible.extension_modules()
+    preload = plan.preload + mounts.extension_modules()
     return replace(plan, layers=_CORE, user=_user_without_root(plan), preload=preload)
 
 
 def _user_without_root(plan: ZygotePlan) -> int | None:
     """Return the plan's user if that user can read the interpreter, else None."""
-    library = visible.library()
+    library = mounts.library()
     open_to_all = all(folder.stat().st_mode & stat.S_IXOTH for folder in (library, *library.parents))
     return plan.user if open_to_all else None
 

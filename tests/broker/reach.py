@@ -18,7 +18,7 @@ class Reach(Protocol):
 
 
 class Handler:
-    """What the sandbox asks, as `requests.Requests` would pass it on."""
+    """What the sandbox asks, as `WorkerApi` would pass it on."""
 
     def __init__(self, session: FetchSession) -> None:
         self._session = session

@@ -22,7 +22,7 @@ from typing import Final, TypeAlias
 
 from agent_core.base.seal import Sealer
 from agent_core.base.untrusted import fence
-from sandbox.confine import mounts as visible
+from sandbox.confine import mounts
 
 from ..grants.items import project
 from .failures import PackagesError
@@ -154,7 +154,7 @@ def _looked_at(wheels: list[Path], pins: tuple[Pin, ...], listed: tuple[str, ...
 def _own(listed: tuple[str, ...]) -> Mapping[str, str]:
     """Return the import names of the packages that every function sees, with their projects."""
     givers = importlib.metadata.packages_distributions()
-    return {name: project(givers[name][0]) for name in visible.packages(listed) if name in givers}
+    return {name: project(givers[name][0]) for name in mounts.packages(listed) if name in givers}
 
 
 def _tidy(root: Path, tops: set[str]) -> None:

@@ -18,7 +18,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import SaveRecorded
 from . import halt as halting
-from . import debug_text as said
+from . import debug_text
 from .breakpoints import Breakpoints
 from .claims import BreakpointRecord, Claim, Reader, TraceLine
 from .halt import Halt
@@ -245,7 +245,7 @@ class Watch:
 
     def note(self, snapshot: Snapshot) -> str:
         """Return what the breakpoints recorded, for a model; empty if nothing."""
-        return said.records(self.records, self.passed, snapshot)
+        return debug_text.records(self.records, self.passed, snapshot)
 
     @property
     def was_stopped(self) -> bool:

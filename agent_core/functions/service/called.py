@@ -10,7 +10,7 @@ from sandbox import Evaluation, Outcome, Refused, Returned
 from ..answers import bad_arguments, outcome_json, size_of
 from agent_core.base.aside import aside
 from ..sandbox_client import SandboxClient
-from ..debug import Watch, debug_text as said
+from ..debug import Watch, debug_text
 from agent_core.base.errors import UsageError
 from agent_core.access.grants import Denied
 from agent_core.registry.arguments import read as read_arguments
@@ -91,7 +91,7 @@ class CallService:
             for row in watch.lines
         ]
         is_whole = data["outcome"] not in ("killed", "timed_out")
-        text = said.trace(watch.lines, snapshot, is_cut=watch.is_cut, is_whole=is_whole)
+        text = debug_text.trace(watch.lines, snapshot, is_cut=watch.is_cut, is_whole=is_whole)
         return {"name": function.name, "outcome": data, "lines": lines, "cut": watch.is_cut, "text": text}
 
     async def coverage(self, function: Function, snapshot: Snapshot) -> dict[str, Any]:

@@ -151,7 +151,7 @@ class Moves:
             raise arriving.refused
         return arriving.agents
 
-    async def _put(self, whole: WholeAgent, report: AgentReport, share: bool) -> None:  # noqa: FBT001 - from `Taken`
+    async def _put(self, whole: WholeAgent, report: AgentReport, share: bool) -> None:  # noqa: FBT001 - from `ImportOptions`
         moved = await self._wholes.write(whole, share=share)
         _tell(moved.attached, whole, report)
 
