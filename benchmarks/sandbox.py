@@ -22,7 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from sandbox import Access, Code, Limits, Returned, Sandbox
-from sandbox.processes.plan import LAYERS
+from sandbox.confine.plan import LAYERS
 from sandbox.processes.pool import Pool
 from sandbox.processes.starting import plan_for
 from sandbox.processes.worker_session import WorkerReply, run

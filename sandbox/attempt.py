@@ -14,11 +14,11 @@ from .code import Evaluation
 from .errors import ProtocolError
 from .outcome import Outcome, Refused, TimedOut
 from .policy import Limits
+from .processes.conversation import Late, Serve, WorkerConversation, judge
 from .processes.pool import Pool
 from .processes.worker_session import WorkerSession
 from .wire.caps import MOST_TRIED
 from .wire.claims import within
-from .wire.conversation import Late, Serve, WorkerConversation, judge
 from .wire.protocol import Frame as Message
 from .wire.protocol import pack
 from .wire.values import Unsendable, encode

@@ -23,13 +23,13 @@ from .policy import Limits
 from .processes import cgroup
 from .processes.calls import CallServer, parents
 from .processes.compiled import Compiled, CompiledCache, UncompilableModule
+from .processes.conversation import OnOutput
 from .processes.launch import LayerFailed, NoPlace, ZygoteEnded
 from .processes.pool import SPARES, Places, kernel_limits
 from .processes.pools import Pools
 from .processes.starting import StartedLevel, find_ground
 from .processes.stateful_workers import KeptCall, StatefulWorkers
 from .processes.worker_session import StreamListeners, WorkerReply, judged, run
-from .wire.conversation import OnOutput
 from .wire.protocol import Frame as Message
 from .wire.requests import RequestHandler, without_handler
 from .wire.values import Unsendable, encode

@@ -5,7 +5,6 @@ import resource
 import signal
 import struct
 
-from ..processes.plan import THREADS, Rlimits
 from .calls import number
 from .kernel import (
     PR_CAP_AMBIENT,
@@ -17,6 +16,7 @@ from .kernel import (
     prctl,
     syscall,
 )
+from .plan import THREADS, Rlimits
 
 _AMBIENT_CLEAR_ALL = 4
 _CAPABILITY_HEADER = struct.pack("=Ii", 0x20080522, 0)  # version 3, this process

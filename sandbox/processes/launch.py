@@ -22,12 +22,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from ..confine.plan import THREADS, Rlimits, ZygotePlan
 from ..errors import SandboxError
 from ..policy import Limits
 from ..wire.foreign import MESSAGE, Malformed, read_json
 from . import cgroup
 from .forks import Forks
-from .plan import THREADS, Rlimits, ZygotePlan
 from .usage import NOT_SEEN, WorkerUsage, descends, number_of, pid_of
 
 _MAX_ANSWER = 1 << 16

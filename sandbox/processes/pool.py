@@ -10,9 +10,9 @@ import shutil
 from collections import deque
 from dataclasses import replace
 
+from ..confine.plan import Rlimits, ZygotePlan
 from ..policy import Limits
 from .launch import Answer, LayerFailed, ThreadsLeft, Worker, Zygote, ZygoteEnded
-from .plan import Rlimits, ZygotePlan
 
 MAX_ATTEMPTS = 2
 START_S = 120.0  # that a zygote may take to import what is imported ahead

@@ -17,13 +17,13 @@ from typing import Final, Literal
 
 from ..confine import mounts
 from ..confine.calls import NEVER_RUN, TABLES
+from ..confine.plan import LAYERS, ZygotePlan
 from ..errors import ProtocolError, SandboxError, SandboxUnavailable
 from ..policy import Limits
-from ..wire.conversation import WorkerConversation
 from ..wire.protocol import Frame as Message
 from ..wire.protocol import pack
+from .conversation import WorkerConversation
 from .launch import LayerFailed, ZygoteEnded
-from .plan import LAYERS, ZygotePlan
 from .pool import Pool, kernel_limits
 
 _LIMITS = Limits(wall_s=10.0)

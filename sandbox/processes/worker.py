@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from ..confine import landlock, limits
+from ..confine.plan import Rlimits
 from ..confine.seccomp import Filter
 from ..inside import attempts, kept
 from ..inside.channel import Channel
@@ -22,7 +23,6 @@ from ..inside.debugger import stand_by
 from ..inside.edge import attempt
 from ..inside.jobs import perform
 from ..inside.rehearsal import rehearse
-from .plan import Rlimits
 
 NOT_CONFINED: Final = 97
 _CHANNEL, _RULES = 3, 4

@@ -13,12 +13,12 @@ from ..debugging import DebugControl
 from ..errors import ProtocolError
 from ..outcome import Killed, Outcome, Raised, Returned, TimedOut
 from ..policy import Limits
-from ..wire.conversation import Late, OnOutput, Serve, WorkerConversation, judge
+from ..wire.pausable_clock import PausableClock
 from ..wire.protocol import Frame as Message
 from ..wire.protocol import pack
 from ..wire.values import is_large
+from .conversation import Late, OnOutput, Serve, WorkerConversation, judge
 from .launch import Answer, Worker, ZygoteEnded
-from .pausable_clock import PausableClock
 from .pool import Pool, kernel_limits
 from .usage import Used
 

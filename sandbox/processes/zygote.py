@@ -31,12 +31,12 @@ from typing import Any, NoReturn
 
 from ..access import AccessRefused
 from ..confine import granted, landlock, limits, namespaces, seccomp
+from ..confine.plan import Rlimits, ZygotePlan
 from ..inside import packages
 from ..inside.channel import Channel
 from ..inside.edge import attempt
 from ..inside.rehearsal import TIMES, rehearse
 from . import outer, worker
-from .plan import Rlimits, ZygotePlan
 from .usage import reaped
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..errors import SandboxError
-from ..processes.pausable_clock import standing_still
+from .pausable_clock import standing_still
 
 
 class RequestRefused(SandboxError):

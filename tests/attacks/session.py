@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sandbox import Code, Limits, Outcome, Raised, Returned, Sandbox, TimedOut
-from sandbox.processes.plan import ZygotePlan
+from sandbox.confine.plan import ZygotePlan
 from sandbox.processes.pool import Pool
 from sandbox.processes.starting import Level, StartedLevel, plan_for, try_level, without_root
 from tests.attacks import ahead

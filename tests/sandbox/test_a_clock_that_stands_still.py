@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sandbox import Limits, Patient, RequestRefused, Returned, Sandbox, TimedOut
-from sandbox.processes.pausable_clock import PausableClock, standing_still
+from sandbox.wire.pausable_clock import PausableClock, standing_still
 from tests.sandbox.support import modules
 
 ASKING = modules(

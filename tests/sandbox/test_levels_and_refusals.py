@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sandbox import Sandbox, SandboxUnavailable
-from sandbox.processes.plan import LAYERS
+from sandbox.confine.plan import LAYERS
 from sandbox.processes.starting import try_level
 from tests.attacks.session import sandbox_without
 from tests.attacks.world import REPOSITORY

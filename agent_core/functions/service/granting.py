@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from sandbox import Limits
 from sandbox.wire.lines import bare_lines
-from sandbox.processes.pausable_clock import standing_still
+from sandbox.wire.pausable_clock import standing_still
 
 from ..gate import Verdict
 from ..gate.capability import lacking

@@ -13,12 +13,12 @@ from collections.abc import Awaitable, Callable
 from ..errors import ProtocolError
 from ..outcome import Failure, Frame, Outcome, Raised, Refused, Returned
 from ..policy import Limits
-from ..processes.launch import Worker
-from . import caps
-from .claims import within
-from .protocol import Frame as Message
-from .protocol import FrameBuffer, pack
-from .values import read
+from ..wire import caps
+from ..wire.claims import within
+from ..wire.protocol import Frame as Message
+from ..wire.protocol import FrameBuffer, pack
+from ..wire.values import read
+from .launch import Worker
 
 Serve = Callable[[Message], Awaitable[Message]]
 OnOutput = Callable[[str], None]  # hears what is printed, piece by piece, up to the cap
