@@ -3,11 +3,6 @@ from .attempt import Attempt as Attempt
 from .attempt import Then as Then
 from .code import Code as Code
 from .code import Evaluation as Evaluation
-from .debugging import CallEnded as CallEnded
-from .debugging import CallHooks as CallHooks
-from .debugging import Debug as Debug
-from .debugging import DebugControl as DebugControl
-from .debugging import Point as Point
 from .errors import SandboxError as SandboxError
 from .errors import SandboxUnavailable as SandboxUnavailable
 from .host import Sandbox as Sandbox
@@ -20,6 +15,11 @@ from .outcome import Refused as Refused
 from .outcome import Returned as Returned
 from .outcome import TimedOut as TimedOut
 from .policy import Limits as Limits
+from .processes.debugging import CallEnded as CallEnded
+from .processes.debugging import CallHooks as CallHooks
+from .processes.debugging import Debug as Debug
+from .processes.debugging import DebugControl as DebugControl
+from .processes.debugging import Point as Point
 from .wire.requests import Patient as Patient
 from .wire.requests import RequestHandler as RequestHandler
 from .wire.requests import RequestRefused as RequestRefused

@@ -16,7 +16,6 @@ from .access import NOTHING, Access
 from .attempt import Attempt, AttemptSeries, Then
 from .code import Evaluation, Modules, SourceText
 from .confine import mounts
-from .debugging import PLAIN, CallHooks
 from .errors import ProtocolError
 from .outcome import Killed, Outcome, Refused, TimedOut
 from .policy import Limits
@@ -24,6 +23,7 @@ from .processes import cgroup
 from .processes.calls import CallServer, parents
 from .processes.compiled import Compiled, CompiledCache, UncompilableModule
 from .processes.conversation import OnOutput
+from .processes.debugging import PLAIN, CallHooks
 from .processes.launch import LayerFailed, NoPlace, ZygoteEnded
 from .processes.pool import SPARES, Places, kernel_limits
 from .processes.pools import Pools

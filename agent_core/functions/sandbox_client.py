@@ -12,7 +12,7 @@ from typing import Any, Final
 from sandbox import Access, Attempt, CallHooks, Evaluation, Limits, Outcome, Refused, Sandbox, SandboxUnavailable, Then
 from sandbox.access import NOTHING
 from sandbox.code import Modules
-from sandbox.debugging import PLAIN
+from sandbox.processes.debugging import PLAIN
 
 from agent_core.base.aside import aside, bulk
 from agent_core.access.broker import Broker

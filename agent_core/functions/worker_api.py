@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from sandbox import Outcome, RequestRefused, Returned
-from sandbox.debugging import PLAIN
+from sandbox.processes.debugging import PLAIN
 from sandbox.wire.unhashed import Members, Pairs
 
 from .answers import answer, bad_arguments

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..code import Modules, SourceText
-from ..debugging import CallEnded
 from ..errors import ProtocolError
 from ..outcome import Frame, Outcome, Raised
 from ..wire.caps import PROGRESS_EVERY_S
@@ -20,6 +19,7 @@ from ..wire.protocol import Frame as Message
 from ..wire.requests import RequestHandler, RequestRefused, answered
 from ..wire.values import Unsendable, encode, is_large, read
 from .compiled import Compiled, CompiledCache, UncompilableModule
+from .debugging import CallEnded
 from .pool import Places
 
 _MODULE_NAME_LIMIT = 500

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ..debugging import DebugControl
 from ..errors import ProtocolError
 from ..outcome import Killed, Outcome, Raised, Returned, TimedOut
 from ..policy import Limits
@@ -18,6 +17,7 @@ from ..wire.protocol import Frame as Message
 from ..wire.protocol import pack
 from ..wire.values import is_large
 from .conversation import Late, OnOutput, Serve, WorkerConversation, judge
+from .debugging import DebugControl
 from .launch import Answer, Worker, ZygoteEnded
 from .pool import Pool, kernel_limits
 from .usage import Used

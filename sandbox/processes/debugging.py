@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from .errors import ProtocolError
-from .processes.launch import Worker
+from ..errors import ProtocolError
+from .launch import Worker
 
 NOW = signal.SIGUSR1  # as `inside.debugger` has it
 
