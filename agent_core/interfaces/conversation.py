@@ -158,10 +158,23 @@ class Conversation:
         """Send a message to the agent, and then what was typed too late for the running turn."""
         try:
             await self.turn(message)
-            while not self.left and await self.agent.waiting():
-                await self.turn(None)
+            await self.take_up_waiting()
         except ToolwrightError as error:
             self.explain(error)
+
+    async def say_meanwhile(self, message: str) -> None:
+        """Send a message to the running turn. If that has ended before the message is stored, a turn of its own takes
+        it up.
+        """
+        await self.agent.say_during_turn(message)
+        self.voice.lines([line(("dim", "  delivered at the next step"))])
+        if not self.busy:
+            await self.take_up_waiting()
+
+    async def take_up_waiting(self, listener: Listener | None = None) -> None:
+        """Run turns until no message waits: one that was typed as a turn ended would wait for the next otherwise."""
+        while not self.left and await self.agent.waiting():
+            await self.turn(None, listener)
 
     async def be_spoken_to(self, listener: Listener | None = None) -> None:
         """Start a turn in which the agent speaks first."""
@@ -190,10 +203,12 @@ class Conversation:
 
     async def _beat(self, listener: Listener | None) -> None:
         async for _ in self.agent.heartbeats():
-            await self.guarded(self._one_turn(listener))
+            await self.guarded(self.wake(listener))
 
-    async def _one_turn(self, listener: Listener | None) -> None:
+    async def wake(self, listener: Listener | None = None) -> None:
+        """Run a turn for an event that waits, and others for the messages that were typed meanwhile."""
         await self.turn(None, listener)
+        await self.take_up_waiting(listener)
 
     async def guarded(self, work: Awaitable[None]) -> None:
         """Run something that must not end the conversation: an internal error is reported, and its traceback kept."""

@@ -92,8 +92,7 @@ async def during(talk: Conversation, text: str) -> None:
     end.
     """
     if not _is_command(text):
-        await talk.agent.say_during_turn(text)
-        talk.voice.lines([line(("dim", "  delivered at the next step"))])
+        await talk.say_meanwhile(text)
         return
     text = text.strip()
     entry = BY_NAME.get(_name(text))

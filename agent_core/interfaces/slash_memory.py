@@ -99,12 +99,12 @@ async def _summarize(talk: Conversation, words: str) -> None:
 
 async def _memorywarning(talk: Conversation, words: str) -> None:
     await talk.agent.warn_memory()
-    await talk.turn(None)
+    await talk.wake()
 
 
 async def _heartbeat(talk: Conversation, words: str) -> None:
     await talk.agent.talk.post("heartbeat", words or "the user asked for it.")
-    await talk.turn(None)
+    await talk.wake()
 
 
 async def _attach(talk: Conversation, words: str) -> None:

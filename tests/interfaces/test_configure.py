@@ -69,6 +69,7 @@ def test_at_a_terminal_it_asks_shows_what_is_in_force_and_asks_again_for_what_ca
         screen.wait_for("Model replies in one turn, at most [30]:")
         screen.line("none")
         screen.wait_for("The setting `turn.max_steps` cannot be 'none'")
+        screen.wait_count("Model replies in one turn, at most [30]:", 2)
         screen.line("12")
         screen.wait_for("Seconds that one call")
         screen.line("")
