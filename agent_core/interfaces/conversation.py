@@ -18,6 +18,7 @@ from agent_core.base.events import Event, FunctionsChanged, TurnEnded, TurnStart
 from agent_core.base.interruption import Interrupted, Interruption
 from agent_core.base.messages import SEND, Answer, Message, Notice, User
 from agent_core.base.untrusted import one_line
+from agent_core.base.user_folders import read_named
 from agent_core.runtime.agent import Agent
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.foreign import Malformed, read_toml
@@ -69,7 +70,7 @@ def listed(file: Path) -> Listed:
         UsageError: it cannot be read, or lists what cannot be granted.
     """
     try:
-        tables = read_toml(file.read_bytes())
+        tables = read_toml(read_named(file))
         return Listed({name: _grants(name, table) for name, table in tables.items()})
     except (OSError, Malformed) as error:
         fix = "--approve takes ask, deny, or a file such as functions/grants.toml."

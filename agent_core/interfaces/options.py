@@ -8,6 +8,7 @@ from typing import Any
 
 from agent_core.base.errors import UsageError
 from agent_core.base.own_environment import environment
+from agent_core.base.user_folders import read_named_text
 
 TOUR = "tour"
 
@@ -71,7 +72,7 @@ def _words(kind: str, name: str | None) -> str | None:
     if name is None or re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
         return name
     try:
-        return Path(name).read_text("utf-8").strip()
+        return read_named_text(name).strip()
     except (OSError, UnicodeDecodeError, ValueError) as error:
         fix = f"--{kind} takes the name of one, or a file of text."
         raise UsageError(f"The {kind} {name!r} cannot be read: {error}.", fix=fix) from error

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from agent_core.base.matching import compare
+from agent_core.base.user_folders import read_named_text
 from sandbox.wire.lines import lines_of
 
 Document: TypeAlias = dict[str, Any]  # Any: JSON of SARIF
@@ -156,6 +157,6 @@ def _file_of(path: str) -> tuple[str, int]:
 @lru_cache(maxsize=4)  # verdicts come file by file
 def _lines_of(file: str) -> tuple[str, ...]:
     try:
-        return tuple(lines_of(Path(file).read_text("utf-8-sig"))) if file.endswith(".py") else ()
+        return tuple(lines_of(read_named_text(file))) if file.endswith(".py") else ()
     except (OSError, UnicodeDecodeError):
         return ()

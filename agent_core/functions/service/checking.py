@@ -19,6 +19,7 @@ from agent_core.base.problem import Place, Problem
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import FOLDER, ModuleSource, module_of, path_of, read_file
+from agent_core.base.user_folders import read_named_text
 from .job import Job, Row, unreadable
 from .judges import Judge
 
@@ -155,7 +156,7 @@ def _of_file(path: Path, folder: Path | None, request: CheckRequest, snapshot: S
     if path.resolve().is_relative_to(own.resolve()) and not request.name:
         return _of_workspace(path, own, request.policy, snapshot)
     try:
-        text = path.read_text("utf-8-sig")
+        text = read_named_text(path)
     except (OSError, UnicodeDecodeError) as error:
         return unreadable(shown, f"{shown} cannot be read: {error}")
     module = request.module or _module_name(path, folder)

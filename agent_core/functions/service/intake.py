@@ -13,6 +13,7 @@ from ..gate import Candidate, Policy
 from ..gate.reading.escapes import write_escapes
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.source import check_module_name, path_of
+from agent_core.base.user_folders import read_named
 from .archive import read_library
 from .checking import parse_line
 from .closure import ModuleParts
@@ -101,7 +102,7 @@ def _read_lines(taking: Taking, report: ImportReport) -> tuple[dict[str, Library
     prefix = taking.prefix or fitting(taking.path.stem)
     parts: dict[str, LibraryFile] = {}
     candidates: dict[str, Candidate] = {}
-    for number, line in enumerate(taking.path.read_bytes().split(b"\n"), 1):
+    for number, line in enumerate(read_named(taking.path).split(b"\n"), 1):
         where = f"{taking.path.name}:{number}"
         candidate = parse_line(line, where, "") if line.strip() else None
         if isinstance(candidate, Problem):

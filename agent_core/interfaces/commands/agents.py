@@ -101,7 +101,7 @@ def import_(scene: CliContext, file: str, **options: Any) -> None:  # Any: the o
     from ..agents import report_lines
     from ..state import WorkspaceState, with_state
 
-    text = sys.stdin.read() if file == "-" else read_file(Path(file))
+    text = read_file(file)
     request = ImportOptions(file_name=Path(file).stem, **options)
 
     async def took(state: WorkspaceState) -> list[AgentReport]:

@@ -5,13 +5,13 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import click
 
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
+from agent_core.base.user_folders import read_named_text
 
 from ..scene import CliContext, scene
 from ..spans import Line, line, plain
@@ -249,7 +249,7 @@ def _read(file: str | None) -> str:
     if file is None and sys.stdin.isatty():
         raise UsageError("There is no source.", fix="Give --file FILE, or --file - and the source on standard input.")
     try:
-        return sys.stdin.read() if file in (None, "-") else Path(str(file)).read_text("utf-8")
+        return read_named_text(file or "-")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} cannot be read: {error}.") from error
 

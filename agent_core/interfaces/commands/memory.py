@@ -2,12 +2,12 @@
 
 import sys
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from agent_core.base.errors import UsageError
+from agent_core.base.user_folders import read_named_text
 
 from ..scene import CliContext, scene
 from ..spans import line
@@ -210,7 +210,7 @@ async def _edited(name: str, text: str) -> str | None:
 
 def _read(file: str) -> str:
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
+        text = read_named_text(file)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} cannot be read: {error}.") from error
     return text.removesuffix("\n")

@@ -11,6 +11,7 @@ import click
 
 from agent_core.base.errors import NoModel, NoWorkspace
 from agent_core.base.plain_files import read_plain
+from agent_core.base.user_folders import read_named_text
 from sandbox.wire.foreign import Malformed, read_toml
 
 from ..faults import innermost
@@ -101,7 +102,7 @@ def _prompt(options: RunOptions) -> int:
 
 
 def _plainly(options: RunOptions) -> int:
-    message = sys.stdin.read() if options.message == "-" else options.message
+    message = read_named_text("-") if options.message == "-" else options.message
     if message is not None and not message.strip():
         raise click.UsageError("The message is empty.")
     from ..plain import each_line, one_message

@@ -6,35 +6,28 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.base.untrusted import in_json, one_line
-from agent_core.base.user_folders import expanded
+from agent_core.base.user_folders import LARGEST_FILE, read_named_text
 from sandbox.wire.foreign import Malformed, Strictness, read_json
 
 from .errors import AgentFileError
 
-LARGEST = 256 << 20
-"""Bytes of a file."""
 DEEPEST = 100
 _AS_A_FILE = Strictness(whole=False)  # who keeps a text says where in the file half a character stands
 
 
-def read_file(path: Path) -> str:
-    """Return the text of a file that is not too large.
+def read_file(path: str | Path) -> str:
+    """Return the text of a file that is not too large; `-` stands for standard input.
 
     Raises:
         AgentFileError: it cannot be read, or is too large, or is no text.
     """
     name = one_line(str(path))
     try:
-        with expanded(path).open("rb") as file:
-            data = file.read(LARGEST + 1)
-        text = data.decode("utf-8-sig")
+        return read_named_text(path)
     except OSError as error:
         raise AgentFileError(name, f"it cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise AgentFileError(name, f"expected UTF-8, got something else at byte {error.start}") from error
-    if len(data) > LARGEST:
-        raise AgentFileError(name, f"expected at most {LARGEST >> 20} MiB, got more")
-    return text
 
 
 def parse(text: str) -> dict[str, Any]:  # Any: JSON
@@ -44,7 +37,7 @@ def parse(text: str) -> dict[str, Any]:  # Any: JSON
         AgentFileError: it holds none; or is too large or deep; or has a key twice, or a number that JSON does not know.
     """
     try:
-        value = read_json(text, _AS_A_FILE, most=LARGEST, deepest=DEEPEST)
+        value = read_json(text, _AS_A_FILE, most=LARGEST_FILE, deepest=DEEPEST)
     except Malformed as error:
         if error.code == "syntax":
             where = f"line {error.line}, column {error.column}"
