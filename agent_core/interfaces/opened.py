@@ -1,30 +1,133 @@
 """A workspace opened for one command and closed after it. Slow to import: imported only by command bodies."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from agent_core.access.grants import Approver
-from agent_core.base.errors import WorkspaceError
+from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.functions.service import FunctionService
+from agent_core.memory.source_catalog import Sources
+from agent_core.runtime.agent import Agent
 from agent_core.workspace.workspace import Workspace
 
-from .editor import open_editor
+from .attached import SourceProgressBar
+from .commands.verb import Door, Opens, Result, SourceProgress
+from .debugging_plainly import PlainHuman
+from .question import say, typed_line
 from .question_of_grants import decide, is_attended
 from .scene import CliContext
+from .standings import COMMAND
+from .state import WorkspaceState, opened_state
+from .views import source_lines
+from .wrap import write
 
 T = TypeVar("T")
 
 
-def with_workspace(scene: CliContext, use: Callable[[Workspace], Awaitable[T]]) -> T:
+class ShellDoor:
+    """The shell: a command has the workspace for itself, and asks nothing that an option can answer."""
+
+    at_prompt = False
+    typed = COMMAND
+    agent_name = ""
+
+    def __init__(self, scene: CliContext, workspace: Workspace | None = None) -> None:
+        self._scene = scene
+        self._workspace = workspace
+
+    @property
+    def workspace(self) -> Workspace:
+        """The open workspace."""
+        assert self._workspace is not None
+        return self._workspace
+
+    @property
+    def shop(self) -> FunctionService:
+        """Its functions."""
+        return self.workspace.workshop
+
+    @asynccontextmanager
+    async def state(self) -> AsyncIterator[WorkspaceState]:
+        """Open the state on disk, and report what was recovered."""
+        async with opened_state(self._scene.root) as state:
+            if state.store.recovered:
+                self._scene.talk(state.store.recovered)
+            yield state
+
+    async def agent(self, name: str) -> Agent:
+        """Return an agent that exists, or the usual one."""
+        async with self.state() as state:
+            await state.moves.whole(name or state.agent)
+            return await self.workspace.agent(name or state.agent)
+
+    async def sources(self, name: str) -> Sources:
+        """Return the sources of an agent."""
+        return await self.workspace.sources(name or None)
+
+    async def confirm(self, question: str) -> bool:
+        """Take the command itself as a yes."""
+        return True
+
+    def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
+        """Return nothing to wait for: the terminal is free."""
+        if not sys.stdin.isatty():
+            raise UsageError("There is no terminal for an editor.", fix=fix)
+        return nullcontext()
+
+    def open_debugger(self) -> None:
+        """Have the user at the terminal answer the debugger."""
+        if self._scene.as_json or not is_attended():
+            fix = "Leave --debug away, or run it at a terminal."
+            raise UsageError("There is no terminal for the debugger.", fix=fix)
+        self.workspace.debugging.debugger = PlainHuman(say, typed_line, lambda mark: typed_line(mark, is_fresh=True))
+
+    @contextmanager
+    def source_progress(self) -> Iterator[SourceProgress]:
+        """Show a bar; Ctrl-C tells how to go on."""
+        try:
+            with SourceProgressBar() as bar:
+                yield bar.hear
+        except asyncio.CancelledError:
+            self._scene.hint("The same command goes on where it stopped.")
+            raise
+
+
+def carry_out(scene: CliContext, opens: Opens, use: Callable[[Door], Awaitable[Result]]) -> int:
+    """Open what a command needs, print its result after closing it, and return the exit code."""
+    match opens:
+        case Opens.NOTHING:
+            shown = asyncio.run(_awaited(use(ShellDoor(scene))))
+        case Opens.MACHINE:
+            shown = with_any_workspace(scene, lambda workspace: use(ShellDoor(scene, workspace)))
+        case Opens.WORKSPACE | Opens.ASKING:
+            approver = decide if opens is Opens.ASKING and is_attended() and not scene.as_json else None
+            shown = with_workspace(scene, lambda workspace: use(ShellDoor(scene, workspace)), approver)
+    if shown.document is not None or shown.lines:
+        source = source_lines(*shown.source) if shown.source else ()
+        scene.result(shown.document, [*shown.lines, *source])
+    if shown.document is None or not scene.as_json:
+        write(shown.aside, sys.stderr)
+    if shown.hint:
+        scene.hint(shown.hint)
+    return shown.code
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work
+
+
+def with_workspace(scene: CliContext, use: Callable[[Workspace], Awaitable[T]], approver: Approver | None = None) -> T:
     """Open the scene's workspace, report what it recovered, and use it.
 
     Raises:
         WorkspaceError: there is none: a command that looks makes nothing.
     """
-    return _use(scene, Workspace.find(scene.root), use)
+    return _use(scene, Workspace.find(scene.root), use, approver)
 
 
 def with_any_workspace(scene: CliContext, use: Callable[[Workspace], Awaitable[T]]) -> T:
@@ -46,24 +149,3 @@ def _use(
             return await use(workspace)
 
     return asyncio.run(opened())
-
-
-def with_workshop(scene: CliContext, use: Callable[[FunctionService], Awaitable[T]]) -> T:
-    """Do the same, for commands that need only its functions."""
-    return with_workspace(scene, lambda workspace: use(workspace.workshop))
-
-
-def with_asking_workshop(scene: CliContext, use: Callable[[FunctionService], Awaitable[T]]) -> T:
-    """Do the same, but ask the user at the terminal for missing grants. For a script, the answer is no."""
-    approver = decide if is_attended() and not scene.as_json else None
-    return _use(scene, Workspace.find(scene.root), lambda workspace: use(workspace.workshop), approver)
-
-
-async def edit_function(workshop: FunctionService, name: str) -> dict[str, Any]:  # Any: the shape of `reload`
-    """Open the user's editor on a function, wait until it is closed, and read the folder again."""
-    return await workshop.reload_after(open_editor(*workshop.path_of(name)))
-
-
-async def drop_pending(workshop: FunctionService, name: str) -> dict[str, Any]:  # Any: JSON
-    """Discard a rejected candidate."""
-    return await workshop.make(await workshop.plans.drop(name), None)

@@ -4,16 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from agent_core.functions.debug import Breakpoint, Debugger
+from agent_core.functions.debug import Breakpoint
 from agent_core.workspace.workspace import Workspace
-
-from .debugging_plainly import PlainHuman
-from .question import say, typed_line
-
-
-def human_at_terminal() -> Debugger:
-    """Return a debugger for the user who types the command, with plain lines."""
-    return PlainHuman(say, typed_line, lambda mark: typed_line(mark, is_fresh=True))
 
 
 @contextmanager

@@ -74,7 +74,7 @@ def pending_lines(candidates: Mapping[str, Document]) -> list[Line]:
     return lines
 
 
-def pending_hint(candidates: Mapping[str, Document], command: str, drop: str = "/pending NAME drop") -> str:
+def pending_hint(candidates: Mapping[str, Document], command: str, drop: str) -> str:
     """Return the next command to type after an edit conflict, or if only results of examples keep a candidate out."""
     met = [name for name, candidate in candidates.items() if candidate.get("conflict")]
     if met:

@@ -10,6 +10,7 @@ from ..progress import ProgressBar
 from ..scene import CliContext, scene
 from ..wrap import write
 from .checking import POLICIES
+from .verb import Door, Result, verb
 
 
 @click.command("import")
@@ -27,7 +28,7 @@ def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the o
     from agent_core.functions.service import Taking
 
     from ..imported import function_lines, summary_lines
-    from ..opened import with_workshop
+    from ..opened import with_workspace
 
     taking = Taking(path, options["policy"], options["prefix"], options["dry_run"])
     with ProgressBar(None, "judged") as progress:
@@ -38,29 +39,24 @@ def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the o
                 write(function_lines(row, is_tried=taking.dry_run), sys.stdout)
             progress.count(refused=row["outcome"] == "refused")
 
-        report = with_workshop(scene, lambda shop: shop.bulk.take_over(taking, tell, progress.expect))
+        report = with_workspace(
+            scene, lambda workspace: workspace.workshop.bulk.take_over(taking, tell, progress.expect)
+        )
     scene.result(report, summary_lines(report))
     if report["dry_run"] and not report["summary"]["refused"]:
         scene.hint("Nothing was written. Next: the same without --dry-run")
     return 1 if report["summary"]["refused"] else 0
 
 
-@click.command()
+@verb()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.argument("names", nargs=-1)
 @click.option("--package", default="", help="The package's name, if not the folder's.")
-@scene
-def export(scene: CliContext, folder: Path, names: tuple[str, ...], package: str) -> None:
+async def export(door: Door, folder: Path, names: tuple[str, ...], package: str) -> Result:
     """Write a package that works without Toolwright: all functions, or NAMES and what they need, with their tests."""
     from agent_core.functions.service import Handing
 
     from ..imported import export_lines
-    from ..opened import with_workshop
 
-    async def hand_out(shop: Any) -> dict[str, Any]:  # Any: the workshop, the report
-        report: dict[str, Any] = await shop.bulk.hand_out(Handing(folder, names, package))
-        return report
-
-    report = with_workshop(scene, hand_out)
-    scene.result(report, export_lines(report))
-    scene.hint(f"Next: cd {folder} && python -m unittest")
+    report = await door.shop.bulk.hand_out(Handing(folder, names, package))
+    return Result(report, export_lines(report), f"Next: cd {folder} && python -m unittest")

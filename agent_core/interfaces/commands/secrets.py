@@ -87,10 +87,10 @@ def _workspace(scene: CliContext) -> Path | None:
 
 def _readers(scene: CliContext) -> dict[str, list[str]]:
     """Return which functions may read each secret now."""
-    from ..opened import with_workshop
+    from ..opened import with_workspace
 
     readers: dict[str, list[str]] = {}
-    for row in with_workshop(scene, lambda shop: shop.grants.listing())["grants"]:
+    for row in with_workspace(scene, lambda workspace: workspace.workshop.grants.listing())["grants"]:
         for name in row["in_force"].get("secrets", ()):
             readers.setdefault(name, []).append(row["name"])
     return readers
