@@ -19,7 +19,7 @@ test: .venv/.dev
 	$(BIN)/python -m pytest -q -n 4 --dist worksteal -m "not slow and not model"
 
 soak: .venv/.dev
-	$(BIN)/python -m pytest -q -m "(slow or hypothesis) and not model" --hypothesis-profile searching
+	$(BIN)/python -m pytest -q -m "(slow or hypothesis or sampled) and not model" --hypothesis-profile searching
 
 check: .venv/.dev
 	$(BIN)/ruff format --check .
