@@ -6,7 +6,6 @@ done once before it is counted, so that nothing is counted that only the first t
 """
 
 import asyncio
-import json
 import sys
 import tempfile
 import threading
@@ -21,12 +20,13 @@ from tests.grants.support import READS, human
 from tests.kit import Ask, Say, Script, Wanted, scripted
 from tests.kit.desk import VOWELS, Desk, another, answers, desk
 
-from .measure import options
+from .measure import Row, options, show
 
 ROOT = Path(__file__).parents[1]
 OURS = tuple(f"{ROOT / name}/" for name in ("agent_core", "meta_functions"))
 AIMS = {"plain message": 30, "one sandboxed call": 60, "creation": 90, "memory edit": 40}
 DONE = Say("Done.")
+QUIET_S = 1.0
 
 
 @dataclass
@@ -49,20 +49,11 @@ class Walk:
 def main() -> None:
     given = options(__doc__, rounds=1)
     walks = asyncio.run(bench())
-    if given.json:
-        print(json.dumps({"rows": [as_json(name, walk) for name, walk in walks.items()]}))
-        return
-    for name, walk in walks.items():
-        aim = (
-            f"≤ {AIMS[name]} modules: {'met' if len(walk.modules) <= AIMS[name] else 'NOT MET'}" if name in AIMS else ""
-        )
-        print(f"{name:28} {len(walk.modules):4} modules {len(walk.pairs):5} pairs   {aim}".rstrip())
-
-
-def as_json(name: str, walk: Walk) -> dict[str, object]:
-    """One action as JSON, with the names of its modules."""
-    aim = {"aim": AIMS[name], "met": len(walk.modules) <= AIMS[name]} if name in AIMS else {}
-    return {"name": name, "count": len(walk.modules), "pairs": len(walk.pairs), "modules": sorted(walk.modules), **aim}
+    rows = [
+        Row(f"{name} ({len(walk.pairs)} pairs of modules)", len(walk.modules), aim=AIMS.get(name), unit="modules")
+        for name, walk in walks.items()
+    ]
+    show(rows, as_json=given.json)
 
 
 async def bench() -> dict[str, Walk]:
@@ -88,10 +79,20 @@ async def _walk(calls: list[Ask], approver: Approver | None) -> Walk:
     walk = Walk()
     async with _ready([step for call in calls for step in (call, DONE)] or [DONE, DONE], approver) as here:
         for counted in (Walk(), walk):
+            await _quiet()
             with _counted(counted):
                 told = answers(await here.say("go"))
                 assert not any("was not made" in answer or "failed" in answer for answer in told), told
     return walk
+
+
+async def _quiet() -> None:
+    """Wait until nothing is at work in the background, such as the second look at files that were saved."""
+    while True:
+        with _counted(background := Walk()):
+            await asyncio.sleep(QUIET_S)
+        if not background.modules:
+            return
 
 
 @asynccontextmanager
