@@ -30,10 +30,10 @@ _ITEMS = (
 
 def _kinds(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that name what is granted."""
-    command = click.option("--stateful", is_flag=True, help="Keep one worker between calls.")(
+    command = click.option("--stateful", is_flag=True, help="Keep one worker between calls.")(command)
+    command = click.option("--memory", "memory_mib", type=int, metavar="MIB", help="More memory than the default.")(
         command
     )
-    command = click.option("--memory", "memory_mib", type=int, metavar="MIB", help="More memory than the default.")(command)
     command = click.option("--seconds", type=float, metavar="S", help="More time than the default.")(command)
     for flag, kind, shown, text in reversed(_ITEMS):
         command = click.option(flag, kind, multiple=True, metavar=shown, help=text)(command)
