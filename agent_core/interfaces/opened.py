@@ -82,7 +82,7 @@ class ShellDoor:
     def open_debugger(self) -> None:
         """Have the user at the terminal answer the debugger."""
         if self._scene.as_json or not is_attended():
-            fix = "Leave --debug away, or run it at a terminal."
+            fix = "Omit --debug, or run it at a terminal."
             raise UsageError("There is no terminal for the debugger.", fix=fix)
         self.workspace.debugging.debugger = PlainHuman(say, typed_line, lambda mark: typed_line(mark, is_fresh=True))
 
@@ -93,7 +93,7 @@ class ShellDoor:
             with SourceProgressBar() as bar:
                 yield bar.hear
         except asyncio.CancelledError:
-            self._scene.hint("The same command goes on where it stopped.")
+            self._scene.hint("The same command resumes it.")
             raise
 
 

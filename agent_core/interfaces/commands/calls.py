@@ -12,7 +12,7 @@ def calls() -> None:
 
 @verb("list")
 @click.argument("function", default="")
-@click.option("--failed", is_flag=True, help="Only those that raised or were ended.")
+@click.option("--failed", is_flag=True, help="Only calls that raised or were ended.")
 async def list_(door: Door, function: str, failed: bool) -> Result:  # noqa: FBT001  (click hands it in)
     """List the calls that can be replayed, newest first."""
     from ..replayed import calls_lines
@@ -34,7 +34,10 @@ async def show(door: Door, call: int) -> Result:
 @verb()
 @click.argument("call", metavar="ID", type=click.IntRange(1))
 @click.option(
-    "--version", metavar="V", default="", help="`now`, or a version as `functions history` has it; else that of then."
+    "--version",
+    metavar="V",
+    default="",
+    help="The version to run: `now`, or one from `functions history`. By default, that of the recorded call.",
 )
 @click.option("--debug", "is_debugged", is_flag=True, help="Stop where it raised, or at its first line.")
 async def replay(door: Door, call: int, version: str, is_debugged: bool) -> Result:  # noqa: FBT001  (click hands it in)

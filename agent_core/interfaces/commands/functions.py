@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from agent_core.base.errors import UsageError
+from agent_core.base.plain_files import read_named_text
 from agent_core.base.untrusted import one_line
-from agent_core.base.user_folders import read_named_text
 
 from ..editor import open_editor
 from ..spans import Line, line, plain
@@ -37,7 +37,7 @@ _MOST = 12
 
 
 @verb()
-@click.option("--clean", "is_clean", is_flag=True, help="Remove what no function is granted, from disk and lock.")
+@click.option("--clean", "is_clean", is_flag=True, help="Remove packages without a grant from disk and lock.")
 async def packages(door: Door, is_clean: bool) -> Result:  # noqa: FBT001  (click hands it in)
     """List the packages that functions were granted, as functions/requirements.lock pins them."""
     packing = door.shop.granting.packing
@@ -55,7 +55,9 @@ def package_lines(data: Mapping[str, Any]) -> Iterator[Line]:  # Any: JSON
         yield line(("bad", "✗ "), data["problem"])
     for row in data["packages"]:
         users = ", ".join(row["functions"]) or "no function"
-        state = f"{row['bytes'] / 1e6:.1f} MB" if row["installed"] else "not installed: you are asked when it is called"
+        state = (
+            f"{row['bytes'] / 1e6:.1f} MB" if row["installed"] else "not installed: you will be asked when it is called"
+        )
         yield line(("name", ", ".join(row["requirements"])), ("dim", f"  for {users}  "), state)
         pins = row["pins"][:_MOST] + ([f"and {len(row['pins']) - _MOST} more"] if len(row["pins"]) > _MOST else [])
         if pins:
@@ -65,7 +67,7 @@ def package_lines(data: Mapping[str, Any]) -> Iterator[Line]:  # Any: JSON
 STANDINGS = ("draft", "trial", "trusted", "quarantined")
 
 _code_file = click.option(
-    "--file", "file", metavar="FILE", type=click.Path(allow_dash=True), help="The source; - reads standard input."
+    "--file", "file", metavar="FILE", type=click.Path(allow_dash=True), help="The source file; - reads standard input."
 )
 
 
@@ -76,9 +78,13 @@ def functions() -> None:
 
 @verb("list")
 @click.argument("pattern", default="")
-@click.option("--module", default="", help="Only those of one module.")
-@click.option("--standing", type=click.Choice(STANDINGS), help="Only those that stand so now.")
-@click.option("--unused", is_flag=True, help="Only those that nobody called for long, with the command to delete them.")
+@click.option("--module", default="", help="Only functions of one module.")
+@click.option("--standing", type=click.Choice(STANDINGS), help="Only functions with this standing.")
+@click.option(
+    "--unused",
+    is_flag=True,
+    help="Only functions that nobody has called for a long time, with the command to delete them.",
+)
 async def list_(door: Door, pattern: str, module: str, standing: str | None, unused: bool) -> Result:  # noqa: FBT001  (click)
     """List what can be called, and what was rejected. PATTERN is part of a name or description, or a wildcard like
     count_*.
@@ -87,7 +93,9 @@ async def list_(door: Door, pattern: str, module: str, standing: str | None, unu
     if unused:
         data = await door.shop.unused(*filters)
         return Result(
-            data, unused_lines(data, door.typed), "" if data["functions"] else "No function was left uncalled for long."
+            data,
+            unused_lines(data, door.typed),
+            "" if data["functions"] else "Every function has been called recently.",
         )
     data = await door.shop.list(*filters)
     if door.at_prompt:
@@ -132,8 +140,8 @@ async def show(door: Door, name: str) -> Result:
 @click.argument("name")
 @click.argument("source", metavar="[FILE]", required=False, type=click.Path(allow_dash=True))
 @_code_file
-@click.option("--module", default="grown", show_default=True, help="The module to join; made if it is not there.")
-@click.option("--reason", default="", help="Why, for the history.")
+@click.option("--module", default="grown", show_default=True, help="The module to join; created if it does not exist.")
+@click.option("--reason", default="", help="The reason, for the history.")
 async def create(  # noqa: PLR0913, PLR0917  (click hands them in)
     door: Door, name: str, source: str | None, file: str | None, module: str, reason: str
 ) -> Result:
@@ -147,9 +155,9 @@ async def create(  # noqa: PLR0913, PLR0917  (click hands them in)
 @verb(opens=Opens.ASKING)
 @click.argument("name")
 @_code_file
-@click.option("--old", help="The text to replace; it must occur once.")
-@click.option("--new", help="The text that takes its place.")
-@click.option("--reason", default="", help="Why, for the history.")
+@click.option("--old", help="The text to replace; it must occur exactly once.")
+@click.option("--new", help="The replacement.")
+@click.option("--reason", default="", help="The reason, for the history.")
 async def edit(  # noqa: PLR0913, PLR0917  (click hands them in)
     door: Door, name: str, file: str | None, old: str | None, new: str | None, reason: str
 ) -> Result:
@@ -178,7 +186,7 @@ async def delete(door: Door, name: str) -> Result:
 
 @verb()
 @click.argument("name")
-@click.option("--args", "arguments", metavar="JSON", help="Run one call with these instead of the examples.")
+@click.option("--args", "arguments", metavar="JSON", help="Run one call with these arguments instead of the examples.")
 async def test(door: Door, name: str, arguments: str | None) -> Result:
     """Run a function's examples in a worker, or one call."""
     if arguments is not None:
@@ -217,7 +225,7 @@ async def reload(door: Door) -> Result:
         is_announced = change["loaded"] or change["changed"] or change["removed"] or change["fixed"]
         return Result(change, [*([] if is_announced else [changes_line(change)]), *problem_lines(change["rejected"])])
     used = "1 function is" if many == 1 else f"{many} functions are"
-    return _changed(change, f"{used} in use. What was saved before, any command takes up as it starts.")
+    return _changed(change, f"{used} in use. Any command picks up earlier saves when it starts.")
 
 
 def ended(door: Door, called: tuple[str, str], outcome: Mapping[str, Any]) -> Result:

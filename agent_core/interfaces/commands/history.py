@@ -57,7 +57,7 @@ async def rollback(door: Door, name: str, version: str) -> Result:
 @verb(opens=Opens.ASKING)
 @click.argument("name")
 @click.option("--call", required=True, help="The call, such as 'add_up([1, 2])'.")
-@click.option("--expected", required=True, help="What it must return, as Python writes it.")
+@click.option("--expected", required=True, help="What it must return, as Python prints it.")
 async def add_example(door: Door, name: str, call: str, expected: str) -> Result:
     """Add an example to a function. It is written into its docstring if it passes."""
     return judged(await door.shop.add_example(name, call, expected))
@@ -65,7 +65,7 @@ async def add_example(door: Door, name: str, call: str, expected: str) -> Result
 
 @verb()
 @click.argument("name")
-@click.option("--reason", default="", help="Why, for the history.")
+@click.option("--reason", default="", help="The reason, for the history.")
 async def confirm(door: Door, name: str, reason: str) -> Result:
     """Admit a rejected candidate with the results that came back. Only possible if its examples expected other
     results.
@@ -75,7 +75,7 @@ async def confirm(door: Door, name: str, reason: str) -> Result:
 
 @verb()
 @click.argument("name", default="")
-@click.option("--drop", is_flag=True, help="Give the candidate NAME up.")
+@click.option("--drop", is_flag=True, help="Discard the candidate NAME.")
 async def pending(door: Door, name: str, drop: bool) -> Result:  # noqa: FBT001  (click)
     """Show the rejected candidates. With NAME that one, with its source."""
     shop = door.shop

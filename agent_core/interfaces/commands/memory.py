@@ -6,12 +6,12 @@ from typing import Any
 import click
 
 from agent_core.base.errors import UsageError
-from agent_core.base.user_folders import read_named_text
+from agent_core.base.plain_files import read_named_text
 
 from ..spans import line
 from .verb import Door, Opens, Result, Verb, verb
 
-_agent = click.option("--agent", default="", metavar="NAME", help="Whose memory, if not the workspace's usual agent's.")
+_agent = click.option("--agent", default="", metavar="NAME", help="The agent; by default, the workspace's.")
 
 
 @click.group()
@@ -51,9 +51,14 @@ async def history(door: Door, label: str, agent: str) -> Result:
 @verb()
 @click.argument("label")
 @click.option("--value", metavar="TEXT", help="The new text.")
-@click.option("--file", metavar="FILE", type=click.Path(allow_dash=True), help="A file with it; - is standard input.")
-@click.option("--section", is_flag=True, help="LABEL is a section of the system message; an empty text takes it away.")
-@click.option("--position", type=int, default=0, help="Where a section stands among them, lowest first.")
+@click.option(
+    "--file",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help="Read the value from a file; - reads standard input.",
+)
+@click.option("--section", is_flag=True, help="LABEL is a section of the system message; an empty text removes it.")
+@click.option("--position", type=int, default=0, help="The position of the section, lowest first.")
 @_agent
 async def edit(door: Door, label: str, agent: str, **options: Any) -> Result:  # Any: the options above
     """Change a block or a section. Give --value or --file, or use your editor."""
@@ -86,9 +91,9 @@ async def undo(door: Door, label: str, agent: str) -> Result:
 
 @verb()
 @click.argument("label")
-@click.option("--value", default="", metavar="TEXT", help="What it holds at first.")
-@click.option("--limit", type=click.IntRange(1), default=2000, show_default=True, help="Characters that it may have.")
-@click.option("--description", default="", metavar="TEXT", help="What belongs into it, as the agent reads it.")
+@click.option("--value", default="", metavar="TEXT", help="The initial value.")
+@click.option("--limit", type=click.IntRange(1), default=2000, show_default=True, help="The limit, in characters.")
+@click.option("--description", default="", metavar="TEXT", help="What belongs in the block, as the agent reads it.")
 @_agent
 async def add(door: Door, label: str, agent: str, **fields: Any) -> Result:  # Any: the block's fields
     """Add a block to an agent. The agent edits it like its other blocks."""

@@ -5,9 +5,7 @@ import click
 from ..spans import line
 from .verb import Door, Result, verb
 
-_agent = click.option(
-    "--agent", default="", metavar="NAME", help="Whose sources, if not the workspace's usual agent's."
-)
+_agent = click.option("--agent", default="", metavar="NAME", help="The agent; by default, the workspace's.")
 
 
 @click.group()
@@ -18,7 +16,9 @@ def sources() -> None:
 @verb()
 @click.argument("place", metavar="PATH|URL|-")
 @click.option(
-    "--name", metavar="NAME", help="How it is cited, if not by its path or URL; what had the name is replaced."
+    "--name",
+    metavar="NAME",
+    help="The name to cite it by; by default, its path or URL. An existing source of that name is replaced.",
 )
 @_agent
 async def add(door: Door, place: str, name: str | None, agent: str) -> Result:
