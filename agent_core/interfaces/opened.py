@@ -8,25 +8,37 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
-from agent_core.access.grants import Approver
+from agent_core.access.grants import Approver, Decision, Question
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.functions.service import FunctionService
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime.agent import Agent
 from agent_core.workspace.workspace import Workspace
 
+from .asked import answer_line, answered
 from .attached import SourceProgressBar
 from .commands.verb import Door, Opens, Result, SourceProgress
-from .debugging_plainly import PlainHuman
 from .question import say, typed_line
-from .question_of_grants import decide, is_attended
 from .scene import CliContext
 from .standings import COMMAND
 from .state import WorkspaceState, opened_state
 from .views import source_lines
+from .voice import PlainHuman
 from .wrap import write
 
 T = TypeVar("T")
+
+
+def is_attended() -> bool:
+    """Check whether a user can be asked: input and output must both be a terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+async def decide(question: Question) -> Decision:
+    """Ask the user about grants, one line each. Ctrl-C ends the command, and the end of input is a no."""
+    decision = await answered(question, say, lambda mark: typed_line(mark, is_fresh=True))
+    say([answer_line(decision)])
+    return decision
 
 
 class ShellDoor:

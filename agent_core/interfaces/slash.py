@@ -3,26 +3,21 @@
 `/create`: write a function manually in the user's editor; it is judged like any other.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from agent_core.base.errors import ToolwrightError, UsageError
-from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.base.untrusted import one_line
-from sandbox.wire.lines import bare_lines
 
-from . import slash_debug, slash_memory, slash_session, slash_shell
-from .agents import write_new
+from . import slash_debug, slash_session, slash_shell
 from .by_hand import text_from_editor
 from .catalogue import BY_NAME, ENTRIES, nearest, needed
 from .columns import explained
 from .commands.history import judged
 from .conversation import Conversation
 from .slash_shell import show
-from .spans import Line, line, plain
+from .spans import line
 from .told import laid_open
-from .verdicts import compact_call
 from .wrap import screen_columns
 
 _BEGUN: Final = '''\
@@ -147,63 +142,8 @@ async def _show(talk: Conversation, words: str) -> None:
         talk.voice.source(call.source, 1)
 
 
-async def _pop(talk: Conversation, words: str) -> None:
-    message = await talk.agent.pop()
-    lines = [line(("ok", "✓ "), "out of the context: ", ("strong", message))] if message else None
-    talk.voice.lines(lines or [line(("dim", "There is nothing to take back."))])
-
-
-async def _new(talk: Conversation, words: str) -> None:
-    turns = await talk.agent.begin_anew()
-    many = f"{turns} turn{'' if turns == 1 else 's'}"
-    message = f"A new conversation. {many} left the context and stay{'s' if turns == 1 else ''} on record."
-    talk.voice.lines([line(("ok", "✓ "), message) if turns else line(("dim", "The conversation is new already."))])
-
-
 async def _clear(talk: Conversation, words: str) -> None:
     talk.voice.clear()
-
-
-async def _retry(talk: Conversation, words: str) -> None:
-    if await talk.agent.ends_with_a_file():
-        raise UsageError("The last message came with an agent's file.", fix="Type it yourself to send it.")
-    message = await talk.agent.pop()
-    if message is None:
-        raise UsageError("There is no message to send again.")
-    first, *others = message.split("\n")
-    talk.voice.lines([line(("name", "› "), ("strong", first)), *(line("  ", ("strong", text)) for text in others)])
-    await talk.say(message)
-
-
-async def _dump(talk: Conversation, words: str) -> None:
-    lines = [row for message in await talk.agent.history() for row in _message_lines(message)]
-    if not words:
-        talk.voice.lines(lines or [line(("dim", "Nothing was said yet."))])
-        return
-    await asyncio.to_thread(write_new, words, plain(lines))
-    talk.voice.lines([line(("ok", "✓ "), f"{len(lines)} lines in {words}")])
-
-
-async def _model(talk: Conversation, words: str) -> None:
-    if " " in words:
-        raise UsageError("A model's name has no space.", fix=f"Type {BY_NAME['model'].typed}.")
-    message = await (talk.agent.set_model(words) if words else talk.agent.model_line())
-    talk.voice.lines([line(message)])
-
-
-def _message_lines(message: Message) -> list[Line]:
-    match message:
-        case Assistant():
-            call_lines = [line("  ▸ ", compact_call(call.name, call.arguments)) for call in message.calls]
-            return [*_speech_lines("assistant", message.text), *call_lines]
-        case Answer():
-            return _speech_lines(f"answer of {message.name}", message.text)
-        case System() | User() | Notice():
-            return _speech_lines(type(message).__name__.lower(), message.text)
-
-
-def _speech_lines(who: str, text: str) -> list[Line]:
-    return [line(("strong", who)), *(line("  ", row) for row in bare_lines(text))]
 
 
 _RUNS: dict[str, Run] = {
@@ -213,12 +153,6 @@ _RUNS: dict[str, Run] = {
     "create": _create,
     **slash_shell.RUNS,
     **slash_debug.RUNS,
-    **slash_memory.RUNS,
     **slash_session.RUNS,
-    "retry": _retry,
-    "pop": _pop,
-    "new": _new,
     "clear": _clear,
-    "dump": _dump,
-    "model": _model,
 }

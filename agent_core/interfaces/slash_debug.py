@@ -8,9 +8,9 @@ from agent_core.functions.debug import Placed, typed_breakpoint
 from sandbox.wire.lines import bare_lines
 
 from .catalogue import BY_NAME, needed
+from .commands.calls import stopping_first
 from .commands.functions import ended
 from .conversation import Conversation
-from .replaying import stopping_first
 from .slash_shell import PromptDoor, run_shell, show
 from .spans import Line, line
 
@@ -86,9 +86,10 @@ async def _debug(talk: Conversation, words: str) -> None:
         _show_placed(talk, _armed(talk, name, once=True))
         return
     async with talk.command():
-        with stopping_first(talk.workspace, name):
-            outcome = await talk.workspace.workshop.call(name, arguments)
-        shown = ended(PromptDoor(talk), (name, arguments), outcome)
+        door = PromptDoor(talk)
+        with stopping_first(door, name):
+            outcome = await door.shop.call(name, arguments)
+        shown = ended(door, (name, arguments), outcome)
         seen = [line(("dim", text)) for text in bare_lines(str(outcome.get("debugged", "")))]
         await show(talk, replace(shown, aside=[*shown.aside, *seen]))
 

@@ -1,19 +1,27 @@
-"""The slash commands for the session itself: its cost, and undoing its last action."""
+"""The slash commands for the session itself: its cost, undoing its last action, its conversation, model and agent."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 
 from agent_core.base.errors import UsageError
+from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.history import Version
+from agent_core.workspace.portable import read_file
+from sandbox.wire.lines import bare_lines
 
 from . import deeds
+from .agents import report_lines, waiting_lines, write_new
 from .by_hand import undo_block
+from .catalogue import BY_NAME, needed
 from .conversation import Conversation
 from .deeds import Deed
 from .memories import edit_says
-from .spans import Line, line
+from .spans import Line, line, plain
 from .spending import spending_lines
-from .verdicts import verdict_lines
+from .state import opened_state
+from .verdicts import compact_call, verdict_lines
 
 
 async def _cost(talk: Conversation, words: str) -> None:
@@ -117,4 +125,121 @@ async def _unsay(talk: Conversation) -> None:
     talk.voice.lines([summary])
 
 
-RUNS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {"cost": _cost, "undo": _undo}
+async def _pop(talk: Conversation, words: str) -> None:
+    message = await talk.agent.pop()
+    lines = [line(("ok", "✓ "), "out of the context: ", ("strong", message))] if message else None
+    talk.voice.lines(lines or [line(("dim", "There is nothing to take back."))])
+
+
+async def _new(talk: Conversation, words: str) -> None:
+    turns = await talk.agent.begin_anew()
+    many = f"{turns} turn{'' if turns == 1 else 's'}"
+    message = f"A new conversation. {many} left the context and stay{'s' if turns == 1 else ''} on record."
+    talk.voice.lines([line(("ok", "✓ "), message) if turns else line(("dim", "The conversation is new already."))])
+
+
+async def _retry(talk: Conversation, words: str) -> None:
+    if await talk.agent.ends_with_a_file():
+        raise UsageError("The last message came with an agent's file.", fix="Type it yourself to send it.")
+    message = await talk.agent.pop()
+    if message is None:
+        raise UsageError("There is no message to send again.")
+    first, *others = message.split("\n")
+    talk.voice.lines([line(("name", "› "), ("strong", first)), *(line("  ", ("strong", text)) for text in others)])
+    await talk.say(message)
+
+
+async def _dump(talk: Conversation, words: str) -> None:
+    lines = [row for message in await talk.agent.history() for row in _message_lines(message)]
+    if not words:
+        talk.voice.lines(lines or [line(("dim", "Nothing was said yet."))])
+        return
+    await asyncio.to_thread(write_new, words, plain(lines))
+    talk.voice.lines([line(("ok", "✓ "), f"{len(lines)} lines in {words}")])
+
+
+async def _model(talk: Conversation, words: str) -> None:
+    if " " in words:
+        raise UsageError("A model's name has no space.", fix=f"Type {BY_NAME['model'].typed}.")
+    message = await (talk.agent.set_model(words) if words else talk.agent.model_line())
+    talk.voice.lines([line(message)])
+
+
+def _message_lines(message: Message) -> list[Line]:
+    match message:
+        case Assistant():
+            call_lines = [line("  ▸ ", compact_call(call.name, call.arguments)) for call in message.calls]
+            return [*_speech_lines("assistant", message.text), *call_lines]
+        case Answer():
+            return _speech_lines(f"answer of {message.name}", message.text)
+        case System() | User() | Notice():
+            return _speech_lines(type(message).__name__.lower(), message.text)
+
+
+def _speech_lines(who: str, text: str) -> list[Line]:
+    return [line(("strong", who)), *(line("  ", row) for row in bare_lines(text))]
+
+
+async def _summarize(talk: Conversation, words: str) -> None:
+    async with talk.command():
+        talk.voice.lines([line(row) for row in bare_lines(await talk.agent.summarize())])
+
+
+async def _memorywarning(talk: Conversation, words: str) -> None:
+    await talk.agent.warn_memory()
+    await talk.wake()
+
+
+async def _heartbeat(talk: Conversation, words: str) -> None:
+    await talk.agent.talk.post("heartbeat", words or "the user asked for it.")
+    await talk.wake()
+
+
+async def _switch(talk: Conversation, words: str) -> None:
+    name = needed(words, "switch")
+    if name == talk.agent.name:
+        raise UsageError(f"You talk to {name} already.")
+    async with opened_state(talk.workspace.root) as state:
+        names = await state.moves.names()
+    if name not in names and not await talk.voice.confirm(f"There is no agent {name}. Begin one?"):
+        return
+    await talk.switch(name)
+    await talk.greet()
+
+
+async def _load(talk: Conversation, words: str) -> None:
+    """Load an agent from a file. Check the whole file before asking, and replace this agent only once the other is
+    ready.
+    """
+    name, path = talk.agent.name, Path(needed(words, "load"))
+    text = await asyncio.to_thread(read_file, path)
+    async with opened_state(talk.workspace.root) as state:
+        whole, report = await state.moves.check(text, name, path.stem)
+        talk.voice.lines(waiting_lines(report.inbox, report.waiting))
+        if not await talk.voice.confirm(f"Put what is in {words} in the place of {name}, conversation and memory?"):
+            talk.voice.lines([line(("dim", "Nothing was changed."))])
+            return
+        await talk.agent.aclose()
+        try:
+            with state.alone(name):
+                await state.moves.replace(whole, report)
+        finally:
+            await talk.switch(name)
+    talk.voice.lines(report_lines(report))
+    await talk.greet()
+
+
+RUNS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {
+    "cost": _cost,
+    "undo": _undo,
+    "pop": _pop,
+    "new": _new,
+    "retry": _retry,
+    "dump": _dump,
+    "model": _model,
+    "summarize": _summarize,
+    "memorywarning": _memorywarning,
+    "heartbeat": _heartbeat,
+    "switch": _switch,
+    "load": _load,
+}

@@ -16,7 +16,9 @@ from agent_core.functions.service import FunctionService
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime.agent import Agent
 from agent_core.workspace.workspace import Workspace
+from sandbox.wire.lines import bare_lines
 
+from .by_hand import write_section
 from .catalogue import BY_NAME, needed
 from .commands.agents import agents
 from .commands.calls import calls
@@ -26,7 +28,6 @@ from .commands.memory import memory
 from .commands.sources import sources
 from .commands.verb import Result, SourceProgress, Verb
 from .conversation import Conversation
-from .slash_memory import section
 from .spans import line
 from .standings import SLASH
 from .state import WorkspaceState, opened_state
@@ -207,6 +208,26 @@ def _named(name: str, data: Mapping[str, Any], item: str) -> Grants:  # Any: JSO
     return Grants.from_json(selection)
 
 
+async def _section(talk: Conversation, words: str) -> Result:
+    """List the sections of the system message, set one, or drop one."""
+    sections = talk.agent.memory.sections
+    name, _, arguments = words.partition(" ")
+    position, _, text = arguments.strip().partition(" ")
+    if not name or not position:
+        rows = [row for row in await sections.list() if name in ("", row.name)]
+        shown = [
+            [line(("name", row.name), ("dim", f"  at {row.position}")), *map(line, bare_lines(row.text))]
+            for row in rows
+        ]
+        none = f"There is no section {name}." if name else "No section yet."
+        hint = "" if rows else f"{none} /memory section NAME POSITION TEXT makes one."
+        return Result(None, [row for lines in shown for row in lines], hint)
+    if position != "drop" and not (position.lstrip("-").isdigit() and text.strip()):
+        raise UsageError("A section has a name, a position and a text.", fix="Type /memory section NAME 10 TEXT.")
+    number, text = (0, "") if position == "drop" else (int(position), text.strip())
+    return Result(None, [line(("ok", "✓ "), await write_section(sections, name, number, text))])
+
+
 async def _save(talk: Conversation, words: str) -> Result:
     path = words or f"{talk.agent.name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}.json"
     return await run_shell(talk, "agents", "export", "--", talk.agent.name, path if path != "-" else "./-")
@@ -217,7 +238,7 @@ _READERS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[Result]]]] 
     "example": _example,
     "pending": _pending,
     "grants": _grants,
-    "memory section": section,
+    "memory section": _section,
     "save": _save,
 }
 """The commands whose words are read in a way of their own."""

@@ -1,5 +1,9 @@
 """`toolwright calls`: recorded function calls, and replays of them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import click
 
 from .verb import Door, Result, verb
@@ -46,12 +50,42 @@ async def replay(door: Door, call: int, version: str, is_debugged: bool) -> Resu
     Exit code 1: its outcome is another.
     """
     from ..replayed import replay_lines
-    from ..replaying import replayed
 
     if is_debugged:
         door.open_debugger()
-    result = await replayed(door.workspace, call, version, is_debugged=is_debugged)
+    result = await _replayed(door, call, version, is_debugged=is_debugged)
     return Result(result, replay_lines(result), code=0 if result["same"] or result["quit"] else 1)
+
+
+@contextmanager
+def stopping_first(door: Door, function: str) -> Iterator[None]:
+    """Make a function stop at its first line while the block runs, even if the user has a breakpoint there.
+
+    Raises:
+        UsageError: there is no such function.
+    """
+    from agent_core.functions.debug import Breakpoint
+
+    breakpoints, snapshot = door.workspace.debugging.breakpoints, door.shop.registry.snapshot()
+    before = {entry.breakpoint.id for entry in breakpoints.placed(snapshot)}
+    placed = breakpoints.arm(Breakpoint(0, function, "", 0, once=True), 0, snapshot)
+    try:
+        yield
+    finally:
+        if placed.breakpoint.id not in before:
+            breakpoints.clear(id=placed.breakpoint.id)
+
+
+async def _replayed(door: Door, call: int, version: str, *, is_debugged: bool) -> dict[str, Any]:  # Any: JSON
+    """Replay a call. With the debugger, stop where it raised or at its first line."""
+    replays = door.shop.replays
+    if not is_debugged:
+        return await replays.replay(call, version)
+    then = await replays.show(call)
+    if then["outcome"]["outcome"] == "raised":
+        return await replays.replay(call, version, looks_back=True)
+    with stopping_first(door, then["function"]):
+        return await replays.replay(call, version)
 
 
 for _command in (list_, show, replay):

@@ -258,7 +258,7 @@ def _read(file: str | None) -> str:
 
 
 def _with_next(verdict: dict[str, Any]) -> Result:
-    from ..question_of_grants import is_attended
+    from ..opened import is_attended
 
     if verdict["admitted"]:
         return judged(verdict, f"Next: toolwright functions call {verdict['name']} --args '{{…}}'")
