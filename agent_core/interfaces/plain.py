@@ -12,12 +12,12 @@ from agent_core.base.untrusted import visible
 
 from .conversation import Conversation, greeting, opened
 from .listeners import JsonLines, Listener
-from .opened import decide, is_attended
 from .options import RunOptions
 from .question import forget_typed
+from .shell_door import decide, is_attended
 from .slash import take
 from .spans import line
-from .voice import PlainVoice
+from .ui import PlainVoice
 from .wrap import write
 
 MARK = "› "

@@ -10,14 +10,14 @@ from agent_core.base.errors import ToolwrightError, UsageError
 from agent_core.base.untrusted import one_line
 
 from . import slash_debug, slash_session, slash_shell
-from .by_hand import text_from_editor
 from .catalogue import BY_NAME, ENTRIES, nearest, needed
 from .columns import explained
 from .commands.history import judged
 from .conversation import Conversation
+from .manual_edits import text_from_editor
+from .render.call_log import laid_open
 from .slash_shell import show
 from .spans import line
-from .told import laid_open
 from .wrap import screen_columns
 
 _BEGUN: Final = '''\

@@ -11,17 +11,17 @@ from agent_core.functions.service.history import Version
 from agent_core.workspace.portable import read_file
 from sandbox.wire.lines import bare_lines
 
-from . import deeds
-from .agents import report_lines, waiting_lines, write_new
-from .by_hand import undo_block
+from . import undo_log
 from .catalogue import BY_NAME, needed
 from .conversation import Conversation
-from .deeds import Deed
-from .memories import edit_says
+from .manual_edits import undo_block
+from .render.agent_view import report_lines, waiting_lines, write_new
+from .render.memory_view import edit_says
+from .render.verdicts import compact_call, verdict_lines
 from .spans import Line, line, plain
 from .spending import spending_lines
 from .state import opened_state
-from .verdicts import compact_call, verdict_lines
+from .undo_log import Deed
 
 
 async def _cost(talk: Conversation, words: str) -> None:
@@ -29,7 +29,7 @@ async def _cost(talk: Conversation, words: str) -> None:
 
 
 async def _undo(talk: Conversation, words: str) -> None:
-    last = deeds.latest([deed async for deed in _deeds(talk)])
+    last = undo_log.latest([deed async for deed in _deeds(talk)])
     talk.voice.lines(await _not_undone(talk, last.at if last else 0.0))
     if last is None:
         fix = "What is older: /rollback NAME, /memory undo, /pop."
@@ -49,7 +49,7 @@ async def _deeds(talk: Conversation) -> AsyncIterator[Deed]:
             yield deed
     if talk.deeds.messages:
         at, message = talk.deeds.messages[-1]
-        yield Deed(at, deeds.message_says(message), lambda: _unsay(talk))
+        yield Deed(at, undo_log.message_says(message), lambda: _unsay(talk))
 
 
 async def _function(talk: Conversation, name: str) -> Deed | None:
@@ -57,7 +57,7 @@ async def _function(talk: Conversation, name: str) -> Deed | None:
         versions = await talk.workspace.workshop.past.versions(name)
     except UsageError:  # what was touched was never there
         return None
-    live_versions = deeds.states(versions, talk.deeds.undone, name)
+    live_versions = undo_log.states(versions, talk.deeds.undone, name)
     if not live_versions or live_versions[-1].row.at < talk.deeds.began:
         return None
     last, before = live_versions[-1], live_versions[-2] if len(live_versions) > 1 else None
@@ -69,7 +69,7 @@ async def _function(talk: Conversation, name: str) -> Deed | None:
 
 
 async def _block(talk: Conversation, label: str) -> Deed | None:
-    change = deeds.last_edit(await talk.agent.memory.blocks.history(label))
+    change = undo_log.last_edit(await talk.agent.memory.blocks.history(label))
     if change is None or change.at < talk.deeds.began:
         return None
     says = f"put the block {label} back as it was before {edit_says(change)}"

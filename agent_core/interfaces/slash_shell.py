@@ -18,7 +18,6 @@ from agent_core.runtime.agent import Agent
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.lines import bare_lines
 
-from .by_hand import write_section
 from .catalogue import BY_NAME, needed
 from .commands.agents import agents
 from .commands.calls import calls
@@ -28,8 +27,9 @@ from .commands.memory import memory
 from .commands.sources import sources
 from .commands.verb import Result, SourceProgress, Verb
 from .conversation import Conversation
+from .manual_edits import write_section
+from .render.statistics import SLASH
 from .spans import line
-from .standings import SLASH
 from .state import WorkspaceState, opened_state
 
 _NOUNS: Final = {"functions": functions, "calls": calls, "memory": memory, "agents": agents, "sources": sources}

@@ -3,7 +3,7 @@
 import asyncio
 
 from agent_core.context import presentation
-from agent_core.interfaces.views import facts_lines
+from agent_core.interfaces.render.function_view import facts_lines
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import answers

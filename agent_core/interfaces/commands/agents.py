@@ -21,7 +21,7 @@ def agents() -> None:
 @verb("list", opens=Opens.NOTHING)
 async def list_(door: Door) -> Result:
     """List the agents. Shows how much each has said and remembers."""
-    from ..agents import agents_listing, listing_lines
+    from ..render.agent_view import agents_listing, listing_lines
 
     async with door.state() as state:
         data = await agents_listing(state)
@@ -33,7 +33,7 @@ async def list_(door: Door) -> Result:
 @click.argument("name")
 async def show(door: Door, name: str) -> Result:
     """Show one agent. Includes its settings, blocks, sections and sources, with counts of each."""
-    from ..agents import agent_facts, facts_lines
+    from ..render.agent_view import agent_facts, facts_lines
 
     async with door.state() as state:
         data = await agent_facts(state, name)
@@ -59,7 +59,7 @@ async def delete(door: Door, name: str, is_sure: bool) -> Result:  # noqa: FBT00
 @click.argument("file", default="-", metavar="[FILE]")
 async def export(door: Door, name: str, file: str) -> Result:
     """Export an agent as one JSON document. Writes to FILE, which must not exist, or to standard output."""
-    from ..agents import write_new
+    from ..render.agent_view import write_new
 
     async with door.state() as state:
         text = await state.moves.export(name)
@@ -85,7 +85,7 @@ async def import_(door: Door, file: str, **options: Any) -> Result:  # Any: the 
     """
     from agent_core.workspace.portable import ImportOptions, read_file
 
-    from ..agents import report_lines
+    from ..render.agent_view import report_lines
 
     text = read_file(file)
     request = ImportOptions(file_name=Path(file).stem, **options)

@@ -19,7 +19,7 @@ def calls() -> None:
 @click.option("--failed", is_flag=True, help="Only calls that raised or were ended.")
 async def list_(door: Door, function: str, failed: bool) -> Result:  # noqa: FBT001  (click hands it in)
     """List the calls that can be replayed, newest first."""
-    from ..replayed import calls_lines
+    from ..render.replays import calls_lines
 
     records = await door.shop.replays.calls(function, failed=failed)
     return Result(records, calls_lines(records), "" if records else "No such call is recorded.")
@@ -29,7 +29,7 @@ async def list_(door: Door, function: str, failed: bool) -> Result:  # noqa: FBT
 @click.argument("call", metavar="ID", type=click.IntRange(1))
 async def show(door: Door, call: int) -> Result:
     """Show a call: its arguments, what it got through `self`, and its outcome."""
-    from ..replayed import call_lines
+    from ..render.replays import call_lines
 
     record = await door.shop.replays.show(call)
     return Result(record, call_lines(record))
@@ -49,7 +49,7 @@ async def replay(door: Door, call: int, version: str, is_debugged: bool) -> Resu
 
     Exit code 1: its outcome is another.
     """
-    from ..replayed import replay_lines
+    from ..render.replays import replay_lines
 
     if is_debugged:
         door.open_debugger()

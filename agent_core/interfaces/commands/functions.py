@@ -14,10 +14,9 @@ from agent_core.base.plain_files import read_named_text
 from agent_core.base.untrusted import one_line
 
 from ..editor import open_editor
-from ..spans import Line, line, plain
-from ..standings import quarantine_lines, released_lines, unused_hint, unused_lines
-from ..status_line import StatusLine
-from ..verdicts import (
+from ..render.function_view import facts_lines, list_lines, missed_by_examples
+from ..render.statistics import quarantine_lines, released_lines, unused_hint, unused_lines
+from ..render.verdicts import (
     changes_line,
     compact_call,
     examples_lines,
@@ -26,7 +25,8 @@ from ..verdicts import (
     save_lines,
     value_lines,
 )
-from ..views import facts_lines, list_lines, missed_by_examples
+from ..spans import Line, line, plain
+from ..status_line import StatusLine
 from . import granting, history
 from .checking import check
 from .history import judged
@@ -107,7 +107,7 @@ async def list_(door: Door, pattern: str, module: str, standing: str | None, unu
 
 def _listed_at_prompt(door: Door, data: dict[str, Any], pattern: str) -> Result:
     """Return the list with a head, or all functions as a table to look through."""
-    from ..tables import functions_table
+    from ..render.function_tables import functions_table
 
     if not pattern and data["functions"]:
         below = (*list_lines({**data, "functions": []}), *unused_hint(data, "/functions unused"))
@@ -210,7 +210,7 @@ async def call(door: Door, name: str, arguments: str) -> Result:
 @click.option("--args", "arguments", metavar="JSON", default="{}", help="The arguments, as one JSON object.")
 async def trace(door: Door, name: str, arguments: str) -> Result:
     """Call a function and show each line that ran, with the locals that it changed."""
-    from ..replayed import trace_lines
+    from ..render.replays import trace_lines
 
     data = await door.shop.trace(name, arguments)
     code = 0 if data["outcome"]["outcome"] == "returned" else 1
@@ -258,7 +258,7 @@ def _read(file: str | None) -> str:
 
 
 def _with_next(verdict: dict[str, Any]) -> Result:
-    from ..opened import is_attended
+    from ..shell_door import is_attended
 
     if verdict["admitted"]:
         return judged(verdict, f"Next: toolwright functions call {verdict['name']} --args '{{…}}'")

@@ -10,11 +10,11 @@ import click
 from agent_core.access.grants import Question
 from agent_core.base.errors import UsageError
 
-from ..asked import pages
-from ..granted import given_lines, grants_lines, revoked_lines
+from ..render.grant_list import given_lines, grants_lines, revoked_lines
+from ..render.grant_question import pages
+from ..render.verdicts import verdict_lines
 from ..spans import line
 from ..status_line import StatusLine
-from ..verdicts import verdict_lines
 from ..wrap import screen_columns
 from .verb import Door, Result, verb
 

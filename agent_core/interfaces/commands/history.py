@@ -7,9 +7,9 @@ import click
 from agent_core.base.errors import UsageError
 from sandbox.wire.lines import bare_lines
 
+from ..render.verdicts import verdict_lines
+from ..render.versions import blame_lines, diff_lines, history_lines, pending_hint, pending_lines
 from ..spans import line
-from ..verdicts import verdict_lines
-from ..versions import blame_lines, diff_lines, history_lines, pending_hint, pending_lines
 from .verb import Door, Opens, Result, verb
 
 
@@ -21,7 +21,7 @@ async def history(door: Door, name: str) -> Result:
     """
     data = await door.shop.past.history(name)
     if door.at_prompt:
-        from ..tables import versions_table
+        from ..render.function_tables import versions_table
 
         return Result(data, table=versions_table(data, await door.shop.past.versions(name)))
     hint = f"It is deleted. Next: toolwright functions rollback {name}" if data["deleted"] else ""

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from ..cli_context import CliContext, scene
 from ..progress import ProgressBar
-from ..scene import CliContext, scene
 from ..wrap import write
 from .checking import POLICIES
 from .verb import Door, Result, verb
@@ -27,8 +27,8 @@ def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the o
     """
     from agent_core.functions.service import Taking
 
-    from ..imported import function_lines, summary_lines
-    from ..opened import with_workspace
+    from ..render.import_report import function_lines, summary_lines
+    from ..shell_door import with_workspace
 
     taking = Taking(path, options["policy"], options["prefix"], options["dry_run"])
     with ProgressBar(None, "judged") as progress:
@@ -56,7 +56,7 @@ async def export(door: Door, folder: Path, names: tuple[str, ...], package: str)
     """Write a package that works without Toolwright: all functions, or NAMES and what they need, with their tests."""
     from agent_core.functions.service import Handing
 
-    from ..imported import export_lines
+    from ..render.import_report import export_lines
 
     report = await door.shop.bulk.hand_out(Handing(folder, names, package))
     return Result(report, export_lines(report), f"Next: cd {folder} && python -m unittest")

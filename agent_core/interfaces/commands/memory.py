@@ -24,7 +24,7 @@ def memory() -> None:
 @_agent
 async def show(door: Door, label: str, agent: str) -> Result:
     """Show the blocks and sections. All, or the one called LABEL, with the size of recall and archival."""
-    from ..memories import memory_document, memory_lines, total_line
+    from ..render.memory_view import memory_document, memory_lines, total_line
 
     async with door.state() as state:
         data = await memory_document(state.store, agent or door.agent_name or state.agent, label)
@@ -41,7 +41,7 @@ async def history(door: Door, label: str, agent: str) -> Result:
 
     With --json also what each made of the block.
     """
-    from ..memories import history_document, history_lines
+    from ..render.memory_view import history_document, history_lines
 
     async with door.state() as state:
         data = await history_document(state.store.memory, agent or door.agent_name or state.agent, label)
@@ -62,8 +62,8 @@ async def history(door: Door, label: str, agent: str) -> Result:
 @_agent
 async def edit(door: Door, label: str, agent: str, **options: Any) -> Result:  # Any: the options above
     """Change a block or a section. Give --value or --file, or use your editor."""
-    from ..by_hand import write_block, write_section
-    from ..memories import edit_shown
+    from ..manual_edits import write_block, write_section
+    from ..render.memory_view import edit_shown
 
     value = options["value"] if options["file"] is None else _read(options["file"])
     owner = await door.agent(agent)
@@ -83,8 +83,8 @@ async def edit(door: Door, label: str, agent: str, **options: Any) -> Result:  #
 @_agent
 async def undo(door: Door, label: str, agent: str) -> Result:
     """Undo the last change of a block. LABEL, or the block that was changed last; repeat to go back further."""
-    from ..by_hand import undo_block
-    from ..memories import edit_shown
+    from ..manual_edits import undo_block
+    from ..render.memory_view import edit_shown
 
     return edit_shown(label, await undo_block((await door.agent(agent)).memory.blocks, label))
 
@@ -97,8 +97,8 @@ async def undo(door: Door, label: str, agent: str) -> Result:
 @_agent
 async def add(door: Door, label: str, agent: str, **fields: Any) -> Result:  # Any: the block's fields
     """Add a block to an agent. The agent edits it like its other blocks."""
-    from ..by_hand import add_block
-    from ..memories import edit_shown
+    from ..manual_edits import add_block
+    from ..render.memory_view import edit_shown
 
     return edit_shown(label, await add_block((await door.agent(agent)).memory.blocks, label, **fields))
 
@@ -114,8 +114,8 @@ def _handed(action: str) -> Verb:
     @click.argument("label")
     @_agent
     async def hand(door: Door, label: str, agent: str) -> Result:
-        from ..by_hand import HUMAN, done
-        from ..memories import edit_shown
+        from ..manual_edits import HUMAN, done
+        from ..render.memory_view import edit_shown
 
         blocks = (await door.agent(agent)).memory.blocks
         return edit_shown(label, await done(blocks, getattr(blocks, action)(label, HUMAN)))
@@ -133,7 +133,7 @@ def _handed(action: str) -> Verb:
 @_agent
 async def search(door: Door, text: tuple[str, ...], agent: str, **options: Any) -> Result:  # Any: the options above
     """Search what was said, and what was archived. By words and by meaning, the best first."""
-    from ..memories import found_document, found_lines
+    from ..render.memory_view import found_document, found_lines
 
     memory = (await door.agent(agent)).memory
     query, page, count, searches = " ".join(text), options["page"], options["count"], {}
@@ -147,7 +147,7 @@ async def search(door: Door, text: tuple[str, ...], agent: str, **options: Any) 
 
 
 async def _edited(door: Door, name: str, text: str) -> str | None:
-    from ..by_hand import text_from_editor
+    from ..manual_edits import text_from_editor
 
     async with door.editor("Give --value TEXT, or --file FILE."):
         return await text_from_editor(name, text)

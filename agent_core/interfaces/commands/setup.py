@@ -7,9 +7,9 @@ import click
 
 from sandbox.wire.lines import bare_lines
 
-from ..scene import CliContext, scene
+from ..cli_context import CliContext, scene
+from ..render.verdicts import problem_lines
 from ..spans import Line, Span, line
-from ..verdicts import problem_lines
 from .verb import Door, Opens, Result, verb
 
 _AT_CORE = "at core scratch has no total size, and whether a path is there can be seen: docs/platforms.md"

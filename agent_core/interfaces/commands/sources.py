@@ -28,7 +28,7 @@ async def add(door: Door, place: str, name: str | None, agent: str) -> Result:
     kept twice; what was interrupted goes on where it stopped. A URL is fetched from public addresses, and from this
     machine where the URL itself names it (localhost, 127.0.0.1).
     """
-    from ..attached import report_json, report_lines
+    from ..render.source_reports import report_json, report_lines
 
     with door.source_progress() as hear:
         reports = await (await door.sources(agent)).add(place, hear, name)
@@ -40,7 +40,7 @@ async def add(door: Door, place: str, name: str | None, agent: str) -> Result:
 @_agent
 async def list_(door: Door, agent: str) -> Result:
     """List the sources. Shows their kind, their hash, and how much of each is stored."""
-    from ..attached import source_json, source_lines
+    from ..render.source_reports import source_json, source_lines
 
     rows = await (await door.sources(agent)).list()
     hint = "" if rows else "There is none yet. Next: toolwright sources add PATH"
@@ -52,7 +52,7 @@ async def list_(door: Door, agent: str) -> Result:
 @_agent
 async def remove(door: Door, source: str, agent: str) -> Result:
     """Remove a source with its passages. By its name, the beginning of its hash, or the folder it came with."""
-    from ..attached import source_json
+    from ..render.source_reports import source_json
 
     rows = await (await door.sources(agent)).remove(source)
     lines = [line(("ok", "✓ "), "forgot ", ("name", row.name), f" ({row.done:,})") for row in rows]

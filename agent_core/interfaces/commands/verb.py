@@ -15,7 +15,7 @@ import click
 from agent_core.base.errors import UsageError
 
 from ..choices import Table
-from ..scene import CliContext, scene
+from ..cli_context import CliContext, scene
 from ..spans import Line
 
 if TYPE_CHECKING:  # `toolwright --help` must not load a workspace
@@ -122,7 +122,7 @@ def verb(name: str | None = None, *, opens: Opens = Opens.WORKSPACE) -> Callable
 
     def made(handler: Handler) -> Verb:
         def run(scene: CliContext, **arguments: Any) -> int:
-            from ..opened import carry_out
+            from ..shell_door import carry_out
 
             return carry_out(scene, opens, lambda door: handler(door, **arguments))
 

@@ -5,8 +5,8 @@ from typing import Any, TypeAlias
 
 from agent_core.base.clock import shown_time
 
-from .columns import columns
-from .spans import Line, indented, line
+from ..columns import columns
+from ..spans import Line, indented, line
 from .verdicts import duration
 
 Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design publishes

@@ -11,10 +11,10 @@ from agent_core.memory.results import FoundItem, ResultPage, excerpt
 from agent_core.storage import BlockChange, BlockRow, MemoryStore, SectionRow, Store
 from sandbox.wire.lines import bare_lines
 
-from .agents import day, text_of
-from .columns import columns
-from .commands.verb import Result
-from .spans import Line, indented, line
+from ..columns import columns
+from ..commands.verb import Result
+from ..spans import Line, indented, line
+from .agent_view import day, text_of
 
 Json = dict[str, Any]  # Any: JSON
 _HIT = 140

@@ -10,13 +10,13 @@ from agent_core.base.errors import UsageError
 from agent_core.functions.debug import Command, Debugger, DebugStop
 
 from .agreement import Agreement
-from .asked import answered
 from .choices import Table
 from .listeners import Listener, PlainText
+from .render.call_log import CallLog
+from .render.debug_stop import explained, stop_parts, typed_command
+from .render.function_view import row_lines, source_lines
+from .render.grant_question import answered
 from .spans import Line, line, takes_colour
-from .stopped import explained, stop_parts, typed_command
-from .told import CallLog
-from .views import row_lines, source_lines
 from .wrap import write
 
 

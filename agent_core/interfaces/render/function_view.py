@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 from agent_core.access.grants import Grants
 from sandbox.wire.lines import bare_lines
 
-from .columns import columns
-from .spans import Line, indented, line
-from .standings import COMMAND, quarantine_lines, statistics_lines
+from ..columns import columns
+from ..spans import Line, indented, line
+from .statistics import COMMAND, quarantine_lines, statistics_lines
 from .verdicts import problem_lines, verdict_lines
 
 Document: TypeAlias = dict[str, Any]  # Any: JSON of a shape that the design publishes

@@ -8,7 +8,7 @@ from agent_core.base.untrusted import one_line
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 from sandbox.wire.lines import bare_lines
 
-from .spans import Line, Role, Span, indented, line, quoted
+from ..spans import Line, Role, Span, indented, line, quoted
 
 Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design publishes
 

@@ -7,8 +7,8 @@ from agent_core.base.clock import shown_time
 from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
 
-from .columns import columns
-from .spans import Line, Role, line
+from ..columns import columns
+from ..spans import Line, Role, line
 from .verdicts import problem_lines
 
 Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design publishes

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from .spans import Line, Role, Span, indented, line
+from ..spans import Line, Role, Span, indented, line
 from .verdicts import problem_line
 
 Document: TypeAlias = Mapping[str, Any]  # Any: JSON of the report

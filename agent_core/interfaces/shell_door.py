@@ -15,15 +15,15 @@ from agent_core.memory.source_catalog import Sources
 from agent_core.runtime.agent import Agent
 from agent_core.workspace.workspace import Workspace
 
-from .asked import answer_line, answered
-from .attached import SourceProgressBar
+from .cli_context import CliContext
 from .commands.verb import Door, Opens, Result, SourceProgress
 from .question import say, typed_line
-from .scene import CliContext
-from .standings import COMMAND
+from .render.function_view import source_lines
+from .render.grant_question import answer_line, answered
+from .render.source_reports import SourceProgressBar
+from .render.statistics import COMMAND
 from .state import WorkspaceState, opened_state
-from .views import source_lines
-from .voice import PlainHuman
+from .ui import PlainHuman
 from .wrap import write
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from typing import Any
 from agent_core.access.grants import Grants
 from agent_core.base.untrusted import one_line
 
-from .spans import Line, Role, indented, line
+from ..spans import Line, Role, indented, line
 from .verdicts import problem_lines
 
 

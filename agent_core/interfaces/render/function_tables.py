@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 from agent_core.functions.service.history import Version, diff
 from sandbox.wire.lines import bare_lines
 
-from .choices import Choice, Table
-from .spans import Line, line
+from ..choices import Choice, Table
+from ..spans import Line, line
+from .function_view import list_lines
 from .versions import coloured, history_lines
-from .views import list_lines
 
 Document: TypeAlias = dict[str, Any]  # Any: JSON of a shape that the design publishes
 
