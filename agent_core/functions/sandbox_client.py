@@ -14,7 +14,7 @@ from sandbox.access import NOTHING
 from sandbox.code import Modules
 from sandbox.processes.debugging import PLAIN
 
-from agent_core.base.aside import aside, bulk
+from agent_core.base.offload import aside, bulk
 from agent_core.access.broker import Broker
 from .debug.debugging import Debugging
 from agent_core.access.grants.leftovers import without_repositories

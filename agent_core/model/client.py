@@ -1,12 +1,9 @@
 """The function that opens the chosen model, and the client for models that call functions natively (`native` mode).
 
-A step costs what is new in it: messages written for the last request are not written again.
-
-The size of a model's window: from the settings, the endpoint, the table, or a default.
-
-Mode `auto`: native calls while the endpoint accepts functions, constrained mode afterwards.
-
-What the endpoint shows decides: a refusal in words that `dialects.toml` knows, or a window that the functions fill.
+A step costs what is new in it: messages written for the last request are not written again. The size of the window
+comes from the settings, the endpoint, the table, or a default. In mode `auto` calls are native while the endpoint
+accepts functions, and constrained afterwards. What the endpoint shows decides: a refusal in words that `dialects.toml`
+knows, or a window that the functions fill.
 """
 
 import re
