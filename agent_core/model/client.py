@@ -1,12 +1,9 @@
 """The function that opens the chosen model, and the client for models that call functions natively (`native` mode).
 
-A step costs what is new in it: messages written for the last request are not written again.
-
-The size of a model's window: from the settings, the endpoint, the table, or a default.
-
-Mode `auto`: native calls while the endpoint accepts functions, constrained mode afterwards.
-
-What the endpoint shows decides: a refusal in words that `dialects.toml` knows, or a window that the functions fill.
+A step costs what is new in it: messages written for the last request are not written again. The size of the window
+comes from the settings, the endpoint, the table, or a default. In mode `auto` calls are native while the endpoint
+accepts functions, and constrained afterwards. What the endpoint shows decides: a refusal in words that `dialects.toml`
+knows, or a window that the functions fill.
 """
 
 import re
@@ -31,8 +28,8 @@ from .probe import ask
 from .quirks import quirks
 from .reply import Mode, ModeChanged, Model, Piece, Reply, RetryPiece, TokenUsage
 from .request import FunctionShown, Request
+from .schemas import loosened
 from .stream import Assembly
-from .strict import loosened
 from .tokens import Estimator, known_window, listed_window, tells_windows, window
 from .tour.endpoint import TourEndpoint
 from .wire import RequestWriter
