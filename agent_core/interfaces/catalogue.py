@@ -72,7 +72,9 @@ ENTRIES = (
         "Call a function and stop at its first line; `last`: where the last failed call raised.",
         (("last", "<function>"),),
     ),
-    CommandEntry("trace", "NAME [JSON]", "Show the lines that a call runs, and the locals that they change.", _FUNCTION),
+    CommandEntry(
+        "trace", "NAME [JSON]", "Show the lines that a call runs, and the locals that they change.", _FUNCTION
+    ),
     CommandEntry(
         "release", "NAME", "Release a function from quarantine: the model sees it again.", _FUNCTION, in_turn=True
     ),
@@ -85,7 +87,11 @@ ENTRIES = (
     ),
     CommandEntry("delete", "NAME", "Delete a function, after asking.", _FUNCTION),
     CommandEntry(
-        "history", "NAME", "Show a function's versions: when, who, why; works for a deleted one, too.", _FUNCTION, in_turn=True
+        "history",
+        "NAME",
+        "Show a function's versions: when, who, why; works for a deleted one, too.",
+        _FUNCTION,
+        in_turn=True,
     ),
     CommandEntry(
         "diff", "NAME [VERSION]", "Show what changed since a version, or in the last change.", _VERSION, in_turn=True
@@ -100,7 +106,9 @@ ENTRIES = (
         (("<candidate>",), ("drop",)),
         in_turn=True,
     ),
-    CommandEntry("confirm", "NAME [REASON]", "Admit a rejected candidate with the results that came back.", (("<candidate>",),)),
+    CommandEntry(
+        "confirm", "NAME [REASON]", "Admit a rejected candidate with the results that came back.", (("<candidate>",),)
+    ),
     CommandEntry("reload", "", "Read the functions folder again."),
     CommandEntry(
         "memory",
@@ -131,7 +139,9 @@ ENTRIES = (
     CommandEntry("new", "", "Begin a new conversation; this one leaves the context and stays on record."),
     CommandEntry("clear", "", "Clear the screen; the conversation stays.", in_turn=True),
     CommandEntry("dump", "[FILE]", "Show the model's context, or write it to FILE.", _PATH),
-    CommandEntry("model", "[NAME]", "Show the model and why it was chosen; with NAME, switch to another.", (("<model>",),)),
+    CommandEntry(
+        "model", "[NAME]", "Show the model and why it was chosen; with NAME, switch to another.", (("<model>",),)
+    ),
 )
 _MEANT = {"quit": "exit", "q": "exit", "bye": "exit", "ls": "functions", "rm": "delete"}
 BY_NAME = {entry.name: entry for entry in ENTRIES}
@@ -144,7 +154,7 @@ def needed(words: str, name: str) -> str:
         UsageError: nothing was.
     """
     if not words:
-        raise UsageError(f"/{name} needs to know which.", fix=f"Type {BY_NAME[name].typed}.")
+        raise UsageError(f"/{name} needs an argument.", fix=f"Type {BY_NAME[name].typed}.")
     return words
 
 

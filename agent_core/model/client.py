@@ -39,7 +39,7 @@ from .wire import RequestWriter
 
 _BYTES_PER_TOKEN: Final = 3.4
 _MOST: Final = 0.5  # of the window may be functions
-_FROM_NOW: Final = "its calls are written under a schema from now on (`model.mode` = constrained)."
+_FROM_NOW: Final = "from now on, its calls are written under a schema (`model.mode` = constrained)."
 
 
 class EitherModel:
@@ -302,7 +302,7 @@ async def open_model(chosen: DiscoveredModel, settings: ModelSettings, *, clock:
     if not ways:
         await endpoint.aclose()
         raise ModelError(
-            f"{endpoint.dialect.name} holds no reply to a schema, which constrained mode needs.",
+            f"{endpoint.dialect.name} does not enforce a schema on replies, which constrained mode needs.",
             fix="Set `model.mode` to native: its models call functions by themselves.",
         )
     constrained = partial(ConstrainedModel, endpoint, endpoint.model, window.tokens, settings, clock, ways=ways)

@@ -130,7 +130,7 @@ def _none_left(failed: Sequence[tuple[str, ModelError]]) -> ModelError:
     if len(failed) > 1 and len({error.message for _, error in failed}) == 1 and isinstance(first, NotTaken):
         return first  # the same words for every way: it is about something else
     tried = "; ".join(f"{name} ({error.message.rstrip('.')})" for name, error in failed)
-    message = "The endpoint holds no reply to a schema, which constrained mode needs."
+    message = "The endpoint does not enforce a schema on replies, which constrained mode needs."
     return ModelError(f"{message} Tried: {tried}.", fix=_FIX)
 
 
@@ -300,7 +300,7 @@ class _Whole:
         base = Reply("", self.step.thought, (), finish, self._tokens(entries), note=NOTES.get(finish, ""))
         step = read_step(text)
         if step is None:
-            note = "The model wrote no step, so its words are taken as they are." if text else base.note
+            note = "The model wrote no step, so its text is used as it is." if text else base.note
             return replace(base, text=text.strip(), note=note)
         if not step.is_whole and finish == "stop":
             raise ModelError(

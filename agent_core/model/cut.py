@@ -35,7 +35,10 @@ def cut_argument(arguments: str) -> str:
 def note_on(cut: Iterable[str]) -> str:
     """Return the note for the user about calls that were cut off."""
     where = " and ".join(cut)
-    return f"The reply was cut off at its longest, in {where}: that was not called. `model.max_tokens` sets the limit."
+    return (
+        f"The reply was cut off at its length limit, in {where}: that was not called. `model.max_tokens` "
+        "sets the limit."
+    )
 
 
 def _read(text: str) -> str:

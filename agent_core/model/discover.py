@@ -78,11 +78,9 @@ class UnconfirmedServer(NoModel):
 
     def __init__(self, url: str) -> None:
         self.url = url
-        what = (
-            f"A server answers at {url}, and it is not known to be yours: its port belongs neither to you nor to root."
-        )
-        fix = "If you know it: toolwright configure --confirm-address"
-        super().__init__(f"{what} So it gets no message.", fix=f"{fix} (or export TOOLWRIGHT_MODEL_BASE_URL={url})")
+        what = f"A server answers at {url}, and it may not be yours: its port belongs neither to you nor to root."
+        fix = "If you trust it: toolwright configure --confirm-address"
+        super().__init__(f"{what} Nothing is sent to it.", fix=f"{fix} (or export TOOLWRIGHT_MODEL_BASE_URL={url})")
 
 
 async def choose(

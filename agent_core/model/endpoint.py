@@ -142,7 +142,7 @@ class Endpoint:
         """Return the wait before another try; raise the error if the endpoint asks for an unreasonably long wait."""
         asked_s = read_retry_after(error.retry_after, self._clock.now())
         if asked_s is not None and asked_s > self._backoff.longest_s:
-            error.fix = f"It asks to wait {asked_s:.0f} s: try again then, or choose another model."
+            error.fix = f"It says to wait {asked_s:.0f} s: try again then, or choose another model."
             raise error
         return RetryPiece(error.message, self._backoff.wait_s(failed, self._clock.random, asked_s))
 

@@ -136,7 +136,7 @@ class Assembly:
         read = read_text(reply.text, self._shown) if reply.finish == "stop" else None
         if read is None:
             return reply
-        note = "The call came as text and was understood as a call."
+        note = "The call was sent as text and was understood as a call."
         calls = tuple(self._call("", call.name, call.arguments) for call in read.calls)
         return replace(reply, text=read.lead_in, calls=calls, finish="calls", note=note)
 

@@ -77,7 +77,7 @@ class DirectReplyPolicy:
         if more_waits:
             return GoOn()
         if not reply.text.strip():
-            return Ended("failed", warning="The model answered nothing, twice. /retry asks again.")
+            return Ended("failed", warning="The model gave an empty answer twice. /retry asks again.")
         return Ended("replied", reply.text)
 
     def after_calls(self, done: Sequence[Done], cut: Sequence[str] = ()) -> GoOn | Ended:

@@ -54,8 +54,8 @@ def names_in(wheel: Path, listed: Mapping[str, str]) -> dict[str, str]:
         if PurePosixPath(top).suffix not in _SUFFIXES or not name.isidentifier():
             continue
         if name in _RESERVED or name in sys.stdlib_module_names or listed.get(name, owner) != owner:
-            message = f"{fence(wheel.name, 120)} brings {fence(name, 60)}, which would stand in the place of another."
-            raise PackagesError(message, fix="It is not installed; look whether the package is the one that was meant.")
+            message = f"{fence(wheel.name, 120)} brings {fence(name, 60)}, which would replace another."
+            raise PackagesError(message, fix="It is not installed; check that it is the intended package.")
         owners[name] = owner
     return {name: owner for name in owners if name not in listed}
 
@@ -98,7 +98,7 @@ def _opened(wheel: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(wheel)
     except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise PackagesError(f"{fence(wheel.name, 120)} is no wheel that can be read.") from error
+        raise PackagesError(f"{fence(wheel.name, 120)} is not a wheel that can be read.") from error
 
 
 Names: TypeAlias = tuple[tuple[str, str], ...]  # import name → folder
@@ -143,7 +143,7 @@ async def importable(installed: Installed, requirements: Iterable[str], tries: T
 
 def _looked_at(wheels: list[Path], pins: tuple[Pin, ...], listed: tuple[str, ...]) -> tuple[dict[str, str], set[str]]:
     if {project(wheel.name.partition("-")[0]) for wheel in wheels} != {pin.project for pin in pins}:
-        raise PackagesError("What was downloaded is not what was asked for, so nothing was installed.")
+        raise PackagesError("The downloaded files are not the requested ones, so nothing was installed.")
     owners, names, tops = _own(listed), dict[str, str](), set[str]()
     for wheel in wheels:
         names |= names_in(wheel, owners)
@@ -303,4 +303,4 @@ def _compare(pins: tuple[Pin, ...], locked: tuple[Pin, ...]) -> None:
         if hashes.get((pin.project, pin.version), pin.sha256) != pin.sha256:
             which = "a changed one, or another platform's"
             message = f"{pin.project} {pin.version} is not the file that `{PATH}` names: {which}."
-            raise PackagesError(message, fix="To pin what is there now, take its section out of that file.")
+            raise PackagesError(message, fix="To pin the current one, remove its section from that file.")

@@ -44,7 +44,10 @@ def show(scene: CliContext, call: int) -> None:
 @calls.command()
 @click.argument("call", metavar="ID", type=click.IntRange(1))
 @click.option(
-    "--version", metavar="V", default="", help="The version to run: `now`, or one from `functions history`. By default, that of the recorded call."
+    "--version",
+    metavar="V",
+    default="",
+    help="The version to run: `now`, or one from `functions history`. By default, that of the recorded call.",
 )
 @click.option("--debug", "is_debugged", is_flag=True, help="Stop where it raised, or at its first line.")
 @scene

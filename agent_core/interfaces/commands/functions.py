@@ -59,7 +59,9 @@ def package_lines(data: Mapping[str, Any]) -> Iterator[Line]:  # Any: JSON
         yield line(("bad", "✗ "), data["problem"])
     for row in data["packages"]:
         users = ", ".join(row["functions"]) or "no function"
-        state = f"{row['bytes'] / 1e6:.1f} MB" if row["installed"] else "not installed: you will be asked when it is called"
+        state = (
+            f"{row['bytes'] / 1e6:.1f} MB" if row["installed"] else "not installed: you will be asked when it is called"
+        )
         yield line(("name", ", ".join(row["requirements"])), ("dim", f"  for {users}  "), state)
         pins = row["pins"][:_MOST] + ([f"and {len(row['pins']) - _MOST} more"] if len(row["pins"]) > _MOST else [])
         if pins:
@@ -86,7 +88,11 @@ for _command in history.COMMANDS:
 @click.argument("pattern", default="")
 @click.option("--module", default="", help="Only functions of one module.")
 @click.option("--standing", type=click.Choice(STANDINGS), help="Only functions with this standing.")
-@click.option("--unused", is_flag=True, help="Only functions that nobody has called for a long time, with the command to delete them.")
+@click.option(
+    "--unused",
+    is_flag=True,
+    help="Only functions that nobody has called for a long time, with the command to delete them.",
+)
 @scene
 def list_(scene: CliContext, pattern: str, module: str, standing: str | None, unused: bool) -> None:  # noqa: FBT001  (click)
     """List what can be called, and what was rejected. PATTERN is part of a name or description, or a wildcard like

@@ -56,7 +56,12 @@ def history(scene: CliContext, label: str, agent: str) -> None:
 @memory.command()
 @click.argument("label")
 @click.option("--value", metavar="TEXT", help="The new text.")
-@click.option("--file", metavar="FILE", type=click.Path(allow_dash=True), help="Read the value from a file; - reads standard input.")
+@click.option(
+    "--file",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help="Read the value from a file; - reads standard input.",
+)
 @click.option("--section", is_flag=True, help="LABEL is a section of the system message; an empty text removes it.")
 @click.option("--position", type=int, default=0, help="The position of the section, lowest first.")
 @_agent

@@ -32,7 +32,12 @@ def list_(scene: CliContext) -> None:
 
 @models.command()
 @click.argument("name")
-@click.option("--from", "source", metavar="FILE|FOLDER|URL", help="A file, folder or address to use instead of the default sources.")
+@click.option(
+    "--from",
+    "source",
+    metavar="FILE|FOLDER|URL",
+    help="A file, folder or address to use instead of the default sources.",
+)
 @scene
 def get(scene: CliContext, name: str, source: str | None) -> None:
     """Fetch a model. A broken download resumes where it stopped; the file is checked before it is used."""

@@ -21,7 +21,9 @@ from ..scene import CliContext, scene
 
 @click.command()
 @click.option("--agent", metavar="NAME", help="The agent to talk to; its conversation continues.")
-@click.option("--model", metavar="NAME", help="A model of the endpoint, local/NAME, or tour (a scripted demonstration).")
+@click.option(
+    "--model", metavar="NAME", help="A model of the endpoint, local/NAME, or tour (a scripted demonstration)."
+)
 @click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")
 @click.option("--message", metavar="TEXT", help="Run one turn with this message; - reads it from standard input.")
 @click.option("--preset", metavar="NAME", help="The preset of a new agent: direct, memgpt, or one from presets/.")

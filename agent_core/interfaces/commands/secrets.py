@@ -113,7 +113,8 @@ def _value(name: str) -> str:
 
 def _lines(rows: list[dict[str, Any]]) -> list[Line]:
     cells = [
-        (row["name"], row["from"] or "not set", ", ".join(row["functions"]) or "not granted to any function yet") for row in rows
+        (row["name"], row["from"] or "not set", ", ".join(row["functions"]) or "not granted to any function yet")
+        for row in rows
     ]
     return columns(cells, ("name", "", "dim"))
 

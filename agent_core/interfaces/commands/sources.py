@@ -18,7 +18,9 @@ def sources() -> None:
 @sources.command()
 @click.argument("place", metavar="PATH|URL|-")
 @click.option(
-    "--name", metavar="NAME", help="The name to cite it by; by default, its path or URL. An existing source of that name is replaced."
+    "--name",
+    metavar="NAME",
+    help="The name to cite it by; by default, its path or URL. An existing source of that name is replaced.",
 )
 @_agent
 @scene

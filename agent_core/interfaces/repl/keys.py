@@ -16,7 +16,7 @@ from prompt_toolkit.keys import Keys
 from .open import OpenQuestion, OpenTable
 from .prompt import Prompt
 
-_TOO_LATE = "The call has ended, so this was no command of the debugger. Enter again sends it to the assistant."
+_TOO_LATE = "The call has ended, so this was not a debugger command. Enter again sends it to the assistant."
 _LEAVING = "Nothing is running. Ctrl-C again, Ctrl-D or /exit leaves."
 
 

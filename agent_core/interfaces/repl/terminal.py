@@ -102,7 +102,7 @@ class Browser:
 
     def _preview(self, columns: int, rows: int) -> list[str]:
         if not self._found:
-            return ["Nothing fits; Backspace takes letters back."]
+            return ["No match; Backspace removes letters."]
         choice = self._found[self._at]
         key = (choice.name, columns, rows)
         if key not in self._shown:
