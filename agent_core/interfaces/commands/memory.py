@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from agent_core.base.errors import UsageError
-from agent_core.base.user_folders import read_named_text
+from agent_core.base.plain_files import read_named_text
 
 from ..scene import CliContext, scene
 from ..spans import line

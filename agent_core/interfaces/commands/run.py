@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from agent_core.base.errors import NoModel, NoWorkspace
-from agent_core.base.plain_files import read_plain
-from agent_core.base.user_folders import read_named_text
+from agent_core.base.plain_files import read_named_text, read_plain
 from sandbox.wire.foreign import Malformed, read_toml
 
 from ..faults import innermost
