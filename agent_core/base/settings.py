@@ -1,9 +1,7 @@
 """The typed settings: defaults < `toolwright.toml` < `TOOLWRIGHT_*` variables < flags.
 
-One model validates all of them; an unknown key is an error that names the nearest known one.
-Secrets never come from the file: they are read from the environment by `model.discover`.
-
-The tables of the settings file, one class each: what can be set, what it means, and the default.
+One model validates all of them, with a class for each table of the file; an unknown key is an error that names the
+nearest known one. Secrets never come from the file: `model.discover` reads them from the environment.
 """
 
 import os

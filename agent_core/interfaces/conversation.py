@@ -1,8 +1,7 @@
-"""A conversation with one agent: turns and slash commands.
+"""A conversation with one agent: turns and slash commands, and the answers to grant questions.
 
-The prompt and the plain mode drive the same object; what differs is the voice that it speaks with.
-
-The answerer of grant questions in one run: the user, nobody, or a file that lists what may be granted.
+The prompt and the plain mode drive the same object with different voices. Grant questions are answered by the user,
+by nobody, or by a file that lists what may be granted.
 """
 
 import asyncio

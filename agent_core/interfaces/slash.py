@@ -1,7 +1,4 @@
-"""The slash commands; their names, usage and help are in `catalogue`.
-
-`/create`: write a function manually in the user's editor; it is judged like any other.
-"""
+"""The slash commands; their names, usage and help are in `catalogue`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping

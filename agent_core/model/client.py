@@ -1,12 +1,8 @@
-"""The function that opens the chosen model, and the client for models that call functions natively (`native` mode).
+"""Opens the chosen model; the client for native calls; and mode `auto`, which falls back to constrained mode.
 
-A step costs what is new in it: messages written for the last request are not written again.
-
-The size of a model's window: from the settings, the endpoint, the table, or a default.
-
-Mode `auto`: native calls while the endpoint accepts functions, constrained mode afterwards.
-
-What the endpoint shows decides: a refusal in words that `dialects.toml` knows, or a window that the functions fill.
+`auto` switches when the endpoint refuses functions in words that `dialects.toml` knows, or when the functions fill
+the window. The window's size comes from the settings, the endpoint, the table, or a default. A step costs only what
+is new in it: messages that were written before are not written again.
 """
 
 import re

@@ -1,11 +1,8 @@
 """Constrained mode, for a model that cannot call functions natively: each step is one JSON object under a schema.
 
-Works with any endpoint that constrains its model to a JSON schema. The reply's text and the thought are shown
-while they are written. What the endpoint cuts off is reported as cut off.
-
-The ways to constrain a reply to a schema, tried one after another; the first that works is kept.
-
-An incremental reader of the thought and the reply in a JSON object, so that they can be shown as they arrive.
+Works with any endpoint that constrains its model to a JSON schema: the known ways are tried in turn, and the first
+that works is kept. The thought and the reply are shown while they are written, and a truncated reply is reported as
+such.
 """
 
 import re

@@ -1,11 +1,8 @@
 """The choice of the model: from the settings, the environment, what runs on this machine, or what is stored here.
 
-Secrets come from the environment only. Servers on this machine are asked all at once and get no key; one that may be
-another user's gets nothing else either, before this user confirmed it.
-
-Whose a server on this machine is: the owner of the sockets that listen where it is asked, as Linux tells it.
-
-Ports above 1023 are free to every user of a machine, so that a server found there may be somebody else's.
+Secrets come from the environment only. Servers on this machine are asked all at once and get no key. Any user may
+listen on a port above 1023, so the owner of the listening socket is checked, and a server that may be another user's
+gets nothing until this user confirms it.
 """
 
 import asyncio

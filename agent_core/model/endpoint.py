@@ -1,9 +1,7 @@
 """One model at one endpoint: sends a body, yields chunks, and retries temporary failures.
 
-Tries again only before the first chunk. Finds its way round parameters that an endpoint refuses by name,
-and says which models there are where the named one is not.
-
-The wait before an endpoint is asked again. Pure: time and randomness are passed in.
+It retries only before the first chunk, after a wait that is a pure function of time and randomness. It works around
+parameters that an endpoint refuses by name, and lists the available models if the named one does not exist.
 """
 
 import asyncio

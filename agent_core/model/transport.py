@@ -1,9 +1,8 @@
 """HTTP transport to an endpoint, through the SDK. The only module that imports it (which costs half a second).
 
-The SDK's lower-level `post` keeps its transport, headers and errors; the typed request on top of it walks
-every message on every call. Its client is cheap once the TLS context is shared between clients.
-
-Server-sent events, as far as endpoints use them: the data of each event, from bytes split anywhere.
+The SDK's lower-level `post` keeps its transport, headers and errors; the typed request on top of it walks every
+message on every call. Clients are cheap once they share the TLS context. Server-sent events are read from bytes split
+anywhere.
 """
 
 import asyncio

@@ -1,8 +1,6 @@
-"""Edits of modules that preserve the user's text: one function's span, imports at the top, nothing else.
+"""Edits of modules that preserve the user's text: one function's span, imports at the top, and a literal `__all__`.
 
 `place_function` and `remove_function` are text → text; `save` (in `saving`) touches one file.
-
-Edits to a module's `__all__`: adding and removing a name, as text, if the list is a literal.
 """
 
 import ast

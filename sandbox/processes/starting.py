@@ -1,8 +1,7 @@
 """Search for the strongest level that holds on this machine, or refusal with the choices named.
 
-The self-test at start, which checks that a real worker holds: canaries, and the kernel's view of the worker.
-
-No flag of the platform is believed: each canary is an attempt, and the host would see its success.
+No flag of the platform is believed: a self-test runs canaries in a real worker and asks the kernel about it. Each
+canary is an attempt to escape, and the host would see its success.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
 """The packages of one workspace: resolved from requirements, installed after approval, found for a call.
 
-Nothing here asks: who does so shows a `Resolution`, and hands it back to be installed. `.toolwright/env/` has one
-folder per set of pinned files, with its facts, sealed for this user and this place. A folder that came from elsewhere
-has no seal and is not used. Whoever uses one holds a lock on it, so that it stays.
+Nothing here asks the user: the caller shows a `Resolution` and hands it back to be installed. Wheels are downloaded
+by hash, checked before they are unpacked, unpacked by pip, cleaned up and tried.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""Facts about functions, in the published shapes.
-
-Call statistics of a function in the published shape: totals, by version, by kind of failure, and newest calls.
-"""
+"""Facts about functions in the published JSON shapes, including their call statistics."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

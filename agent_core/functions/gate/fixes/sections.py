@@ -1,10 +1,7 @@
-"""Docstrings in the Google style: fields of other styles and stray descriptions move to their section.
+"""Docstrings in the Google style: fields of other styles and descriptions in plain sentences move to their section.
 
-Words are moved, never invented; examples and all other text stay as they are, in their order.
-
-Descriptions in plain sentences: "`n` is the number of words", "a list of integers `items`".
-
-Only what certainly speaks of a parameter is taken. A sentence of its own moves, words inside another are copied.
+Words are moved, never invented, and only if they certainly describe a parameter: a sentence of its own moves, words
+inside another are copied. Examples and all other text stay as they are, in their order.
 """
 
 import re
