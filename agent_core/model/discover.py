@@ -100,9 +100,7 @@ async def choose(
     """
     name = settings.name or ""
     if name == TOUR:
-        return DiscoveredModel(
-            "", TOUR, "", f"{TOUR_LABEL}: what it says is written beforehand, what it does is real", kind="tour"
-        )
+        return DiscoveredModel("", TOUR, "", f"{TOUR_LABEL}: its words are scripted, its actions are real", kind="tour")
     if name.startswith(LOCAL_PREFIX):
         return _local(name.removeprefix(LOCAL_PREFIX), "named in the settings")
     named = _named_address(settings, environment)
@@ -196,7 +194,7 @@ def _nothing(name: str) -> NoModel:
     ways = (
         "Three ways to get one:",
         "1. a key:           export OPENAI_API_KEY=…   (another endpoint: --base-url URL --model NAME)",
-        f"2. a local server:  start {servers}; it is found by itself",
+        f"2. a local server:  start {servers}; it is found automatically",
         f"3. a local model:   toolwright models get {_SUGGESTED}   (1.1 GB, no key, no server)",
     )
     return NoModel(f"{message}.", fix="\n".join(ways))

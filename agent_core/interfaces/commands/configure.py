@@ -191,7 +191,7 @@ def _in_force(values: dict[str, Any]) -> list[Line]:
 
 
 def _shown(value: Any) -> str:
-    return "found by itself" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return "found automatically" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _value(settings: Any, key: str) -> Any:
