@@ -1,7 +1,4 @@
-"""The slash commands; their names, usage and help are in `catalogue`.
-
-`/create`: write a function manually in the user's editor; it is judged like any other.
-"""
+"""The slash commands; their names, usage and help are in `catalogue`."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -37,7 +34,7 @@ def {name}(text: str) -> str:
 async def _create(talk: Conversation, words: str) -> None:
     name, _, module = needed(words, "create").partition(" ")
     if not name.isidentifier():
-        raise UsageError(f"{name} can be no function's name.", fix="Take letters, digits and _.")
+        raise UsageError(f"{name} cannot be a function's name.", fix="Use letters, digits and _.")
     if name in talk.names():
         raise UsageError(f"There is a function {name} already.", fix=f"Type /edit {name}.")
     shop = talk.workspace.workshop
@@ -46,7 +43,7 @@ async def _create(talk: Conversation, words: str) -> None:
     async with talk.aside():
         code = await text_from_editor(name, begun, suffix=".py")
     if code is None:
-        talk.voice.lines([line(("dim", "Nothing was made: the text is as it was."))])
+        talk.voice.lines([line(("dim", "Nothing was made: the text is unchanged."))])
         return
     into = [module.strip() or str(pending.get("module") or "")]
     verdict = await shop.create(name, code, *filter(None, into), reason="written at the prompt")

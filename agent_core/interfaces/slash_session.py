@@ -32,7 +32,7 @@ async def _undo(talk: Conversation, words: str) -> None:
     last = undo_log.latest([deed async for deed in _deeds(talk)])
     talk.voice.lines(await _not_undone(talk, last.at if last else 0.0))
     if last is None:
-        fix = "What is older: /rollback NAME, /memory undo, /pop."
+        fix = "For older changes: /rollback NAME, /memory undo, /pop."
         raise UsageError("Nothing was changed or said in this session.", fix=fix)
     if await talk.voice.confirm(f"This would {last.says}."):
         await last.undo()
@@ -72,7 +72,7 @@ async def _block(talk: Conversation, label: str) -> Deed | None:
     change = undo_log.last_edit(await talk.agent.memory.blocks.history(label))
     if change is None or change.at < talk.deeds.began:
         return None
-    says = f"put the block {label} back as it was before {edit_says(change)}"
+    says = f"restore the block {label} as it was before {edit_says(change)}"
     return Deed(change.at, says, lambda: _forget(talk, label))
 
 
@@ -80,7 +80,7 @@ async def _not_undone(talk: Conversation, since: float) -> list[Line]:
     """Return what was done after the last action that can be undone here, and how to undo that."""
     memory, now = talk.agent.memory, max(since, talk.deeds.began)
     newer = [
-        (row.edited, f"The section {row.name}", f"/memory section {row.name} drop takes it away")
+        (row.edited, f"The section {row.name}", f"/memory section {row.name} drop removes it")
         for row in await memory.sections.list()
     ]
     newer += [
@@ -120,22 +120,24 @@ async def _unsay(talk: Conversation) -> None:
     message = await talk.agent.pop()
     talk.deeds.messages.pop()
     summary = (
-        line(("ok", "✓ "), "out of the context: ", ("strong", message)) if message else line("It was out already.")
+        line(("ok", "✓ "), "removed from the context: ", ("strong", message))
+        if message
+        else line("It was already removed.")
     )
     talk.voice.lines([summary])
 
 
 async def _pop(talk: Conversation, words: str) -> None:
     message = await talk.agent.pop()
-    lines = [line(("ok", "✓ "), "out of the context: ", ("strong", message))] if message else None
-    talk.voice.lines(lines or [line(("dim", "There is nothing to take back."))])
+    lines = [line(("ok", "✓ "), "removed from the context: ", ("strong", message))] if message else None
+    talk.voice.lines(lines or [line(("dim", "There is no turn to remove."))])
 
 
 async def _new(talk: Conversation, words: str) -> None:
     turns = await talk.agent.begin_anew()
     many = f"{turns} turn{'' if turns == 1 else 's'}"
     message = f"A new conversation. {many} left the context and stay{'s' if turns == 1 else ''} on record."
-    talk.voice.lines([line(("ok", "✓ "), message) if turns else line(("dim", "The conversation is new already."))])
+    talk.voice.lines([line(("ok", "✓ "), message) if turns else line(("dim", "The conversation is already new."))])
 
 
 async def _retry(talk: Conversation, words: str) -> None:
@@ -198,10 +200,10 @@ async def _heartbeat(talk: Conversation, words: str) -> None:
 async def _switch(talk: Conversation, words: str) -> None:
     name = needed(words, "switch")
     if name == talk.agent.name:
-        raise UsageError(f"You talk to {name} already.")
+        raise UsageError(f"You are already talking to {name}.")
     async with opened_state(talk.workspace.root) as state:
         names = await state.moves.names()
-    if name not in names and not await talk.voice.confirm(f"There is no agent {name}. Begin one?"):
+    if name not in names and not await talk.voice.confirm(f"There is no agent {name}. Create it?"):
         return
     await talk.switch(name)
     await talk.greet()
@@ -216,7 +218,7 @@ async def _load(talk: Conversation, words: str) -> None:
     async with opened_state(talk.workspace.root) as state:
         whole, report = await state.moves.check(text, name, path.stem)
         talk.voice.lines(waiting_lines(report.inbox, report.waiting))
-        if not await talk.voice.confirm(f"Put what is in {words} in the place of {name}, conversation and memory?"):
+        if not await talk.voice.confirm(f"Replace {name}, conversation and memory, with the agent in {words}?"):
             talk.voice.lines([line(("dim", "Nothing was changed."))])
             return
         await talk.agent.aclose()

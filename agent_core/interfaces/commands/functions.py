@@ -1,7 +1,4 @@
-"""`toolwright functions`: the commands with which people and scripts manage functions.
-
-`toolwright functions packages`: which packages are installed for which functions, managed by the user.
-"""
+"""`toolwright functions`: the commands with which people and scripts manage functions and their packages."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -112,7 +109,11 @@ def _listed_at_prompt(door: Door, data: dict[str, Any], pattern: str) -> Result:
     if not pattern and data["functions"]:
         below = (*list_lines({**data, "functions": []}), *unused_hint(data, "/functions unused"))
         return Result(data, table=functions_table(data, door.shop.source, below))
-    why = f"None has “{one_line(pattern)}” in its name, module or description." if pattern else "None. Ask for one."
+    why = (
+        f"No function has “{one_line(pattern)}” in its name, module or description."
+        if pattern
+        else "No functions. Ask for one."
+    )
     lines = list_lines(data, heads=True)
     return Result(data, lines, "" if lines else why)
 

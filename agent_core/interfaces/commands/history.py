@@ -81,7 +81,7 @@ async def pending(door: Door, name: str, drop: bool) -> Result:  # noqa: FBT001 
     shop = door.shop
     if drop:
         dropped = await shop.make(await shop.plans.drop(name), None)
-        return Result(dropped, [line(("ok", "✓ "), f"The candidate for {name} is given up.")])
+        return Result(dropped, [line(("ok", "✓ "), f"The candidate for {name} was discarded.")])
     confirming, listing = f"{door.typed}confirm", f"{door.typed}pending"
     candidates = await shop.all_pending()
     if name and name not in candidates:
