@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_core.access.grants import Grants
-from agent_core.base.clock import shown_time
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
+from agent_core.functions.service.history import FunctionHistory, HistoryEntry
 from sandbox.wire.lines import bare_lines
 
 PAGE = 40
@@ -74,19 +74,19 @@ def _survivors(rows: Sequence[Shape]) -> list[str]:
     return ["No example of it notices if its body is changed so:", *shown, "Keep such examples with add_example."]
 
 
-def history(data: Shape) -> str:
+def history(history: FunctionHistory) -> str:
     """Return the versions of a function, newest first, and how to go back to one."""
-    rows = data["versions"]
-    has = "is deleted; it had" if data["deleted"] else "has"
-    lines = [f"`{data['name']}` {has} {_versions(len(rows))}, the newest first:"]
-    for row in reversed(rows[-_MOST_VERSIONS:]):
-        lines += _version(row)
-    if len(rows) > _MOST_VERSIONS:
-        lines.append(f"- and {len(rows) - _MOST_VERSIONS} older ones.")
-    if not data["goes_back"]:
+    entries = history.versions
+    has = "is deleted; it had" if history.deleted else "has"
+    lines = [f"`{history.name}` {has} {_versions(len(entries))}, the newest first:"]
+    for entry in reversed(entries[-_MOST_VERSIONS:]):
+        lines += _version(entry)
+    if len(entries) > _MOST_VERSIONS:
+        lines.append(f"- and {len(entries) - _MOST_VERSIONS} older ones.")
+    if not history.goes_back:
         return "\n".join([*lines, "There is no other text of it to go back to."])
-    which = f"rollback_function(function_name={data['name']!r}"
-    brings = "brings it back" if data["deleted"] else "puts the one before the current back"
+    which = f"rollback_function(function_name={history.name!r}"
+    brings = "brings it back" if history.deleted else "puts the one before the current back"
     return "\n".join([*lines, f"{which}) {brings}; with version=… another one."])
 
 
@@ -94,15 +94,14 @@ def _versions(count: int) -> str:
     return f"{count} version{'' if count == 1 else 's'}"
 
 
-def _version(row: Shape) -> list[str]:
-    who = " ".join(filter(None, [row["by"], row["agent"], f"({row['model']})" if row["model"] else ""]))
-    when = shown_time(row["at"])
-    now = ", the current one" if row["current"] else ""
-    name = f"{row['number']} ({row['version'][:8]})" if row["version"] else f"{row['number']}"
-    lines = [f"- {name}{now}: {row['what']} {when} by {one_line(who, 80)}, +{row['added']} -{row['removed']} lines."]
-    lines[0] += f" Why: {one_line(row['reason'], 200)}" if row["reason"] else ""
-    below = [*_confirmed(row["confirmed"]), *(f"{shorten(text, 400)}." for text in row["dropped"])]
-    return [*lines, *(f"  {text}" for text in below)]
+def _version(entry: HistoryEntry) -> list[str]:
+    version, reason = entry.version, entry.version.row.reason
+    name = f"{version.number} ({version.short})" if version.hash else f"{version.number}"
+    made = f"{version.change_kind} {version.when} by {one_line(version.who, 80)}, +{version.added} -{version.removed}"
+    why = f" Why: {one_line(reason, 200)}" if reason else ""
+    below = [*_confirmed(entry.confirmed), *(f"{shorten(text, 400)}." for text in entry.dropped)]
+    head = f"- {name}{', the current one' if entry.is_current else ''}: {made} lines.{why}"
+    return [head, *(f"  {text}" for text in below)]
 
 
 def pending(name: str, pending_version: Shape) -> str:

@@ -14,9 +14,8 @@ from .versions import blame_lines, diff_lines, pending_hint, pending_lines
 
 
 async def _history(talk: Conversation, words: str) -> None:
-    past = talk.workspace.workshop.past
-    data = await past.history(needed(words, "history"))
-    await talk.voice.browse(versions_table(data, await past.versions(words)))
+    history = await talk.workspace.workshop.past.history(needed(words, "history"))
+    await talk.voice.browse(versions_table(history))
 
 
 async def _diff(talk: Conversation, words: str) -> None:
@@ -24,7 +23,7 @@ async def _diff(talk: Conversation, words: str) -> None:
 
 
 async def _blame(talk: Conversation, words: str) -> None:
-    talk.voice.lines(blame_lines(await talk.workspace.workshop.past.blame(*_two(words, "blame"))))
+    talk.voice.lines(blame_lines((await talk.workspace.workshop.past.blame(*_two(words, "blame"))).lines))
 
 
 async def _rollback(talk: Conversation, words: str) -> None:

@@ -6,7 +6,7 @@ The prompt and the plain output show the same lines; only the reply's text diffe
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_core.base.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded, to_json
+from agent_core.base.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded
 from agent_core.base.messages import SEND
 from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
@@ -104,7 +104,7 @@ def laid_open(call: ShownCall) -> list[Line]:
 
 def changed_lines(event: FunctionsChanged, when: str = "") -> list[Line]:
     """Return what someone else changed in the functions, and `when`, if not just now."""
-    change = to_json(event)
+    change = event.to_json()
     below = [*save_lines(change), *(row for text in event.rejected for row in _rejected(event, text))]
     if not (event.loaded or event.changed or event.removed):
         return below

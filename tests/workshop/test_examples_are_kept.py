@@ -45,17 +45,17 @@ async def test_with_a_reason_it_goes_and_the_history_shows_both(here: Room, code
     await here.save(VOWELS)
     verdict = await here.shop.replace("count_vowels", code, reason="the rule is another now", author=AGENT)
     assert (verdict["admitted"], codes(verdict, "warns")[-1:]) == (True, ["example-dropped"])
-    last = (await here.shop.past.history("count_vowels"))["versions"][-1]
-    assert last["reason"] == "the rule is another now"
-    assert [says in text for text in last["dropped"]] == [True]
+    last = (await here.shop.past.history("count_vowels")).versions[-1]
+    assert last.version.row.reason == "the rule is another now"
+    assert [says in text for text in last.dropped] == [True]
 
 
 async def test_only_the_version_that_dropped_an_example_is_said_to_have_done_so(here: Room) -> None:
     await here.save(VOWELS.replace(FIVE, THREE))
     await here.save(VOWELS.replace(FIVE, FIVE + THREE))
     await here.save(VOWELS.replace(FIVE, THREE))  # the first one again, with its hash
-    found = (await here.shop.past.history("count_vowels"))["versions"]
-    assert [len(one["dropped"]) for one in found] == [0, 0, 1]
+    found = (await here.shop.past.history("count_vowels")).versions
+    assert [len(one.dropped) for one in found] == [0, 0, 1]
 
 
 async def test_a_reason_given_once_goes_on_with_the_candidate_that_stands_refused(here: Room) -> None:
@@ -89,7 +89,7 @@ async def test_a_humans_save_that_drops_an_example_is_taken_and_told_at_once(her
     assert [list(event.noted) for event in heard] == [["count_vowels"]]
     assert '`count_vowels("queueing")` → `5`' in heard[0].noted["count_vowels"]
     assert "is gone" in here.shop.tell_changes(heard)
-    assert (await here.shop.past.history("count_vowels"))["versions"][-1]["dropped"]
+    assert (await here.shop.past.history("count_vowels")).versions[-1].dropped
 
 
 WIDER = (
@@ -129,7 +129,7 @@ async def test_an_example_that_was_kept_changes_by_confirming_only_with_a_reason
     verdict = await here.shop.confirm("count_vowels", reason="counts from one now", author=AGENT)
     assert (verdict["admitted"], len(verdict["confirmed"])) == (True, 2)
     assert here.letters.read_text() == PLUS
-    assert (await here.shop.past.history("count_vowels"))["versions"][-1]["reason"] == "counts from one now"
+    assert (await here.shop.past.history("count_vowels")).versions[-1].version.row.reason == "counts from one now"
 
 
 @pytest.mark.parametrize("by", ["agent", "human"])
@@ -142,8 +142,8 @@ async def test_a_confirmed_result_stays_marked_while_its_example_stays(here: Roo
     else:
         await here.save(again)
     await here.shop.edit("count_vowels", FIVE, THREE, reason="plainer", author=AGENT)
-    marked = [row["confirmed"] for row in (await here.shop.past.history("count_vowels"))["versions"]]
-    assert marked == [['count_vowels("queueing")']] * 2 + [[]]
+    marked = [row.confirmed for row in (await here.shop.past.history("count_vowels")).versions]
+    assert marked == [('count_vowels("queueing")',)] * 2 + [()]
     await here.shop.rollback("count_vowels", "1", author=AGENT)
     assert (await here.shop.introspect("count_vowels"))["verdict"]["confirmed"] == ['count_vowels("queueing")']
 

@@ -37,8 +37,8 @@ async def test_blame_and_history_have_the_lines_of_python(here: Room) -> None:
     await here.save(VOWELS)
     here.letters.write_bytes(RETURNS.encode())
     await here.shop.saved([here.letters])
-    rows = (await here.shop.past.blame("count_vowels"))["lines"]
-    assert [row["text"] for row in rows][14:17] == ["    text = text  # note", "    # more", "    text.nothing"]
+    rows = (await here.shop.past.blame("count_vowels")).lines
+    assert [row.text for row in rows][14:17] == ["    text = text  # note", "    # more", "    text.nothing"]
 
 
 async def test_every_difference_has_the_lines_of_python() -> None:

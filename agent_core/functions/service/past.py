@@ -11,7 +11,6 @@ put back too where nothing else uses it; where something does, the gate says tha
 import asyncio
 from dataclasses import replace
 from functools import partial
-from typing import Any
 from agent_core.base.aside import aside
 from ..gate import Candidate, Policy
 from ..gate.examples.example_text import with_example
@@ -25,7 +24,7 @@ from agent_core.storage import Store
 from agent_core.base.untrusted import fence, one_line
 from . import conflict, history, ratchet, telling
 from .ground import FileSync, own_text
-from .history import Version
+from .history import BlamedLine, FunctionBlame, FunctionHistory, HistoryEntry, Version, VersionDiff
 from .judging import CandidateReview
 from .plan import Author, ChangeSummary, PlannedChange
 from .view import unknown_function
@@ -139,44 +138,36 @@ class VersionHistory:
             raise unknown_function(name, self._ground.registry.snapshot().functions)
         return versions
 
-    async def history(self, name: str) -> dict[str, Any]:  # Any: JSON
+    async def history(self, name: str) -> FunctionHistory:
         """Return the versions of a function with the gate's verdict on each."""
         versions = await self.versions(name)
         now = history.current(versions)
         pairs = zip((None, *versions), versions, strict=False)
-        rows = [{**await self._row(name, version, before), "current": version is now} for before, version in pairs]
-        state = {"deleted": now is None, "goes_back": history.has_earlier(versions)}
-        return {"name": name, "module": versions[-1].row.module, **state, "versions": rows}
+        entries = [await self._entry(name, version, before, is_current=version is now) for before, version in pairs]
+        module = versions[-1].row.module
+        return FunctionHistory(name, module, now is None, history.has_earlier(versions), tuple(entries))
 
-    async def _row(self, name: str, version: Version, before: Version | None) -> dict[str, Any]:
+    async def _entry(self, name: str, version: Version, before: Version | None, *, is_current: bool) -> HistoryEntry:
         verdict = await self._store.verdict(version.hash, name) or {}
-        return {
-            **_shown(version),
-            "what": version.change_kind,
-            "added": version.added,
-            "removed": version.removed,
-            "standing": verdict.get("standing") or "",
-            "confirmed": list(verdict.get("confirmed") or ()),
-            "dropped": await asyncio.to_thread(_dropped, name, before, version),
-        }
+        dropped = await asyncio.to_thread(_dropped, name, before, version)
+        standing, confirmed = verdict.get("standing") or "", tuple(verdict.get("confirmed") or ())
+        return HistoryEntry(version, standing, confirmed, dropped, is_current)
 
-    async def diff(self, name: str, reference: str = "") -> dict[str, Any]:  # Any: JSON
+    async def diff(self, name: str, reference: str = "") -> VersionDiff:
         """Return the differences from a version, by default the one before the current, to the current function."""
         versions = await self.versions(name)
         old, now = history.pick(name, versions, reference), versions[-1]
         names = (f"{name} {old.number} ({old.short})", f"{name} {now.number} ({now.short or now.change_kind})")
-        text = await asyncio.to_thread(history.diff, old.source, now.source, names)
-        return {"name": name, "from": _shown(old), "to": _shown(now), "diff": text}
+        return VersionDiff(name, old, now, await asyncio.to_thread(history.diff, old.source, now.source, names))
 
-    async def blame(self, name: str, reference: str = "") -> dict[str, Any]:  # Any: JSON
+    async def blame(self, name: str, reference: str = "") -> FunctionBlame:
         """Return each line of a function's source, by default the current one, with the version that introduced it."""
         versions = await self.versions(name)
         upto = history.pick(name, versions, reference).number if reference else versions[-1].number
         lines = await asyncio.to_thread(history.blame, versions[:upto])
         function = self._ground.registry.snapshot().functions.get(name)
         first = function.line if function and not reference else 1
-        rows = [{"line": first + at, "text": text, **_shown(version)} for at, (text, version) in enumerate(lines)]
-        return {"name": name, "lines": rows}
+        return FunctionBlame(name, tuple(BlamedLine(number, *line) for number, line in enumerate(lines, first)))
 
     async def rollback(self, name: str, reference: str, author: Author) -> PlannedChange:
         """Plan to restore an earlier version, also of a function that was deleted."""
@@ -252,11 +243,11 @@ def _fresh(function: Function, code: str) -> tuple[Example] | None:
     return (fresh[0],) if len(fresh) == 1 and len(examples) == len(function.examples) + 1 else None
 
 
-def _dropped(name: str, before: Version | None, after: Version) -> list[str]:
+def _dropped(name: str, before: Version | None, after: Version) -> tuple[str, ...]:
     """Return the examples that one version has and the next does not. A repeated hash may have dropped it only once."""
     old, new = _own(name, before), _own(name, after)
     problem = ratchet.problem(old, new, "warns", Place("history"))
-    return [problem.message] if problem else []
+    return (problem.message,) if problem else ()
 
 
 def _own(name: str, version: Version | None) -> Function | None:
@@ -267,18 +258,3 @@ def _own(name: str, version: Version | None) -> Function | None:
 def _refusal(name: str, text: str, problem: Problem | None = None) -> PlannedChange:
     problems = {"problems": [problem.to_json()]} if problem else {}
     return PlannedChange(text, "refused", {"name": name, "admitted": False, **problems, "error": text})
-
-
-def _shown(version: Version) -> dict[str, Any]:  # Any: JSON
-    """Return the identity of a version: number, author, time and reason."""
-    row = version.row
-    by = {"by": row.by, "agent": row.agent, "model": row.model, "turn": row.turn}
-    return {
-        "number": version.number,
-        "version": version.hash,
-        "module": row.module,
-        "module_version": row.version,
-        "at": row.at,
-        **by,
-        "reason": row.reason,
-    }

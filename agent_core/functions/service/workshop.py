@@ -204,7 +204,7 @@ class FunctionService:
         details["coverage"] = await self.calls.coverage(function, snapshot)
         case = await self.quarantine.case(function) if details["standing"] == "quarantined" else None
         return await self.grants.seen(
-            function, snapshot, {**details, "quarantine": events.to_json(case) if case else None}
+            function, snapshot, {**details, "quarantine": case.to_json() if case else None}
         )
 
     async def release(self, name: str) -> dict[str, Any]:
@@ -238,7 +238,7 @@ class FunctionService:
         _, data, writes = await self.calls.made(function, snapshot, arguments, on_progress)
         await self._store.apply(writes)
         news = await self.quarantine.entered({name}) if data["outcome"] in FAILURES else []
-        return {**data, **({"quarantined": events.to_json(news[0])} if news else {})}
+        return {**data, **({"quarantined": news[0].to_json()} if news else {})}
 
     async def trace(self, name: str, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
         """Call a function once, off the record. Return each line that ran, with the locals that it changed.

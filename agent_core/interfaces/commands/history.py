@@ -25,8 +25,8 @@ def history(scene: CliContext, name: str) -> None:
     from ..opened import with_workshop
 
     data = with_workshop(scene, lambda shop: shop.past.history(name))
-    scene.result(data, history_lines(data))
-    if data["deleted"]:
+    scene.result(data, history_lines(data.versions))
+    if data.deleted:
         scene.hint(f"It is deleted. Next: toolwright functions rollback {name}")
 
 
@@ -51,7 +51,7 @@ def blame(scene: CliContext, name: str, version: str) -> None:
     from ..opened import with_workshop
 
     data = with_workshop(scene, lambda shop: shop.past.blame(name, version))
-    scene.result(data, blame_lines(data))
+    scene.result(data, blame_lines(data.lines))
 
 
 @click.command()
