@@ -68,7 +68,7 @@ class PlainText:
             case events.Warned():
                 self._talk([line(("warn", event.message))])
             case events.Quarantined():
-                self._talk(quarantine_lines(event.to_json()))
+                self._talk(quarantine_lines(event))
             case events.GrantAnswered():
                 self._denied.append(event)
             case _:

@@ -6,7 +6,6 @@ from agent_core.base.errors import UsageError
 
 from .catalogue import needed
 from .conversation import Conversation
-from .opened import drop_pending
 from .spans import line
 from .tables import versions_table
 from .verdicts import verdict_lines
@@ -47,7 +46,7 @@ async def _pending(talk: Conversation, words: str) -> None:
     shop = talk.workspace.workshop
     name, _, action = words.partition(" ")
     if action == "drop":
-        await drop_pending(shop, name)
+        await shop.drop(name)
         talk.voice.lines([line(("ok", "✓ "), f"The candidate for {name} is given up.")])
         return
     everything = await shop.all_pending()

@@ -1,10 +1,11 @@
 """Functions, and the versions of one, as tables to look through."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
 
 from agent_core.functions.service.history import FunctionHistory, HistoryEntry, Version, diff
+from agent_core.functions.service.view import FunctionListing, FunctionSummary
 from sandbox.wire.lines import bare_lines
 
 from .choices import Choice, Table
@@ -12,15 +13,13 @@ from .spans import Line, line
 from .versions import coloured, history_lines
 from .views import list_lines
 
-Document: TypeAlias = dict[str, Any]  # Any: JSON of a shape that the design publishes
-
 _HEAD = line("version · what · when · who · lines · standing · why")
 
 
-def functions_table(data: Document, source: Callable[[str], str], below: tuple[Line, ...]) -> Table:
+def functions_table(listing: FunctionListing, source: Callable[[str], str], below: tuple[Line, ...]) -> Table:
     """Return the functions of a listing with their source, and further lines."""
-    head, *lines = list_lines({**data, "rejected": []}, heads=True)
-    choices = map(partial(_function, source), data["functions"], lines)
+    head, *lines = list_lines(replace(listing, rejected=()), heads=True)
+    choices = map(partial(_function, source), listing.functions, lines)
     return Table("functions", head, tuple(choices), below=below)
 
 
@@ -31,10 +30,9 @@ def versions_table(history: FunctionHistory) -> Table:
     return Table(f"versions of {history.name}", _HEAD, tuple(choices)[::-1], keeps_order=True)
 
 
-def _function(source: Callable[[str], str], row: Document, shown: Line) -> Choice:
-    name = str(row["name"])
-    text = f"{name} {row['module']} {row['standing']} {row['description']}"
-    return Choice(name, shown, text, list, lambda: (source(name), 1))
+def _function(source: Callable[[str], str], row: FunctionSummary, shown: Line) -> Choice:
+    text = f"{row.name} {row.module} {row.standing} {row.description}"
+    return Choice(row.name, shown, text, list, lambda: (source(row.name), 1))
 
 
 def _version(name: str, before: Version | None, entry: HistoryEntry) -> Choice:

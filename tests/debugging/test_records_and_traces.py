@@ -78,8 +78,8 @@ async def test_a_trace_of_a_call_that_is_quit_shows_what_ran_and_where_it_ends(w
 
 
 async def test_introspection_says_which_lines_the_examples_reach(workspace: Workspace) -> None:
-    found = (await workspace.workshop.introspect("sum_up"))["coverage"]
-    assert (found["reached"], found["lines"], found["missed"]) == (5, 6, [17])
+    found = (await workspace.workshop.introspect("sum_up")).coverage
+    assert (found.reached, found.lines, found.missed) == (5, 6, (17,))
 
 
 @pytest.mark.parametrize(

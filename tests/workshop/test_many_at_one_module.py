@@ -40,7 +40,7 @@ async def test_a_change_waits_for_whoever_is_writing_and_is_then_made(here: Room
         making = asyncio.create_task(here.shop.create("count_vowels", VOWELS, "letters"))
         await asyncio.wait([making], timeout=1)
         assert (making.done(), here.leftovers()) == (False, [])
-    assert (await making)["admitted"]
+    assert (await making).admitted
 
 
 async def test_a_change_that_waited_too_long_is_refused_and_nothing_is_written(
@@ -49,5 +49,5 @@ async def test_a_change_that_waited_too_long_is_refused_and_nothing_is_written(
     monkeypatch.setattr(one_writer, "_PATIENCE_S", 0.05)
     async with one_writer.only_writer(here.root / STATE):
         verdict = await here.shop.create("count_vowels", VOWELS, "letters")
-    assert (verdict["admitted"], verdict["problems"][-1]["code"]) == (False, "no-turn")
+    assert (verdict.admitted, verdict.problems[-1].code) == (False, "no-turn")
     assert (here.leftovers(), here.shop.names()) == ([], [])

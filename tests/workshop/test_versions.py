@@ -103,7 +103,7 @@ async def test_a_rollback_puts_the_text_back_word_for_word_and_is_a_version_itse
     await grown(here)
     first = (await history(here))[0].version.hash
     done = await here.shop.rollback("count_vowels", first[:10] if wanted == "hash" else wanted, author=AGENT)
-    assert done["admitted"], done
+    assert done.admitted, done
     assert here.letters.read_text() == text
     last = (await history(here))[-1]
     assert (last.version.number, last.version.row.turn) == (4, "t1")
@@ -133,7 +133,7 @@ async def test_a_version_that_is_not_there_is_refused_and_those_that_are_named(
 async def test_a_rollback_to_what_is_there_changes_nothing_and_says_so(here: Room) -> None:
     await grown(here)
     done = await here.shop.rollback("count_vowels", "3")
-    assert (done["admitted"], "at version 3 already" in done["error"]) == (False, True)
+    assert (done.admitted, "at version 3 already" in done.error) == (False, True)
     assert len(await history(here)) == 3
 
 
@@ -144,7 +144,7 @@ async def test_a_deleted_function_comes_back_with_its_imports_and_helpers(here: 
     assert [row.version.change_kind for row in await history(here, "halve")] == ["created", "deleted"]
     assert (await here.shop.past.history("halve")).deleted
     done = await here.shop.rollback("halve", author=AGENT)
-    assert done["admitted"], done
+    assert done.admitted, done
     assert (
         here.letters.read_text() == f"import math\n\n\nLIMIT = 3\n\n\n{HALVE.removeprefix('import math' + chr(10) * 2)}"
     )
@@ -158,7 +158,7 @@ async def test_a_rollback_leaves_its_neighbours_and_puts_back_the_helper_that_is
     await here.save(HALVE + mine)
     changed = HALVE.replace("/ UNIT", "* 1 / UNIT").replace("return _part(number)", "return 1.0 * _part(number)")
     await here.save(changed + mine.replace("n + 1", "n + 2"))
-    assert (await here.shop.rollback("halve"))["admitted"]
+    assert (await here.shop.rollback("halve")).admitted
     assert here.letters.read_text() == HALVE + mine.replace("n + 1", "n + 2")
 
 
@@ -168,7 +168,7 @@ async def test_a_helper_that_others_use_too_is_not_put_back_and_the_two_clash(he
     text = HALVE.replace("/ UNIT", "* 1 / UNIT").replace("return _part(number)", "return 1.0 * _part(number)") + user
     await here.save(text)
     done = await here.shop.rollback("halve")
-    assert [problem["code"] for problem in done["problems"] if problem["severity"] == "refuses"] == ["helper-clash"]
+    assert [problem.code for problem in done.problems if problem.severity == "refuses"] == ["helper-clash"]
     assert (here.letters.read_text(), await here.shop.pending("halve") is not None) == (text, True)
 
 
@@ -178,7 +178,7 @@ async def test_a_rollback_that_the_gate_refuses_waits_as_a_candidate_and_changes
     await here.save(f"{base}\n\n{user}")
     await here.save(HALVE)
     done = await here.shop.rollback("halve", author=AGENT)
-    assert (done["admitted"], await here.shop.pending("halve") is not None) == (False, True)
+    assert (done.admitted, await here.shop.pending("halve") is not None) == (False, True)
     assert here.letters.read_text() == HALVE
 
 
@@ -231,7 +231,7 @@ async def test_a_call_in_flight_a_replay_and_a_rollback_each_see_their_own_code(
     await here.save(SLOW.replace("ONE", "TWO").replace("{word} ", "{word}: "))
     after = await here.shop.call("slow", {"word": "after"})
     assert ((await flying)["value"], after["value"]) == ("in flight ONE", "after: TWO")
-    assert (await here.shop.rollback("slow"))["admitted"]
+    assert (await here.shop.rollback("slow")).admitted
     assert (await here.shop.call("slow", {"word": "back"}))["value"] == "back TWO"
     row = await here.store.version(first.version)
     assert row is not None

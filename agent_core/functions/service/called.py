@@ -22,6 +22,7 @@ from agent_core.access.secrets import CallSecrets, Curtain
 from agent_core.storage import Write
 from .calls import noted, recorded
 from .granting import GrantService
+from .view import Coverage
 
 
 class CallService:
@@ -30,7 +31,7 @@ class CallService:
     def __init__(self, cage: SandboxClient, granting: GrantService) -> None:
         self._cage = cage
         self._granting = granting
-        self._covered: dict[tuple[str, str, str], dict[str, Any]] = {}  # what is known of a text does not change
+        self._covered: dict[tuple[str, str, str], Coverage] = {}  # what is known of a text does not change
         self.debugging = cage.debugging
 
     async def made(
@@ -94,7 +95,7 @@ class CallService:
         text = debug_text.trace(watch.lines, snapshot, is_cut=watch.is_cut, is_whole=is_whole)
         return {"name": function.name, "outcome": data, "lines": lines, "cut": watch.is_cut, "text": text}
 
-    async def coverage(self, function: Function, snapshot: Snapshot) -> dict[str, Any]:
+    async def coverage(self, function: Function, snapshot: Snapshot) -> Coverage:
         """Return the executable lines of a function that its examples reach, cached for each text of its module."""
         key = function.module, function.name, function.version
         if key not in self._covered:
@@ -104,9 +105,8 @@ class CallService:
             for ran, all_lines in await asyncio.gather(*runs):
                 reached |= ran
                 can_run |= all_lines
-            missed = sorted(can_run - reached)
             self._covered = dict([*self._covered.items()][-200:])
-            self._covered[key] = {"lines": len(can_run), "reached": len(can_run & reached), "missed": missed}
+            self._covered[key] = Coverage(len(can_run), len(can_run & reached), tuple(sorted(can_run - reached)))
         return self._covered[key]
 
     async def _reached(self, function: Function, snapshot: Snapshot, example: Example) -> tuple[set[int], set[int]]:

@@ -16,6 +16,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, path_of
 from agent_core.storage import DropPending, SavePending, SaveVerdict, Store
 from . import ratchet, telling
+from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
 from .granting import CandidateGrants, GrantService, ungranted
 from .plan import ChangeSummary, PlannedChange, planned
 
@@ -82,7 +83,7 @@ class CandidateReview:
         saved_verdict = {**verdict.to_json(), "by": work.author.by}
         writes = (SaveVerdict(function.body_hash, verdict.name, saved_verdict), DropPending(verdict.name))
         source = existing or ModuleSource(verdict.module, path, "", "")
-        plan = planned(telling.admitted(verdict, function, work.said), verdict.to_json(), source, reading, work)
+        plan = planned(telling.admitted(verdict, function, work.said), Judgment.of(verdict), source, reading, work)
         plan = replace(plan, writes=(*plan.writes, *writes), lent=allowance.lent)
         return replace(plan, giving=allowance.giving, text="\n".join([plan.text, *telling.granted(allowance.grants)]))
 
@@ -108,15 +109,10 @@ class CandidateReview:
     async def _refused(
         self, candidate: Candidate, verdict: Verdict, before: Function | None, allowance: CandidateGrants
     ) -> PlannedChange:
-        previous = await self._store.pending(candidate.name)
-        sent = {"code": candidate.code, "module": candidate.module, "reason": candidate.reason}
-        is_repeat = previous is not None and {key: previous[key] for key in sent} == sent
-        pending = {
-            **sent,
-            "over": before.body_hash if before else "",
-            "examples": [[example.call, example.expected, example.approx] for example in candidate.examples],
-            "verdict": verdict.to_json(),
-        }
+        previous, judgment = await pending_candidate(self._store, candidate.name), Judgment.of(verdict)
+        pending = PendingCandidate.of(candidate, before.body_hash if before else "", judgment)
+        sent = pending.code, pending.module, pending.reason
+        is_repeat = previous is not None and (previous.code, previous.module, previous.reason) == sent
         message, denied = telling.refused(verdict, is_repeat=is_repeat, replaces=candidate.replaces), allowance.denied
         if allowance.is_human:  # what they said is all that matters now
             message = telling.not_done(verdict, replaces=candidate.replaces)
@@ -125,8 +121,8 @@ class CandidateReview:
         return PlannedChange(
             "\n".join(filter(None, [message, promised, denied, telling.source_of_pending(verdict)])),
             "refused",
-            {**verdict.to_json(), **({"denied": denied} if denied else {})},
-            writes=(SavePending(candidate.name, pending),),
+            replace(judgment, denied=denied),
+            writes=(SavePending(candidate.name, pending.to_json()),),
             refused=candidate.name,
             excluded=telling.excluded(verdict, is_repeat=is_repeat),
         )
@@ -136,8 +132,8 @@ async def confirmed(store: Store, anew: tuple[str, ...], before: Function | None
     """Return the calls of a version with results that were accepted as returned, now or earlier and kept since."""
     calls = [*anew]
     for earlier in filter(None, (before, after)):
-        verdict = await store.verdict(earlier.body_hash, earlier.name) or {}
-        calls += ratchet.still_there(verdict.get("confirmed") or (), earlier, after)
+        verdict = await judgment_on(store, earlier.body_hash, earlier.name)
+        calls += ratchet.still_there(verdict.confirmed if verdict else (), earlier, after)
     return tuple(dict.fromkeys(calls))
 
 

@@ -23,6 +23,7 @@ from agent_core.registry.watch import scan
 from agent_core.storage import STATE, EndWrite, ManifestConflict, SaveVerdict, Store, Write
 from . import ratchet
 from .judging import confirmed
+from .judgment import judgment_on
 from .one_writer import only_writer
 from .packing import PackageGrants
 from .taken import GoodVersions, LoadedFile, admission, all_placed, disagreeing, module_at, noted, removed_file, said_of, since, standings, stored, unchanged, waiting
@@ -196,12 +197,12 @@ class Loader:
         """Return the writes that mark functions of other files broken by a save, with the code that breaks them."""
         broken = {breakage.user.name: breakage for breakage in verdict.breakages}
         verdicts = [
-            (breakage, await self._store.verdict(breakage.user.body_hash, name)) for name, breakage in broken.items()
+            (breakage, await judgment_on(self._store, breakage.user.body_hash, name)) for name, breakage in broken.items()
         ]
         return [
-            SaveVerdict(breakage.user.body_hash, breakage.user.name, {**saved_verdict, "unfit_with": breakage.code})
-            for breakage, saved_verdict in verdicts
-            if saved_verdict is not None
+            SaveVerdict(breakage.user.body_hash, breakage.user.name, replace(saved, unfit_with=breakage.code).to_json())
+            for breakage, saved in verdicts
+            if saved is not None
         ]
 
     async def _keep_last_good(

@@ -26,6 +26,7 @@ from . import conflict, history, ratchet, telling
 from .ground import FileSync, own_text
 from .history import BlamedLine, FunctionBlame, FunctionHistory, HistoryEntry, Version, VersionDiff
 from .judging import CandidateReview
+from .judgment import Judgment, judgment_on
 from .plan import Author, ChangeSummary, PlannedChange
 from .view import unknown_function
 import ast
@@ -148,9 +149,9 @@ class VersionHistory:
         return FunctionHistory(name, module, now is None, history.has_earlier(versions), tuple(entries))
 
     async def _entry(self, name: str, version: Version, before: Version | None, *, is_current: bool) -> HistoryEntry:
-        verdict = await self._store.verdict(version.hash, name) or {}
+        verdict = await judgment_on(self._store, version.hash, name)
         dropped = await asyncio.to_thread(_dropped, name, before, version)
-        standing, confirmed = verdict.get("standing") or "", tuple(verdict.get("confirmed") or ())
+        standing, confirmed = (verdict.standing, verdict.confirmed) if verdict else ("", ())
         return HistoryEntry(version, standing, confirmed, dropped, is_current)
 
     async def diff(self, name: str, reference: str = "") -> VersionDiff:
@@ -223,8 +224,8 @@ class VersionHistory:
         why = f"example added: {one_line(fresh.call, 120)}"
         candidate = Candidate(function.name, code, function.module, why, replaces=True, exact=True)
         work = ChangeSummary("changed", function.name, author, why, f"keeps the example {fence(fresh.call, 120)} now,")
-        verdict = await self._store.verdict(function.body_hash, function.name) or {}
-        policy = _policy(author.by, verdict.get("by", "human"))
+        verdict = await judgment_on(self._store, function.body_hash, function.name)
+        policy = _policy(author.by, (verdict and verdict.by) or "human")
         plan = await self._judging.judged(candidate, snapshot, work, policy)
         replan = partial(self.add_example, function.name, fresh.call, ratchet.written(fresh), author)
         return self._ground.repeatable(plan, replan, function.name, snapshot)
@@ -257,4 +258,5 @@ def _own(name: str, version: Version | None) -> Function | None:
 
 def _refusal(name: str, text: str, problem: Problem | None = None) -> PlannedChange:
     problems = {"problems": [problem.to_json()]} if problem else {}
-    return PlannedChange(text, "refused", {"name": name, "admitted": False, **problems, "error": text})
+    refusal = Judgment.from_json({"name": name, "admitted": False, **problems, "error": text})
+    return PlannedChange(text, "refused", refusal)

@@ -1,110 +1,109 @@
-"""Facts about functions, in the published shapes.
-
-Call statistics of a function in the published shape: totals, by version, by kind of failure, and newest calls.
-"""
+"""Facts about functions: what is listed, and everything that is known of one."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any
+
+from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.errors import UsageError
-from ..gate import ExampleResult
+from agent_core.base.events import Quarantined
+from agent_core.base.json_form import fields_to_json, to_json
 from agent_core.base.matching import Wildcard, nearest
+from agent_core.base.problem import Place, Problem
+from agent_core.base.settings import StandingSettings
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.standing import Standing, is_unused, standing, summed
 from agent_core.registry.uses import callees, callers, code_hash
-from agent_core.base.settings import StandingSettings
-from agent_core.registry.standing import Standing, is_unused, standing
-from agent_core.storage import Stats, Store
-from .calls import source_of
-from collections.abc import Iterable, Sequence
-from statistics import median
-from typing import Any
-from agent_core.registry.function import Function
-from agent_core.registry.standing import summed
-from agent_core.storage import CallRow, KindRow, Stats, Store
+from agent_core.storage import CallRow, KindRow, Stats, Store, VersionRow
 
-_TURNS = 10
-
-
-def by_function(rows: Iterable[Stats]) -> dict[str, list[Stats]]:
-    """Return the rows of each function, in order."""
-    grouped: dict[str, list[Stats]] = {}
-    for row in rows:
-        grouped.setdefault(row.function, []).append(row)
-    return grouped
-
-
-async def statistics(store: Store, function: Function, rows: Sequence[Stats]) -> dict[str, Any]:
-    """Return the totals over all versions, each version by itself, and the stored single calls."""
-    kinds, recent = await store.call_kinds(function.name), await store.recent_calls(function.name)
-    released = await store.releases(function.name)
-    return {
-        **_totals(summed(list(rows)), recent),
-        "kinds": _kinds(kinds),
-        "turns": list(dict.fromkeys(call.turn for call in recent if call.turn))[:_TURNS],
-        "versions": [
-            {
-                "version": row.version,
-                "present": row.version == function.body_hash,
-                **_totals(row, [call for call in recent if call.version == row.version]),
-                "kinds": _kinds([kind for kind in kinds if kind.version == row.version]),
-            }
-            for row in reversed(rows)
-        ],
-        "recent": [_call(call) for call in recent],
-        "released": [{"version": version, "at": at} for version, at in released],
-    }
-
-
-def _totals(stats: Stats | None, recent: Sequence[CallRow]) -> dict[str, Any]:
-    if stats is None:
-        return {"calls": 0, "returned": 0, "failed": 0, "last_called": None, "seconds": 0.0}
-    return {
-        "calls": stats.calls,
-        "returned": stats.returned,
-        "failed": stats.failed,
-        "failing": stats.failing,
-        "holding": stats.holding,
-        "first_called": stats.first_called,
-        "last_called": stats.last_called,
-        "last_returned": stats.worked,
-        "seconds": stats.seconds,
-        "mean_s": stats.seconds / stats.calls,
-        "median_s": median(call.seconds for call in recent) if recent else None,  # of those that are kept
-        "longest_s": stats.longest,
-        "memory": stats.memory,
-        "cpu_s": stats.cpu,
-    }
-
-
-def _kinds(rows: Sequence[KindRow]) -> list[dict[str, Any]]:
-    """Return the outcomes of calls that did not return, over the given versions."""
-    kinds: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in rows:
-        kind = kinds.setdefault(
-            (row.outcome, row.error), {"outcome": row.outcome, "error": row.error, "calls": 0, "last": 0.0}
-        )
-        kind["calls"] += row.calls
-        kind["last"] = max(kind["last"], row.last)
-    return sorted(kinds.values(), key=lambda kind: (-kind["calls"], -kind["last"]))
-
-
-def _call(call: CallRow) -> dict[str, Any]:
-    return {
-        "version": call.version,
-        "turn": call.turn,
-        "outcome": call.outcome,
-        "error": call.error,
-        "message": call.message,
-        "seconds": call.seconds,
-        "memory": call.memory,
-        "cpu_s": call.cpu,
-        "at": call.at,
-    }
-
-
+from ..gate import ExampleResult
+from ..gate.verdict import Survivor
+from .calls import FunctionStatistics, by_function, source_of, statistics
+from .judgment import Judgment, judgment_on
 MOST_SURVIVORS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSummary:
+    """A function in a list. `source` is the author of its version."""
+
+    name: str
+    module: str
+    description: str
+    standing: Standing
+    source: str
+    calls: int
+    last_called: float | None
+    unused_since: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionListing:
+    """The functions that match, the problems of rejected files, and how many were unused for long."""
+
+    functions: tuple[FunctionSummary, ...]
+    rejected: tuple[Problem, ...]
+    unused: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How many lines of a function can run, how many its examples reach, and which ones none reaches."""
+
+    lines: int
+    reached: int
+    missed: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionDetails:
+    """Everything that is known of one function. `versions` are those of its module."""
+
+    function: Function
+    source: str
+    standing: Standing
+    statistics: FunctionStatistics
+    verdict: Judgment | None
+    callers: tuple[str, ...]
+    callees: tuple[str, ...]
+    versions: tuple[VersionRow, ...]
+    coverage: Coverage = Coverage(0, 0, ())
+    quarantine: Quarantined | None = None
+    grants: Grants = NOTHING
+
+    @property
+    def survivors(self) -> tuple[Survivor, ...]:
+        """The changes of its body that no example notices, the first few."""
+        return self.verdict.survivors[:MOST_SURVIVORS] if self.verdict else ()
+
+    def to_json(self) -> dict[str, Any]:  # Any: values of JSON
+        """Return the published shape."""
+        function = self.function
+        names = ("version", "by", "turn", "model", "reason", "at")
+        return {
+            **{"name": function.name, "module": function.module, "path": function.path, "line": function.line},
+            "source": self.source,
+            "schema": function.to_json(),
+            "examples": [_example_json(example) for example in function.examples],
+            "standing": self.standing,
+            "statistics": self.statistics.to_json(),
+            "verdict": to_json(self.verdict),
+            "survivors": to_json(self.survivors),
+            "callers": [*self.callers],
+            "callees": [*self.callees],
+            "versions": [{name: getattr(row, name) for name in names} for row in self.versions],
+            "coverage": to_json(self.coverage),
+            "quarantine": to_json(self.quarantine),
+            "grants": self.grants.to_json(),
+        }
+
+
+def _example_json(example: Example) -> dict[str, Any]:
+    expected = example.expected or example.raises
+    return {"setup": [*example.setup], "call": example.call, "expected": expected, "line": example.line}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,23 +126,21 @@ class ViewFilter:
     unused: bool = False
 
 
-async def listing(sight: ViewContext, query: ViewFilter) -> dict[str, Any]:
-    """Return the `list` shape: the matching functions, the number of long unused ones, and the rejected files."""
+async def listing(sight: ViewContext, query: ViewFilter) -> FunctionListing:
+    """Return the matching functions, the rejected files, and the number of long unused functions."""
     stats = by_function(await sight.store.call_stats())
     pattern = Wildcard(query.pattern.lower())
     matching = [
         function for _, function in sorted(sight.snapshot.functions.items()) if _matches(function, query, pattern)
     ]
     retirable = await unused(sight, stats)
-    verdicts = [(function, await sight.store.verdict(function.body_hash, function.name)) for function in matching]
-    rows = [_row(function, verdict, stats.get(function.name, []), sight) for function, verdict in verdicts]
+    rows = [await _summary(function, stats.get(function.name, []), retirable, sight) for function in matching]
     selected = [
-        {**row, "unused_since": retirable.get(row["name"])}
+        row
         for row in rows
-        if query.standing in ("", row["standing"]) and (not query.unused or row["name"] in retirable)
+        if query.standing in ("", row.standing) and (not query.unused or row.unused_since is not None)
     ]
-    rejected = [] if query.unused else [problem.to_json() for problem in sight.snapshot.rejected]
-    return {"functions": selected, "rejected": rejected, "unused": len(retirable)}
+    return FunctionListing(tuple(selected), () if query.unused else sight.snapshot.rejected, len(retirable))
 
 
 async def unused(sight: ViewContext, stats: Mapping[str, Sequence[Stats]]) -> dict[str, float]:
@@ -164,8 +161,8 @@ async def unused(sight: ViewContext, stats: Mapping[str, Sequence[Stats]]) -> di
     return {name: since for name, since in last_uses.items() if name not in left_out}
 
 
-async def introspection(sight: ViewContext, name: str) -> dict[str, Any]:
-    """Return everything about one function.
+async def introspection(sight: ViewContext, name: str) -> FunctionDetails:
+    """Return what the store and the registry know about one function.
 
     Raises:
         UsageError: there is no such function.
@@ -173,40 +170,28 @@ async def introspection(sight: ViewContext, name: str) -> dict[str, Any]:
     function = sight.snapshot.functions.get(name)
     if function is None:
         raise unknown_function(name, sight.snapshot.functions)
-    verdict = await sight.store.verdict(function.body_hash, name)
+    verdict = await judgment_on(sight.store, function.body_hash, name)
     rows = await sight.store.call_stats(name)
-    return {
-        "name": name,
-        "module": function.module,
-        "path": function.path,
-        "line": function.line,
-        "source": source_of(function, sight.snapshot),
-        "schema": function.to_json(),
-        "examples": [_example(example) for example in function.examples],
-        "standing": standing_now(sight.snapshot, function, verdict, rows, sight.rules),
-        "statistics": await statistics(sight.store, function, rows),
-        "verdict": verdict and _placed(verdict, function),
-        "survivors": ((verdict or {}).get("survivors") or [])[:MOST_SURVIVORS],
-        "callers": callers(name, sight.snapshot),
-        "callees": callees(name, sight.snapshot),
-        "versions": await _versions(sight.store, function.module),
-    }
+    return FunctionDetails(
+        function,
+        source_of(function, sight.snapshot),
+        standing_now(sight.snapshot, function, verdict, rows, sight.rules),
+        await statistics(sight.store, function, rows),
+        verdict and _placed(verdict, function),
+        tuple(callers(name, sight.snapshot)),
+        tuple(callees(name, sight.snapshot)),
+        tuple(await sight.store.module_history(function.module)),
+    )
 
 
-def _placed(verdict: dict[str, Any], function: Function) -> dict[str, Any]:  # Any: JSON
+def _placed(verdict: Judgment, function: Function) -> Judgment:
     """Return a verdict with its problems at the function's current lines. It was given on the file at that time."""
-    if not isinstance(moved_from := verdict.get("line"), int):
+    if not verdict.line:
         return verdict
-    shift = function.line - moved_from
-    problems = [
-        {
-            **problem,
-            "path": function.path,
-            "line": problem["line"] + shift if problem.get("line") else problem.get("line"),
-        }
-        for problem in verdict["problems"]
-    ]
-    return {**verdict, "problems": problems, "line": function.line}
+    shift = function.line - verdict.line
+    places = [Place(function.path, at.line and at.line + shift, at.column) for at in (p.where for p in verdict.problems)]
+    problems = tuple(replace(problem, where=place) for problem, place in zip(verdict.problems, places, strict=True))
+    return replace(verdict, problems=problems, line=function.line)
 
 
 def example_result(result: ExampleResult) -> dict[str, Any]:
@@ -238,11 +223,7 @@ def _matches(function: Function, query: ViewFilter, pattern: Wildcard) -> bool:
 
 
 def standing_now(
-    snapshot: Snapshot,
-    function: Function,
-    verdict: Mapping[str, Any] | None,
-    rows: Sequence[Stats],
-    rules: StandingSettings,
+    snapshot: Snapshot, function: Function, verdict: Judgment | None, rows: Sequence[Stats], rules: StandingSettings
 ) -> Standing:
     """Return the gate's standing (draft if never judged), adjusted by calls of the present version.
 
@@ -251,41 +232,25 @@ def standing_now(
     present = next((row for row in rows if row.version == function.body_hash), None)
     if is_unfit(function, verdict, snapshot):
         return standing("draft", replace(present, holding=0) if present else None, rules)
-    return standing("trial" if (verdict or {}).get("standing") == "trial" else "draft", present, rules)
+    return standing("trial" if verdict and verdict.standing == "trial" else "draft", present, rules)
 
 
-def is_unfit(function: Function, verdict: Mapping[str, Any] | None, snapshot: Snapshot) -> bool:
+def is_unfit(function: Function, verdict: Judgment | None, snapshot: Snapshot) -> bool:
     """Return whether its examples fail with the code that it uses now."""
-    unfit = (verdict or {}).get("unfit_with")
-    return unfit is not None and unfit == code_hash(function, snapshot)
+    return verdict is not None and bool(verdict.unfit_with) and verdict.unfit_with == code_hash(function, snapshot)
 
 
-def _row(
-    function: Function, verdict: dict[str, Any] | None, rows: Sequence[Stats], sight: ViewContext
-) -> dict[str, Any]:
-    return {
-        "name": function.name,
-        "module": function.module,
-        "description": function.description.split("\n", 1)[0],
-        "standing": standing_now(sight.snapshot, function, verdict, rows, sight.rules),
-        "source": (verdict or {}).get("by", "human"),
-        "calls": sum(row.calls for row in rows),
-        "last_called": max((row.last_called for row in rows), default=None),
-    }
-
-
-async def _versions(store: Store, module: str) -> list[dict[str, Any]]:
-    rows = await store.module_history(module)
-    return [
-        {"version": row.version, "by": row.by, "turn": row.turn, "model": row.model, "reason": row.reason, "at": row.at}
-        for row in rows
-    ]
-
-
-def _example(example: Example) -> dict[str, Any]:
-    return {
-        "setup": list(example.setup),
-        "call": example.call,
-        "expected": example.expected or example.raises,
-        "line": example.line,
-    }
+async def _summary(
+    function: Function, rows: Sequence[Stats], retirable: Mapping[str, float], sight: ViewContext
+) -> FunctionSummary:
+    verdict = await judgment_on(sight.store, function.body_hash, function.name)
+    return FunctionSummary(
+        function.name,
+        function.module,
+        function.description.split("\n", 1)[0],
+        standing_now(sight.snapshot, function, verdict, rows, sight.rules),
+        (verdict and verdict.by) or "human",
+        sum(row.calls for row in rows),
+        max((row.last_called for row in rows), default=None),
+        retirable.get(function.name),
+    )

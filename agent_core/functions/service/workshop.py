@@ -7,6 +7,7 @@ What is known holds as long as the registry's snapshot: the gate changes a stand
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from agent_core.base import events
@@ -28,11 +29,12 @@ from .granting import GrantService
 from .grantor import GrantCommands
 from .ground import FileSync
 from .judging import CandidateReview
+from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
 from .load import Loader
 from .packing import imported_at_the_top
 from .past import VersionHistory
-from .plan import Author, PlannedChange
-from .quarantine import Quarantine
+from .plan import Author, Deletion, Dropped, PlannedChange
+from .quarantine import Quarantine, Released
 from .replay import Replays
 from .second_look import BackgroundReview
 from agent_core.registry.function import Function
@@ -56,8 +58,8 @@ class ProvenIndex:
             self._snapshot, self._proven = snapshot, set()
         if function.name in self._proven:
             return False
-        verdict = await self._store.verdict(function.body_hash, function.name)
-        is_proven = (verdict or {}).get("standing") == "trial"
+        verdict = await judgment_on(self._store, function.body_hash, function.name)
+        is_proven = verdict is not None and verdict.standing == "trial"
         rows = [] if is_proven else await self._store.call_stats(function.name)
         is_draft = standing_now(snapshot, function, verdict, rows, self._rules) == "draft"
         if not is_draft and self._snapshot is snapshot:
@@ -121,34 +123,34 @@ class FunctionService:
 
     async def create(
         self, name: str, code: str, module: str = DEFAULT_MODULE, *, reason: str = "", author: Author | None = None
-    ) -> dict[str, Any]:
+    ) -> Judgment:
         """Judge a new function and, if it passes, admit it. Return its verdict."""
         plan = await self.plan_create(name, code, module, reason, author or Author())
-        return (await self._now(plan, author)).detail
+        return await self.make(plan, author)
 
     async def edit(
         self, name: str, old_text: str, new_text: str, *, reason: str = "", author: Author | None = None
-    ) -> dict[str, Any]:
+    ) -> Judgment:
         """Change one place of a function, or of the rejected candidate of that name. Return its verdict."""
         return await self.make(await self.plans.edit(name, old_text, new_text, reason, author or Author()), author)
 
-    async def replace(self, name: str, code: str, *, reason: str = "", author: Author | None = None) -> dict[str, Any]:
+    async def replace(self, name: str, code: str, *, reason: str = "", author: Author | None = None) -> Judgment:
         """Give a function new source. Return its verdict."""
         return await self.make(await self.plans.replace(name, code, reason, author or Author()), author)
 
-    async def confirm(self, name: str, *, reason: str = "", author: Author | None = None) -> dict[str, Any]:
+    async def confirm(self, name: str, *, reason: str = "", author: Author | None = None) -> Judgment:
         """Admit a rejected candidate with the values that its examples really returned. Return its verdict."""
         return await self.make(await self.plans.confirm(name, reason, author or Author()), author)
 
-    async def rollback(self, name: str, version: str = "", *, author: Author | None = None) -> dict[str, Any]:
+    async def rollback(self, name: str, version: str = "", *, author: Author | None = None) -> Judgment:
         """Restore an earlier version of a function, or a deleted function. Return its verdict."""
         return await self.make(await self.past.rollback(name, version, author or Author()), author)
 
-    async def add_example(self, name: str, call: str, expected: str, *, author: Author | None = None) -> dict[str, Any]:
+    async def add_example(self, name: str, call: str, expected: str, *, author: Author | None = None) -> Judgment:
         """Add one more example to a function if it passes. Return its verdict."""
         return await self.make(await self.past.add_example(name, call, expected, author or Author()), author)
 
-    async def delete(self, name: str, *, author: Author | None = None) -> dict[str, Any]:
+    async def delete(self, name: str, *, author: Author | None = None) -> Deletion:
         """Delete a function from its module.
 
         Raises:
@@ -157,16 +159,27 @@ class FunctionService:
         plan = await self._now(await self.plans.delete(name, author or Author()), author)
         if plan.outcome == "refused":
             raise WorkspaceError(plan.text)
+        assert isinstance(plan.detail, Deletion)
         return plan.detail
 
-    async def reload(self) -> dict[str, Any]:
+    async def drop(self, name: str) -> Dropped:
+        """Give a rejected candidate up.
+
+        Raises:
+            UsageError: there is none of this name.
+        """
+        dropped = (await self._now(await self.plans.drop(name), None)).detail
+        assert isinstance(dropped, Dropped)
+        return dropped
+
+    async def reload(self) -> telling.ReloadReport:
         """Reload the whole folder. Return what is different, fixed, in doubt, and rejected."""
         with self.second_look.put_off():
             async with self._carrier.one_at_a_time:
                 change = await self.loader.refresh()
         return telling.reloaded(change, self.registry.snapshot().rejected)
 
-    async def reload_after(self, work: Awaitable[object]) -> dict[str, Any]:
+    async def reload_after(self, work: Awaitable[object]) -> telling.ReloadReport:
         """Wait for the user's work on the files, then reload the folder. Return the differences since it began.
 
         What was saved in between may have been taken at once, and is reported all the same.
@@ -178,7 +191,7 @@ class FunctionService:
             report = await self.reload()
         finally:
             quiet()
-        return {**report, **telling.summed(heard)}
+        return telling.summed(report, heard)
 
     async def saved(self, paths: Iterable[Path]) -> None:
         """Take files that the user or another program has just changed. Notify listeners of what cannot be done."""
@@ -189,25 +202,23 @@ class FunctionService:
         except ToolwrightError as error:
             self._tell(events.FunctionsChanged(turn="", rejected=(str(error),)))
 
-    async def list(self, pattern: str = "", module: str = "", standing: str = "") -> dict[str, Any]:
+    async def list(self, pattern: str = "", module: str = "", standing: str = "") -> view.FunctionListing:
         """Return the functions of the workspace and the problems of rejected files."""
         return await view.listing(self._sight(), view.ViewFilter(pattern, module, standing))
 
-    async def unused(self, pattern: str = "", module: str = "", standing: str = "") -> dict[str, Any]:
+    async def unused(self, pattern: str = "", module: str = "", standing: str = "") -> view.FunctionListing:
         """Return functions that nobody has called for long, which the user may want to retire."""
         return await view.listing(self._sight(), view.ViewFilter(pattern, module, standing, unused=True))
 
-    async def introspect(self, name: str) -> dict[str, Any]:
+    async def introspect(self, name: str) -> view.FunctionDetails:
         """Return everything that is known about a function."""
-        details = await view.introspection(self._sight(), name)
-        function, snapshot = self._function(name), self.registry.snapshot()
-        details["coverage"] = await self.calls.coverage(function, snapshot)
-        case = await self.quarantine.case(function) if details["standing"] == "quarantined" else None
-        return await self.grants.seen(
-            function, snapshot, {**details, "quarantine": case.to_json() if case else None}
-        )
+        details, snapshot = await view.introspection(self._sight(), name), self.registry.snapshot()
+        function = details.function
+        case = await self.quarantine.case(function) if details.standing == "quarantined" else None
+        coverage = await self.calls.coverage(function, snapshot)
+        return await self.grants.seen(snapshot, replace(details, coverage=coverage, quarantine=case))
 
-    async def release(self, name: str) -> dict[str, Any]:
+    async def release(self, name: str) -> Released:
         """Release a function from quarantine, by the user's decision.
 
         Raises:
@@ -215,13 +226,13 @@ class FunctionService:
         """
         return await self.quarantine.release(self._function(name))
 
-    async def pending(self, name: str) -> dict[str, Any] | None:
+    async def pending(self, name: str) -> PendingCandidate | None:
         """Return the rejected candidate of this name, with its verdict."""
-        return await self._store.pending(name)
+        return await pending_candidate(self._store, name)
 
-    async def all_pending(self) -> dict[str, dict[str, Any]]:
+    async def all_pending(self) -> dict[str, PendingCandidate]:
         """Return every rejected candidate, by name."""
-        return await self._store.all_pending()
+        return {name: PendingCandidate.from_json(data) for name, data in (await self._store.all_pending()).items()}
 
     async def call(
         self,
@@ -309,9 +320,11 @@ class FunctionService:
             raise view.unknown_function(name, self.registry.snapshot().functions)
         return function
 
-    async def make(self, plan: PlannedChange, author: Author | None) -> dict[str, Any]:
-        """Carry out a plan, outside of a turn. Return its detail."""
-        return (await self._now(plan, author)).detail
+    async def make(self, plan: PlannedChange, author: Author | None) -> Judgment:
+        """Carry out the plan of a candidate, outside of a turn. Return its verdict."""
+        verdict = (await self._now(plan, author)).detail
+        assert isinstance(verdict, Judgment)
+        return verdict
 
     async def _now(self, plan: PlannedChange, author: Author | None) -> PlannedChange:
         async def record(result: PlannedChange) -> None:

@@ -5,7 +5,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -31,6 +31,10 @@ from ..wrap import write
 from . import granting, history
 from .checking import check
 from .library import export, import_
+
+if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.service.judgment import Judgment
+    from agent_core.functions.service.telling import ReloadReport
 
 _MOST = 12
 
@@ -97,11 +101,11 @@ def list_(scene: CliContext, pattern: str, module: str, standing: str | None, un
     filters = (pattern, module, standing or "")
     data = with_workshop(scene, lambda shop: shop.unused(*filters) if unused else shop.list(*filters))
     scene.result(data, unused_lines(data) if unused else list_lines(data))
-    if unused and not data["functions"]:
+    if unused and not data.functions:
         scene.hint("No function was left uncalled for long.")
-    elif not data["functions"]:
+    elif not data.functions:
         scene.hint("No function matches. Next: toolwright run, and ask for one.")
-    elif data["unused"] and not unused:
+    elif data.unused and not unused:
         scene.hint(plain(unused_hint(data, "toolwright functions list --unused")).strip())
 
 
@@ -182,7 +186,7 @@ def delete(scene: CliContext, name: str) -> None:
     from ..opened import with_workshop
 
     result = with_workshop(scene, lambda shop: shop.delete(name))
-    scene.result(result, [line(("ok", "✓ "), f"deleted {result['deleted']} from {result['module']}")])
+    scene.result(result, [line(("ok", "✓ "), f"deleted {result.name} from {result.module}")])
 
 
 @functions.command()
@@ -232,10 +236,11 @@ def trace(scene: CliContext, name: str, arguments: str) -> int:
 def reload(scene: CliContext) -> int:
     """Read the folder again. Says what was loaded, changed, removed or rejected, and why."""
     from agent_core.functions.service import FunctionService
+    from agent_core.functions.service.telling import ReloadReport
 
     from ..opened import with_workshop
 
-    async def read(shop: FunctionService) -> tuple[dict[str, Any], int]:
+    async def read(shop: FunctionService) -> tuple[ReloadReport, int]:
         return await shop.reload(), len(shop.names())
 
     change, many = with_workshop(scene, read)
@@ -254,15 +259,15 @@ def _read(file: str | None) -> str:
         raise UsageError(f"{file} cannot be read: {error}.") from error
 
 
-def _judged(scene: CliContext, verdict: dict[str, Any]) -> int:
+def _judged(scene: CliContext, verdict: "Judgment") -> int:
     from ..question_of_grants import is_attended
 
     scene.result(verdict, verdict_lines(verdict))
-    if verdict["admitted"]:
-        scene.hint(f"Next: toolwright functions call {verdict['name']} --args '{{…}}'")
+    if verdict.admitted:
+        scene.hint(f"Next: toolwright functions call {verdict.name} --args '{{…}}'")
         return 0
-    if verdict.get("denied") and not is_attended():
-        scene.hint(verdict["denied"])
+    if verdict.denied and not is_attended():
+        scene.hint(verdict.denied)
     return 1
 
 
@@ -278,9 +283,9 @@ def _ended(scene: CliContext, outcome: dict[str, Any]) -> int:
     return 0 if returned else 1
 
 
-def _changed(scene: CliContext, change: dict[str, Any]) -> int:
-    scene.result(change, [changes_line(change), *save_lines(change), *problem_lines(change["rejected"])])
-    return 1 if change["rejected"] else 0
+def _changed(scene: CliContext, change: "ReloadReport") -> int:
+    scene.result(change, [changes_line(change), *save_lines(change), *problem_lines(change.rejected)])
+    return 1 if change.rejected else 0
 
 
 for _command in (check, import_, export, packages, *granting.COMMANDS):
