@@ -7,9 +7,8 @@ from .calls import noted
 from .checking import CheckRequest, count
 from .export import Handing
 from .intake import Taking
-from .plan import Author, PlannedChange
+from .plan import Author, PlannedChange, StaleView
 from .telling import signature
-from .unread import StaleView
 from .workshop import FunctionService
 
 __all__ = [

@@ -26,9 +26,8 @@ from .job import Job
 from .judgment import Judgment, judgment_on
 from .joining import joined, plan
 from .judges import Judge
-from .order import circles, in_order
 from .plan import Author, PlannedChange
-from .taking import LibraryFile, circled, generations
+from .taking import LibraryFile, circled, circles, generations, in_order
 
 _MOST_GIVEN = 8
 

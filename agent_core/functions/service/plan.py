@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from agent_core.access.grants import Giving, Grants
+from agent_core.base.events import FunctionsChanged
 from agent_core.base.json_form import IF_SET
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import DropReading, SaveReading, SaveVersion, SetManifest, Write
 from .judgment import Judgment
-from .unread import StaleView
 
 Deed = Literal["created", "changed", "deleted"]
 _NO_STAMP = (0, 0, 0)
@@ -87,6 +87,25 @@ class PlannedChange:
     lent: Giving | None = None
     revoked: str = ""
     done: Callable[[], None] = lambda: None
+
+
+class StaleView:
+    """The functions that someone else changed since an agent saw their text. The agent does not overwrite them."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+
+    def heard(self, change: FunctionsChanged) -> None:
+        """Note a change by someone else."""
+        self._names |= {*change.changed}
+        self._names -= {*change.removed}
+
+    def read(self, name: str) -> None:
+        """Note that the function's text was shown."""
+        self._names.discard(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
 
 
 @dataclass(frozen=True, slots=True)
