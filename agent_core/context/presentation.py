@@ -7,12 +7,13 @@ from agent_core.access.grants import Grants
 from agent_core.base.events import Quarantined
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
+from agent_core.functions.gate import ExampleResult
 from agent_core.functions.gate.verdict import Survivor
 from agent_core.functions.service.calls import CallTotals, FunctionStatistics
 from agent_core.functions.service.history import FunctionHistory, HistoryEntry
 from agent_core.functions.service.judgment import PendingCandidate
 from agent_core.functions.service.telling import ReloadReport
-from agent_core.functions.service.view import Coverage, FunctionDetails, FunctionListing
+from agent_core.functions.service.view import Coverage, FunctionDetails, FunctionListing, FunctionTestReport
 from sandbox.wire.lines import bare_lines
 
 PAGE = 40
@@ -127,24 +128,22 @@ def reloaded(report: ReloadReport) -> str:
     return "\n".join(lines)
 
 
-def tested(data: Shape) -> str:
+def tested(report: FunctionTestReport) -> str:
     """Return the result of examples, or of one call."""
-    if data["outcome"] is not None:
-        return _outcome(data["outcome"])
-    rows = data["examples"]
-    if not rows:
-        return f"`{data['name']}` has no examples. Give it some, or test it with arguments."
-    passed = sum(row["passed"] for row in rows)
-    lines = [f"{passed} of {len(rows)} examples hold."]
-    lines += [_example(row) for row in rows]
-    return "\n".join(lines)
+    if report.outcome is not None:
+        return outcome(report.outcome)
+    results = report.examples
+    if not results:
+        return f"`{report.name}` has no examples. Give it some, or test it with arguments."
+    passed = sum(result.agreed for result in results)
+    return "\n".join([f"{passed} of {len(results)} examples hold.", *map(_example, results)])
 
 
-def _example(row: Shape) -> str:
-    word = "holds" if row["passed"] else "DIFFERS"
-    printed = f" and printed {fence(row['printed'])}" if row.get("printed") else ""
-    expected = "" if row["passed"] else f", expected {fence(row['expected'])}"
-    return f"- {word}: {fence(row['call'])} gave {fence(row.get('value', row['returned']))}{printed}{expected}"
+def _example(result: ExampleResult) -> str:
+    word = "holds" if result.agreed else "DIFFERS"
+    printed = f" and printed {fence(result.printed)}" if result.printed else ""
+    expected = "" if result.agreed else f", expected {fence(result.expected)}"
+    return f"- {word}: {fence(result.call)} gave {fence(result.value)}{printed}{expected}"
 
 
 def _quarantine(case: Quarantined | None) -> list[str]:
@@ -183,7 +182,8 @@ def _numbered(source: str, first: int) -> str:
     )
 
 
-def _outcome(outcome: Shape) -> str:
+def outcome(outcome: Shape) -> str:
+    """Return how one call ended."""
     error = outcome["error"]
     result = fence(f"{error['type']}: {error['message']}") if error else fence(repr(outcome["value"]), 2_000)
     printed = f"\nIt printed:\n{block(outcome['output'], 2_000)}" if outcome["output"].strip() else ""

@@ -200,7 +200,7 @@ async def _examples(talk: Conversation, name: str) -> None:
 
 
 async def _call(talk: Conversation, name: str, arguments: str) -> None:
-    outcome = (await talk.workspace.workshop.test(name, arguments))["outcome"]
+    outcome = (await talk.workspace.workshop.test(name, arguments)).outcome or {}
     talk.voice.lines([line(("name", compact_call(name, arguments))), *value_lines(outcome), *outcome_lines(outcome)])
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.gate.verdict import StageReport
     from agent_core.functions.service.judgment import Judgment
     from agent_core.functions.service.telling import ReloadReport
+    from agent_core.functions.service.view import FunctionTestReport
 
 Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design publishes
 
@@ -109,20 +110,18 @@ def outcome_role(word: str) -> Role:
     return _OUTCOME_ROLES.get(word, "bad")
 
 
-def examples_lines(tested: Document) -> list[Line]:
+def examples_lines(tested: "FunctionTestReport") -> list[Line]:
     """Return each example of a tested function, with what it returned if that differs from the example."""
     lines: list[Line] = []
-    examples = tested.get("examples", ())
-    for example in examples:
-        mark: Span = ("ok", "✓ ") if example["passed"] else ("bad", "✗ ")
-        printed = str(example.get("printed") or "")
-        first, *more = bare_lines(f"{example['call']} → {example.get('value', example['returned'])}")
+    for example in tested.examples:
+        mark: Span = ("ok", "✓ ") if example.agreed else ("bad", "✗ ")
+        first, *more = bare_lines(f"{example.call} → {example.value}")
         lines += [line(mark, first), *quoted(line(text) for text in more)]
-        lines += [line(("dim", "  printed  "), text) for text in bare_lines(printed)]
-        if not example["passed"]:
-            lines.append(line(("dim", "  expected "), str(example["expected"])))
-    passed = sum(bool(example["passed"]) for example in examples)
-    return [*lines, line(("name", str(tested.get("name", ""))), f": {passed} of {len(examples)} examples agree")]
+        lines += [line(("dim", "  printed  "), text) for text in bare_lines(example.printed)]
+        if not example.agreed:
+            lines.append(line(("dim", "  expected "), example.expected))
+    passed = sum(example.agreed for example in tested.examples)
+    return [*lines, line(("name", tested.name), f": {passed} of {len(tested.examples)} examples agree")]
 
 
 def changes_line(change: "ReloadReport | FunctionsChanged", by: str = "") -> Line:

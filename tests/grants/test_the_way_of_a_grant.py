@@ -156,7 +156,7 @@ async def test_time_above_the_default_holds_for_examples_and_calls(here: Room) -
     assert (await here.shop.call("double", {"number": 4}))["outcome"] == "timed_out"
     await here.shop.grants.grant("double", Grants(seconds=20))
     assert (await here.shop.call("double", {"number": 4}))["value"] == 8
-    assert all(one["passed"] for one in (await here.shop.test("double"))["examples"])
+    assert all(one.agreed for one in (await here.shop.test("double")).examples)
 
 
 async def test_an_example_that_fails_only_for_want_of_a_file_leaves_a_draft(here: Room) -> None:

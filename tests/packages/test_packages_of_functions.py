@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_core import Workspace
+from agent_core.base.json_form import to_json
 from agent_core.functions.service.judgment import Judgment
 from tests.grants.support import Human, human
 from tests.interfaces.asking import DONE, ended, home, press, shown_whole
@@ -101,7 +102,7 @@ async def test_what_is_imported_ahead_was_not_imported_by_the_worker(index: Path
     assert isinstance(verdict, Judgment)
     assert verdict.admitted, verdict.problems
     assert [one["outcome"] for one in found] == ["returned", "returned"]
-    assert listing["packages"][0]["ahead"] == ["slow"]
+    assert listing.packages[0].ahead == ("slow",)
 
 
 async def test_a_package_that_cannot_be_imported_ahead_is_imported_by_each_call(index: Path, root: Path) -> None:
@@ -113,7 +114,7 @@ async def test_a_package_that_cannot_be_imported_ahead_is_imported_by_each_call(
         listing = await workspace.workshop.granting.packing.listing()
     assert isinstance(verdict, Judgment)
     assert verdict.admitted, verdict.problems
-    assert (found["outcome"], listing["packages"][0]["ahead"]) == ("returned", [])
+    assert (found["outcome"], listing.packages[0].ahead) == ("returned", ())
 
 
 async def test_a_module_that_is_called_otherwise_is_found_in_the_package_that_was_granted(
@@ -148,10 +149,10 @@ async def test_what_nobody_is_granted_any_more_is_removed_by_hand(ready: Path) -
         await workspace.workshop.create("count", COUNTS, reason="It counts.")
     async with Workspace.open(ready) as workspace:
         shop = workspace.workshop
-        assert (await shop.granting.packing.clean())["removed"] == []
+        assert (await shop.granting.packing.clean()).removed == ()
         await shop.grants.revoke("count", None)
-        assert len((await shop.granting.packing.clean())["removed"]) == 1
-        assert await shop.granting.packing.listing() == {"packages": [], "problem": ""}
+        assert len((await shop.granting.packing.clean()).removed) == 1
+        assert to_json(await shop.granting.packing.listing()) == {"packages": [], "problem": ""}
     assert list((ready / ".toolwright/env").iterdir()) == []
 
 
@@ -220,7 +221,7 @@ async def test_a_yes_meant_once_gives_the_package_to_one_call(ready: Path) -> No
         removed = await workspace.workshop.granting.packing.listing()
     assert verdict.admitted
     assert [one["outcome"] for one in found] == ["returned", "refused"]
-    assert removed["packages"][0]["functions"] == []
+    assert removed.packages[0].functions == ()
 
 
 def test_the_prompt_says_what_is_done_until_a_package_is_there(index: Path, root: Path) -> None:

@@ -193,7 +193,7 @@ async def test_an_example_is_written_into_the_docstring_and_nothing_else_is_touc
         True,
     )
     assert now.endswith("\n    return n//2\n")
-    assert (await here.shop.test("half"))["examples"][-1]["passed"]
+    assert (await here.shop.test("half")).examples[-1].agreed
 
 
 @pytest.mark.parametrize(
@@ -234,4 +234,4 @@ async def test_given_examples_are_kept_in_the_docstring_where_it_has_too_few(
     assert verdict.admitted, verdict
     calls = [example.call for example in here.shop.registry.snapshot().functions["count_vowels"].examples]
     assert (given[0] in calls) is kept
-    assert all(each["passed"] for each in (await here.shop.test("count_vowels"))["examples"])
+    assert all(each.agreed for each in (await here.shop.test("count_vowels")).examples)

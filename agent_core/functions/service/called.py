@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sandbox import Evaluation, Job, Outcome, Refused, Returned
@@ -23,6 +24,29 @@ from agent_core.storage import Write
 from .calls import noted, recorded
 from .granting import GrantService
 from .view import Coverage
+
+
+@dataclass(frozen=True, slots=True)
+class TracedLine:
+    """A line that ran: how often, and the locals that it changed the first and the last time."""
+
+    path: str
+    line: int
+    function: str
+    count: int
+    first: Mapping[str, str]
+    last: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceReport:
+    """A call with the lines that ran. `cut`: there were more."""
+
+    name: str
+    outcome: Mapping[str, Any]  # Any: JSON
+    lines: tuple[TracedLine, ...]
+    cut: bool
+    text: str
 
 
 class CallService:
@@ -72,28 +96,21 @@ class CallService:
 
     async def traced(
         self, function: Function, snapshot: Snapshot, arguments: str | Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Return the `trace` shape: the `outcome`, each line that ran with its changes, and all of it as `text`.
+    ) -> TraceReport:
+        """Return the outcome of a call, each line that ran with its changes, and all of it as text.
 
         Raises:
             UsageError: the arguments do not fit.
         """
         watch = self.debugging.watch(trace="lines")
         _, data, _ = await self.made(function, snapshot, arguments, watch=watch)
-        lines = [
-            {
-                "path": row.at.path,
-                "line": row.at.line,
-                "function": row.at.function,
-                "count": row.count,
-                "first": dict(row.first),
-                "last": dict(row.last),
-            }
+        lines = tuple(
+            TracedLine(row.at.path, row.at.line, row.at.function, row.count, dict(row.first), dict(row.last))
             for row in watch.lines
-        ]
+        )
         is_whole = data["outcome"] not in ("killed", "timed_out")
         text = debug_text.trace(watch.lines, snapshot, is_cut=watch.is_cut, is_whole=is_whole)
-        return {"name": function.name, "outcome": data, "lines": lines, "cut": watch.is_cut, "text": text}
+        return TraceReport(function.name, data, lines, watch.is_cut, text)
 
     async def coverage(self, function: Function, snapshot: Snapshot) -> Coverage:
         """Return the executable lines of a function that its examples reach, cached for each text of its module."""

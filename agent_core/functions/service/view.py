@@ -194,8 +194,20 @@ def _placed(verdict: Judgment, function: Function) -> Judgment:
     return replace(verdict, problems=problems, line=function.line)
 
 
-def example_result(result: ExampleResult) -> dict[str, Any]:
-    """Return the result of one example."""
+@dataclass(frozen=True, slots=True)
+class FunctionTestReport:
+    """The results of a function's examples, or the published `outcome` of one call."""
+
+    name: str
+    examples: tuple[ExampleResult, ...]
+    outcome: Mapping[str, Any] | None  # Any: JSON
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return the published shape."""
+        return {"name": self.name, "examples": [*map(_result_json, self.examples)], "outcome": self.outcome}
+
+
+def _result_json(result: ExampleResult) -> dict[str, Any]:
     shown = {"call": result.call, "expected": result.expected, "returned": result.returned, "line": result.line}
     return {**shown, "passed": result.agreed, "printed": result.printed, "value": result.value}
 

@@ -22,7 +22,7 @@ from agent_core.base.settings import StandingSettings
 from agent_core.storage import FAILURES, Store
 from . import telling, view
 from .bulk import BatchOperations
-from .called import CallService
+from .called import CallService, TraceReport
 from .carry_out import ChangeExecutor, Record
 from .changes import ChangePlanner
 from .granting import GrantService
@@ -251,7 +251,7 @@ class FunctionService:
         news = await self.quarantine.entered({name}) if data["outcome"] in FAILURES else []
         return {**data, **({"quarantined": news[0].to_json()} if news else {})}
 
-    async def trace(self, name: str, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
+    async def trace(self, name: str, arguments: str | Mapping[str, Any]) -> TraceReport:
         """Call a function once, off the record. Return each line that ran, with the locals that it changed.
 
         Raises:
@@ -259,15 +259,15 @@ class FunctionService:
         """
         return await self.calls.traced(self._function(name), self.registry.snapshot(), arguments)
 
-    async def test(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> dict[str, Any]:
+    async def test(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> view.FunctionTestReport:
         """Run a function's examples, or one call of it, in separate workers: off the record, because they are tests."""
         function = self._function(name)
         if arguments is not None:
             outcome = (await self.calls.made(function, self.registry.snapshot(), arguments))[1]
-            return {"name": name, "examples": [], "outcome": outcome}
+            return view.FunctionTestReport(name, (), outcome)
         snapshot = self.registry.snapshot()
         results = await self._gate.run_examples(function, snapshot, await self.granting.having(function, snapshot))
-        return {"name": name, "examples": [view.example_result(result) for result in results], "outcome": None}
+        return view.FunctionTestReport(name, tuple(results), None)
 
     def names(self) -> Sequence[str]:
         """Return the names of all functions, sorted."""

@@ -34,6 +34,7 @@ from .library import export, import_
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.judgment import Judgment
+    from agent_core.functions.service.packing import PackageListing
     from agent_core.functions.service.telling import ReloadReport
 
 _MOST = 12
@@ -48,26 +49,24 @@ def packages(scene: CliContext, is_clean: bool) -> int:  # noqa: FBT001  (click 
 
     if is_clean:
         result = with_workshop(scene, lambda shop: shop.granting.packing.clean())
-        scene.result(result, [line(("ok", "✓ "), f"removed {len(result['removed'])} folders of packages")])
+        scene.result(result, [line(("ok", "✓ "), f"removed {len(result.removed)} folders of packages")])
         return 0
     data = with_workshop(scene, lambda shop: shop.granting.packing.listing())
     scene.result(data, list(package_lines(data)))
-    if not data["packages"]:
+    if not data.packages:
         scene.hint("No function has a package. Next: toolwright functions grant NAME --package REQ")
-    return 1 if data["problem"] else 0
+    return 1 if data.problem else 0
 
 
-def package_lines(data: Mapping[str, Any]) -> Iterator[Line]:  # Any: JSON
+def package_lines(listing: "PackageListing") -> Iterator[Line]:
     """Yield each set of requirements: its functions, its pinned packages, and whether it is installed."""
-    if data["problem"]:
-        yield line(("bad", "✗ "), data["problem"])
-    for row in data["packages"]:
-        users = ", ".join(row["functions"]) or "no function"
-        state = (
-            f"{row['bytes'] / 1e6:.1f} MB" if row["installed"] else "not installed: you will be asked when it is called"
-        )
-        yield line(("name", ", ".join(row["requirements"])), ("dim", f"  for {users}  "), state)
-        pins = row["pins"][:_MOST] + ([f"and {len(row['pins']) - _MOST} more"] if len(row["pins"]) > _MOST else [])
+    if listing.problem:
+        yield line(("bad", "✗ "), listing.problem)
+    for each in listing.packages:
+        users = ", ".join(each.functions) or "no function"
+        state = f"{each.bytes / 1e6:.1f} MB" if each.installed else "not installed: you are asked when it is called"
+        yield line(("name", ", ".join(each.requirements)), ("dim", f"  for {users}  "), state)
+        pins = each.pins[:_MOST] + ((f"and {len(each.pins) - _MOST} more",) if len(each.pins) > _MOST else ())
         if pins:
             yield line("  ", one_line(", ".join(pins), 1_000))
 
@@ -204,10 +203,10 @@ def test(scene: CliContext, name: str, arguments: str | None) -> int:
     from ..opened import with_workshop
 
     if arguments is not None:
-        return _ended(scene, with_workshop(scene, lambda shop: shop.test(name, arguments))["outcome"])
+        return _ended(scene, with_workshop(scene, lambda shop: shop.test(name, arguments)).outcome or {})
     tested = with_workshop(scene, lambda shop: shop.test(name))
     scene.result(tested, examples_lines(tested))
-    return 0 if all(example["passed"] for example in tested["examples"]) else 1
+    return 0 if all(example.agreed for example in tested.examples) else 1
 
 
 @functions.command()
@@ -234,7 +233,7 @@ def trace(scene: CliContext, name: str, arguments: str) -> int:
 
     data = with_workshop(scene, lambda shop: shop.trace(name, arguments))
     scene.result(data, trace_lines(data))
-    return 0 if data["outcome"]["outcome"] == "returned" else 1
+    return 0 if data.outcome["outcome"] == "returned" else 1
 
 
 @functions.command()
@@ -277,7 +276,7 @@ def _judged(scene: CliContext, verdict: "Judgment") -> int:
     return 1
 
 
-def _ended(scene: CliContext, outcome: dict[str, Any]) -> int:
+def _ended(scene: CliContext, outcome: Mapping[str, Any]) -> int:
     returned = outcome["outcome"] == "returned"
     scene.result(outcome, value_lines(outcome, as_it_is=True))  # it may go into a file
     if not scene.as_json:
