@@ -9,11 +9,11 @@ from agent_core.base.problem import Problem
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from agent_core.functions.gate import ExampleResult
 from agent_core.functions.gate.verdict import Survivor
-from agent_core.functions.service.calls import CallTotals, FunctionStatistics
+from agent_core.functions.service.call_records import CallTotals, FunctionStatistics
+from agent_core.functions.service.change_texts import ReloadReport
+from agent_core.functions.service.function_facts import Coverage, FunctionDetails, FunctionListing, FunctionTestReport
 from agent_core.functions.service.history import FunctionHistory, HistoryEntry
 from agent_core.functions.service.judgment import PendingCandidate
-from agent_core.functions.service.telling import ReloadReport
-from agent_core.functions.service.view import Coverage, FunctionDetails, FunctionListing, FunctionTestReport
 from sandbox.wire.lines import bare_lines
 
 PAGE = 40

@@ -9,7 +9,7 @@ from .spans import Line, Role, indented, line
 from .verdicts import problem_lines
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
-    from agent_core.functions.service.grantor import GrantListing, Revoked
+    from agent_core.functions.service.grant_commands import GrantListing, Revoked
     from agent_core.functions.service.plan import Given
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from agent_core.access.grants import Approver
 from agent_core.base.errors import WorkspaceError
 from agent_core.functions.service import FunctionService
-from agent_core.functions.service.telling import ReloadReport
+from agent_core.functions.service.change_texts import ReloadReport
 from agent_core.workspace.workspace import Workspace
 
 from .editor import open_editor

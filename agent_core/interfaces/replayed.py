@@ -14,7 +14,7 @@ from .verdicts import compact_call, outcome_lines, outcome_role, value_lines
 from .versions import coloured
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
-    from agent_core.functions.service.called import TraceReport
+    from agent_core.functions.service.call_service import TraceReport
 
 Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design publishes
 

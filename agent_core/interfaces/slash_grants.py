@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from agent_core.access.grants import Grants
 from agent_core.base.errors import UsageError
-from agent_core.functions.service.grantor import GrantListing
+from agent_core.functions.service.grant_commands import GrantListing
 
 from .catalogue import BY_NAME
 from .conversation import Conversation

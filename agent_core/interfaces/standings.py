@@ -11,9 +11,9 @@ from .spans import Line, indented, line
 from .verdicts import duration
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
-    from agent_core.functions.service.calls import CallTotals, FailureKind, FunctionStatistics, VersionStatistics
+    from agent_core.functions.service.call_records import CallTotals, FailureKind, FunctionStatistics, VersionStatistics
+    from agent_core.functions.service.function_facts import FunctionListing, FunctionSummary
     from agent_core.functions.service.quarantine import Released
-    from agent_core.functions.service.view import FunctionListing, FunctionSummary
 
 COMMAND, SLASH = "toolwright functions ", "/"
 _KINDS, _VERSIONS, _SHORT = 5, 5, 8

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from agent_core.functions.service.function_facts import FunctionListing, FunctionSummary
 from agent_core.functions.service.history import FunctionHistory, HistoryEntry, Version, diff
-from agent_core.functions.service.view import FunctionListing, FunctionSummary
 from sandbox.wire.lines import bare_lines
 
 from .choices import Choice, Table

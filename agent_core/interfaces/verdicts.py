@@ -14,9 +14,9 @@ from .spans import Line, Role, Span, indented, line, quoted
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.gate.verdict import StageReport
+    from agent_core.functions.service.change_texts import ReloadReport
+    from agent_core.functions.service.function_facts import FunctionTestReport
     from agent_core.functions.service.judgment import Judgment
-    from agent_core.functions.service.telling import ReloadReport
-    from agent_core.functions.service.view import FunctionTestReport
 
 Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design publishes
 

@@ -13,7 +13,7 @@ from .verdicts import problem_lines, verdict_lines
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.gate.verdict import Survivor
-    from agent_core.functions.service.view import Coverage, FunctionDetails, FunctionListing
+    from agent_core.functions.service.function_facts import Coverage, FunctionDetails, FunctionListing
 
 MARK = "❱ "  # as the highlighted source has it
 MOST_MISSED = 20

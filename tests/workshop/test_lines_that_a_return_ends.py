@@ -5,7 +5,7 @@ import pytest
 from agent_core.access.grants.content import differences
 from agent_core.context.presentation import introspection
 from agent_core.functions.gate.draft import unified
-from agent_core.functions.service.granting import _shown
+from agent_core.functions.service.grant_service import _shown
 from agent_core.functions.service.history import diff
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.spans import plain

@@ -17,12 +17,12 @@ from agent_core.registry.uses import callers
 from agent_core.registry.writing import remove_function
 from agent_core.storage import DropPending, Store
 from agent_core.base.untrusted import block
-from . import conflict, telling
-from .ground import FileSync, own_text
-from .judging import CandidateReview, held_to_examples
+from . import conflict, change_texts
+from .file_sync import FileSync, own_text
+from .candidate_review import CandidateReview, held_to_examples
 from .judgment import Judgment, PendingCandidate, pending_candidate
 from .plan import Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned
-from .view import unknown_function
+from .function_facts import unknown_function
 
 
 class ChangePlanner:
@@ -43,7 +43,7 @@ class ChangePlanner:
         holder = snapshot.functions.get(candidate.name)
         if holder is not None:
             text = (
-                f"`{candidate.name}` exists already, in {holder.path}: {telling.signature(holder)}\n"
+                f"`{candidate.name}` exists already, in {holder.path}: {change_texts.signature(holder)}\n"
                 f"{holder.description}\n"
                 f"Call it if it does what is needed. To change it use edit_function or replace_function; "
                 f"for something else choose another name."
@@ -116,7 +116,7 @@ class ChangePlanner:
         final_verdict = held_to_examples(candidate, verdict, snapshot.functions.get(name), work)
         if not final_verdict.admitted:
             return PlannedChange(
-                telling.unconfirmed(final_verdict, candidate.replaces), "refused", Judgment.of(final_verdict), refused=name
+                change_texts.unconfirmed(final_verdict, candidate.replaces), "refused", Judgment.of(final_verdict), refused=name
             )
         plan = await self._judging.plan(candidate, verdict, snapshot, work)
         return self._ground.repeatable(plan, partial(self.confirm, name, reason, author), name, snapshot)

@@ -26,8 +26,8 @@ from agent_core.registry.spans import column_of
 from agent_core.registry.within import is_behind_link
 from .closure import ModuleParts, only
 from .export_text import CONTEXT, PROJECT, README, TESTS, WITH_CONTEXT
-from .taking import fitting
-from .view import unknown_function
+from .library_files import fitting
+from .function_facts import unknown_function
 
 
 @dataclass(frozen=True, slots=True)

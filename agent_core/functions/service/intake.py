@@ -18,10 +18,10 @@ from agent_core.base.problem import Place, Problem
 from agent_core.registry.source import check_module_name, path_of
 from agent_core.base.plain_files import read_named
 from .archive import read_library
-from .checking import parse_line
+from .file_checks import parse_line
 from .closure import ModuleParts
 from .foreign import Adapted
-from .taking import LibraryFile, escaping, fitting, is_passed_over, modules
+from .library_files import LibraryFile, escaping, fitting, is_passed_over, modules
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,12 @@ from agent_core.registry.writing import place_function
 from agent_core.storage import Store
 from .closure import ModuleParts
 from .intake import ImportedFunction, ImportedModule, ImportReport, Outcome, SkippedFile, Taking
-from .job import Job
+from .review_job import Job
 from .judgment import Judgment, judgment_on
-from .joining import joined, plan
-from .judges import Judge
+from .joined_module import joined, plan
+from .review_pool import Judge
 from .plan import Author, PlannedChange
-from .taking import LibraryFile, circled, circles, generations, in_order
+from .library_files import LibraryFile, circled, circles, generations, in_order
 
 _MOST_GIVEN = 8
 

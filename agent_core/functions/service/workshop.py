@@ -20,28 +20,28 @@ from agent_core.registry.registry import Registry, RegistryChange
 from ..worker_api import OnProgress
 from agent_core.base.settings import StandingSettings
 from agent_core.storage import FAILURES, Store
-from . import telling, view
-from .bulk import BatchOperations
-from .called import CallService, TraceReport
-from .carry_out import ChangeExecutor, Record
+from . import change_texts, function_facts
+from .batch import BatchOperations
+from .call_service import CallService, TraceReport
+from .change_executor import ChangeExecutor, Record
 from .changes import ChangePlanner
-from .granting import GrantService
-from .grantor import GrantCommands
-from .ground import FileSync
-from .judging import CandidateReview
+from .grant_service import GrantService
+from .grant_commands import GrantCommands
+from .file_sync import FileSync
+from .candidate_review import CandidateReview
 from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
-from .load import Loader
-from .packing import imported_at_the_top
-from .past import VersionHistory
+from .loader import Loader
+from .package_grants import imported_at_the_top
+from .version_history import VersionHistory
 from .plan import Author, Deletion, Dropped, PlannedChange
 from .quarantine import Quarantine, Released
 from .replay import Replays
-from .second_look import BackgroundReview
+from .background_review import BackgroundReview
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.base.settings import StandingSettings
 from agent_core.storage import Store
-from .view import standing_now
+from .function_facts import standing_now
 
 class ProvenIndex:
     """An index of proven functions that does not ask the store at each call."""
@@ -172,14 +172,14 @@ class FunctionService:
         assert isinstance(dropped, Dropped)
         return dropped
 
-    async def reload(self) -> telling.ReloadReport:
+    async def reload(self) -> change_texts.ReloadReport:
         """Reload the whole folder. Return what is different, fixed, in doubt, and rejected."""
         with self.second_look.put_off():
             async with self._carrier.one_at_a_time:
                 change = await self.loader.refresh()
-        return telling.reloaded(change, self.registry.snapshot().rejected)
+        return change_texts.reloaded(change, self.registry.snapshot().rejected)
 
-    async def reload_after(self, work: Awaitable[object]) -> telling.ReloadReport:
+    async def reload_after(self, work: Awaitable[object]) -> change_texts.ReloadReport:
         """Wait for the user's work on the files, then reload the folder. Return the differences since it began.
 
         What was saved in between may have been taken at once, and is reported all the same.
@@ -191,7 +191,7 @@ class FunctionService:
             report = await self.reload()
         finally:
             quiet()
-        return telling.summed(report, heard)
+        return change_texts.summed(report, heard)
 
     async def saved(self, paths: Iterable[Path]) -> None:
         """Take files that the user or another program has just changed. Notify listeners of what cannot be done."""
@@ -202,17 +202,17 @@ class FunctionService:
         except ToolwrightError as error:
             self._tell(events.FunctionsChanged(turn="", rejected=(str(error),)))
 
-    async def list(self, pattern: str = "", module: str = "", standing: str = "") -> view.FunctionListing:
+    async def list(self, pattern: str = "", module: str = "", standing: str = "") -> function_facts.FunctionListing:
         """Return the functions of the workspace and the problems of rejected files."""
-        return await view.listing(self._sight(), view.ViewFilter(pattern, module, standing))
+        return await function_facts.listing(self._sight(), function_facts.ViewFilter(pattern, module, standing))
 
-    async def unused(self, pattern: str = "", module: str = "", standing: str = "") -> view.FunctionListing:
+    async def unused(self, pattern: str = "", module: str = "", standing: str = "") -> function_facts.FunctionListing:
         """Return functions that nobody has called for long, which the user may want to retire."""
-        return await view.listing(self._sight(), view.ViewFilter(pattern, module, standing, unused=True))
+        return await function_facts.listing(self._sight(), function_facts.ViewFilter(pattern, module, standing, unused=True))
 
-    async def introspect(self, name: str) -> view.FunctionDetails:
+    async def introspect(self, name: str) -> function_facts.FunctionDetails:
         """Return everything that is known about a function."""
-        details, snapshot = await view.introspection(self._sight(), name), self.registry.snapshot()
+        details, snapshot = await function_facts.introspection(self._sight(), name), self.registry.snapshot()
         function = details.function
         case = await self.quarantine.case(function) if details.standing == "quarantined" else None
         coverage = await self.calls.coverage(function, snapshot)
@@ -259,15 +259,15 @@ class FunctionService:
         """
         return await self.calls.traced(self._function(name), self.registry.snapshot(), arguments)
 
-    async def test(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> view.FunctionTestReport:
+    async def test(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> function_facts.FunctionTestReport:
         """Run a function's examples, or one call of it, in separate workers: off the record, because they are tests."""
         function = self._function(name)
         if arguments is not None:
             outcome = (await self.calls.made(function, self.registry.snapshot(), arguments))[1]
-            return view.FunctionTestReport(name, (), outcome)
+            return function_facts.FunctionTestReport(name, (), outcome)
         snapshot = self.registry.snapshot()
         results = await self._gate.run_examples(function, snapshot, await self.granting.having(function, snapshot))
-        return view.FunctionTestReport(name, tuple(results), None)
+        return function_facts.FunctionTestReport(name, tuple(results), None)
 
     def names(self) -> Sequence[str]:
         """Return the names of all functions, sorted."""
@@ -289,11 +289,11 @@ class FunctionService:
 
     def tell_changes(self, changes: Iterable[events.FunctionsChanged]) -> str:
         """Return the notice to the model about functions that someone else changed."""
-        return telling.changes(changes, dict(self.registry.snapshot().functions))
+        return change_texts.changes(changes, dict(self.registry.snapshot().functions))
 
     def changed_since(self) -> events.FunctionsChanged | None:
         """Return the changes that others made while no program ran, if any."""
-        return telling.heard(self.loader.since, self._root) if self.loader.since else None
+        return change_texts.heard(self.loader.since, self._root) if self.loader.since else None
 
     def on_change(self, listener: Callable[[events.FunctionsChanged], None]) -> Callable[[], None]:
         """Subscribe to changes of functions by anyone but an agent. Return a callable that ends the subscription."""
@@ -302,22 +302,22 @@ class FunctionService:
 
     def _heard(self, change: RegistryChange) -> None:
         if change.by != "agent":
-            self._tell(telling.heard(change, self._root))
+            self._tell(change_texts.heard(change, self._root))
 
     def _seen(self, name: str, problems: Sequence[Problem]) -> None:
-        self._tell(events.FunctionsChanged(turn="", noted={name: telling.seen_later(problems)}))
+        self._tell(events.FunctionsChanged(turn="", noted={name: change_texts.seen_later(problems)}))
 
     def _tell(self, event: events.FunctionsChanged) -> None:
         for listener in tuple(self._listeners):
             listener(event)
 
-    def _sight(self) -> view.ViewContext:
-        return view.ViewContext(self._store, self.registry.snapshot(), self._rules, self._starters)
+    def _sight(self) -> function_facts.ViewContext:
+        return function_facts.ViewContext(self._store, self.registry.snapshot(), self._rules, self._starters)
 
     def _function(self, name: str) -> Function:
         function = self.registry.snapshot().functions.get(name)
         if function is None:
-            raise view.unknown_function(name, self.registry.snapshot().functions)
+            raise function_facts.unknown_function(name, self.registry.snapshot().functions)
         return function
 
     async def make(self, plan: PlannedChange, author: Author | None) -> Judgment:

@@ -33,9 +33,9 @@ from .checking import check
 from .library import export, import_
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.service.change_texts import ReloadReport
     from agent_core.functions.service.judgment import Judgment
-    from agent_core.functions.service.packing import PackageListing
-    from agent_core.functions.service.telling import ReloadReport
+    from agent_core.functions.service.package_grants import PackageListing
 
 _MOST = 12
 
@@ -241,7 +241,7 @@ def trace(scene: CliContext, name: str, arguments: str) -> int:
 def reload(scene: CliContext) -> int:
     """Read the folder again. Says what was loaded, changed, removed or rejected, and why."""
     from agent_core.functions.service import FunctionService
-    from agent_core.functions.service.telling import ReloadReport
+    from agent_core.functions.service.change_texts import ReloadReport
 
     from ..opened import with_workshop
 

@@ -79,7 +79,7 @@ def grant(scene: CliContext, name: str, is_sure: bool, **options: Any) -> int:  
 @scene
 def revoke(scene: CliContext, name: str, is_all: bool, **options: Any) -> None:  # noqa: FBT001  (click hands it in)
     """Revoke grants of a function: those that are named, or --all."""
-    from agent_core.functions.service.grantor import Revoked
+    from agent_core.functions.service.grant_commands import Revoked
     from agent_core.workspace.workspace import Workspace
 
     from ..opened import with_workspace

@@ -27,7 +27,7 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.base.settings import SandboxSettings
-from .job import Job, judged
+from .review_job import Job, judged
 from .judgment import Judgment
 
 Judge = Callable[[Job], Awaitable[list[Judgment]]]
@@ -120,7 +120,7 @@ class _Process:
 
     async def start(self, ground: bytes) -> None:
         self._process = await programs.start(
-            programs.python("-m", f"{__package__}.judge"),
+            programs.python("-m", f"{__package__}.review_worker"),
             stdin=PIPE,
             stdout=PIPE,
             stderr=self._said,

@@ -21,7 +21,7 @@ from agent_core.storage import CallRow, KindRow, Stats, Store, VersionRow
 
 from ..gate import ExampleResult
 from ..gate.verdict import Survivor
-from .calls import FunctionStatistics, by_function, source_of, statistics
+from .call_records import FunctionStatistics, by_function, source_of, statistics
 from .judgment import Judgment, judgment_on
 MOST_SURVIVORS = 3
 

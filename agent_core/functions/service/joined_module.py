@@ -17,7 +17,7 @@ from agent_core.storage import DropPending, SaveVerdict, Write
 from .closure import only
 from .judgment import Judgment
 from .plan import Author, ChangeSummary, PlannedChange, planned
-from .taking import LibraryFile
+from .library_files import LibraryFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import FOLDER, ModuleSource, module_of, path_of, read_file
 from agent_core.base.plain_files import read_named_text
-from .job import Job, unreadable
+from .review_job import Job, unreadable
 from .judgment import Judgment
-from .judges import Judge
+from .review_pool import Judge
 
 _WINDOW = 64
 _LONGEST = 4 << 20  # a line of a `.jsonl` file

@@ -19,7 +19,7 @@ from agent_core.registry.saving import remove, save
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import STATE, BeginWrite, EndWrite, ManifestConflict, Store
 from .judgment import Judgment
-from .one_writer import only_writer
+from .write_lock import only_writer
 from .plan import FileChange, PlannedChange
 
 Record = Callable[[PlannedChange], Awaitable[None]]

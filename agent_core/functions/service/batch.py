@@ -9,11 +9,11 @@ from ..sandbox_client import SandboxClient
 from ..gate import CONTEXT, Gate
 from agent_core.registry.registry import Registry
 from agent_core.storage import Store
-from . import checking
-from .checking import CheckRequest
+from . import file_checks
+from .file_checks import CheckRequest
 from .export import ExportReport, Handing, export
 from .intake import ImportedFunction, ImportReport, Taking, read
-from .judges import ReviewContext, judges
+from .review_pool import ReviewContext, judges
 from .judgment import Judgment
 from .library import Importer
 from .plan import PlannedChange
@@ -37,10 +37,10 @@ class BatchOperations:
             UsageError: a path is not there.
         """
         snapshot = self.registry.snapshot()
-        total = checking.count(request)
-        jobs = checking.jobs(request, snapshot)
+        total = file_checks.count(request)
+        jobs = file_checks.jobs(request, snapshot)
         async with judges(self.bench(), self.gate, total, processes=processes) as judge:
-            await checking.check(jobs, judge, tell)
+            await file_checks.check(jobs, judge, tell)
 
     async def take_over(self, taking: Taking, tell: Callable[[ImportedFunction], None], begin: Callable[[int], None]) -> ImportReport:
         """Import a library. `tell` receives each function, `begin` their number. Return the report.

@@ -21,9 +21,9 @@ from agent_core.registry.snapshot import Snapshot
 from ..worker_api import OnProgress, WorkerApi
 from agent_core.access.secrets import CallSecrets, Curtain
 from agent_core.storage import Write
-from .calls import noted, recorded
-from .granting import GrantService
-from .view import Coverage
+from .call_records import noted, recorded
+from .grant_service import GrantService
+from .function_facts import Coverage
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,13 +22,13 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import Store
 from agent_core.base.untrusted import fence, one_line
-from . import conflict, history, ratchet, telling
-from .ground import FileSync, own_text
+from . import conflict, history, example_regression, change_texts
+from .file_sync import FileSync, own_text
 from .history import BlamedLine, FunctionBlame, FunctionHistory, HistoryEntry, Version, VersionDiff
-from .judging import CandidateReview
+from .candidate_review import CandidateReview
 from .judgment import Judgment, judgment_on
 from .plan import Author, ChangeSummary, PlannedChange
-from .view import unknown_function
+from .function_facts import unknown_function
 import ast
 from collections.abc import Iterator
 from sandbox.wire.lines import lines_of
@@ -206,9 +206,9 @@ class VersionHistory:
         snapshot = await self._ground.settled(before.functions[name].module, name, before)
         function = snapshot.functions[name]
         size = len(call) + len(expected)
-        existing = await aside(size, ratchet.holds, function, call.strip().removeprefix(">>>"))
+        existing = await aside(size, example_regression.holds, function, call.strip().removeprefix(">>>"))
         if existing is not None:
-            return _refusal(name, telling.known_example(name, existing, expected))
+            return _refusal(name, change_texts.known_example(name, existing, expected))
         code = await aside(size, with_example, own_text(name, snapshot) or "", name, call, expected)
         if isinstance(code, Problem):
             return _refusal(name, f"`{name}` was not changed: {code.message}. Fix: {code.fix}.", code)
@@ -220,14 +220,14 @@ class VersionHistory:
             return _refusal(function.name, f"`{function.name}` was not changed: the example cannot be read as one.")
         (result,) = await self._judging.gate.run_examples(replace(function, examples=(fresh,)), snapshot)
         if not result.agreed:
-            return _refusal(function.name, telling.failed_example(function.name, result))
+            return _refusal(function.name, change_texts.failed_example(function.name, result))
         why = f"example added: {one_line(fresh.call, 120)}"
         candidate = Candidate(function.name, code, function.module, why, replaces=True, exact=True)
         work = ChangeSummary("changed", function.name, author, why, f"keeps the example {fence(fresh.call, 120)} now,")
         verdict = await judgment_on(self._store, function.body_hash, function.name)
         policy = _policy(author.by, (verdict and verdict.by) or "human")
         plan = await self._judging.judged(candidate, snapshot, work, policy)
-        replan = partial(self.add_example, function.name, fresh.call, ratchet.written(fresh), author)
+        replan = partial(self.add_example, function.name, fresh.call, example_regression.written(fresh), author)
         return self._ground.repeatable(plan, replan, function.name, snapshot)
 
 
@@ -240,14 +240,14 @@ def _fresh(function: Function, code: str) -> tuple[Example] | None:
     """Return the one new example in a text of a function."""
     reading = read_module(ModuleSource.of(function.module, code, function.path))
     examples = next((definition.examples for definition in reading.functions if definition.name == function.name), ())
-    fresh = [example for example in examples if ratchet.holds(function, example.call) is None]
+    fresh = [example for example in examples if example_regression.holds(function, example.call) is None]
     return (fresh[0],) if len(fresh) == 1 and len(examples) == len(function.examples) + 1 else None
 
 
 def _dropped(name: str, before: Version | None, after: Version) -> tuple[str, ...]:
     """Return the examples that one version has and the next does not. A repeated hash may have dropped it only once."""
     old, new = _own(name, before), _own(name, after)
-    problem = ratchet.problem(old, new, "warns", Place("history"))
+    problem = example_regression.problem(old, new, "warns", Place("history"))
     return (problem.message,) if problem else ()
 
 

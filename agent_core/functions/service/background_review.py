@@ -16,7 +16,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.registry import Registry
 from agent_core.storage import SaveVerdict, Store
 from .judgment import judgment_on
-from .packing import PackageGrants
+from .package_grants import PackageGrants
 
 Tell = Callable[[str, Sequence[Problem]], None]
 _QUIET_S = 0.2  # an editor that formats saves twice

@@ -15,10 +15,10 @@ from agent_core.registry.registry import Registry
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Store
 from .changes import ChangePlanner, require_same
-from .granting import GrantService
+from .grant_service import GrantService
 from .judgment import Judgment, PendingCandidate, pending_candidate
 from .plan import Author, Given, PlannedChange
-from .view import FunctionDetails, unknown_function
+from .function_facts import FunctionDetails, unknown_function
 
 CarryOut = Callable[[PlannedChange, Author | None], Awaitable[PlannedChange]]
 

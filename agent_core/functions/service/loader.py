@@ -21,12 +21,12 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, parse_accepted, read_file, shown_path
 from agent_core.registry.watch import scan
 from agent_core.storage import STATE, EndWrite, ManifestConflict, SaveVerdict, Store, Write
-from . import ratchet
-from .judging import confirmed
+from . import example_regression
+from .candidate_review import confirmed
 from .judgment import judgment_on
-from .one_writer import only_writer
-from .packing import PackageGrants
-from .taken import GoodVersions, LoadedFile, admission, all_placed, disagreeing, module_at, noted, removed_file, said_of, since, standings, stored, unchanged, waiting
+from .write_lock import only_writer
+from .package_grants import PackageGrants
+from .loaded_files import GoodVersions, LoadedFile, admission, all_placed, disagreeing, module_at, noted, removed_file, said_of, since, standings, stored, unchanged, waiting
 
 _TRIES = 3
 Found: TypeAlias = ModuleSource | Problem | None
@@ -179,7 +179,7 @@ class Loader:
         verdict = await self._gate.judge_module(source, before, "human", previous=previous, granted=granted)
         if not verdict.admitted:
             return await self._keep_last_good(path, verdict.problems, baseline, before)
-        verdict = replace(verdict, problems=(*verdict.problems, *ratchet.of_save(previous, verdict.reading)))
+        verdict = replace(verdict, problems=(*verdict.problems, *example_regression.of_save(previous, verdict.reading)))
         writes = admission(path, source, verdict, baseline, await self._confirmed(previous, verdict))
         writes = (*writes, *(await self._unfit(verdict)))
         known_of = LoadedFile(path, source.module, verdict.reading, writes=writes, verdict=verdict, previous=previous)
