@@ -34,7 +34,7 @@ def verdict_lines(verdict: "Judgment", joins: str = "joins") -> list[Line]:
         *indented(line(("warn", "~ "), ("dim", "fixed: "), fix.message) for fix in verdict.fixes),
         *indented(problem_lines(verdict.problems)),
         *indented(
-            line(("warn", "~ "), call, ("dim", ": its result was taken as it came back, not predicted"))
+            line(("warn", "~ "), call, ("dim", ": its result was confirmed, not predicted"))
             for call in verdict.confirmed
         ),
     ]

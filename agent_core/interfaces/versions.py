@@ -38,7 +38,7 @@ def _row(entry: "HistoryEntry") -> list[str]:
 
 
 def _weak(entry: "HistoryEntry") -> list[Line]:
-    notes = [f"{call}: its result was taken as it came back, not predicted" for call in entry.confirmed]
+    notes = [f"{call}: its result was confirmed, not predicted" for call in entry.confirmed]
     return [line("     ", ("warn", "~ "), ("dim", one_line(text, 400))) for text in (*notes, *entry.dropped)]
 
 
@@ -80,9 +80,9 @@ def pending_hint(candidates: Mapping[str, "PendingCandidate"], command: str, dro
     """Return the next command to type after an edit conflict, or if only results of examples keep a candidate out."""
     met = [name for name, candidate in candidates.items() if candidate.conflict]
     if met:
-        return f"To take what is kept: {command} {met[0]}; to give it up: {drop.replace('NAME', met[0])}"
+        return f"To use the kept version: {command} {met[0]}; to discard it: {drop.replace('NAME', met[0])}"
     ready = [name for name, candidate in candidates.items() if candidate.verdict.can_be_confirmed]
-    return f"Where what came back is right: {command} {ready[0]}" if ready else ""
+    return f"If the returned results are right: {command} {ready[0]}" if ready else ""
 
 
 def _who(version: "Version") -> str:

@@ -218,7 +218,7 @@ def unknown_function(name: str, names: Iterable[str] = ()) -> UsageError:
     fix = (
         f"Did you mean `{suggestions[0]}`?"
         if suggestions
-        else "Look at the list: list_functions, /functions, `toolwright functions list`."
+        else "See the list: list_functions, /functions, `toolwright functions list`."
     )
     return UsageError(f"There is no function `{name}` in functions/.", fix=fix)
 

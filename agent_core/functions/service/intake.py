@@ -13,7 +13,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.json_form import fields_to_json
 from ..gate import Candidate, Policy
 from ..gate.verdict import Fix
-from ..gate.reading.escapes import write_escapes
+from ..gate.reading.text_fixes import write_escapes
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.source import check_module_name, path_of
 from agent_core.base.plain_files import read_named
@@ -118,7 +118,7 @@ def read(taking: Taking, report: ImportReport) -> tuple[dict[str, LibraryFile], 
     library = read_library(taking.path)
     report.files += [SkippedFile.of(problem) for problem in library.problems]
     report.files += [
-        SkippedFile(name, "passed-over", "tests and set-up are not imported")
+        SkippedFile(name, "passed-over", "tests and setup files are not imported")
         for name in sorted(library.files)
         if is_passed_over(name)
     ]

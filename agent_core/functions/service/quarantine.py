@@ -88,7 +88,7 @@ class Quarantine:
         """
         pair = (function.name, function.body_hash)
         if pair not in await self._failing():
-            raise UsageError(f"`{function.name}` is not quarantined.", fix="Look at the list for what is.")
+            raise UsageError(f"`{function.name}` is not quarantined.", fix="See the list.")
         await self._store.apply([ReleaseFunction(*pair)])
         self.held -= {pair}
         return Released(function.name, function.module, function.body_hash)
