@@ -138,7 +138,7 @@ def write_new(path: str, text: str) -> None:
     """
     place = expanded(path)
     if is_behind_link(place):
-        raise UsageError(f"{path} is not written: {place.parent} is a link.", fix="Name the place itself.")
+        raise UsageError(f"{path} is not written: {place.parent} is a link.", fix="Name the target itself.")
     try:
         with open(place, "x", encoding="utf-8", opener=_for_its_owner) as file:
             file.write(text)

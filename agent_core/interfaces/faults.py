@@ -43,7 +43,9 @@ def report_crash(error: BaseException, root: Path, *, as_json: bool) -> int:
 
 def crash_line(error: BaseException, root: Path) -> Line:
     """Return the same as one line, for when the program continues."""
-    return line(("bad", "✗ "), f"{_crashed(error)} {_save_traceback(error, root)} ", ("strong", "Type on, or /retry."))
+    return line(
+        ("bad", "✗ "), f"{_crashed(error)} {_save_traceback(error, root)} ", ("strong", "Continue, or type /retry.")
+    )
 
 
 def tell(code: str, message: str, fix: str, *, as_json: bool) -> None:

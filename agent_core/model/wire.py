@@ -1,10 +1,8 @@
 """Messages in the wire format of chat completions. Only here is a function called a tool.
 
-Promises that no server refuses what leaves here for its shape: every call is answered right after it,
-no answer stands without its call, names and arguments are valid. A history that cannot be sent so is a
-bug of ours and raises `InvalidRequest`, before anything is on the network.
-
-Endpoints that allow one call per message get a reply with several calls as several replies. Pure values.
+No server refuses the shape of what leaves here: every call is answered right after it, no answer stands without its
+call, names and arguments are valid; a history that cannot be sent so raises `InvalidRequest`. For endpoints with
+limits, replies with several calls are split, and schemas reduced to the keywords that all accept.
 """
 
 import json

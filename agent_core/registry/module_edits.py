@@ -1,7 +1,6 @@
-"""Edits of modules that preserve the user's text: one function's span, imports at the top, nothing else.
+"""Edits of modules that preserve the user's text: one function's span, imports at the top, and a literal `__all__`.
 
-`place_function` and `remove_function` are text → text; `save` (in `module_file`) touches one file. A name is added to
-and removed from a module's `__all__` as text, if the list is a literal.
+`place_function` and `remove_function` are text → text; `save` (in `module_file`) touches one file.
 """
 
 import ast

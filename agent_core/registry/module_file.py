@@ -138,7 +138,7 @@ class _File:
     def _content(self) -> bytes:
         with os.fdopen(folder_access.read_only(self.name, self.folder_fd), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise OSError(errno.EEXIST, "something that is no regular file has its name")
+                raise OSError(errno.EEXIST, "something that is not a regular file has its name")
             return file.read()
 
     def write_beside(self, content: bytes, *, exists: bool) -> str:

@@ -1,9 +1,7 @@
 """The agent: `Agent.turn` runs the loop, and every interface consumes its events.
 
-A turn is steps; a step is one model reply and the calls it asked for, and it ends with every call
-answered. Whatever ends a turn, its history is valid and on disk.
-
-The figures about an agent that a bottom bar shows.
+A turn is steps; a step is one model reply and the calls it asked for, and it ends with every call answered. Whatever
+ends a turn, its history is valid and on disk. Also returns the figures that a bottom bar shows.
 """
 
 import asyncio

@@ -63,7 +63,7 @@ async def embedding(name: str, factory: Callable[[], Embedder | None]) -> dict[s
     return {
         "ok": True,
         "name": name,
-        "why": embedder.space if embedder else "none: texts are found by their words alone",
+        "why": embedder.space if embedder else "none: texts are found only by their words",
     }
 
 

@@ -34,8 +34,8 @@ def create(root: Path) -> list[str]:
     try:
         root.mkdir(parents=True, exist_ok=True)
         if link := folder_access.leaving(root, [FOLDER, FILE_NAME, *(f"{FOLDER}/{file.name}" for file in starters)]):
-            message = f"{link} is a link that leaves the workspace, or leads nowhere, so nothing was made."
-            raise WorkspaceError(message, fix="Remove it, or put the file or folder itself there.")
+            message = f"{link} is a link that leaves the workspace, or is broken, so nothing was created."
+            raise WorkspaceError(message, fix="Remove it, or replace it with the file or folder itself.")
         with folder_access.folder(root.resolve(), _inside(root), make=True) as folder_fd:
             new = [file.name for file in starters if folder_access.create(file.name, folder_fd, file.read_bytes())]
         created += [f"{FOLDER}/{name}" for name in new]

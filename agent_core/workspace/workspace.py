@@ -115,7 +115,7 @@ class Workspace:
             NoWorkspace: it is none; the message says what makes it one.
         """
         if not (root / "functions").is_dir() and not (root / FILE_NAME).is_file():
-            message = f"{root.resolve()} is no workspace: it has neither functions/ nor {FILE_NAME}."
+            message = f"{root.resolve()} is not a workspace: it has neither functions/ nor {FILE_NAME}."
             raise NoWorkspace(message, fix=f"Next: toolwright init {root}")
         return root
 
@@ -283,7 +283,7 @@ def _fixes_off(settings: Settings) -> frozenset[str]:
     unknown = sorted({*settings.gate.fixes_off} - FIXES)
     if unknown:
         fix = f"Known are: {', '.join(sorted(FIXES))}."
-        raise SettingsError(f"`gate.fixes_off` names `{unknown[0]}`, which is no fix.", fix=fix)
+        raise SettingsError(f"`gate.fixes_off` names `{unknown[0]}`, which is not a fix.", fix=fix)
     return frozenset(settings.gate.fixes_off if settings.gate.fixes else "*")
 
 

@@ -1,13 +1,8 @@
 """The system calls that a worker, or a zygote that imports packages, may make: a short list; all others are refused.
 
-Refused calls answer EPERM, so that Python raises PermissionError and the function's own frames
-say where. A call of another architecture kills the process. The list is searched by halves,
-because the kernel runs the filter once for every call number when it is put on.
-
-A small assembler for classic BPF, so that the filter is written with labels instead of offsets.
-
-Manually written offsets cost a day once: one wrong, and every worker dies. Here a jump names a
-label, and a jump that does not reach is an error when the filter is built.
+Refused calls answer EPERM, so that Python raises PermissionError in the function's own frames. A call of another
+architecture kills the process. The filter is searched by halves, and assembled with labels instead of offsets: a jump
+that does not reach is an error when the filter is built.
 """
 
 import ctypes

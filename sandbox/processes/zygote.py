@@ -1,11 +1,8 @@
-"""The warm process that workers are forked from, and its outer process. Neither sees a line of function code.
+"""The warm process that workers are forked from. It never sees a line of function code.
 
-The host execs it with an empty environment and one descriptor. It enters the namespaces, makes the
-small root, gives up every privilege, imports what was listed, and then answers two orders over
-that descriptor: fork a worker; reap a dead one and empty its scratch. It ends when the host does.
-
-The outer process waits for both, then ends what a package started while it was imported: all of it is in one group, and
-what lost its parent is collected here.
+The host executes it with an empty environment and one descriptor. It enters the namespaces, makes the small root,
+gives up every privilege, imports the listed packages, and then takes two orders: fork a worker; reap a dead one and
+empty its scratch, which untrusted code has filled. It ends when the host does.
 """
 
 import _socket

@@ -219,5 +219,5 @@ def test_gemini_is_told_that_a_signature_is_not_known_any_more() -> None:
 
 async def test_constrained_mode_is_refused_where_no_schema_holds_a_reply() -> None:
     chosen = DiscoveredModel("https://api.anthropic.com/v1", "claude", "", "", context_tokens=9000)
-    with pytest.raises(ModelError, match=r"Anthropic holds no reply to a schema.*model\.mode"):
+    with pytest.raises(ModelError, match=r"Anthropic does not enforce a schema on replies.*model\.mode"):
         await open_model(chosen, ModelSettings(mode="constrained"))

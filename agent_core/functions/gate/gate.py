@@ -24,7 +24,7 @@ from .clones.kept import IndexStore
 from .mutation.stage import check_mutants
 from .candidate import Candidate, Policy
 from .capability import capability
-from .confirm import with_returned_values
+from .examples.example_text import with_returned_values
 from .conform import conform
 from .draft import TOO_DEEP, D, Draft
 from .duplicate import duplicate

@@ -177,7 +177,7 @@ class ChangePlanner:
         pending = await self._store.pending(name)
         if pending is None:
             raise UsageError(f"No candidate named `{name}` was rejected.", fix="Nothing was changed.")
-        text = f"The candidate for `{name}` is given up."
+        text = f"The candidate for `{name}` was discarded."
         return PlannedChange(
             text, "returned", {"name": name, "dropped": pending["verdict"]}, writes=(DropPending(name),)
         )
@@ -225,7 +225,7 @@ def require_same(name: str, asked_version: str, current_version: str) -> None:
         WorkspaceError: it is another.
     """
     if asked_version not in ("", current_version):
-        message = f"`{name}` is another now than the one that was asked about, so nothing was granted."
+        message = f"`{name}` has changed since the question, so nothing was granted."
         raise WorkspaceError(message, fix=f"Look again: toolwright functions grant {name}")
 
 

@@ -119,7 +119,7 @@ def export(handing: Handing, snapshot: Snapshot) -> dict[str, Any]:  # Any: JSON
 
 def _check_folder(folder: Path) -> None:
     if is_behind_link(folder):
-        raise UsageError(f"{folder} is not written: {folder.parent} is a link.", fix="Name the place itself.")
+        raise UsageError(f"{folder} is not written: {folder.parent} is a link.", fix="Name the target itself.")
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise UsageError(f"{folder} is not empty, and nothing is written over.", fix="Name a folder that is not there.")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from agent_core.base.errors import UsageError
 from ..gate import Candidate, Policy
-from ..gate.reading.escapes import write_escapes
+from ..gate.reading.text_fixes import write_escapes
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.source import check_module_name, path_of
 from agent_core.base.plain_files import read_named
@@ -72,7 +72,7 @@ def read(taking: Taking, report: ImportReport) -> tuple[dict[str, LibraryFile], 
     library = read_library(taking.path)
     report.files += [file_row(problem) for problem in library.problems]
     report.files += [
-        {"path": name, "code": "passed-over", "message": "tests and set-up are not imported"}
+        {"path": name, "code": "passed-over", "message": "tests and setup files are not imported"}
         for name in sorted(library.files)
         if is_passed_over(name)
     ]

@@ -117,7 +117,7 @@ class Importer:
         if partner is None:
             return []
         message = f"`{part.file}` and `{partner.file}` import each other, and one module joins after another"
-        fix = "import again, now that the rest of both is there; functions that need each other go into one file"
+        fix = "import again, now that the rest of both is there; put functions that need each other into one file"
         return [Problem("import-each-other", message, Place(part.file, part.parts.line(name)), fix).to_json()]
 
     async def _verdict(
