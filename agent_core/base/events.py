@@ -107,7 +107,7 @@ class GrantAnswered(_Base):
 
     `by` is human, policy (nobody could be asked: `command` grants it), earlier (a no of this turn, not asked again),
     often (several noes in this turn, and no question more), never (no human can grant it) or unavailable (what it needs
-    cannot be had: `word` says why). Only what a human was asked for had a `grant_asked` before it.
+    is not available: `word` says why). Only what a human was asked for had a `grant_asked` before it.
     """
 
     type: ClassVar[str] = "grant_answered"

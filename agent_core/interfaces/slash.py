@@ -1,7 +1,4 @@
-"""The slash commands; their names, usage and help are in `catalogue`.
-
-`/create`: write a function manually in the user's editor; it is judged like any other.
-"""
+"""The slash commands; their names, usage and help are in `catalogue`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -52,7 +49,7 @@ def {name}(text: str) -> str:
 async def _create(talk: Conversation, words: str) -> None:
     name, _, module = needed(words, "create").partition(" ")
     if not name.isidentifier():
-        raise UsageError(f"{name} can be no function's name.", fix="Take letters, digits and _.")
+        raise UsageError(f"{name} cannot be a function's name.", fix="Use letters, digits and _.")
     if name in talk.names():
         raise UsageError(f"There is a function {name} already.", fix=f"Type /edit {name}.")
     shop = talk.workspace.workshop
@@ -61,7 +58,7 @@ async def _create(talk: Conversation, words: str) -> None:
     async with talk.aside():
         code = await text_from_editor(name, begun, suffix=".py")
     if code is None:
-        talk.voice.lines([line(("dim", "Nothing was made: the text is as it was."))])
+        talk.voice.lines([line(("dim", "Nothing was made: the text is unchanged."))])
         return
     into = [module.strip() or str(pending.get("module") or "")]
     verdict = await shop.create(name, code, *filter(None, into), reason="written at the prompt")
@@ -151,12 +148,16 @@ async def _exit(talk: Conversation, words: str) -> None:
 async def _functions(talk: Conversation, words: str) -> None:
     shop = talk.workspace.workshop
     if words == "unused":
-        none = line(("dim", "Every function was called not long ago, or is used by others."))
+        none = line(("dim", "Every function was called recently, or is used by others."))
         talk.voice.lines(unused_lines(await shop.unused(), SLASH) or [none])
         return
     data = await shop.list(words)
     if words or not data["functions"]:
-        why = f"None has “{one_line(words)}” in its name, module or description." if words else "None. Ask for one."
+        why = (
+            f"No function has “{one_line(words)}” in its name, module or description."
+            if words
+            else "No functions. Ask for one."
+        )
         talk.voice.lines(list_lines(data, heads=True) or [line(("dim", why))])
         return
     below = (*list_lines({**data, "functions": []}), *unused_hint(data, "/functions unused"))
@@ -228,15 +229,15 @@ async def _reload(talk: Conversation, words: str) -> None:
 
 async def _pop(talk: Conversation, words: str) -> None:
     message = await talk.agent.pop()
-    lines = [line(("ok", "✓ "), "out of the context: ", ("strong", message))] if message else None
-    talk.voice.lines(lines or [line(("dim", "There is nothing to take back."))])
+    lines = [line(("ok", "✓ "), "removed from the context: ", ("strong", message))] if message else None
+    talk.voice.lines(lines or [line(("dim", "There is no turn to remove."))])
 
 
 async def _new(talk: Conversation, words: str) -> None:
     turns = await talk.agent.begin_anew()
     many = f"{turns} turn{'' if turns == 1 else 's'}"
     message = f"A new conversation. {many} left the context and stay{'s' if turns == 1 else ''} on record."
-    talk.voice.lines([line(("ok", "✓ "), message) if turns else line(("dim", "The conversation is new already."))])
+    talk.voice.lines([line(("ok", "✓ "), message) if turns else line(("dim", "The conversation is already new."))])
 
 
 async def _clear(talk: Conversation, words: str) -> None:

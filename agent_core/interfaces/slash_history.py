@@ -49,7 +49,7 @@ async def _pending(talk: Conversation, words: str) -> None:
     name, _, action = words.partition(" ")
     if action == "drop":
         await drop_pending(shop, name)
-        talk.voice.lines([line(("ok", "✓ "), f"The candidate for {name} is given up.")])
+        talk.voice.lines([line(("ok", "✓ "), f"The candidate for {name} was discarded.")])
         return
     everything = await shop.all_pending()
     candidates = {

@@ -58,7 +58,7 @@ def unused_lines(data: Document, typed: str = COMMAND) -> list[Line]:
 def unused_hint(data: Document, typed: str) -> list[Line]:
     """Return one line about unused functions, shown under a list."""
     many = data["unused"]
-    hint = f"{many} function{_s(many)} nobody called for long: {typed}"
+    hint = f"{many} function{_s(many)} nobody has called for a long time: {typed}"
     return [line(("dim", hint))] if many else []
 
 

@@ -17,9 +17,9 @@ from .verdicts import changes_line, compact_call, duration, outcome_role, save_l
 from .versions import coloured
 
 _ENDINGS = {
-    "interrupted": "Interrupted. What was said is kept; type on, or /retry.",
+    "interrupted": "Interrupted. The conversation is kept; continue, or type /retry.",
     "steps": "Stopped at the limit of steps in one turn. Type `go on`, or raise turn.max_steps.",
-    "repeated": "Stopped, because the same call failed again and again.",
+    "repeated": "Stopped because the same call kept failing.",
     "failed": "The turn failed.",
     "cancelled": "The turn was cancelled.",
 }

@@ -26,7 +26,7 @@ def verdict_lines(verdict: Document, joins: str = "joins") -> list[Line]:
         *indented(line(("warn", "~ "), ("dim", "fixed: "), str(fix["message"])) for fix in verdict.get("fixes", ())),
         *indented(problem_line(problem) for problem in verdict.get("problems", ())),
         *indented(
-            line(("warn", "~ "), call, ("dim", ": its result was taken as it came back, not predicted"))
+            line(("warn", "~ "), call, ("dim", ": its result was confirmed, not predicted"))
             for call in verdict.get("confirmed", ())
         ),
     ]

@@ -36,7 +36,7 @@ def history_lines(data: Document) -> list[Line]:
 
 
 def _weak(row: Document) -> list[Line]:
-    notes = [f"{call}: its result was taken as it came back, not predicted" for call in row["confirmed"]]
+    notes = [f"{call}: its result was confirmed, not predicted" for call in row["confirmed"]]
     return [line("     ", ("warn", "~ "), ("dim", one_line(text, 400))) for text in (*notes, *row["dropped"])]
 
 
@@ -78,9 +78,9 @@ def pending_hint(candidates: Mapping[str, Document], command: str, drop: str = "
     """Return the next command to type after an edit conflict, or if only results of examples keep a candidate out."""
     met = [name for name, candidate in candidates.items() if candidate.get("conflict")]
     if met:
-        return f"To take what is kept: {command} {met[0]}; to give it up: {drop.replace('NAME', met[0])}"
+        return f"To use the kept version: {command} {met[0]}; to discard it: {drop.replace('NAME', met[0])}"
     ready = [name for name, candidate in candidates.items() if candidate["verdict"].get("can_be_confirmed")]
-    return f"Where what came back is right: {command} {ready[0]}" if ready else ""
+    return f"If the returned results are right: {command} {ready[0]}" if ready else ""
 
 
 def _refusing(verdict: Document) -> list[Document]:

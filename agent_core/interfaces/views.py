@@ -93,7 +93,7 @@ def _coverage_lines(data: Document) -> list[Line]:
 
 def survivor_lines(survivors: Sequence[Document]) -> list[Line]:
     """Return the changes of a body that no example notices, each with the kind of example that would."""
-    lines = [line(("warn", "~ "), "no example notices these changes of its body:")] if survivors else []
+    lines = [line(("warn", "~ "), "no example detects these changes of its body:")] if survivors else []
     for survivor in survivors:
         changed = bare_lines(survivor["diff"])
         lines += indented(line(("bad" if text.startswith("-") else "ok", text)) for text in changed)

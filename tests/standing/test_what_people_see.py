@@ -48,7 +48,7 @@ def test_the_prompt_tells_of_a_quarantine_shows_it_and_releases(tmp_path: Path) 
         screen.wait_for("3 steps")
         screen.line("/functions")
         screen.wait_for("parts   quarantined")
-        screen.wait_for("1 function nobody called for long: /functions unused")
+        screen.wait_for("1 function nobody has called for a long time: /functions unused")
         screen.line("/introspect part")
         screen.wait_for("return whole / among")
         assert "called 4 ×: 1 returned, 3 failed" in screen.scrolled()
@@ -110,7 +110,7 @@ def test_what_nobody_calls_is_offered_with_the_command_and_never_removed(tmp_pat
     toolwright("init", ".", cwd=tmp_path)
     put(tmp_path, retire_days=SHORT_WHILE)
     listed = toolwright("functions", "list", cwd=tmp_path)
-    assert "1 function nobody called for long: toolwright functions list --unused" in listed.stderr
+    assert "1 function nobody has called for a long time: toolwright functions list --unused" in listed.stderr
     unused = toolwright("functions", "list", "--unused", cwd=tmp_path).stdout
     assert unused.startswith("part  not called since it joined ")
     assert unused.endswith("  toolwright functions delete part\n")

@@ -298,5 +298,5 @@ def _numbered(stop: DebugStop, lines: Any) -> str:  # Any: pairs of number and t
 
 def _counted(text: str) -> int:
     if not text.isdecimal() or len(text) > MOST_DIGITS:
-        raise UsageError(f"`{visible(text[:20])}` is no number that counts something.", fix="For example: ignore 1 20")
+        raise UsageError(f"`{visible(text[:20])}` is not a number that counts something.", fix="For example: ignore 1 20")
     return int(text)

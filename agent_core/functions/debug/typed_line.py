@@ -18,7 +18,7 @@ from .breakpoints import Breakpoint
 Order: TypeAlias = dict[str, Any]  # Any: JSON, for the worker
 _LISTS: Final = "`help` lists what it has."
 _ANEW: Final = "q ends this call; /debug NAME JSON starts one that stops."
-_SILENT: Final = "condition NUMBER False passes one over, clear NUMBER takes it away."
+_SILENT: Final = "condition NUMBER False passes one over, clear NUMBER removes it."
 _ABSENT: Final = {  # words of `pdb`, each with what is typed here
     **dict.fromkeys(("j", "jump"), "No line can be skipped here; until LINE runs on to a later one."),
     **dict.fromkeys(("run", "restart", "debug"), _ANEW),

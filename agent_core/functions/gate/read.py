@@ -12,7 +12,7 @@ from dataclasses import replace
 from sandbox.wire.lines import bare_lines, lines_of
 
 from agent_core.base.characters import Flaw, flaw_of, name_flaw_of
-from agent_core.registry.collected import caller_of
+from agent_core.registry.loader_names import caller_of
 from agent_core.registry.source import check_module_name
 from .draft import Draft, Finding
 from .reading.text_fixes import write_escapes

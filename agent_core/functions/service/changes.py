@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from agent_core.base.aside import aside
+from agent_core.base.offload import aside
 from agent_core.base.errors import UsageError, WorkspaceError
 from ..gate import Candidate, GivenExample, Policy
 from agent_core.access.grants import Grants
@@ -15,7 +15,7 @@ from agent_core.base.problem import Place, Problem
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.uses import callers
-from agent_core.registry.writing import remove_function
+from agent_core.registry.module_edits import remove_function
 from agent_core.storage import DropPending, Store
 from agent_core.base.untrusted import block
 from . import conflict, telling
@@ -177,7 +177,7 @@ class ChangePlanner:
         pending = await self._store.pending(name)
         if pending is None:
             raise UsageError(f"No candidate named `{name}` was rejected.", fix="Nothing was changed.")
-        text = f"The candidate for `{name}` is given up."
+        text = f"The candidate for `{name}` was discarded."
         return PlannedChange(
             text, "returned", {"name": name, "dropped": pending["verdict"]}, writes=(DropPending(name),)
         )
@@ -225,7 +225,7 @@ def require_same(name: str, asked_version: str, current_version: str) -> None:
         WorkspaceError: it is another.
     """
     if asked_version not in ("", current_version):
-        message = f"`{name}` is another now than the one that was asked about, so nothing was granted."
+        message = f"`{name}` has changed since the question, so nothing was granted."
         raise WorkspaceError(message, fix=f"Look again: toolwright functions grant {name}")
 
 

@@ -24,7 +24,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import FOLDER, ModuleSource
 from agent_core.registry.spans import column_of
-from agent_core.registry.within import is_behind_link
+from agent_core.registry.folder_access import is_behind_link
 from .closure import ModuleParts, only
 from .export_text import CONTEXT, PROJECT, README, TESTS, WITH_CONTEXT
 from .taking import fitting
@@ -119,7 +119,7 @@ def export(handing: Handing, snapshot: Snapshot) -> dict[str, Any]:  # Any: JSON
 
 def _check_folder(folder: Path) -> None:
     if is_behind_link(folder):
-        raise UsageError(f"{folder} is not written: {folder.parent} is a link.", fix="Name the place itself.")
+        raise UsageError(f"{folder} is not written: {folder.parent} is a link.", fix="Name the target itself.")
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise UsageError(f"{folder} is not empty, and nothing is written over.", fix="Name a folder that is not there.")
 

@@ -119,7 +119,7 @@ class GrantCommands:
         if entry is None and lent:
             return {"name": name, "revoked": lent.to_json(), "grants": {}}
         if entry is None and not await self._granting.book.problems():
-            raise UsageError(f"`{name}` has no grants.", fix="Look at them: toolwright functions grants")
+            raise UsageError(f"`{name}` has no grants.", fix="See them: toolwright functions grants")
         had = entry.grants if entry else NOTHING
         remaining = await self._granting.book.revoke(name, grants)
         if grants is not None and remaining == had:

@@ -118,7 +118,7 @@ def pick(name: str, versions: Sequence[Version], reference: str) -> Version:
         UsageError: there is none, or more than one; the message names what there is.
     """
     if not versions:
-        raise UsageError(f"There is no function `{name}`, and there never was.", fix="Look at the list of functions.")
+        raise UsageError(f"There is no function `{name}`, and there never was.", fix="See the list of functions.")
     fitting = _before(versions) if not reference else _named(versions, reference)
     if len({version.hash for version in fitting}) != 1:
         problem = f"has no version `{reference}`" if reference else "has no version before the current one"

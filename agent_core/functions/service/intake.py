@@ -72,7 +72,7 @@ def read(taking: Taking, report: ImportReport) -> tuple[dict[str, LibraryFile], 
     library = read_library(taking.path)
     report.files += [file_row(problem) for problem in library.problems]
     report.files += [
-        {"path": name, "code": "passed-over", "message": "tests and set-up are not imported"}
+        {"path": name, "code": "passed-over", "message": "tests and setup files are not imported"}
         for name in sorted(library.files)
         if is_passed_over(name)
     ]

@@ -17,7 +17,7 @@ from agent_core.base.problem import Place, Problem
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from agent_core.registry.writing import place_function
+from agent_core.registry.module_edits import place_function
 from agent_core.storage import Store
 from .closure import ModuleParts
 from .intake import ImportReport, Taking, file_row
@@ -117,7 +117,7 @@ class Importer:
         if partner is None:
             return []
         message = f"`{part.file}` and `{partner.file}` import each other, and one module joins after another"
-        fix = "import again, now that the rest of both is there; functions that need each other go into one file"
+        fix = "import again, now that the rest of both is there; put functions that need each other into one file"
         return [Problem("import-each-other", message, Place(part.file, part.parts.line(name)), fix).to_json()]
 
     async def _verdict(

@@ -50,7 +50,7 @@ async def _take(descriptor: int) -> None:
             while not _has(descriptor):  # noqa: ASYNC110 - the kernel tells no event of another process
                 await asyncio.sleep(_PAUSE_S)
     except TimeoutError as error:
-        raise NoTurn("Another process is changing functions and does not end.", fix="Try again.") from error
+        raise NoTurn("Another process is changing functions and does not finish.", fix="Try again.") from error
 
 
 def _has(descriptor: int) -> bool:

@@ -1,18 +1,15 @@
 """The history of a function: its versions, who changed what and why, and rollback.
 
-An earlier version passes the gate like any change, as it was then: nothing of it is fixed.
-
-An earlier version of a function as a candidate: its text, and what it needs of its module at that time.
-
-Pure text. Imports and private helpers come along as when a function is created. A helper that is another by now is
-put back too where nothing else uses it; where something does, the gate says that the two clash.
+An earlier version passes the gate like any change, unfixed, as a candidate with the imports and private helpers of
+that time. A helper that has changed since is restored if nothing else uses it; otherwise the gate reports the
+conflict.
 """
 
 import asyncio
 from dataclasses import replace
 from functools import partial
 from typing import Any
-from agent_core.base.aside import aside
+from agent_core.base.offload import aside
 from ..gate import Candidate, Policy
 from ..gate.examples.example_text import with_example
 from agent_core.base.problem import Place, Problem

@@ -79,7 +79,7 @@ class Quarantine:
         """
         pair = (function.name, function.body_hash)
         if pair not in await self._failing():
-            raise UsageError(f"`{function.name}` is not quarantined.", fix="Look at the list for what is.")
+            raise UsageError(f"`{function.name}` is not quarantined.", fix="See the list.")
         await self._store.apply([ReleaseFunction(*pair)])
         self.held -= {pair}
         return {"released": function.name, "module": function.module, "version": function.body_hash}

@@ -92,7 +92,7 @@ class BackgroundReview:
     def _tell_left(self) -> None:
         if self._left:
             (name, path), more = next(iter(self._left.items())), len(self._left) - 1
-            message = "not looked at for copies, weak examples and what breaks them, as many came at once"
+            message = "not checked for copies, weak examples and breaking arguments, because many were saved at once"
             problem = Problem("not-looked-at", message, Place(path), "toolwright functions check functions", "warns")
             self._left.clear()
             self._tell(f"{name} and {more} more" if more else name, [problem])

@@ -1,7 +1,4 @@
-"""Facts about functions, in the published shapes.
-
-Call statistics of a function in the published shape: totals, by version, by kind of failure, and newest calls.
-"""
+"""Facts about functions in the published JSON shapes, including their call statistics."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -221,7 +218,7 @@ def unknown_function(name: str, names: Iterable[str] = ()) -> UsageError:
     fix = (
         f"Did you mean `{suggestions[0]}`?"
         if suggestions
-        else "Look at the list: list_functions, /functions, `toolwright functions list`."
+        else "See the list: list_functions, /functions, `toolwright functions list`."
     )
     return UsageError(f"There is no function `{name}` in functions/.", fix=fix)
 

@@ -1,8 +1,7 @@
 """The verbs on functions, each of them one call, for every interface.
 
-Draft functions, which nothing has proven yet: the results of their calls say so.
-
-What is known holds as long as the registry's snapshot: the gate changes a standing only together with it.
+Also knows which functions are drafts, whose results are marked as unproven; that holds as long as the registry's
+snapshot, because the gate changes a standing only together with it.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""`toolwright functions`: the commands with which people and scripts manage functions.
-
-`toolwright functions packages`: which packages are installed for which functions, managed by the user.
-"""
+"""`toolwright functions`: the commands with which people and scripts manage functions and their packages."""
 
 import sys
 from collections.abc import Iterator, Mapping

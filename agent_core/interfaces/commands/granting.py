@@ -54,7 +54,7 @@ def grant(scene: CliContext, name: str, is_sure: bool, **options: Any) -> int:  
         shop.granting.packing.environment.tell = status.show
         question = await shop.grants.question(name, shop.grants.wanted(options))
         if not question.missing:
-            raise UsageError(f"`{name}` has all of it already.", fix="Look: toolwright functions grants")
+            raise UsageError(f"`{name}` has all of it already.", fix="See: toolwright functions grants")
         if not is_sure and not _agrees(question):
             return None
         answer: dict[str, Any] = await shop.grants.grant(name, question.missing, version=question.version)
@@ -110,7 +110,7 @@ def _agrees(question: Question) -> bool:
     from ..question import agreed, ask, say
 
     if not sys.stdin.isatty():
-        raise UsageError("There is no terminal to ask at.", fix="Look at what it would get, then give -y.")
+        raise UsageError("There is no terminal for the question.", fix="Look at what it would get, then give -y.")
     for page, is_last in pages(question, screen_columns(), max(shutil.get_terminal_size().lines - 2, 8)):
         say(page)
         if not is_last and ask("This is not all of it. Enter shows more; anything else grants nothing.") != "":

@@ -64,7 +64,7 @@ class _Chunks:
             return
         text, place = item["chunk"]
         if len(self._chunks) >= _MOST_CHUNKS or len(text) > 2 * LONGEST:
-            raise Unreadable("It holds more than is kept of one source.", fix="Divide it.")
+            raise Unreadable("It contains more than may be kept of one source.", fix="Divide it.")
         self._chunks.append(Chunk(str(text), str(place)))
 
     def cut(self) -> Cut:

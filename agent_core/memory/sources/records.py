@@ -32,7 +32,7 @@ def lines(text: str) -> SourceParts:
 
 
 def _as_text(text: str) -> SourceParts:
-    return SourceParts(plain(text).parts, GOAL * 3 // 4, ("It is no JSON that can be read; it was read as text.",))
+    return SourceParts(plain(text).parts, GOAL * 3 // 4, ("It is not valid JSON; it was read as text.",))
 
 
 def _parts(value: Any) -> Iterator[SourcePart]:  # Any: JSON

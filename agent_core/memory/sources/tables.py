@@ -22,7 +22,7 @@ def table(text: str, delimiter: str = "") -> SourceParts:
         rows = [row for row in _rows(text, delimiter or _delimiter(text)) if any(row)]
     except csv.Error as error:
         return SourceParts(
-            plain(text).parts, GOAL * 3 // 4, (f"It is no table that can be read ({error}); read as text.",)
+            plain(text).parts, GOAL * 3 // 4, (f"It is not a table that can be read ({error}); read as text.",)
         )
     header = " | ".join(rows[0]) if rows and _is_header(rows[0]) else ""
     body = rows[1:] if header and len(rows) > 1 else rows

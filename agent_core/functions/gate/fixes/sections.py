@@ -1,8 +1,7 @@
-"""Docstrings in the Google style: fields of other styles, stray descriptions and sentences move to their section.
+"""Docstrings in the Google style: fields of other styles and descriptions in plain sentences move to their section.
 
-Words are moved, never invented; examples and all other text stay as they are, in their order. Of plain sentences
-("`n` is the number of words", "a list of integers `items`") only what certainly speaks of a parameter is taken: a
-sentence of its own moves, words inside another are copied.
+Words are moved, never invented, and only if they certainly describe a parameter: a sentence of its own moves, words
+inside another are copied. Examples and all other text stay as they are, in their order.
 """
 
 import re

@@ -1,8 +1,7 @@
 """Search for the strongest level that holds on this machine, or refusal with the choices named.
 
-The self-test at start, which checks that a real worker holds: canaries, and the kernel's view of the worker.
-
-No flag of the platform is believed: each canary is an attempt, and the host would see its success.
+No flag of the platform is believed: a self-test runs canaries in a real worker and asks the kernel about it. Each
+canary is an attempt to escape, and the host would see its success.
 """
 
 import asyncio
@@ -122,12 +121,12 @@ _CORE: Final = tuple(layer for layer in LAYERS if layer != "namespaces")
 _NOBODY_BASE: Final = 0x60000000  # users above here belong to no account; each host process takes its own
 _NOBODY: Final = 65534
 _CHOICES: Final = (
-    "Function code does not run without it. The choices: a Linux machine (x86-64) with Landlock and "
+    "Function code does not run without it. Your choices: a Linux machine (x86-64) with Landlock and "
     "seccomp, also as WSL2, a container or a virtual machine; or TOOLWRIGHT_SANDBOX_UNSAFE=true, which "
     "runs function code with whatever layers hold, with your own rights."
 )
 _ADVICE: Final = {
-    "win32": " (install WSL2 by `wsl --install`, and run toolwright in it; WSL1 has no Linux kernel and does not do)",
+    "win32": " (install WSL2 by `wsl --install`, and run toolwright in it; WSL1 has no Linux kernel and does not work)",
     "darwin": " (use a Linux virtual machine or container)",
 }
 _UNTRIED: Final = "trial: the table of system calls for {} was never run before this, so the self-test alone decides"
@@ -176,7 +175,7 @@ async def try_level(level: Level, plan: ZygotePlan, missing: list[str]) -> Start
     if report.is_good:
         layers = dict.fromkeys(LAYERS, True) | ({} if level == "full" else {"namespaces": False})
         return StartedLevel(level, plan, pool, layers, tuple(missing))
-    escaped = [f"the self-test's {name} got out" for name in report.escaped]
+    escaped = [f"the self-test's {name} escaped" for name in report.escaped]
     missing += [f"{level}: {text}" for text in (*escaped, *[f"no {name} inside" for name in report.broken])]
     await pool.aclose()
     return None
@@ -189,7 +188,7 @@ async def _unsafe(plan: ZygotePlan) -> StartedLevel:
     report = await examine(pool)
     layers = {layer: zygote.held.get(layer, "not on") == "" for layer in LAYERS}
     missing = [f"{layer}: {reason}" for layer, reason in zygote.held.items() if reason]
-    missing += [f"the self-test's {name} got out" for name in report.escaped]
+    missing += [f"the self-test's {name} escaped" for name in report.escaped]
     return StartedLevel("none", plan, pool, layers, tuple(missing))
 
 

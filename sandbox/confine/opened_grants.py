@@ -98,7 +98,7 @@ def _outermost(access: Access) -> list[str]:
 
 def _open(path: str, guards: list[_Guard], *, writable: bool) -> OpenedGrant:
     if not path.startswith("/") or path.startswith("//") or os.path.normpath(path) != path:
-        raise AccessRefused(f"{path!r} is no plain absolute path")
+        raise AccessRefused(f"{path!r} is not a plain absolute path")
     if path == "/" or any(path == own or path.startswith(f"{own}/") for own in _OURS):
         raise AccessRefused(f"{path} cannot be shown to a function: the sandbox has its own there")
     _refuse_the_kernels(path)
@@ -145,7 +145,7 @@ def _looked_at(entry: OpenedGrant, chain: list[Identity], guards: list[_Guard]) 
     if not entry.writable:
         return entry
     if not entry.is_folder and facts.st_nlink > 1:
-        raise AccessRefused(f"{entry.path} has another name too (a hard link), so it cannot be granted for writing")
+        raise AccessRefused(f"{entry.path} has another name, too (a hard link), so it cannot be granted for writing")
     if any(guard.forbids(chain) for guard in guards):
         raise AccessRefused(
             f"{entry.path} cannot be written by a function: it holds, or lies in, what no function may change"

@@ -1,7 +1,4 @@
-"""One call: build the arguments, pass `self`, await what is awaitable, check the result.
-
-Check of a returned value against the return annotation. A whole number counts as a float too.
-"""
+"""One call: build the arguments, pass `self`, await the result if needed, and check it against the annotation."""
 
 import collections.abc
 import importlib
