@@ -184,29 +184,24 @@ class ReplSettings(SettingsSection):
     plain: bool = Field(False, description="Print plain lines and redraw nothing, for screen readers and logs.")
 
 
-__all__ = [
-    "FILE_NAME",
-    "PREFIX",
-    "SECRET",
-    "GateSettings",
-    "GrantSettings",
-    "HeartbeatSettings",
-    "MemorySettings",
-    "ModelSettings",
-    "ReplSettings",
-    "SandboxSettings",
-    "Settings",
-    "StandingSettings",
-    "TurnSettings",
-    "address_of_file",
-    "known_keys",
-    "load",
-]
-
 FILE_NAME = "toolwright.toml"
 MOST_BYTES = 256 << 10
 PREFIX = "TOOLWRIGHT_"
 SECRET = f"{PREFIX}SECRET_"  # what functions are given by name, and no setting
+_NOT_IN_FILE: Mapping[tuple[str, str], tuple[object, str]] = {  # with the default, and how else to set it
+    ("sandbox", "unsafe"): (
+        False,
+        f"To run functions without protection on this machine: {PREFIX}SANDBOX_UNSAFE=true.",
+    ),
+    ("memory", "class_name"): (
+        "chat",
+        f"It names code to be run. If you trust it: export {PREFIX}MEMORY_CLASS_NAME=package.module:Class",
+    ),
+    ("grants", "unattended"): (
+        "deny",
+        f"To let functions/grants.toml decide on this machine: {PREFIX}GRANTS_UNATTENDED=file.",
+    ),
+}
 
 
 class Settings(BaseSettings):
@@ -290,22 +285,11 @@ def _combine(root: Path, file: dict[str, Any], overrides: list[tuple[list[str], 
 
 
 def _check_file(values: Mapping[str, Any]) -> None:
-    # The file travels with the folder, and so perhaps from somebody else: it cannot take the walls down.
-    if _section(values, "sandbox").get("unsafe"):
-        raise SettingsError(
-            f"`sandbox.unsafe` cannot be set in {FILE_NAME}, which travels with the folder.",
-            fix=f"To run functions without protection on this machine: {PREFIX}SANDBOX_UNSAFE=true.",
-        )
-    if _section(values, "memory").get("class_name", "chat") != "chat":
-        raise SettingsError(
-            f"`memory.class_name` cannot be set in {FILE_NAME}, which travels with the folder.",
-            fix=f"It names code to be run. If you trust it: export {PREFIX}MEMORY_CLASS_NAME=package.module:Class",
-        )
-    if _section(values, "grants").get("unattended", "deny") != "deny":
-        raise SettingsError(
-            f"`grants.unattended` cannot be set in {FILE_NAME}, which travels with the folder.",
-            fix=f"To let functions/grants.toml decide on this machine: {PREFIX}GRANTS_UNATTENDED=file.",
-        )
+    """Reject what the file must not set: it travels with the folder, perhaps from somebody else."""
+    for (section, key), (default, fix) in _NOT_IN_FILE.items():
+        if _section(values, section).get(key, default) != default:
+            message = f"`{section}.{key}` cannot be set in {FILE_NAME}, which travels with the folder."
+            raise SettingsError(message, fix=fix)
 
 
 def _section(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UsageError
 from agent_core.base.user_folders import expanded
-from agent_core.registry.within import is_behind_link
+from agent_core.registry.folder_access import is_behind_link
 from agent_core.workspace.portable import AgentReport, waiting_of
 
 from .columns import columns

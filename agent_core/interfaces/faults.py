@@ -76,9 +76,9 @@ def _save_traceback(error: BaseException, root: Path) -> str:
 
 
 def _masked(text: str) -> str:
-    from agent_core.access.secrets import GIVEN  # noqa: PLC0415  (no command that goes well pays for it)
+    from agent_core.access.secrets import DISCLOSED  # noqa: PLC0415  (no command that goes well pays for it)
 
-    return GIVEN.clean(text)
+    return DISCLOSED.clean(text)
 
 
 def _keep(error: BaseException, root: Path) -> Path:

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_core.base.aside import aside
 from agent_core.base.clock import Clock
+from agent_core.base.offload import aside
 from agent_core.storage import MemoryStore, RecallMessage, SaveSaid, Store
 
 from . import dates, hints, search_query, words

@@ -27,8 +27,8 @@ from .probe import ask
 from .quirks import quirks
 from .reply import Mode, ModeChanged, Model, Piece, Reply, RetryPiece, TokenUsage
 from .request import FunctionShown, Request
+from .schemas import loosened
 from .stream import Assembly
-from .strict import loosened
 from .tokens import Estimator, known_window, listed_window, tells_windows, window
 from .tour.endpoint import TourEndpoint
 from .wire import RequestWriter

@@ -178,11 +178,6 @@ def read(
     return _fitted(value, schema, len(raw))
 
 
-def read_values(value: dict[str, Any], schema: Schema) -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON
-    """Return the same for arguments that are already parsed, such as those of a person or another function."""
-    return _fitted(value, schema, LIMIT_CHARS)
-
-
 def renamed(raw: str, names: Mapping[str, str]) -> str:
     """Return the arguments under their newer names; one given under its own name stays, and so does unreadable text."""
     try:

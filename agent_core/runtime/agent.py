@@ -18,7 +18,7 @@ from agent_core.context import KIND, PRESSURE, History, PageReader, claim, resum
 from agent_core.context import pop as pop_turn
 from agent_core.functions.service import Author, FunctionService, StaleView
 from agent_core.memory.agent_memory import AgentMemory
-from agent_core.model.ahead import Tell
+from agent_core.model.prefill import Tell
 from agent_core.storage import ClaimedTurn as Claimed
 from agent_core.storage import PinFunction, Post, Store, UnpinFunction
 

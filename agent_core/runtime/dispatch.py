@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from agent_core.access.grants import Denied, Permit
-from agent_core.base.aside import aside
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ToolwrightError
 from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.base.matching import nearest
 from agent_core.base.messages import Call
+from agent_core.base.offload import aside
 from agent_core.base.settings import TurnSettings
 from agent_core.context import beginning
 from agent_core.functions import answers

@@ -15,7 +15,7 @@ from agent_core.access.broker import Broker, RequestLog
 from agent_core.access.grants import AccessResolver, Approver, GrantStore
 from agent_core.access.grants.addresses import is_confirmed
 from agent_core.access.packages import Environment
-from agent_core.access.secrets import GIVEN, Secrets, shade_logs
+from agent_core.access.secrets import DISCLOSED, Secrets, shade_logs
 from agent_core.base.clock import Clock
 from agent_core.base.errors import NoWorkspace, SettingsError, UsageError, WorkspaceError
 from agent_core.base.own_environment import environment as own_environment
@@ -244,7 +244,7 @@ def _cage(root: Path, state: Path, settings: Settings, environment: Mapping[str,
         settings.turn.parallel,
         guarded=guarded_in(root),
         secrets=Secrets(root, environment),
-        broker=Broker(note=RequestLog(state, GIVEN.clean, Clock().now)),
+        broker=Broker(note=RequestLog(state, DISCLOSED.clean, Clock().now)),
     )
 
 

@@ -22,7 +22,6 @@ EQUAL: Final = 0x15
 AT_LEAST: Final = 0x35
 ANY_BIT: Final = 0x45
 RETURN: Final = 0x06
-JUMP: Final = 0x05
 _FALL_THROUGH: Final = ""
 _FAR: Final = 255
 

@@ -26,14 +26,14 @@ from ..wire.protocol import Frame
 from ..wire.values import decode, encode
 from . import canaries, failure, web
 from .build import Unfit
-from .calling import call, is_bare, run
 from .channel import Channel
 from .context import Context
 from .debugger import WorkerDebugger
 from .edge import attempt
 from .finder import ROOT, Finder
 from .hints import Hint, of_function
-from .plain import simplify
+from .invocation import call, is_bare, run
+from .simplification import simplify
 
 
 def install() -> None:

@@ -21,7 +21,7 @@ ALLOWED = {
         model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """
         access/broker/log access/grants/permit access/grants/record access/packages/environment
-        access/secrets/vault base/seal registry/saving registry/within storage/folder storage/origin
+        access/secrets/vault base/seal registry/folder_access registry/module_file storage/folder storage/origin
         storage/recovery""",
     "the one place": "base/plain_files",
 }

@@ -14,11 +14,11 @@ from agent_core.model.client import NativeModel, Window, open_model
 from agent_core.model.dialect import Dialect, changed, dialect_of, dialects, refuses
 from agent_core.model.discover import DiscoveredModel
 from agent_core.model.endpoint import Endpoint
-from agent_core.model.strict import loosened, strict
-from agent_core.model.wire import functions_to_wire, simple, to_wire
+from agent_core.model.schemas import loosened, simple, strict
+from agent_core.model.wire import functions_to_wire
 from tests.kit import Fail, Say, ScriptedModel
 from tests.kit.rules import fault
-from tests.model.asking import ADD, ask, ask_reply, chunks
+from tests.model.asking import ADD, ask, ask_reply, chunks, to_wire
 
 Scripted = Callable[..., ScriptedModel]
 LIST = {"type": "array"}

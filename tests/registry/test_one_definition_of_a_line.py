@@ -36,8 +36,8 @@ NO_SOURCES = {
     "sandbox/processes/cgroup.py": "files of /proc",
     "sandbox/inside/web.py": "HTTP",
     "sandbox/processes/usage.py": "files of /proc",
-    "sandbox/confine/granted.py": "files of /proc",
-    "sandbox/processes/starting.py": "files of /proc",
+    "sandbox/confine/opened_grants.py": "files of /proc",
+    "sandbox/processes/startup.py": "files of /proc",
 }
 
 

@@ -16,7 +16,7 @@ import pytest_asyncio
 
 from sandbox import Access, FunctionCall, Job, Outcome, Raised, Refused, Returned, Sandbox
 from sandbox.access import AccessRefused
-from sandbox.confine.granted import walk
+from sandbox.confine.opened_grants import walk
 from tests.sandbox import reaching
 from tests.sandbox.support import modules
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.errors import SettingsError, WorkspaceError
-from agent_core.registry.saving import save
+from agent_core.registry.module_file import save
 from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted

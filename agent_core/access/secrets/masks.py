@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from sandbox.wire.unhashed import Members, Pairs
+from sandbox.wire.claimed_collections import Members, Pairs
 from sandbox.wire.values import BODY, encode
 
 from .forms import byte_forms, forms, needed, normal

@@ -13,10 +13,10 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.base.untrusted import visible
 from .breakpoints import Breakpoints, Placed
-from .claims import Claim, Reader
-from .spoken import Order, expression_of, order_of
+from .stop import Claim, Reader
+from .typed_line import Order, expression_of, order_of
 from .stop import BY_NAME, COMMANDS, RESUMING, Command, Debugger, DebugStop
-from .typed import typed_breakpoint
+from .typed_line import typed_breakpoint
 
 MOST_DIGITS: Final = 9
 WHY: Final = frozenset(

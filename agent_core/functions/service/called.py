@@ -8,7 +8,7 @@ from typing import Any
 from sandbox import Evaluation, Job, Outcome, Refused, Returned
 
 from ..answers import bad_arguments, outcome_json, size_of
-from agent_core.base.aside import aside
+from agent_core.base.offload import aside
 from ..sandbox_client import SandboxClient
 from ..debug import Watch, debug_text
 from agent_core.base.errors import UsageError

@@ -15,7 +15,7 @@ from agent_core.base.errors import LostLease, StaleFile, StorageError, Toolwrigh
 from agent_core.access.grants import GrantStore
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.registry import Registry
-from agent_core.registry.saving import remove, save
+from agent_core.registry.module_file import remove, save
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import STATE, BeginWrite, EndWrite, ManifestConflict, Store
 from .one_writer import only_writer

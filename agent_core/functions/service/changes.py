@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from agent_core.base.aside import aside
+from agent_core.base.offload import aside
 from agent_core.base.errors import UsageError, WorkspaceError
 from ..gate import Candidate, GivenExample, Policy
 from agent_core.access.grants import Grants
@@ -15,7 +15,7 @@ from agent_core.base.problem import Place, Problem
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.uses import callers
-from agent_core.registry.writing import remove_function
+from agent_core.registry.module_edits import remove_function
 from agent_core.storage import DropPending, Store
 from agent_core.base.untrusted import block
 from . import conflict, telling

@@ -24,7 +24,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import FOLDER, ModuleSource
 from agent_core.registry.spans import column_of
-from agent_core.registry.within import is_behind_link
+from agent_core.registry.folder_access import is_behind_link
 from .closure import ModuleParts, only
 from .export_text import CONTEXT, PROJECT, README, TESTS, WITH_CONTEXT
 from .taking import fitting

@@ -10,7 +10,7 @@ from typing import Any
 
 from agent_core.base.errors import UsageError
 from ..gate import Candidate, Policy
-from ..gate.reading.escapes import write_escapes
+from ..gate.reading.text_fixes import write_escapes
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.source import check_module_name, path_of
 from agent_core.base.plain_files import read_named

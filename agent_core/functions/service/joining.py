@@ -13,7 +13,7 @@ from agent_core.registry.function import ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from agent_core.registry.writing import place_function
+from agent_core.registry.module_edits import place_function
 from agent_core.storage import DropPending, SaveVerdict, Write
 from .closure import only
 from .job import Row

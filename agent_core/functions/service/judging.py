@@ -6,7 +6,7 @@ An admitted candidate is a plan with the new text of its file and its rows; a re
 from dataclasses import replace
 
 from ..gate import Candidate, Gate, Policy, Verdict
-from ..gate.confirm import with_returned_values
+from ..gate.examples.example_text import with_returned_values
 from ..gate.examples.example_text import with_example
 from ..gate.trial import Granted
 from agent_core.base.problem import Place, Problem

@@ -17,7 +17,7 @@ from agent_core.base.problem import Place, Problem
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from agent_core.registry.writing import place_function
+from agent_core.registry.module_edits import place_function
 from agent_core.storage import Store
 from .closure import ModuleParts
 from .intake import ImportReport, Taking, file_row

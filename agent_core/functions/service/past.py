@@ -9,7 +9,7 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 from typing import Any
-from agent_core.base.aside import aside
+from agent_core.base.offload import aside
 from ..gate import Candidate, Policy
 from ..gate.examples.example_text import with_example
 from agent_core.base.problem import Place, Problem

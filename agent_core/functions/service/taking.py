@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from sandbox.wire.lines import lines_of
 
-from ..gate.reading.escapes import write_escapes
+from ..gate.reading.text_fixes import write_escapes
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.source import FOLDER, path_of
 from .archive import Library

@@ -18,9 +18,9 @@ from typing import Any, Final
 from agent_core.base.errors import ModelError
 from agent_core.base.settings import ModelSettings
 
-from ..ahead import Tell
 from ..constrained import ConstrainedModel
 from ..conversation import WireConversation, fixed_part
+from ..prefill import Tell
 from ..request import Request
 from . import pool
 from .child import EnginePlan

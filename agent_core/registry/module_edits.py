@@ -1,6 +1,6 @@
 """Edits of modules that preserve the user's text: one function's span, imports at the top, and a literal `__all__`.
 
-`place_function` and `remove_function` are text → text; `save` (in `saving`) touches one file.
+`place_function` and `remove_function` are text → text; `save` (in `module_file`) touches one file.
 """
 
 import ast
@@ -10,7 +10,7 @@ from agent_core.base.problem import Place, Problem
 from sandbox.wire.lines import bare_lines, lines_of
 
 from . import imports
-from .saving import save
+from .module_file import save
 from .source import ModuleSource, parse
 from .spans import LineEdit, ParsedText, applied, bound_names, column_of, is_blank, with_newline
 from .tree import Definition

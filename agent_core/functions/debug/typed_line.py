@@ -1,12 +1,19 @@
-"""Parses a line typed at the debugger: an expression, an assignment, or words that mean nothing here."""
+"""A line that the user types at the debugger: an expression, an assignment, or a breakpoint.
+
+A breakpoint is `[FUNCTION:]LINE [if CONDITION] [after N] [every N] [once]`. Words of `pdb` that mean nothing here are
+answered with what is typed instead.
+"""
 
 import ast
+import re
 import warnings
 from collections.abc import Container
 from typing import Any, Final, TypeAlias
 
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import visible
+from .breakpoints import Breakpoint
+
 
 Order: TypeAlias = dict[str, Any]  # Any: JSON, for the worker
 _LISTS: Final = "`help` lists what it has."
@@ -98,3 +105,65 @@ def _read(text: str, mode: str) -> ast.AST:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what a human types is warned of nowhere else either
         return ast.parse(text.strip(), "<debug>", mode)
+
+
+USAGE: Final = "[if CONDITION] [after N] [every N] [once]"
+_COUNT = re.compile(r"(.*?)\b(?:(after|every) +(\d{1,9})|(once))\s*", re.DOTALL)
+_IF = re.compile(r"\s+if\b\s*")
+
+
+def typed_breakpoint(text: str, *, once: bool = False) -> tuple[Breakpoint, int]:
+    """Return the breakpoint and its line; line 0 is the function's first, an empty function the stopped one.
+
+    Raises:
+        UsageError: a word of it is not understood.
+    """
+    head, has_if, condition = _halves(text.strip())
+    place, _, words = head.partition(" ")
+    remainder, before = _counts(words.strip())
+    condition, behind = _counts(condition.strip(), is_condition=True)
+    if remainder or (has_if and not condition):
+        message = f"`{remainder[:40]}` is nothing that a breakpoint knows." if remainder else "`if` needs a condition."
+        raise UsageError(message, fix=f"Type it as FUNCTION:LINE {USAGE}.")
+    counts = before | behind
+    name, line = _place(place)
+    return Breakpoint(
+        0, name, "", 0, condition, (), counts.get("after", 0), counts.get("every", 1), once or "once" in counts
+    ), line
+
+
+def _halves(text: str) -> tuple[str, bool, str]:
+    """Return the text before `if`, or before a comma as in `pdb`, whether there is one, and the condition."""
+    parts = _IF.split(text, maxsplit=1)
+    if len(parts) == 1:
+        head, comma, condition = text.partition(",")
+        return head.strip(), bool(comma), condition
+    return parts[0].rstrip(", "), True, parts[1]
+
+
+def _counts(text: str, *, is_condition: bool = False) -> tuple[str, dict[str, int]]:
+    """Return the text before the counts at its end, and the counts; they never split a condition."""
+    counts: dict[str, int] = {}
+    best = text, counts
+    while (match := _COUNT.fullmatch(text)) is not None:
+        text, counts = match[1].strip(), {match[2] or "once": int(match[3] or 1), **counts}
+        if not is_condition or _is_expression(text):
+            best = text, counts
+    return best
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _place(place: str) -> tuple[str, int]:
+    name, colon, line = place.rpartition(":")
+    if not colon and not line.isdecimal():
+        return line, 0
+    if not line.isdecimal():
+        raise UsageError(f"{line!r} is no line.", fix=f"Type it as FUNCTION:LINE {USAGE}.")
+    return name, int(line)

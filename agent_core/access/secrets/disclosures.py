@@ -15,7 +15,7 @@ LOGGERS = (
 )
 
 
-class Given:
+class Disclosures:
     """Every secret that was given to a function since the process began."""
 
     def __init__(self) -> None:
@@ -50,19 +50,19 @@ class Given:
         return bool(self._masks)
 
 
-GIVEN = Given()
+DISCLOSED = Disclosures()
 
 
 class _Shade(logging.Filter):
     """A filter that masks a record before any handler sees it; its error becomes text, since its frames hold values."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if GIVEN:
-            record.msg, record.args = GIVEN.clean(record.getMessage()), ()
+        if DISCLOSED:
+            record.msg, record.args = DISCLOSED.clean(record.getMessage()), ()
             if record.exc_info and record.exc_info[1] is not None:
                 text = "".join(traceback.format_exception(record.exc_info[1])).rstrip("\n")
-                record.exc_text, record.exc_info = GIVEN.clean(text), None
-            record.stack_info = GIVEN.clean(record.stack_info) if record.stack_info else None
+                record.exc_text, record.exc_info = DISCLOSED.clean(text), None
+            record.stack_info = DISCLOSED.clean(record.stack_info) if record.stack_info else None
         return True
 
 

@@ -1,14 +1,25 @@
-"""A failing call: when two failures are the same, how far it is excused, and how it is described. Pure."""
+"""A failing call: whether the function may raise that, how far it is excused, and how it is described. Pure.
 
+A function may raise what its docstring, an example or a `raise` names. What an exception is a kind of is known for the
+builtins and a few more; a class by another name is itself.
+"""
+
+import ast
+import builtins
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sandbox import Killed, Outcome, Raised, TimedOut
 
 from agent_core.base.untrusted import fence
+from agent_core.registry import docstring
+from agent_core.registry.examples import Example
+from ..tree import FunctionNode
 from .generate import Arguments
 from .likeness import CallDifference, Weight
 from .shrink import measure
+
 
 CRASHES = frozenset({"TypeError", "AttributeError", "RecursionError", "AssertionError", "ReturnTypeError", "Killed"})
 UNDEFINED = frozenset({"NameError", "UnboundLocalError"})
@@ -117,3 +128,49 @@ _FIXES = {
     "TimedOut": "look for a loop that these arguments never end",
     "Killed": "fix the body where it asks for too much",
 }
+
+
+# Exceptions of the standard library that are meant when their base is named.
+_KINDS = {
+    "JSONDecodeError": "ValueError",
+    "StatisticsError": "ValueError",
+    "ValidationError": "ValueError",
+    "ZoneInfoNotFoundError": "KeyError",
+    "InvalidOperation": "ArithmeticError",
+    "DivisionByZero": "ZeroDivisionError",
+    "DivisionUndefined": "ZeroDivisionError",
+}
+
+
+def named(tree: ast.Module, function: FunctionNode, examples: Sequence[Example]) -> frozenset[str]:
+    """Return the exceptions that a function is known to raise."""
+    described = docstring.read(ast.get_docstring(function)).raises
+    shown = (example.raises.partition(":")[0].strip() for example in examples if example.raises)
+    return frozenset(name.rpartition(".")[2] for name in (*described, *shown, *_raised(tree)))
+
+
+def _raised(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+            yield ast.unparse(raised)
+
+
+def is_right(raised: Raised, names: frozenset[str]) -> bool:
+    """Check whether the exception is one of those named, a subclass of one, or marked as intended by its line."""
+    frames = raised.failure.frames
+    if frames and frames[-1].source.lstrip().startswith("raise "):
+        return True
+    kind = raised.failure.type.rpartition(".")[2]
+    return kind in names or any(issubclass(_class(kind), _class(name)) for name in names if name in _BUILTIN)
+
+
+_BUILTIN: dict[str, type] = {name: value for name, value in vars(builtins).items() if isinstance(value, type)}
+
+
+class _Unknown:
+    """A class that no known exception is."""
+
+
+def _class(name: str) -> type:
+    return _BUILTIN.get(_KINDS.get(name, name), _Unknown)

@@ -17,7 +17,7 @@ from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Problem
 from sandbox.wire.lines import lines_of
 
-from . import within
+from . import folder_access
 from .source import FOLDER, hash_of, module_of
 
 _BOM = b"\xef\xbb\xbf"
@@ -70,7 +70,7 @@ def _folder_of(root: Path, path: str, parts: Sequence[str], expected_version: st
     """Yield the folder of the file, created for a new file."""
     with ExitStack() as stack:
         try:
-            folder_fd = stack.enter_context(within.folder(root, parts[:-1], make=expected_version is None))
+            folder_fd = stack.enter_context(folder_access.folder(root, parts[:-1], make=expected_version is None))
         except FileNotFoundError:
             raise _file_gone(path) from None
         yield folder_fd
@@ -136,7 +136,7 @@ class _File:
         )
 
     def _content(self) -> bytes:
-        with os.fdopen(within.read_only(self.name, self.folder_fd), "rb") as file:
+        with os.fdopen(folder_access.read_only(self.name, self.folder_fd), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise OSError(errno.EEXIST, "something that is not a regular file has its name")
             return file.read()
