@@ -38,17 +38,17 @@ async def _create(talk: Conversation, words: str) -> None:
     if name in talk.names():
         raise UsageError(f"There is a function {name} already.", fix=f"Type /edit {name}.")
     shop = talk.workspace.workshop
-    pending = await shop.pending(name) or {}
-    begun = str(pending.get("code") or _BEGUN.format(name=name))
+    pending = await shop.pending(name)
+    begun = pending.code if pending else _BEGUN.format(name=name)
     async with talk.aside():
         code = await text_from_editor(name, begun, suffix=".py")
     if code is None:
         talk.voice.lines([line(("dim", "Nothing was made: the text is unchanged."))])
         return
-    into = [module.strip() or str(pending.get("module") or "")]
+    into = [module.strip() or (pending.module if pending else "")]
     verdict = await shop.create(name, code, *filter(None, into), reason="written at the prompt")
     hint = f"  /create {name} opens it again; /pending lists rejected candidates."
-    await show(talk, judged(verdict, "" if verdict["admitted"] else hint))
+    await show(talk, judged(verdict, "" if verdict.admitted else hint))
 
 
 Run = Callable[[Conversation, str], Awaitable[None]]

@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from agent_core.access.grants import Grants
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service import FunctionService
+from agent_core.functions.service.grant_commands import GrantListing
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime.agent import Agent
 from agent_core.workspace.workspace import Workspace
@@ -198,9 +199,9 @@ async def _grants(talk: Conversation, words: str) -> Result:
     return await revoked(shop, name, _named(name, await shop.grants.listing(name), item.strip()) if item else None)
 
 
-def _named(name: str, data: Mapping[str, Any], item: str) -> Grants:  # Any: JSON
+def _named(name: str, listing: GrantListing, item: str) -> Grants:
     """Return one kind of a function's grants, or one item."""
-    current = {key: value for row in data["grants"] for key, value in row["grants"].items()}
+    current = {key: value for row in listing.grants for key, value in row.grants.to_json().items()}
     lists = {key: [item] for key, items in current.items() if isinstance(items, list) and item in items}
     selection = {item: current[item]} if item in current else lists
     if not selection:

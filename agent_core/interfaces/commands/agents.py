@@ -80,8 +80,8 @@ async def export(door: Door, name: str, file: str) -> Result:
 async def import_(door: Door, file: str, **options: Any) -> Result:  # Any: the options above
     """Create an agent from a file. Accepts files from `agents export`, MemGPT's save_to_json_file, or Letta (.af).
 
-    Nothing in the file is run, and no agent is written over. - reads standard input. What was imported as what, and
-    what was left out, is reported.
+    Nothing in the file is run, and no agent is overwritten. Use - for standard input. The report says how each part was
+    imported, and what was left out.
     """
     from agent_core.workspace.portable import ImportOptions, read_file
 

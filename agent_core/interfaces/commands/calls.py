@@ -47,7 +47,7 @@ async def show(door: Door, call: int) -> Result:
 async def replay(door: Door, call: int, version: str, is_debugged: bool) -> Result:  # noqa: FBT001  (click hands it in)
     """Replay a call with the original arguments, time zone, random seed and fetches.
 
-    Exit code 1: its outcome is another.
+    The exit code is 1 if the outcome differs.
     """
     from ..render.replays import replay_lines
 

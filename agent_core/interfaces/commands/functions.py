@@ -2,7 +2,8 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,7 +12,7 @@ from agent_core.base.plain_files import read_named_text
 from agent_core.base.untrusted import one_line
 
 from ..editor import open_editor
-from ..render.function_view import facts_lines, list_lines, missed_by_examples
+from ..render.function_view import facts_lines, list_lines
 from ..render.statistics import quarantine_lines, released_lines, unused_hint, unused_lines
 from ..render.verdicts import (
     changes_line,
@@ -30,6 +31,12 @@ from .history import judged
 from .library import export, import_
 from .verb import Door, Opens, Result, verb
 
+if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.service.change_texts import ReloadReport
+    from agent_core.functions.service.function_facts import FunctionListing
+    from agent_core.functions.service.judgment import Judgment
+    from agent_core.functions.service.package_grants import PackageListing
+
 _MOST = 12
 
 
@@ -40,23 +47,21 @@ async def packages(door: Door, is_clean: bool) -> Result:  # noqa: FBT001  (clic
     packing = door.shop.granting.packing
     if is_clean:
         result = await packing.clean()
-        return Result(result, [line(("ok", "✓ "), f"removed {len(result['removed'])} folders of packages")])
+        return Result(result, [line(("ok", "✓ "), f"removed {len(result.removed)} folders of packages")])
     data = await packing.listing()
     none = "No function has a package. Next: toolwright functions grant NAME --package REQ"
-    return Result(data, [*package_lines(data)], "" if data["packages"] else none, 1 if data["problem"] else 0)
+    return Result(data, [*package_lines(data)], "" if data.packages else none, 1 if data.problem else 0)
 
 
-def package_lines(data: Mapping[str, Any]) -> Iterator[Line]:  # Any: JSON
+def package_lines(listing: "PackageListing") -> Iterator[Line]:
     """Yield each set of requirements: its functions, its pinned packages, and whether it is installed."""
-    if data["problem"]:
-        yield line(("bad", "✗ "), data["problem"])
-    for row in data["packages"]:
-        users = ", ".join(row["functions"]) or "no function"
-        state = (
-            f"{row['bytes'] / 1e6:.1f} MB" if row["installed"] else "not installed: you will be asked when it is called"
-        )
-        yield line(("name", ", ".join(row["requirements"])), ("dim", f"  for {users}  "), state)
-        pins = row["pins"][:_MOST] + ([f"and {len(row['pins']) - _MOST} more"] if len(row["pins"]) > _MOST else [])
+    if listing.problem:
+        yield line(("bad", "✗ "), listing.problem)
+    for row in listing.packages:
+        users = ", ".join(row.functions) or "no function"
+        state = f"{row.bytes / 1e6:.1f} MB" if row.installed else "not installed: you will be asked when it is called"
+        yield line(("name", ", ".join(row.requirements)), ("dim", f"  for {users}  "), state)
+        pins = row.pins[:_MOST] + ((f"and {len(row.pins) - _MOST} more",) if len(row.pins) > _MOST else ())
         if pins:
             yield line("  ", one_line(", ".join(pins), 1_000))
 
@@ -92,22 +97,22 @@ async def list_(door: Door, pattern: str, module: str, standing: str | None, unu
         return Result(
             data,
             unused_lines(data, door.typed),
-            "" if data["functions"] else "Every function has been called recently.",
+            "" if data.functions else "Every function has been called recently.",
         )
     data = await door.shop.list(*filters)
     if door.at_prompt:
         return _listed_at_prompt(door, data, pattern)
     none = "No function matches. Next: toolwright run, and ask for one."
-    hint = plain(unused_hint(data, "toolwright functions list --unused")).strip() if data["functions"] else none
+    hint = plain(unused_hint(data, "toolwright functions list --unused")).strip() if data.functions else none
     return Result(data, list_lines(data), hint)
 
 
-def _listed_at_prompt(door: Door, data: dict[str, Any], pattern: str) -> Result:
+def _listed_at_prompt(door: Door, data: "FunctionListing", pattern: str) -> Result:
     """Return the list with a head, or all functions as a table to look through."""
     from ..render.function_tables import functions_table
 
-    if not pattern and data["functions"]:
-        below = (*list_lines({**data, "functions": []}), *unused_hint(data, "/functions unused"))
+    if not pattern and data.functions:
+        below = (*list_lines(replace(data, functions=())), *unused_hint(data, "/functions unused"))
         return Result(data, table=functions_table(data, door.shop.source, below))
     why = (
         f"No function has “{one_line(pattern)}” in its name, module or description."
@@ -121,7 +126,7 @@ def _listed_at_prompt(door: Door, data: dict[str, Any], pattern: str) -> Result:
 @verb()
 @click.argument("name")
 async def release(door: Door, name: str) -> Result:
-    """Release a function from quarantine. The model sees it again, and its failures count anew."""
+    """Release a function from quarantine. The model sees it again, and its failures are counted from zero."""
     released = await door.shop.release(name)
     return Result(released, released_lines(released))
 
@@ -133,7 +138,7 @@ async def show(door: Door, name: str) -> Result:
     versions.
     """
     data = await door.shop.introspect(name)
-    source = (data["source"], data["line"], missed_by_examples(data))
+    source = (data.source, data.function.line, data.coverage.missed)
     return Result(data, facts_lines(data, door.typed), source=source)
 
 
@@ -182,7 +187,7 @@ async def delete(door: Door, name: str) -> Result:
     if not await door.confirm(f"Delete {name}?"):
         return Result(None, hint="Nothing was deleted.")
     result = await door.shop.delete(name)
-    return Result(result, [line(("ok", "✓ "), f"deleted {result['deleted']} from {result['module']}")])
+    return Result(result, [line(("ok", "✓ "), f"deleted {result.name} from {result.module}")])
 
 
 @verb()
@@ -191,9 +196,9 @@ async def delete(door: Door, name: str) -> Result:
 async def test(door: Door, name: str, arguments: str | None) -> Result:
     """Run a function's examples in a worker, or one call."""
     if arguments is not None:
-        return ended(door, (name, arguments), (await door.shop.test(name, arguments))["outcome"])
+        return ended(door, (name, arguments), (await door.shop.test(name, arguments)).outcome or {})
     tested = await door.shop.test(name)
-    passed = all(example["passed"] for example in tested["examples"])
+    passed = all(example.agreed for example in tested.examples)
     return Result(tested, examples_lines(tested), code=0 if passed else 1)
 
 
@@ -214,7 +219,7 @@ async def trace(door: Door, name: str, arguments: str) -> Result:
     from ..render.replays import trace_lines
 
     data = await door.shop.trace(name, arguments)
-    code = 0 if data["outcome"]["outcome"] == "returned" else 1
+    code = 0 if data.outcome["outcome"] == "returned" else 1
     return Result(data, [*_head(door, (name, arguments)), *trace_lines(data)], code=code)
 
 
@@ -223,8 +228,8 @@ async def reload(door: Door) -> Result:
     """Read the folder again. Says what was loaded, changed, removed or rejected, and why."""
     change, many = await door.shop.reload(), len(door.shop.names())
     if door.at_prompt:  # which announces the rest, like any manual change
-        is_announced = change["loaded"] or change["changed"] or change["removed"] or change["fixed"]
-        return Result(change, [*([] if is_announced else [changes_line(change)]), *problem_lines(change["rejected"])])
+        is_announced = change.loaded or change.changed or change.removed or change.fixed
+        return Result(change, [*([] if is_announced else [changes_line(change)]), *problem_lines(change.rejected)])
     used = "1 function is" if many == 1 else f"{many} functions are"
     return _changed(change, f"{used} in use. Any command picks up earlier saves when it starts.")
 
@@ -258,17 +263,17 @@ def _read(file: str | None) -> str:
         raise UsageError(f"{file} cannot be read: {error}.") from error
 
 
-def _with_next(verdict: dict[str, Any]) -> Result:
+def _with_next(verdict: "Judgment") -> Result:
     from ..shell_door import is_attended
 
-    if verdict["admitted"]:
-        return judged(verdict, f"Next: toolwright functions call {verdict['name']} --args '{{…}}'")
-    return judged(verdict, verdict.get("denied") or "" if not is_attended() else "")
+    if verdict.admitted:
+        return judged(verdict, f"Next: toolwright functions call {verdict.name} --args '{{…}}'")
+    return judged(verdict, verdict.denied or "" if not is_attended() else "")
 
 
-def _changed(change: dict[str, Any], hint: str = "") -> Result:
-    lines = [changes_line(change), *save_lines(change), *problem_lines(change["rejected"])]
-    return Result(change, lines, hint, 1 if change["rejected"] else 0)
+def _changed(change: "ReloadReport", hint: str = "") -> Result:
+    lines = [changes_line(change), *save_lines(change), *problem_lines(change.rejected)]
+    return Result(change, lines, hint, 1 if change.rejected else 0)
 
 
 for _command in (list_, release, show, create, edit, delete, test, call, trace, reload, packages, *history.COMMANDS):

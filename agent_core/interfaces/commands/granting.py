@@ -3,20 +3,23 @@
 import shutil
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent_core.access.grants import Question
+from agent_core.access.grants import Grants, Question
 from agent_core.base.errors import UsageError
 
 from ..render.grant_list import given_lines, grants_lines, revoked_lines
 from ..render.grant_question import pages
-from ..render.verdicts import verdict_lines
 from ..spans import line
 from ..status_line import StatusLine
 from ..wrap import screen_columns
+from .history import judged
 from .verb import Door, Result, verb
+
+if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.service import FunctionService
 
 _ITEMS = (
     ("--network", "network", "HOST", "A host: api.example.org, localhost:8000 or *.example.org."),
@@ -47,6 +50,8 @@ def _kinds(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask.")
 async def grant(door: Door, name: str, is_sure: bool, **options: Any) -> Result:  # noqa: FBT001  (click hands it in)
     """Grant a function more access. Without options: all that it, or its rejected candidate, still needs."""
+    from agent_core.functions.service.plan import Given
+
     grants = door.shop.grants
     with StatusLine() as status:
         door.shop.granting.packing.environment.tell = status.show
@@ -56,8 +61,9 @@ async def grant(door: Door, name: str, is_sure: bool, **options: Any) -> Result:
         if not is_sure and not _agrees(question):
             return Result(None, aside=[line(("dim", "Nothing was granted."))], code=1)
         result = await grants.grant(name, question.missing, version=question.version)
-    lines = given_lines(result) if "given" in result else verdict_lines(result)
-    return Result(result, lines, code=0 if result.get("admitted", True) else 1)
+    if isinstance(result, Given):
+        return Result(result, given_lines(result))
+    return judged(result)
 
 
 @verb()
@@ -81,12 +87,10 @@ async def list_grants(door: Door, name: str) -> Result:
     data = await door.shop.grants.listing(name)
     none = f"{name or 'No function'} has {'no' if name else 'a'} grant. "
     none += "You are asked when one is needed." if door.at_prompt else "Next: toolwright functions grant NAME"
-    return Result(
-        data, grants_lines(data), "" if data["grants"] or data["problems"] else none, 1 if data["problems"] else 0
-    )
+    return Result(data, grants_lines(data), "" if data.grants or data.problems else none, 1 if data.problems else 0)
 
 
-async def revoked(shop: Any, name: str, selection: Any) -> Result:
+async def revoked(shop: "FunctionService", name: str, selection: Grants | None) -> Result:
     """Revoke some grants of a function, or with None all."""
     result = await shop.grants.revoke(name, selection)
     return Result(result, revoked_lines(result))

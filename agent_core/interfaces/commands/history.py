@@ -1,6 +1,6 @@
 """`toolwright functions history, diff, blame, rollback`, and the problems that keep a candidate out."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +11,9 @@ from ..render.verdicts import verdict_lines
 from ..render.versions import blame_lines, diff_lines, history_lines, pending_hint, pending_lines
 from ..spans import line
 from .verb import Door, Opens, Result, verb
+
+if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.service.judgment import Judgment
 
 
 @verb()
@@ -23,9 +26,9 @@ async def history(door: Door, name: str) -> Result:
     if door.at_prompt:
         from ..render.function_tables import versions_table
 
-        return Result(data, table=versions_table(data, await door.shop.past.versions(name)))
-    hint = f"It is deleted. Next: toolwright functions rollback {name}" if data["deleted"] else ""
-    return Result(data, history_lines(data), hint)
+        return Result(data, table=versions_table(data))
+    hint = f"It is deleted. Next: toolwright functions rollback {name}" if data.deleted else ""
+    return Result(data, history_lines(data.versions), hint)
 
 
 @verb()
@@ -43,7 +46,7 @@ async def diff(door: Door, name: str, version: str) -> Result:
 async def blame(door: Door, name: str, version: str) -> Result:
     """Show who wrote each line, when and why. Uses the current source, or that of VERSION."""
     data = await door.shop.past.blame(name, version)
-    return Result(data, blame_lines(data))
+    return Result(data, blame_lines(data.lines))
 
 
 @verb(opens=Opens.ASKING)
@@ -80,22 +83,22 @@ async def pending(door: Door, name: str, drop: bool) -> Result:  # noqa: FBT001 
     """Show the rejected candidates. With NAME that one, with its source."""
     shop = door.shop
     if drop:
-        dropped = await shop.make(await shop.plans.drop(name), None)
+        dropped = await shop.drop(name)
         return Result(dropped, [line(("ok", "✓ "), f"The candidate for {name} was discarded.")])
     confirming, listing = f"{door.typed}confirm", f"{door.typed}pending"
     candidates = await shop.all_pending()
     if name and name not in candidates:
         raise UsageError(f"No candidate named `{name}` was rejected.", fix=f"Next: {listing}")
     shown = {name: candidates[name]} if name else candidates
-    source = shown[name]["verdict"]["source"] or shown[name]["code"] if name else ""
+    source = shown[name].text if name else ""
     dropping = f"{listing} NAME {'' if door.at_prompt else '--'}drop"
     hint = pending_hint(shown, confirming, dropping) if shown else "There are no rejected candidates."
     return Result(shown, [*pending_lines(shown), *(line(text) for text in bare_lines(source))], hint)
 
 
-def judged(verdict: dict[str, Any], hint: str = "") -> Result:  # Any: JSON
+def judged(verdict: "Judgment", hint: str = "") -> Result:
     """Return the verdict on a function that was to join."""
-    return Result(verdict, verdict_lines(verdict), hint, 0 if verdict["admitted"] else 1)
+    return Result(verdict, verdict_lines(verdict), hint, 0 if verdict.admitted else 1)
 
 
 COMMANDS = (history, diff, blame, rollback, add_example, confirm, pending)

@@ -22,10 +22,11 @@ from .verb import Door, Result, verb
 def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the options above
     """Import a library: a .py file, a folder, a .zip or .tar(.gz), or a .jsonl with one candidate per line.
 
-    Each function is judged with what it needs. Nothing that is there is overwritten; what was imported before is
-    passed over. Exit code 1: something is refused.
+    Each function is judged with its dependencies. Nothing that exists is overwritten, and functions that were imported
+    before are skipped. The exit code is 1 if something is rejected.
     """
     from agent_core.functions.service import Taking
+    from agent_core.functions.service.intake import ImportedFunction
 
     from ..render.import_report import function_lines, summary_lines
     from ..shell_door import with_workspace
@@ -33,19 +34,19 @@ def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the o
     taking = Taking(path, options["policy"], options["prefix"], options["dry_run"])
     with ProgressBar(None, "judged") as progress:
 
-        def tell(row: dict[str, Any]) -> None:
+        def tell(function: ImportedFunction) -> None:
             progress.clear()
             if not scene.as_json:
-                write(function_lines(row, is_tried=taking.dry_run), sys.stdout)
-            progress.count(refused=row["outcome"] == "refused")
+                write(function_lines(function, is_tried=taking.dry_run), sys.stdout)
+            progress.count(refused=function.outcome == "refused")
 
         report = with_workspace(
             scene, lambda workspace: workspace.workshop.bulk.take_over(taking, tell, progress.expect)
         )
     scene.result(report, summary_lines(report))
-    if report["dry_run"] and not report["summary"]["refused"]:
+    if report.dry_run and not report.summary["refused"]:
         scene.hint("Nothing was written. Next: the same command without --dry-run")
-    return 1 if report["summary"]["refused"] else 0
+    return 1 if report.summary["refused"] else 0
 
 
 @verb()

@@ -90,9 +90,9 @@ def _readers(scene: CliContext) -> dict[str, list[str]]:
     from ..shell_door import with_workspace
 
     readers: dict[str, list[str]] = {}
-    for row in with_workspace(scene, lambda workspace: workspace.workshop.grants.listing())["grants"]:
-        for name in row["in_force"].get("secrets", ()):
-            readers.setdefault(name, []).append(row["name"])
+    for row in with_workspace(scene, lambda workspace: workspace.workshop.grants.listing()).grants:
+        for name in row.in_force.secrets:
+            readers.setdefault(name, []).append(row.name)
     return readers
 
 

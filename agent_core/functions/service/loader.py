@@ -21,11 +21,12 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, parse_accepted, read_file, shown_path
 from agent_core.registry.watch import scan
 from agent_core.storage import STATE, EndWrite, ManifestConflict, SaveVerdict, Store, Write
-from . import ratchet
-from .judging import confirmed
-from .one_writer import only_writer
-from .packing import PackageGrants
-from .taken import GoodVersions, LoadedFile, admission, all_placed, disagreeing, module_at, noted, removed_file, said_of, since, standings, stored, unchanged, waiting
+from . import example_regression
+from .candidate_review import confirmed
+from .judgment import judgment_on
+from .write_lock import only_writer
+from .package_grants import PackageGrants
+from .loaded_files import GoodVersions, LoadedFile, admission, all_placed, disagreeing, module_at, noted, removed_file, said_of, since, standings, stored, unchanged, waiting
 
 _TRIES = 3
 Found: TypeAlias = ModuleSource | Problem | None
@@ -178,7 +179,7 @@ class Loader:
         verdict = await self._gate.judge_module(source, before, "human", previous=previous, granted=granted)
         if not verdict.admitted:
             return await self._keep_last_good(path, verdict.problems, baseline, before)
-        verdict = replace(verdict, problems=(*verdict.problems, *ratchet.of_save(previous, verdict.reading)))
+        verdict = replace(verdict, problems=(*verdict.problems, *example_regression.of_save(previous, verdict.reading)))
         writes = admission(path, source, verdict, baseline, await self._confirmed(previous, verdict))
         writes = (*writes, *(await self._unfit(verdict)))
         known_of = LoadedFile(path, source.module, verdict.reading, writes=writes, verdict=verdict, previous=previous)
@@ -196,12 +197,12 @@ class Loader:
         """Return the writes that mark functions of other files broken by a save, with the code that breaks them."""
         broken = {breakage.user.name: breakage for breakage in verdict.breakages}
         verdicts = [
-            (breakage, await self._store.verdict(breakage.user.body_hash, name)) for name, breakage in broken.items()
+            (breakage, await judgment_on(self._store, breakage.user.body_hash, name)) for name, breakage in broken.items()
         ]
         return [
-            SaveVerdict(breakage.user.body_hash, breakage.user.name, {**saved_verdict, "unfit_with": breakage.code})
-            for breakage, saved_verdict in verdicts
-            if saved_verdict is not None
+            SaveVerdict(breakage.user.body_hash, breakage.user.name, replace(saved, unfit_with=breakage.code).to_json())
+            for breakage, saved in verdicts
+            if saved is not None
         ]
 
     async def _keep_last_good(

@@ -20,15 +20,17 @@ from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
 from agent_core.base import programs
 from ..sandbox_client import SandboxClient
 from agent_core.base.errors import WorkspaceError
+from agent_core.base.json_form import to_json
 from ..gate import Gate, Rules
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.base.settings import SandboxSettings
-from .job import Job, Row, judged
+from .review_job import Job, judged
+from .judgment import Judgment
 
-Judge = Callable[[Job], Awaitable[list[Row]]]
+Judge = Callable[[Job], Awaitable[list[Judgment]]]
 AT_ONCE = 6  # jobs in one process: while one waits for its worker, others are read
 _FEW = 12  # jobs for which another process does not pay: it takes half a second to start
 _LONGEST_LINE = 64 << 20
@@ -42,14 +44,14 @@ class ReviewContext:
     sandbox: SandboxSettings
     snapshot: Snapshot
 
-    def to_json(self) -> Row:
+    def to_json(self) -> dict[str, Any]:
         """Return the form in which the bench is sent to another process."""
         rules = {**asdict(self.rules), "off": sorted(self.rules.off), "reserved": sorted(self.rules.reserved)}
         readings = [[asdict(reading.source), reading.to_json()] for reading in self.snapshot.readings.values()]
         return {"rules": rules, "sandbox": self.sandbox.model_dump(), "readings": readings}
 
     @classmethod
-    def from_json(cls, data: Row) -> "ReviewContext":
+    def from_json(cls, data: dict[str, Any]) -> "ReviewContext":
         """Return the bench that was sent."""
         rules = data["rules"]
         sets = {key: frozenset(rules[key]) for key in ("off", "reserved")}
@@ -75,7 +77,7 @@ async def judges(
     if count <= 1 and processes is None:
         slots = asyncio.Semaphore(AT_ONCE)
 
-        async def judge_locally(job: Job) -> list[Row]:
+        async def judge_locally(job: Job) -> list[Judgment]:
             async with slots:
                 return await judged(job, gate, bench.snapshot)
 
@@ -89,7 +91,7 @@ async def judges(
             readers = [group.create_task(helper.read()) for helper in helpers]
             slots = asyncio.Semaphore(AT_ONCE * count)
 
-            async def judge_in_helper(job: Job) -> list[Row]:
+            async def judge_in_helper(job: Job) -> list[Judgment]:
                 if job.problem is not None:
                     return await judged(job, gate, bench.snapshot)
                 async with slots:
@@ -106,7 +108,7 @@ class _Process:
     """One judging process."""
 
     def __init__(self) -> None:
-        self._answers: dict[int, asyncio.Future[list[Row]]] = {}
+        self._answers: dict[int, asyncio.Future[list[Judgment]]] = {}
         self._count = 0
         self._process: Process | None = None
         self._said = TemporaryFile()  # noqa: SIM115 - as long as the process
@@ -118,7 +120,7 @@ class _Process:
 
     async def start(self, ground: bytes) -> None:
         self._process = await programs.start(
-            programs.python("-m", f"{__package__}.judge"),
+            programs.python("-m", f"{__package__}.review_worker"),
             stdin=PIPE,
             stdout=PIPE,
             stderr=self._said,
@@ -128,7 +130,7 @@ class _Process:
         )
         await self._write(ground)
 
-    async def ask(self, job: Job) -> list[Row]:
+    async def ask(self, job: Job) -> list[Judgment]:
         self._count += 1
         number = self._count
         self._answers[number] = asyncio.get_running_loop().create_future()
@@ -144,7 +146,7 @@ class _Process:
         while line := await self._process.stdout.readline():
             number, rows = _read(line)
             if number in self._answers:
-                self._answers[number].set_result(rows)
+                self._answers[number].set_result([Judgment.from_json(row) for row in rows])
         code = await self._process.wait()
         self._said.seek(0)
         last = self._said.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
@@ -185,7 +187,7 @@ async def serve(read: Callable[[], Awaitable[bytes]], write: Callable[[bytes], N
 
     async def answer(number: int, job: dict[str, Any]) -> None:  # Any: JSON
         rows = await judged(Job.from_json(job), gate, bench.snapshot)
-        write(json.dumps([number, rows], default=str).encode() + b"\n")
+        write(json.dumps([number, to_json(rows)], default=str).encode() + b"\n")
 
     try:
         async with asyncio.TaskGroup() as group:

@@ -18,7 +18,7 @@ from agent_core.registry.registry import RegistryChange, difference
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, module_of
 from agent_core.storage import DropReading, ReadingRow, SaveReading, SaveVerdict, SaveVersion, SetManifest, Write
-from . import telling
+from . import change_texts
 
 _NO_STAMP = (0, 0, 0)
 _WHY_DRAFT = {True: "draft: its examples need what is not granted yet", False: "draft: it has no examples"}
@@ -246,7 +246,7 @@ def disagreeing(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:
     grouped: dict[str, list[Disagreement]] = {}
     for name, disagreement in verdict.disagreements:
         grouped.setdefault(name, []).append(disagreement)
-    return tuple((name, telling.difference(ones)) for name, ones in grouped.items())
+    return tuple((name, change_texts.difference(ones)) for name, ones in grouped.items())
 
 
 def noted(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:
@@ -259,6 +259,6 @@ def noted(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:
         if function.line <= problem.where.line <= function.end_line
     ]
     sentences: dict[str, list[str]] = {}
-    for name, sentence in (*notes, *map(telling.breakage, verdict.breakages)):
+    for name, sentence in (*notes, *map(change_texts.breakage, verdict.breakages)):
         sentences.setdefault(name or verdict.reading.source.module, []).append(sentence)
     return tuple((name, "\n".join(dict.fromkeys(whats))) for name, whats in sentences.items())

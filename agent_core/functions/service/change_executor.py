@@ -9,16 +9,17 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from agent_core.base.errors import LostLease, StaleFile, StorageError, ToolwrightError, UsageError, WorkspaceError
 from agent_core.access.grants import GrantStore
+from agent_core.base.json_form import to_json
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.registry import Registry
 from agent_core.registry.module_file import remove, save
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import STATE, BeginWrite, EndWrite, ManifestConflict, Store
-from .one_writer import only_writer
+from .judgment import Judgment
+from .write_lock import only_writer
 from .plan import FileChange, PlannedChange
 
 Record = Callable[[PlannedChange], Awaitable[None]]
@@ -108,7 +109,7 @@ class ChangeExecutor:
             save(self._folder, change.path, change.text, change.expected)
 
     async def _give_up(self, plan: PlannedChange, record: Record, error: ToolwrightError) -> PlannedChange:
-        name = plan.detail.get("name", plan.change.module if plan.change else "")
+        name = plan.detail.name if plan.detail else plan.change.module if plan.change else ""
         note = "Nothing was changed. " + (
             "Read it again with introspect_function. " if isinstance(error, StaleFile) else ""
         )
@@ -118,14 +119,14 @@ class ChangeExecutor:
         return refusal
 
 
-def _refused(plan: PlannedChange, error: ToolwrightError) -> dict[str, Any]:  # Any: JSON
+def _refused(plan: PlannedChange, error: ToolwrightError) -> Judgment:
     """Return the detail of a plan that was not executed, with the reason in its place."""
-    detail = {**plan.detail, "admitted": False, "error": str(error)}
+    detail = {**(to_json(plan.detail) or {}), "admitted": False, "error": str(error)}
     path = plan.change.path if plan.change else ""
     problem = Problem(error.code, error.message.rstrip(), Place(path), error.fix)
     if "problems" in detail:
         detail |= {"standing": "", "problems": [*detail["problems"], problem.to_json()]}
-    return detail
+    return Judgment.from_json(detail)
 
 
 def _after(snapshot: Snapshot, change: FileChange) -> Snapshot:

@@ -20,8 +20,9 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import FOLDER, ModuleSource, module_of, path_of, read_file
 from agent_core.base.plain_files import read_named_text
-from .job import Job, Row, unreadable
-from .judges import Judge
+from .review_job import Job, unreadable
+from .judgment import Judgment
+from .review_pool import Judge
 
 _WINDOW = 64
 _LONGEST = 4 << 20  # a line of a `.jsonl` file
@@ -39,9 +40,9 @@ class CheckRequest:
     root: Path = field(default_factory=Path)  # the workspace: files of its folder are judged as the modules they are
 
 
-async def check(jobs: Iterable[Job], judge: Judge, tell: Callable[[Row], None]) -> None:
+async def check(jobs: Iterable[Job], judge: Judge, tell: Callable[[Judgment], None]) -> None:
     """Report the verdict on every job, in order."""
-    waiting: deque[asyncio.Task[list[Row]]] = deque()
+    waiting: deque[asyncio.Task[list[Judgment]]] = deque()
 
     async def tell_first() -> None:
         for row in await waiting.popleft():
@@ -57,7 +58,7 @@ async def check(jobs: Iterable[Job], judge: Judge, tell: Callable[[Row], None]) 
             await tell_first()
 
 
-async def _judged(job: Job, judge: Judge) -> list[Row]:
+async def _judged(job: Job, judge: Judge) -> list[Judgment]:
     return await judge(job)
 
 

@@ -5,16 +5,17 @@ Here a job becomes the published verdicts, in whichever process it is judged.
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..gate import Candidate, Gate, GivenExample, Look, ModuleVerdict, Policy
+from agent_core.base.json_form import to_json
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
+from .judgment import Judgment
 
-Row = dict[str, Any]  # Any: JSON of a verdict, with the `path` of what was judged
 _AT_ONCE = 2  # functions of a file that are looked at: other files are judged in parallel
 
 
@@ -33,12 +34,12 @@ class Job:
     around: tuple[ModuleSource, ...] = ()
     problem: Problem | None = None
 
-    def to_json(self) -> Row:
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the form in which the job is sent to another process."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, data: Row) -> "Job":
+    def from_json(cls, data: dict[str, Any]) -> "Job":
         """Return the job that was sent."""
         candidate_data, file = data["candidate"], data["file"]
         candidate = None
@@ -58,7 +59,7 @@ class Job:
         )
 
 
-async def judged(job: Job, gate: Gate, snapshot: Snapshot) -> list[Row]:
+async def judged(job: Job, gate: Gate, snapshot: Snapshot) -> list[Judgment]:
     """Return the verdict on a candidate, or one for each function of a file."""
     if job.problem is not None:
         return [refusal(job.problem, job.path)]
@@ -67,23 +68,13 @@ async def judged(job: Job, gate: Gate, snapshot: Snapshot) -> list[Row]:
     if job.file is not None:
         return await _of_file(job.file, job, gate, snapshot)
     assert job.candidate is not None
-    return [{**(await gate.judge(job.candidate, snapshot, job.policy)).to_json(), "path": job.path}]
+    return [replace(Judgment.of(await gate.judge(job.candidate, snapshot, job.policy)), path=job.path)]
 
 
-def refusal(problem: Problem, path: str, name: str = "", module: str = "") -> Row:
+def refusal(problem: Problem, path: str, name: str = "", module: str = "") -> Judgment:
     """Return the verdict for a problem that needs no judging by the gate."""
-    return {
-        "name": name,
-        "module": module,
-        "admitted": False,
-        "standing": "",
-        "version": "",
-        "fixes": [],
-        "problems": [problem.to_json()],
-        "stages": [],
-        "source": "",
-        "path": path,
-    }
+    nothing = {"standing": "", "version": "", "fixes": [], "problems": [problem.to_json()], "stages": [], "source": ""}
+    return Judgment.from_json({"name": name, "module": module, "admitted": False, **nothing, "path": path})
 
 
 def _with(source: ModuleSource, snapshot: Snapshot) -> Snapshot:
@@ -93,7 +84,7 @@ def _with(source: ModuleSource, snapshot: Snapshot) -> Snapshot:
     return snapshot.with_module(read_module(source)) if source.text else snapshot
 
 
-async def _of_file(file: ModuleSource, job: Job, gate: Gate, snapshot: Snapshot) -> list[Row]:
+async def _of_file(file: ModuleSource, job: Job, gate: Gate, snapshot: Snapshot) -> list[Judgment]:
     """Return the verdicts on a file, including those that the background review of a save would report."""
     verdict = await gate.judge_module(file, snapshot, job.policy)
     ground = snapshot.with_module(verdict.reading)
@@ -108,17 +99,13 @@ async def _of_file(file: ModuleSource, job: Job, gate: Gate, snapshot: Snapshot)
     return _of_module(verdict, {task.result().name: task.result() for task in tasks}, job.path)
 
 
-def _of_module(verdict: ModuleVerdict, looks: Mapping[str, Look], path: str) -> list[Row]:
+def _of_module(verdict: ModuleVerdict, looks: Mapping[str, Look], path: str) -> list[Judgment]:
     """Return a verdict for each function of a module: its own problems, and those of the whole file."""
     own = verdict.reading.source
-    whole = verdict.to_json()
     spans = {function.name: (function.line, function.end_line) for function in verdict.reading.functions}
     if not spans:
         refused = [problem for problem in verdict.problems if problem.severity == "refuses"]
-        return [
-            {**refusal(problem, path, module=own.module), "problems": [_shown(problem, path, own.path)]}
-            for problem in refused
-        ]
+        return [refusal(_shown(problem, path, own.path), path, module=own.module) for problem in refused]
     standings = dict(verdict.standings)  # of a module that cannot be imported, no function has one
     rows = []
     for name, span in spans.items():
@@ -126,26 +113,25 @@ def _of_module(verdict: ModuleVerdict, looks: Mapping[str, Look], path: str) -> 
         problems = [problem for problem in verdict.problems if not standings or _concerns(problem, span, spans)]
         problems += look.problems
         refused_here = any(problem.severity == "refuses" for problem in problems)
-        rows.append(
-            {
-                "module": own.module,
-                "stages": [*whole["stages"], *look.stages_json()],
-                "path": path,
-                "name": name,
-                "admitted": not refused_here,
-                "standing": "" if refused_here else standings[name],
-                "version": own.version,
-                "fixes": [],
-                "problems": [_shown(problem, path, own.path) for problem in problems],
-                "source": own.text,
-            }
-        )
+        document = {
+            "module": own.module,
+            "stages": to_json((*verdict.stages, *look.stages)),
+            "path": path,
+            "name": name,
+            "admitted": not refused_here,
+            "standing": "" if refused_here else standings[name],
+            "version": own.version,
+            "fixes": [],
+            "problems": [_shown(problem, path, own.path).to_json() for problem in problems],
+            "source": own.text,
+        }
+        rows.append(Judgment.from_json(document))
     return rows
 
 
-def _shown(problem: Problem, path: str, own: str) -> Row:
+def _shown(problem: Problem, path: str, own: str) -> Problem:
     """Return a problem that names the file as given, not as it would be called in a workspace."""
-    return {**problem.to_json(), **({"path": path} if problem.where.path == own else {})}
+    return replace(problem, where=replace(problem.where, path=path)) if problem.where.path == own else problem
 
 
 def _concerns(problem: Problem, span: tuple[int, int], spans: dict[str, tuple[int, int]]) -> bool:

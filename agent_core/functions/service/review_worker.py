@@ -1,9 +1,9 @@
-"""The program of a judging process: `python -m agent_core.functions.service.judge`, with requests and answers as JSON lines."""
+"""The program of a judging process: `python -m agent_core.functions.service.review_worker`, with requests and answers as JSON lines."""
 
 import asyncio
 import sys
 
-from .judges import AT_ONCE, serve
+from .review_pool import AT_ONCE, serve
 
 _LONGEST_LINE = 64 << 20
 

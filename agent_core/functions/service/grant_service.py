@@ -31,9 +31,9 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.base.settings import GrantSettings
 from agent_core.base.untrusted import fence
-from .calls import source_of
+from .call_records import source_of
 from .closure import ModuleParts
-from .packing import PackageGrants, imported_at_the_top
+from .package_grants import PackageGrants, imported_at_the_top
 from .plan import ChangeSummary
 
 _BY_FILE = "It has its grants by functions/grants.toml alone: no human said yes to them here (`grants.unattended`)."

@@ -4,8 +4,8 @@ A function's packages are those of all its grants together, so that they fit eac
 """
 
 import ast
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -23,6 +23,33 @@ from agent_core.registry.source import ModuleSource
 
 _PATIENT_S = 60
 _TRIAL = "import sys\n\nassert '{name}' in sys.modules, 'it is not imported ahead'\n\nimport {name}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class PackageSet:
+    """Requirements that belong together: their functions, pinned packages, those imported ahead, and their size."""
+
+    requirements: tuple[str, ...]
+    functions: tuple[str, ...]
+    installed: bool
+    pins: tuple[str, ...]
+    ahead: tuple[str, ...]
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PackageListing:
+    """The packages of a workspace, and the problem of the lock if there is one."""
+
+    packages: tuple[PackageSet, ...]
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """The folders of packages that were removed."""
+
+    removed: tuple[str, ...]
 
 
 class PackageGrants:
@@ -112,32 +139,30 @@ class PackageGrants:
         )
         return f"{reason} any more. Give it another module_name, or import inside the function."
 
-    async def listing(self) -> dict[str, Any]:  # Any: JSON
+    async def listing(self) -> PackageListing:
         """Return the installed packages with the functions that use them."""
-        rows = [
-            await self._row(requirements)
-            for requirements in sorted({*self.environment.sections(), *await self._wanted()})
-        ]
-        return {"packages": rows, "problem": self.environment.problem}
+        wanted = await self._wanted()
+        sets = [self._set(requirements, wanted) for requirements in sorted({*self.environment.sections(), *wanted})]
+        return PackageListing(tuple(sets), self.environment.problem)
 
     async def health(self) -> dict[str, Any]:  # Any: JSON
         """Return the `doctor` report on packages: whether pip exists, what is installed, the problems of the lock."""
         listing = await self.listing()
-        installed = [row for row in listing["packages"] if row["installed"]]
-        size = sum(row["bytes"] for row in installed) / 1e6
-        if problem := listing["problem"]:
-            return {"ok": False, "problem": problem}
+        installed = [each.bytes for each in listing.packages if each.installed]
+        if listing.problem:
+            return {"ok": False, "problem": listing.problem}
         if find_spec("pip") is None:
             return {"ok": False, "problem": "pip is not there, so none can be installed.", "fix": NO_PIP}
-        return {"ok": True, "why": f"{len(installed)} of {len(listing['packages'])} sets are installed ({size:.1f} MB)"}
+        size = f"{sum(installed) / 1e6:.1f} MB"
+        return {"ok": True, "why": f"{len(installed)} of {len(listing.packages)} sets are installed ({size})"}
 
-    async def clean(self) -> dict[str, Any]:  # Any: JSON
+    async def clean(self) -> Cleaned:
         """Remove packages that no function is granted.
 
         Raises:
             PackagesError: the lock is not understood.
         """
-        return {"removed": await self.environment.clean(await self._wanted())}
+        return Cleaned(tuple(await self.environment.clean(await self._wanted())))
 
     async def _resolved(self, requirements: tuple[str, ...]) -> Resolution:
         """Return the earlier resolution of these requirements, so that only what the user has seen is installed."""
@@ -152,17 +177,17 @@ class PackageGrants:
                 functions.setdefault(entry.grants.packages, []).append(name)
         return functions
 
-    async def _row(self, requirements: tuple[str, ...]) -> dict[str, Any]:
+    def _set(self, requirements: tuple[str, ...], wanted: Mapping[tuple[str, ...], list[str]]) -> PackageSet:
         installation = self.environment.find(requirements)
         pins = self.environment.sections().get(requirements, ())
-        return {
-            "requirements": list(requirements),
-            "functions": sorted((await self._wanted()).get(requirements, ())),
-            "installed": installation is not None,
-            "pins": [f"{pin.project} {pin.version}" for pin in pins],
-            "ahead": list(installation.ahead) if installation else [],
-            "bytes": installation.size if installation else 0,
-        }
+        return PackageSet(
+            requirements,
+            tuple(sorted(wanted.get(requirements, ()))),
+            installation is not None,
+            tuple(f"{pin.project} {pin.version}" for pin in pins),
+            tuple(installation.ahead) if installation else (),
+            installation.size if installation else 0,
+        )
 
 
 def imported_at_the_top(text: str, listed: tuple[str, ...]) -> frozenset[str]:

@@ -5,7 +5,6 @@ The author's text is kept word for word where all of it is admitted, else what t
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ..gate import Gate, Policy
 from agent_core.base.problem import Problem
@@ -16,9 +15,9 @@ from agent_core.registry.source import ModuleSource
 from agent_core.registry.module_edits import place_function
 from agent_core.storage import DropPending, SaveVerdict, Write
 from .closure import only
-from .job import Row
+from .judgment import Judgment
 from .plan import Author, ChangeSummary, PlannedChange, planned
-from .taking import LibraryFile
+from .library_files import LibraryFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +26,11 @@ class Joined:
 
     source: ModuleSource
     reading: ModuleReading
-    verdicts: Mapping[str, Row]
+    verdicts: Mapping[str, Judgment]
 
 
 async def joined(
-    part: LibraryFile, verdicts: Mapping[str, Row], gate: Gate, snapshot: Snapshot, policy: Policy
+    part: LibraryFile, verdicts: Mapping[str, Judgment], gate: Gate, snapshot: Snapshot, policy: Policy
 ) -> Joined | Problem:
     """Return the module with the admitted functions after it was imported as a whole, or the problem."""
     existing = snapshot.modules.get(part.module)
@@ -55,11 +54,11 @@ async def joined(
     return problem
 
 
-def _texts(part: LibraryFile, verdicts: Mapping[str, Row], existing: ModuleSource | None) -> list[str | Problem]:
+def _texts(part: LibraryFile, verdicts: Mapping[str, Judgment], existing: ModuleSource | None) -> list[str | Problem]:
     """Return the texts to try: the author's whole, then only what is needed; or the existing one with new functions."""
     if existing is not None and existing.text.strip():
-        return [_placed(existing.text, {name: row["source"] for name, row in verdicts.items()}, part.path)]
-    fixed = {name: row["source"] for name, row in verdicts.items() if row["fixes"]}
+        return [_placed(existing.text, {name: row.source for name, row in verdicts.items()}, part.path)]
+    fixed = {name: row.source for name, row in verdicts.items() if row.fixes}
     texts: list[str | Problem] = []
     for needed in (False, True):
         if needed or set(verdicts) == set(part.parts.public):
@@ -83,11 +82,11 @@ def plan(joined_module: Joined, snapshot: Snapshot, author: Author, origin: str)
     before = existing or ModuleSource(joined_module.source.module, joined_module.source.path, "", "")
     names = ", ".join(joined_module.verdicts) or joined_module.source.module
     work = ChangeSummary("changed" if existing else "created", names, author, f"imported from {origin}")
-    result = planned(f"{names} imported", {"name": names, "admitted": True}, before, joined_module.reading, work)
+    result = planned(f"{names} imported", Judgment.from_json({"name": names, "admitted": True}), before, joined_module.reading, work)
     hashes = {function.name: function.body_hash for function in joined_module.reading.functions}
     writes: list[Write] = []
     for name, row in joined_module.verdicts.items():
         if name in hashes:
-            verdict: dict[str, Any] = {**row, "by": author.by}  # Any: JSON
-            writes += [SaveVerdict(hashes[name], name, verdict), DropPending(name)]
+            saved = replace(row, by=author.by).to_json()
+            writes += [SaveVerdict(hashes[name], name, saved), DropPending(name)]
     return replace(result, writes=(*result.writes, *writes))

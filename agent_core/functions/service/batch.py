@@ -9,12 +9,12 @@ from ..sandbox_client import SandboxClient
 from ..gate import CONTEXT, Gate
 from agent_core.registry.registry import Registry
 from agent_core.storage import Store
-from . import checking
-from .checking import CheckRequest
-from .export import Handing, export
-from .intake import ImportReport, Taking, read
-from .job import Row
-from .judges import ReviewContext, judges
+from . import file_checks
+from .file_checks import CheckRequest
+from .export import ExportReport, Handing, export
+from .intake import ImportedFunction, ImportReport, Taking, read
+from .review_pool import ReviewContext, judges
+from .judgment import Judgment
 from .library import Importer
 from .plan import PlannedChange
 
@@ -30,19 +30,19 @@ class BatchOperations:
     cage: SandboxClient
     carry: Callable[[PlannedChange], Awaitable[PlannedChange]]
 
-    async def check(self, request: CheckRequest, tell: Callable[[Row], None], *, processes: int | None = None) -> None:
+    async def check(self, request: CheckRequest, tell: Callable[[Judgment], None], *, processes: int | None = None) -> None:
         """Judge files without admitting anything, on all cores if that pays. Report the verdicts in order.
 
         Raises:
             UsageError: a path is not there.
         """
         snapshot = self.registry.snapshot()
-        total = checking.count(request)
-        jobs = checking.jobs(request, snapshot)
+        total = file_checks.count(request)
+        jobs = file_checks.jobs(request, snapshot)
         async with judges(self.bench(), self.gate, total, processes=processes) as judge:
-            await checking.check(jobs, judge, tell)
+            await file_checks.check(jobs, judge, tell)
 
-    async def take_over(self, taking: Taking, tell: Callable[[Row], None], begin: Callable[[int], None]) -> Row:
+    async def take_over(self, taking: Taking, tell: Callable[[ImportedFunction], None], begin: Callable[[int], None]) -> ImportReport:
         """Import a library. `tell` receives each function, `begin` their number. Return the report.
 
         Raises:
@@ -56,10 +56,10 @@ class BatchOperations:
         async with judges(self.bench(), self.gate, count) as judge:
             work = Importer(taking, self.registry.snapshot(), self.store, self.gate, judge, self.carry, tell, report)
             await work.run(parts, candidates)
-        return report.to_json()
+        return report
 
-    async def hand_out(self, handing: Handing) -> Row:
-        """Export functions as a package that works without Toolwright. Return a description of the package.
+    async def hand_out(self, handing: Handing) -> ExportReport:
+        """Export functions as a package that works without Toolwright. Return the report.
 
         Raises:
             UsageError: the folder holds something, or a name is unknown.

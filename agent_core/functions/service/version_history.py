@@ -8,7 +8,6 @@ conflict.
 import asyncio
 from dataclasses import replace
 from functools import partial
-from typing import Any
 from agent_core.base.offload import aside
 from ..gate import Candidate, Policy
 from ..gate.examples.example_text import with_example
@@ -20,12 +19,13 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import Store
 from agent_core.base.untrusted import fence, one_line
-from . import conflict, history, ratchet, telling
-from .ground import FileSync, own_text
-from .history import Version
-from .judging import CandidateReview
+from . import conflict, history, example_regression, change_texts
+from .file_sync import FileSync, own_text
+from .history import BlamedLine, FunctionBlame, FunctionHistory, HistoryEntry, Version, VersionDiff
+from .candidate_review import CandidateReview
+from .judgment import Judgment, judgment_on
 from .plan import Author, ChangeSummary, PlannedChange
-from .view import unknown_function
+from .function_facts import unknown_function
 import ast
 from collections.abc import Iterator
 from sandbox.wire.lines import lines_of
@@ -136,44 +136,36 @@ class VersionHistory:
             raise unknown_function(name, self._ground.registry.snapshot().functions)
         return versions
 
-    async def history(self, name: str) -> dict[str, Any]:  # Any: JSON
+    async def history(self, name: str) -> FunctionHistory:
         """Return the versions of a function with the gate's verdict on each."""
         versions = await self.versions(name)
         now = history.current(versions)
         pairs = zip((None, *versions), versions, strict=False)
-        rows = [{**await self._row(name, version, before), "current": version is now} for before, version in pairs]
-        state = {"deleted": now is None, "goes_back": history.has_earlier(versions)}
-        return {"name": name, "module": versions[-1].row.module, **state, "versions": rows}
+        entries = [await self._entry(name, version, before, is_current=version is now) for before, version in pairs]
+        module = versions[-1].row.module
+        return FunctionHistory(name, module, now is None, history.has_earlier(versions), tuple(entries))
 
-    async def _row(self, name: str, version: Version, before: Version | None) -> dict[str, Any]:
-        verdict = await self._store.verdict(version.hash, name) or {}
-        return {
-            **_shown(version),
-            "what": version.change_kind,
-            "added": version.added,
-            "removed": version.removed,
-            "standing": verdict.get("standing") or "",
-            "confirmed": list(verdict.get("confirmed") or ()),
-            "dropped": await asyncio.to_thread(_dropped, name, before, version),
-        }
+    async def _entry(self, name: str, version: Version, before: Version | None, *, is_current: bool) -> HistoryEntry:
+        verdict = await judgment_on(self._store, version.hash, name)
+        dropped = await asyncio.to_thread(_dropped, name, before, version)
+        standing, confirmed = (verdict.standing, verdict.confirmed) if verdict else ("", ())
+        return HistoryEntry(version, standing, confirmed, dropped, is_current)
 
-    async def diff(self, name: str, reference: str = "") -> dict[str, Any]:  # Any: JSON
+    async def diff(self, name: str, reference: str = "") -> VersionDiff:
         """Return the differences from a version, by default the one before the current, to the current function."""
         versions = await self.versions(name)
         old, now = history.pick(name, versions, reference), versions[-1]
         names = (f"{name} {old.number} ({old.short})", f"{name} {now.number} ({now.short or now.change_kind})")
-        text = await asyncio.to_thread(history.diff, old.source, now.source, names)
-        return {"name": name, "from": _shown(old), "to": _shown(now), "diff": text}
+        return VersionDiff(name, old, now, await asyncio.to_thread(history.diff, old.source, now.source, names))
 
-    async def blame(self, name: str, reference: str = "") -> dict[str, Any]:  # Any: JSON
+    async def blame(self, name: str, reference: str = "") -> FunctionBlame:
         """Return each line of a function's source, by default the current one, with the version that introduced it."""
         versions = await self.versions(name)
         upto = history.pick(name, versions, reference).number if reference else versions[-1].number
         lines = await asyncio.to_thread(history.blame, versions[:upto])
         function = self._ground.registry.snapshot().functions.get(name)
         first = function.line if function and not reference else 1
-        rows = [{"line": first + at, "text": text, **_shown(version)} for at, (text, version) in enumerate(lines)]
-        return {"name": name, "lines": rows}
+        return FunctionBlame(name, tuple(BlamedLine(number, *line) for number, line in enumerate(lines, first)))
 
     async def rollback(self, name: str, reference: str, author: Author) -> PlannedChange:
         """Plan to restore an earlier version, also of a function that was deleted."""
@@ -211,9 +203,9 @@ class VersionHistory:
         snapshot = await self._ground.settled(before.functions[name].module, name, before)
         function = snapshot.functions[name]
         size = len(call) + len(expected)
-        existing = await aside(size, ratchet.holds, function, call.strip().removeprefix(">>>"))
+        existing = await aside(size, example_regression.holds, function, call.strip().removeprefix(">>>"))
         if existing is not None:
-            return _refusal(name, telling.known_example(name, existing, expected))
+            return _refusal(name, change_texts.known_example(name, existing, expected))
         code = await aside(size, with_example, own_text(name, snapshot) or "", name, call, expected)
         if isinstance(code, Problem):
             return _refusal(name, f"`{name}` was not changed: {code.message}. Fix: {code.fix}.", code)
@@ -225,14 +217,14 @@ class VersionHistory:
             return _refusal(function.name, f"`{function.name}` was not changed: the example cannot be read as one.")
         (result,) = await self._judging.gate.run_examples(replace(function, examples=(fresh,)), snapshot)
         if not result.agreed:
-            return _refusal(function.name, telling.failed_example(function.name, result))
+            return _refusal(function.name, change_texts.failed_example(function.name, result))
         why = f"example added: {one_line(fresh.call, 120)}"
         candidate = Candidate(function.name, code, function.module, why, replaces=True, exact=True)
         work = ChangeSummary("changed", function.name, author, why, f"keeps the example {fence(fresh.call, 120)} now,")
-        verdict = await self._store.verdict(function.body_hash, function.name) or {}
-        policy = _policy(author.by, verdict.get("by", "human"))
+        verdict = await judgment_on(self._store, function.body_hash, function.name)
+        policy = _policy(author.by, (verdict and verdict.by) or "human")
         plan = await self._judging.judged(candidate, snapshot, work, policy)
-        replan = partial(self.add_example, function.name, fresh.call, ratchet.written(fresh), author)
+        replan = partial(self.add_example, function.name, fresh.call, example_regression.written(fresh), author)
         return self._ground.repeatable(plan, replan, function.name, snapshot)
 
 
@@ -245,15 +237,15 @@ def _fresh(function: Function, code: str) -> tuple[Example] | None:
     """Return the one new example in a text of a function."""
     reading = read_module(ModuleSource.of(function.module, code, function.path))
     examples = next((definition.examples for definition in reading.functions if definition.name == function.name), ())
-    fresh = [example for example in examples if ratchet.holds(function, example.call) is None]
+    fresh = [example for example in examples if example_regression.holds(function, example.call) is None]
     return (fresh[0],) if len(fresh) == 1 and len(examples) == len(function.examples) + 1 else None
 
 
-def _dropped(name: str, before: Version | None, after: Version) -> list[str]:
+def _dropped(name: str, before: Version | None, after: Version) -> tuple[str, ...]:
     """Return the examples that one version has and the next does not. A repeated hash may have dropped it only once."""
     old, new = _own(name, before), _own(name, after)
-    problem = ratchet.problem(old, new, "warns", Place("history"))
-    return [problem.message] if problem else []
+    problem = example_regression.problem(old, new, "warns", Place("history"))
+    return (problem.message,) if problem else ()
 
 
 def _own(name: str, version: Version | None) -> Function | None:
@@ -263,19 +255,5 @@ def _own(name: str, version: Version | None) -> Function | None:
 
 def _refusal(name: str, text: str, problem: Problem | None = None) -> PlannedChange:
     problems = {"problems": [problem.to_json()]} if problem else {}
-    return PlannedChange(text, "refused", {"name": name, "admitted": False, **problems, "error": text})
-
-
-def _shown(version: Version) -> dict[str, Any]:  # Any: JSON
-    """Return the identity of a version: number, author, time and reason."""
-    row = version.row
-    by = {"by": row.by, "agent": row.agent, "model": row.model, "turn": row.turn}
-    return {
-        "number": version.number,
-        "version": version.hash,
-        "module": row.module,
-        "module_version": row.version,
-        "at": row.at,
-        **by,
-        "reason": row.reason,
-    }
+    refusal = Judgment.from_json({"name": name, "admitted": False, **problems, "error": text})
+    return PlannedChange(text, "refused", refusal)

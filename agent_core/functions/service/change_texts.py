@@ -1,8 +1,8 @@
 """Answers to a model about verbs on functions: what happened, what it means, what to do next."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from sandbox.wire.lines import bare_lines
 
@@ -182,22 +182,28 @@ def _line_of(root: Path, where: Place) -> str:
     return lines[where.line - 1].rstrip()[:400] if 0 < where.line <= len(lines) else ""
 
 
-def reloaded(change: RegistryChange, rejected: Iterable[Problem]) -> dict[str, Any]:  # Any: JSON
-    """Return the shape of a reload: what is different, fixed, in doubt, and rejected."""
-    return {
-        "loaded": list(change.loaded),
-        "changed": list(change.changed),
-        "removed": list(change.removed),
-        "rejected": [problem.to_json() for problem in rejected],
-        "fixed": list(change.fixed),
-        "standings": dict(change.standings),
-        "disagreeing": dict(change.disagreeing),
-        "noted": dict(change.noted),
-    }
+@dataclass(frozen=True, slots=True)
+class ReloadReport:
+    """What a look at the folder changed: names, files that are good again or rejected, standings, and what is in doubt."""
+
+    loaded: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    rejected: tuple[Problem, ...]
+    fixed: tuple[str, ...]
+    standings: Mapping[str, str]
+    disagreeing: Mapping[str, str]
+    noted: Mapping[str, str]
 
 
-def summed(change_events: Iterable[FunctionsChanged]) -> dict[str, Any]:
-    """Return several changes as one reload, with only those standings and differing examples that still hold."""
+def reloaded(change: RegistryChange, rejected: Iterable[Problem]) -> ReloadReport:
+    """Return the report of a reload."""
+    doubts = dict(change.standings), dict(change.disagreeing), dict(change.noted)
+    return ReloadReport(change.loaded, change.changed, change.removed, tuple(rejected), change.fixed, *doubts)
+
+
+def summed(report: ReloadReport, change_events: Iterable[FunctionsChanged]) -> ReloadReport:
+    """Return a reload with all that was heard, with only those standings and differing examples that still hold."""
     names: dict[str, set[str]] = {"loaded": set(), "changed": set(), "removed": set(), "fixed": set()}
     still: dict[str, dict[str, str]] = {"standings": {}, "disagreeing": {}}
     noted: dict[str, str] = {}
@@ -208,7 +214,8 @@ def summed(change_events: Iterable[FunctionsChanged]) -> dict[str, Any]:
         for key, texts in still.items():
             still[key] = {name: how for name, how in texts.items() if name not in settled} | getattr(change, key)
         noted |= change.noted
-    return {**{key: sorted(members) for key, members in names.items()}, **still, "noted": noted}
+    sorted_names = {key: tuple(sorted(members)) for key, members in names.items()}
+    return replace(report, **sorted_names, **still, noted=noted)  # type: ignore[arg-type]  # by the names of the fields
 
 
 def difference(disagreements: Sequence[Disagreement]) -> str:

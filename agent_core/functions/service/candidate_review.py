@@ -15,8 +15,9 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, path_of
 from agent_core.storage import DropPending, SavePending, SaveVerdict, Store
-from . import ratchet, telling
-from .granting import CandidateGrants, GrantService, ungranted
+from . import example_regression, change_texts
+from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
+from .grant_service import CandidateGrants, GrantService, ungranted
 from .plan import ChangeSummary, PlannedChange, planned
 
 _ENOUGH = 2  # examples in a docstring, from which on it needs none of those that were given with it
@@ -82,9 +83,9 @@ class CandidateReview:
         saved_verdict = {**verdict.to_json(), "by": work.author.by}
         writes = (SaveVerdict(function.body_hash, verdict.name, saved_verdict), DropPending(verdict.name))
         source = existing or ModuleSource(verdict.module, path, "", "")
-        plan = planned(telling.admitted(verdict, function, work.said), verdict.to_json(), source, reading, work)
+        plan = planned(change_texts.admitted(verdict, function, work.said), Judgment.of(verdict), source, reading, work)
         plan = replace(plan, writes=(*plan.writes, *writes), lent=allowance.lent)
-        return replace(plan, giving=allowance.giving, text="\n".join([plan.text, *telling.granted(allowance.grants)]))
+        return replace(plan, giving=allowance.giving, text="\n".join([plan.text, *change_texts.granted(allowance.grants)]))
 
     async def _with_given(
         self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, policy: Policy, granted: Granted
@@ -95,7 +96,7 @@ class CandidateReview:
         if function is None or len({example.call for example in function.examples}) >= _ENOUGH:
             return candidate, verdict
         for candidate_example in candidate.examples[:_MOST_GIVEN]:
-            if ratchet.holds(function, candidate_example.call) is None:
+            if example_regression.holds(function, candidate_example.call) is None:
                 more = with_example(text, candidate.name, candidate_example.call, candidate_example.expected)
                 text = text if isinstance(more, Problem) else more
         extended = replace(candidate, code=text, examples=(), exact=True)
@@ -108,27 +109,22 @@ class CandidateReview:
     async def _refused(
         self, candidate: Candidate, verdict: Verdict, before: Function | None, allowance: CandidateGrants
     ) -> PlannedChange:
-        previous = await self._store.pending(candidate.name)
-        sent = {"code": candidate.code, "module": candidate.module, "reason": candidate.reason}
-        is_repeat = previous is not None and {key: previous[key] for key in sent} == sent
-        pending = {
-            **sent,
-            "over": before.body_hash if before else "",
-            "examples": [[example.call, example.expected, example.approx] for example in candidate.examples],
-            "verdict": verdict.to_json(),
-        }
-        message, denied = telling.refused(verdict, is_repeat=is_repeat, replaces=candidate.replaces), allowance.denied
+        previous, judgment = await pending_candidate(self._store, candidate.name), Judgment.of(verdict)
+        pending = PendingCandidate.of(candidate, before.body_hash if before else "", judgment)
+        sent = pending.code, pending.module, pending.reason
+        is_repeat = previous is not None and (previous.code, previous.module, previous.reason) == sent
+        message, denied = change_texts.refused(verdict, is_repeat=is_repeat, replaces=candidate.replaces), allowance.denied
         if allowance.is_human:  # what they said is all that matters now
-            message = telling.not_done(verdict, replaces=candidate.replaces)
-        changed = [disagreement for disagreement in verdict.disagreements if ratchet.holds(before, disagreement.call)]
-        promised = telling.promised(changed) if verdict.can_be_confirmed and not candidate.reason else ""
+            message = change_texts.not_done(verdict, replaces=candidate.replaces)
+        changed = [disagreement for disagreement in verdict.disagreements if example_regression.holds(before, disagreement.call)]
+        promised = change_texts.promised(changed) if verdict.can_be_confirmed and not candidate.reason else ""
         return PlannedChange(
-            "\n".join(filter(None, [message, promised, denied, telling.source_of_pending(verdict)])),
+            "\n".join(filter(None, [message, promised, denied, change_texts.source_of_pending(verdict)])),
             "refused",
-            {**verdict.to_json(), **({"denied": denied} if denied else {})},
-            writes=(SavePending(candidate.name, pending),),
+            replace(judgment, denied=denied),
+            writes=(SavePending(candidate.name, pending.to_json()),),
             refused=candidate.name,
-            excluded=telling.excluded(verdict, is_repeat=is_repeat),
+            excluded=change_texts.excluded(verdict, is_repeat=is_repeat),
         )
 
 
@@ -136,8 +132,8 @@ async def confirmed(store: Store, anew: tuple[str, ...], before: Function | None
     """Return the calls of a version with results that were accepted as returned, now or earlier and kept since."""
     calls = [*anew]
     for earlier in filter(None, (before, after)):
-        verdict = await store.verdict(earlier.body_hash, earlier.name) or {}
-        calls += ratchet.still_there(verdict.get("confirmed") or (), earlier, after)
+        verdict = await judgment_on(store, earlier.body_hash, earlier.name)
+        calls += example_regression.still_there(verdict.confirmed if verdict else (), earlier, after)
     return tuple(dict.fromkeys(calls))
 
 
@@ -145,7 +141,7 @@ def held_to_examples(candidate: Candidate, verdict: Verdict, before: Function | 
     """Return the verdict with the findings on examples that the previous version had."""
     after = _named(verdict.reading, verdict.name)
     is_reasoned = bool(candidate.reason) or work.author.by == "human"
-    problem = ratchet.problem(before, after, "warns" if is_reasoned else "refuses", Place(candidate.path))
+    problem = example_regression.problem(before, after, "warns" if is_reasoned else "refuses", Place(candidate.path))
     if problem is None:
         return verdict
     problems = (*verdict.problems, problem)

@@ -1,4 +1,4 @@
-"""The files of a library as modules of this workspace: their names, imports and dependencies.
+"""The files of a library as modules of this workspace: their names, imports, dependencies and order.
 
 Imports between the library's own files are written for their new place; everything else stays the author's text.
 """
@@ -7,7 +7,7 @@ import ast
 import keyword
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -19,7 +19,6 @@ from agent_core.registry.source import FOLDER, path_of
 from .archive import Library
 from .closure import ModuleParts
 from .foreign import Adapted, adapt
-from .order import circles
 
 _PASSED_OVER = re.compile(
     r"(?:^|/)(?:tests?|docs|examples)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest|setup|__main__)\.py$"
@@ -91,6 +90,33 @@ def escaping(text: str) -> dict[int, tuple[str, str]]:
 def is_passed_over(name: str) -> bool:
     """Return whether a file is skipped: tests, setup files and the like hold no functions to be called."""
     return bool(_PASSED_OVER.search(name))
+
+
+def in_order(uses: Mapping[str, Set[str]]) -> list[str]:
+    """Return the names, each after those that it uses. Circular ones keep their order."""
+    order: list[str] = []
+    seen: set[str] = set()
+
+    def visit(name: str) -> None:
+        if name not in seen:
+            seen.add(name)
+            for dependency in sorted(uses[name]):
+                visit(dependency)
+            order.append(name)
+
+    for name in uses:
+        visit(name)
+    return order
+
+
+def circles(uses: Mapping[str, Set[str]]) -> dict[str, frozenset[str]]:
+    """Return for each name those that it uses and that use it, directly or through others."""
+    reach = {name: {target for target in used if target in uses} for name, used in uses.items()}
+    for middle in uses:
+        for reachable in reach.values():
+            if middle in reachable:
+                reachable |= reach[middle]
+    return {name: frozenset(target for target in reach[name] if name in reach[target]) - {name} for name in uses}
 
 
 def generations(parts: Mapping[str, LibraryFile]) -> Iterator[list[LibraryFile]]:

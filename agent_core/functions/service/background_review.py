@@ -15,7 +15,8 @@ from agent_core.base.problem import Place, Problem
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Registry
 from agent_core.storage import SaveVerdict, Store
-from .packing import PackageGrants
+from .judgment import judgment_on
+from .package_grants import PackageGrants
 
 Tell = Callable[[str, Sequence[Problem]], None]
 _QUIET_S = 0.2  # an editor that formats saves twice
@@ -127,15 +128,13 @@ class BackgroundReview:
 
     async def _keep(self, function: Function, look: Look) -> None:
         """Add the findings to the stored verdict."""
-        verdict = await self._store.verdict(function.body_hash, function.name)
+        verdict = await judgment_on(self._store, function.body_hash, function.name)
         if verdict is not None:
-            problems, stages = [problem.to_json() for problem in look.problems], look.stages_json()
-            names = {stage["stage"] for stage in stages}
-            problems = [*(problem for problem in verdict["problems"] if problem not in problems), *problems]
-            stages = [*(stage for stage in verdict["stages"] if stage["stage"] not in names), *stages]
-            survivors = [survivor.to_json() for survivor in look.survivors]
-            verdict = {**verdict, "problems": problems, "stages": stages, "survivors": survivors}
-            await self._store.apply([SaveVerdict(function.body_hash, function.name, verdict)])
+            names = {stage.stage for stage in look.stages}
+            problems = (*(problem for problem in verdict.problems if problem not in look.problems), *look.problems)
+            stages = (*(stage for stage in verdict.stages if stage.stage not in names), *look.stages)
+            verdict = replace(verdict, problems=problems, stages=stages, survivors=look.survivors)
+            await self._store.apply([SaveVerdict(function.body_hash, function.name, verdict.to_json())])
 
 
 def _function(verdict: ModuleVerdict, name: str) -> Function:

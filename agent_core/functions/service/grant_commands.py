@@ -1,8 +1,7 @@
 """Manual commands for grants: grant, revoke, list. A pending candidate joins the same way."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from agent_core.base.errors import UsageError, WorkspaceError
 from ..gate.verdict import GRANTABLE
@@ -10,16 +9,47 @@ from agent_core.access.grants import NOTHING, Giving, Grants, Question
 from agent_core.access.grants.book import who
 from agent_core.access.grants.content import content_of, misleading, unshowable
 from agent_core.access.grants.file import checked
+from agent_core.base.problem import Problem
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Registry
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Store
 from .changes import ChangePlanner, require_same
-from .granting import GrantService
-from .plan import Author, PlannedChange
-from .view import unknown_function
+from .grant_service import GrantService
+from .judgment import Judgment, PendingCandidate, pending_candidate
+from .plan import Author, Given, PlannedChange
+from .function_facts import FunctionDetails, unknown_function
 
 CarryOut = Callable[[PlannedChange, Author | None], Awaitable[PlannedChange]]
+
+
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """The grants that a function lost, and those that it still has."""
+
+    name: str
+    revoked: Grants
+    grants: Grants
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedGrants:
+    """A function's entry in the file of grants, by whom and when, and what of it is in force."""
+
+    name: str
+    exists: bool
+    grants: Grants
+    in_force: Grants
+    by: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class GrantListing:
+    """The entries of the file of grants, and the problems of what is not understood in it."""
+
+    grants: tuple[ProposedGrants, ...]
+    problems: tuple[Problem, ...]
 
 
 class GrantCommands:
@@ -51,9 +81,8 @@ class GrantCommands:
         """
         pending = await self._pending(name)
         if pending is not None:
-            needs = self._granting.reach.inside(Grants.from_json(pending["verdict"]["needs"]))
-            version = pending["verdict"]["version"]
-            return await self._explained(Question(name, requested or needs, why=pending["reason"], version=version))
+            needs, version = self._granting.reach.inside(pending.verdict.needs), pending.verdict.version
+            return await self._explained(Question(name, requested or needs, why=pending.reason, version=version))
         snapshot = self._registry.snapshot()
         function = snapshot.functions.get(name)
         if function is None:
@@ -78,7 +107,7 @@ class GrantCommands:
 
     async def grant(
         self, name: str, grants: Grants, author: Author | None = None, *, version: str = ""
-    ) -> dict[str, Any]:  # Any: JSON
+    ) -> Given | Judgment:
         """Grant these to a function, or admit its pending candidate with them. Return the result, or its verdict.
 
         `version` is that of the question that a human said yes to: no other is given anything.
@@ -86,9 +115,12 @@ class GrantCommands:
         Raises:
             WorkspaceError: nothing was granted; the message says why.
         """
-        plan = await self._carry_out(await self._plan(name, grants, author or Author(), version), author)
-        if plan.outcome == "refused" and "given" in plan.detail:
+        plan = await self._plan(name, grants, author or Author(), version)
+        is_candidate = isinstance(plan.detail, Judgment)
+        plan = await self._carry_out(plan, author)
+        if plan.outcome == "refused" and not is_candidate:
             raise WorkspaceError(plan.text)
+        assert isinstance(plan.detail, Given | Judgment)
         return plan.detail
 
     async def _plan(self, name: str, grants: Grants, author: Author, version: str) -> PlannedChange:
@@ -106,10 +138,10 @@ class GrantCommands:
         now = await self._granting.book.allowed(function, snapshot)
         await self._granting.packing.install(now | grants)
         giving = Giving(name, grants, content_of(function, snapshot), who(), now)
-        detail = {"name": name, "given": grants.to_json(), "grants": (now | grants).to_json()}
+        detail = Given(name, grants, now | grants)
         return PlannedChange(f"`{name}` may: {'; '.join((now | grants).sentences())}.", detail=detail, giving=giving)
 
-    async def revoke(self, name: str, grants: Grants | None) -> dict[str, Any]:  # Any: JSON
+    async def revoke(self, name: str, grants: Grants | None) -> Revoked:
         """Revoke these grants, or all, from a function.
 
         Raises:
@@ -117,44 +149,38 @@ class GrantCommands:
         """
         entry, lent = (await self._granting.book.entries()).get(name), self._granting.book.take_back(name)
         if entry is None and lent:
-            return {"name": name, "revoked": lent.to_json(), "grants": {}}
+            return Revoked(name, lent, NOTHING)
         if entry is None and not await self._granting.book.problems():
             raise UsageError(f"`{name}` has no grants.", fix="See them: toolwright functions grants")
         had = entry.grants if entry else NOTHING
         remaining = await self._granting.book.revoke(name, grants)
         if grants is not None and remaining == had:
             raise UsageError(f"`{name}` has none of these.", fix=f"It may: {'; '.join(had.sentences())}.")
-        return {"name": name, "revoked": had.without(remaining).to_json(), "grants": remaining.to_json()}
+        return Revoked(name, had.without(remaining), remaining)
 
-    async def seen(self, function: Function, snapshot: Snapshot, details: Mapping[str, Any]) -> dict[str, Any]:
+    async def seen(self, snapshot: Snapshot, details: FunctionDetails) -> FunctionDetails:
         """Return the details of a function with its current grants instead of those missing when it was judged."""
+        function, verdict = details.function, details.verdict
         lacking = await self._granting.lacking(function, snapshot)
-        problems = (details["verdict"] or {}).get("problems", ())
-        remaining = [
-            problem for problem in problems if problem["code"] not in GRANTABLE or problem["message"] in lacking
-        ]
-        verdict = details["verdict"] and {**details["verdict"], "problems": remaining}
-        now = await self._granting.in_force(function, snapshot)
-        return {**details, "verdict": verdict, "grants": now.to_json()}
+        if verdict is not None:
+            problems = (p for p in verdict.problems if p.code not in GRANTABLE or p.message in lacking)
+            verdict = replace(verdict, problems=tuple(problems))
+        return replace(details, verdict=verdict, grants=await self._granting.in_force(function, snapshot))
 
-    async def listing(self, name: str = "") -> dict[str, Any]:  # Any: JSON
+    async def listing(self, name: str = "") -> GrantListing:
         """Return the grants that the file proposes, those in force, and the parts of the file that are invalid."""
-        snapshot, rows = self._registry.snapshot(), list[dict[str, Any]]()
-        for function_name, entry in sorted((await self._granting.book.entries()).items()):
-            if name in ("", function_name):
-                function = snapshot.functions.get(function_name)
+        snapshot, rows = self._registry.snapshot(), list[ProposedGrants]()
+        for owner, entry in sorted((await self._granting.book.entries()).items()):
+            if name in ("", owner):
+                function = snapshot.functions.get(owner)
                 now = await self._granting.in_force(function, snapshot) if function else NOTHING
-                shown = {"grants": entry.grants.to_json(), "in_force": now.to_json(), "by": entry.by, "at": entry.at}
-                rows.append({"name": function_name, "exists": function is not None, **shown})
-        problems = [problem.to_json() for problem in await self._granting.book.problems()]
-        return {"grants": rows, "problems": problems}
+                rows.append(ProposedGrants(owner, function is not None, entry.grants, now, entry.by, entry.at))
+        return GrantListing(tuple(rows), tuple(await self._granting.book.problems()))
 
-    async def _pending(self, name: str) -> dict[str, Any] | None:
+    async def _pending(self, name: str) -> PendingCandidate | None:
         """Return the candidate of that name if it only needs grants."""
-        pending = await self._store.pending(name)
-        problems = (pending or {}).get("verdict", {}).get("problems", ())
-        refused = {problem["code"] for problem in problems if problem["severity"] == "refuses"}
-        return pending if refused and refused <= GRANTABLE else None
+        pending = await pending_candidate(self._store, name)
+        return pending if pending and pending.needs_only_grants else None
 
 
 def _require_plain(function: Function, snapshot: Snapshot) -> None:

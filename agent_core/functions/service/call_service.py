@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sandbox import Evaluation, Job, Outcome, Refused, Returned
@@ -20,8 +21,32 @@ from agent_core.registry.snapshot import Snapshot
 from ..worker_api import OnProgress, WorkerApi
 from agent_core.access.secrets import CallSecrets, Curtain
 from agent_core.storage import Write
-from .calls import noted, recorded
-from .granting import GrantService
+from .call_records import noted, recorded
+from .grant_service import GrantService
+from .function_facts import Coverage
+
+
+@dataclass(frozen=True, slots=True)
+class TracedLine:
+    """A line that ran: how often, and the locals that it changed the first and the last time."""
+
+    path: str
+    line: int
+    function: str
+    count: int
+    first: Mapping[str, str]
+    last: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceReport:
+    """A call with the lines that ran. `cut`: there were more."""
+
+    name: str
+    outcome: Mapping[str, Any]  # Any: JSON
+    lines: tuple[TracedLine, ...]
+    cut: bool
+    text: str
 
 
 class CallService:
@@ -30,7 +55,7 @@ class CallService:
     def __init__(self, cage: SandboxClient, granting: GrantService) -> None:
         self._cage = cage
         self._granting = granting
-        self._covered: dict[tuple[str, str, str], dict[str, Any]] = {}  # what is known of a text does not change
+        self._covered: dict[tuple[str, str, str], Coverage] = {}  # what is known of a text does not change
         self.debugging = cage.debugging
 
     async def made(
@@ -71,30 +96,23 @@ class CallService:
 
     async def traced(
         self, function: Function, snapshot: Snapshot, arguments: str | Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Return the `trace` shape: the `outcome`, each line that ran with its changes, and all of it as `text`.
+    ) -> TraceReport:
+        """Return the outcome of a call, each line that ran with its changes, and all of it as text.
 
         Raises:
             UsageError: the arguments do not fit.
         """
         watch = self.debugging.watch(trace="lines")
         _, data, _ = await self.made(function, snapshot, arguments, watch=watch)
-        lines = [
-            {
-                "path": row.at.path,
-                "line": row.at.line,
-                "function": row.at.function,
-                "count": row.count,
-                "first": dict(row.first),
-                "last": dict(row.last),
-            }
+        lines = tuple(
+            TracedLine(row.at.path, row.at.line, row.at.function, row.count, dict(row.first), dict(row.last))
             for row in watch.lines
-        ]
+        )
         is_whole = data["outcome"] not in ("killed", "timed_out")
         text = debug_text.trace(watch.lines, snapshot, is_cut=watch.is_cut, is_whole=is_whole)
-        return {"name": function.name, "outcome": data, "lines": lines, "cut": watch.is_cut, "text": text}
+        return TraceReport(function.name, data, lines, watch.is_cut, text)
 
-    async def coverage(self, function: Function, snapshot: Snapshot) -> dict[str, Any]:
+    async def coverage(self, function: Function, snapshot: Snapshot) -> Coverage:
         """Return the executable lines of a function that its examples reach, cached for each text of its module."""
         key = function.module, function.name, function.version
         if key not in self._covered:
@@ -104,9 +122,8 @@ class CallService:
             for ran, all_lines in await asyncio.gather(*runs):
                 reached |= ran
                 can_run |= all_lines
-            missed = sorted(can_run - reached)
             self._covered = dict([*self._covered.items()][-200:])
-            self._covered[key] = {"lines": len(can_run), "reached": len(can_run & reached), "missed": missed}
+            self._covered[key] = Coverage(len(can_run), len(can_run & reached), tuple(sorted(can_run - reached)))
         return self._covered[key]
 
     async def _reached(self, function: Function, snapshot: Snapshot, example: Example) -> tuple[set[int], set[int]]:
