@@ -208,7 +208,7 @@ class ModelSession:
             return "Stopped: the conversation is as it was."
         self._rendered_for = None
         if summary is None:
-            return "There is nothing to summarise yet."
+            return "There is nothing to summarize yet."
         return f"A summary stands for {summary.covers:,} messages now:\n{summary.text}"
 
     def request_record(self, snapshot: Snapshot) -> tuple[list[Entry], list[Write]]:
