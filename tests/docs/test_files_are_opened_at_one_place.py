@@ -9,7 +9,7 @@ _NO_PATHS = {"archive", "tarfile", "debug", "self", "_prompt"}  # whose `open` o
 ALLOWED = {
     "a file of this package": """
         functions/gate/clones/kept memory/weights model/dialect model/listing model/quirks model/reading/forms
-        model/tour/script storage/migrate workspace/presets/__init__ workspace/scaffold""",
+        model/tour/script storage/sqlite/migrate workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """
         functions/service/archive functions/service/checking functions/service/intake interfaces/agents
         interfaces/commands/functions interfaces/commands/memory interfaces/conversation interfaces/options
@@ -22,8 +22,8 @@ ALLOWED = {
         model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """
         access/broker/log access/grants/permit access/grants/record access/packages/lock access/packages/shelf
-        access/secrets/vault base/seal registry/saving registry/within storage/folder storage/origin
-        storage/recovery""",
+        access/secrets/vault base/seal registry/saving registry/within storage/folder storage/sqlite/origin
+        storage/sqlite/recovery""",
     "the one place": "base/plain_files",
 }
 

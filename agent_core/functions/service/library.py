@@ -18,7 +18,7 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.writing import place_function
-from agent_core.storage import Store
+from agent_core.storage import FunctionStore
 from .closure import ModuleParts
 from .intake import ImportReport, Taking, file_row
 from .job import Job, Row
@@ -38,7 +38,7 @@ class Importer:
 
     taking: Taking
     snapshot: Snapshot
-    store: Store
+    store: FunctionStore
     gate: Gate
     judge: Judge
     carry: Callable[[PlannedChange], Awaitable[PlannedChange]]

@@ -15,14 +15,13 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.uses import callees, callers, code_hash
 from agent_core.base.settings import StandingSettings
 from agent_core.registry.standing import Standing, is_unused, standing
-from agent_core.storage import Stats, Store
 from .calls import source_of
 from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Any
 from agent_core.registry.function import Function
 from agent_core.registry.standing import summed
-from agent_core.storage import CallRow, KindRow, Stats, Store
+from agent_core.storage import CallRow, CallStore, FunctionStore, KindRow, Stats, Store
 
 _TURNS = 10
 
@@ -35,7 +34,7 @@ def by_function(rows: Iterable[Stats]) -> dict[str, list[Stats]]:
     return grouped
 
 
-async def statistics(store: Store, function: Function, rows: Sequence[Stats]) -> dict[str, Any]:
+async def statistics(store: CallStore, function: Function, rows: Sequence[Stats]) -> dict[str, Any]:
     """Return the totals over all versions, each version by itself, and the stored single calls."""
     kinds, recent = await store.call_kinds(function.name), await store.recent_calls(function.name)
     released = await store.releases(function.name)
@@ -274,7 +273,7 @@ def _row(
     }
 
 
-async def _versions(store: Store, module: str) -> list[dict[str, Any]]:
+async def _versions(store: FunctionStore, module: str) -> list[dict[str, Any]]:
     rows = await store.module_history(module)
     return [
         {"version": row.version, "by": row.by, "turn": row.turn, "model": row.model, "reason": row.reason, "at": row.at}

@@ -38,7 +38,6 @@ from .second_look import BackgroundReview
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.base.settings import StandingSettings
-from agent_core.storage import Store
 from .view import standing_now
 
 class ProvenIndex:

@@ -4,19 +4,19 @@ Everything is written ahead to a log and synced on commit. A session is used by 
 time: the store's own.
 """
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 import apsw
 
-from agent_core.base.errors import StorageError
 from agent_core.base.seal import Sealer
 
+from ..call_store import KEEP_CALLS
+from ..subject import StoreClock
 from .migrate import check_schema, migrate, schema
 
 BUSY_MS = 10_000
@@ -30,7 +30,6 @@ _SWITCHES = (
     (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
     (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
 )
-KEEP_CALLS = 100
 # apsw runs a text of several statements lazily and stops at the first row, so each pragma goes alone and is read out.
 PRAGMAS = (
     "pragma journal_mode = wal",
@@ -40,16 +39,6 @@ PRAGMAS = (
     "pragma cell_size_check = on",
     "pragma journal_size_limit = 67108864",
 )
-
-
-class StoreClock(Protocol):
-    """The part of `agent_core.base.clock.Clock` that the store needs, so that tests can pass in less."""
-
-    def now(self) -> float:
-        """Return the seconds since the epoch."""
-
-    def new_id(self) -> str:
-        """Return a new uuid7."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,20 +121,3 @@ def abandon(db: apsw.Connection) -> None:
     with suppress(apsw.ConnectionClosedError):
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         db.close(True)
-
-
-def dump(value: object) -> str:
-    """Return JSON as short as possible; text that UTF-8 cannot hold (a lone surrogate) is escaped.
-
-    Raises:
-        StorageError: the value has no JSON form.
-    """
-    try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        if not text.isascii():
-            text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise StorageError(f"A {type(value).__name__} cannot be stored as JSON: {error}.") from error
-    return text
