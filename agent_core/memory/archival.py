@@ -101,10 +101,10 @@ class Archival:
         rows = await self._store.passages({hit.seq for hit in [*worded, *neighbors]})
         cosines = await self.vectors.cosines(self._agent, vector, [row.seq for row in rows])
         total = (await self._store.memory_counts(self._agent)).passages
-        from . import passages  # noqa: PLC0415 - numpy is loaded with the first search
+        from . import signals  # noqa: PLC0415 - numpy is loaded with the first search
 
-        signals = passages.measure(rows, question, {hit.seq for hit in worded}, cosines, total)
-        return passages.order(rows, signals, weights("archival", self.vectors.recipe))
+        measured = signals.measure_passages(rows, question, {hit.seq for hit in worded}, cosines, total)
+        return signals.order_passages(rows, measured, weights("archival", self.vectors.recipe))
 
     async def _newest(self, tags: Sequence[str], page: int, count: int) -> ResultPage:
         """Return the newest passages first, for a search without a question."""

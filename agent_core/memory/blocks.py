@@ -13,8 +13,7 @@ from agent_core.registry.function import Function
 from agent_core.storage import AttachBlock, BlockChange, BlockRow, DetachBlock, MemoryStore
 
 from .block import Block
-from .classes import Memory, UnknownBlock
-from .offered import methods_of
+from .classes import Memory, UnknownBlock, methods_of
 from .old_names import ALIASES, renamed
 from .planned_edit import Deed, EditAuthor, EditRequest, PlannedEdit, adding, called, commit, plan, refused
 from .rows import BlockDifference, StoredMemory, opened, undo_of

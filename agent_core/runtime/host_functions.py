@@ -13,9 +13,8 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from agent_core.memory.blocks import Blocks
-from agent_core.memory.classes import KNOWN
+from agent_core.memory.classes import KNOWN, methods_of
 from agent_core.memory.edits import ALREADY
-from agent_core.memory.offered import methods_of
 from agent_core.memory.planned_edit import EditAuthor, PlannedEdit
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.schema import read_module

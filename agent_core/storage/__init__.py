@@ -10,7 +10,6 @@ from .agent_store import (
     DropAgent,
     EntryText,
     Made,
-    Moved,
     SaveAgent,
     WholeAgent,
     WholeBlock,
@@ -81,8 +80,6 @@ from .sqlite import adopt
 from .store import Store, open_store
 from .subject import SaveText, Subject, Write, content_hash
 from .turn_store import (
-    SAID,
-    SUMMARY,
     Appended,
     ClaimedTurn,
     Due,
@@ -96,10 +93,8 @@ __all__ = [
     "AGENT",
     "FAILURES",
     "FIX",
-    "SAID",
     "STATE",
     "STATE_FILE",
-    "SUMMARY",
     "AgentLock",
     "AgentRow",
     "AgentStore",
@@ -137,7 +132,6 @@ __all__ = [
     "ManifestConflict",
     "MemoryStore",
     "Misfit",
-    "Moved",
     "OpenWrite",
     "PassageRow",
     "PinFunction",

@@ -1,9 +1,11 @@
-"""One connection to the state file, and the operations of the store on it.
+"""One connection to the state file, the operations of the store on it, and its errors as sentences.
 
 Everything is written ahead to a log and synced on commit. A session is used by one thread at a
-time: the store's own.
+time: the store's own. Only errors that the surroundings cause are translated: a wrong statement is a bug
+and stays what it is.
 """
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -13,6 +15,7 @@ from typing import Any
 
 import apsw
 
+from agent_core.base.errors import StorageError
 from agent_core.base.seal import Sealer
 
 from ..call_store import KEEP_CALLS
@@ -38,7 +41,26 @@ PRAGMAS = (
     "pragma trusted_schema = off",  # the file may come from somebody else's folder
     "pragma cell_size_check = on",
     "pragma journal_size_limit = 67108864",
+    "pragma cache_size = -16000",  # KiB: a search of vectors reads a thousand rows all over the file
 )
+
+DAMAGE = (apsw.CorruptError, apsw.NotADBError)
+SURROUNDINGS = (
+    apsw.FullError,
+    apsw.IOError,
+    apsw.ReadOnlyError,
+    apsw.CantOpenError,
+    apsw.PermissionsError,
+    apsw.AuthError,
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.ProtocolError,
+    apsw.NoMemError,
+    apsw.InterruptError,
+    apsw.ConstraintError,
+    apsw.TooBigError,
+)
+UNSAVED = "What was under way is not saved; everything before it is."
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +143,40 @@ def abandon(db: apsw.Connection) -> None:
     with suppress(apsw.ConnectionClosedError):
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         db.close(True)
+
+
+def explain(error: apsw.Error, path: Path) -> StorageError:
+    """Return the error for the caller of the store."""
+    match error:
+        case apsw.BusyError() | apsw.LockedError() | apsw.ProtocolError():
+            message = f"The state file `{path}` is kept locked by another process."
+            fix = "End the process that holds it, and try again."
+        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError() | apsw.AuthError():
+            message = f"The state file `{path}` cannot be opened for writing ({error})."
+            fix = "Make its folder writable for you, or work in another folder."
+        case apsw.FullError():
+            message = f"The disk of the state file `{path}` is full. {UNSAVED}"
+            fix = "Free some space and try again."
+        case apsw.InterruptError():
+            message = f"The state file `{path}` took longer than a minute to answer, or was interrupted. {UNSAVED}"
+            fix = "Type: toolwright doctor"
+        case apsw.ConstraintError() | apsw.TooBigError():
+            message = f"What is in the state file `{path}` does not let this be saved ({error}). {UNSAVED}"
+            fix = "Move the file away if you did not make it: a new one is begun."
+        case _:
+            message = f"The state file `{path}` cannot be read or written ({error}; {_free(path)}). {UNSAVED}"
+            fix = "Look after the disk, its space and your limits on file size, and try again."
+    return StorageError(message, fix=fix)
+
+
+def explain_os(error: OSError, path: Path) -> StorageError:
+    """Return the error for files around the state file that cannot be created or moved."""
+    message = f"The state file `{path}` cannot be opened for writing ({error.strerror})."
+    return StorageError(message, fix="Make its folder writable for you, or work in another folder.")
+
+
+def _free(path: Path) -> str:
+    try:
+        return f"{shutil.disk_usage(path.parent).free // 2**20} MiB free"
+    except OSError:
+        return "its folder cannot be read"

@@ -197,7 +197,7 @@ def _document(row: tuple[Any, ...]) -> DocumentRow:  # Any: columns as SQLite ty
 
 def _passage(row: tuple[Any, ...]) -> PassageRow:  # Any: columns as SQLite types them
     id, agent, text, words, at, tags, *columns = row
-    return PassageRow(id, agent, text, words, at, tuple(parse_row(tags, [str])), *columns)
+    return PassageRow(id, agent, text, words, at, tuple(parse_row(tags, [str])) if tags != "[]" else (), *columns)
 
 
 @perform.register

@@ -22,8 +22,7 @@ from ..folder import open_lock
 from ..rows import ANYTHING, Misfit, Shape, parse_row, sign
 from ..subject import StoreClock
 from . import origin, vector_index, word_index
-from .connection import bounded, connect
-from .faults import DAMAGE
+from .connection import DAMAGE, bounded, connect
 
 COMPANIONS = (*origin.LOGS, "")  # the file itself last: a new one must never meet the old one's log
 JOURNAL = "-journal"

@@ -27,8 +27,7 @@ from .agent_tables import AgentTables
 from .approval_tables import ApprovalTables
 from .block_tables import BlockTables
 from .call_tables import CallTables
-from .connection import SqlSession, abandon, bounded
-from .faults import DAMAGE, SURROUNDINGS, explain, explain_os
+from .connection import DAMAGE, SURROUNDINGS, SqlSession, abandon, bounded, explain, explain_os
 from .function_tables import FunctionTables
 from .passage_tables import PassageTables
 from .recovery import StatePlace, open_or_replace, replace
