@@ -1,15 +1,8 @@
-"""Keeps a conversation within the window: warns the model once, then has the older part summarized.
+"""Keeps a conversation within the window: warns the model once, then replaces the older part with a summary.
 
-What comes of it is an entry of the running turn, so that a restart finds the same context.
-
-Compaction: a summary replaces the older part of a conversation and takes in the previous summary.
-
-Asking a model for it comes in as a function; where that gives nothing, the program makes an extract. Nothing is
-written here: who calls puts the summary on disk first, and then into the history.
-
-The facts that a summary must not lose, as far as a program can see them: numbers, names, functions.
-
-Pure. Whole sentences are kept, for a number alone says nothing; those that hold most of what is missing come first.
+The summary is an entry of the running turn, on disk before it is used, so that a restart finds the same context. A
+model writes it; if that fails, the program extracts sentences. Numbers, names and functions that the summary lost are
+added again, as the whole sentences that hold most of them.
 """
 
 import re

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
-from sandbox import Outcome, RequestRefused, Returned
+from sandbox import FunctionCall, Job, Outcome, RequestRefused, Returned
 from sandbox.processes.debugging import PLAIN
-from sandbox.wire.unhashed import Members, Pairs
+from sandbox.wire.claimed_collections import Members, Pairs
 
 from .answers import answer, bad_arguments
-from agent_core.base.aside import aside, bulk
+from agent_core.base.offload import aside, bulk
 from agent_core.access.broker import Broker
 from .sandbox_client import SandboxClient
 from .debug.debugging import Watch
@@ -90,17 +90,9 @@ class WorkerApi:
                 else contextlib.nullcontext(PLAIN)
             )
             with watched as around:
-                return await self.cage.call(
-                    permit.modules,
-                    function.module,
-                    function.name,
-                    arguments,
-                    curtain,
-                    limits=permit.limits,
-                    access=permit.access,
-                    keep=permit.keep,
-                    around=around,
-                )
+                work = FunctionCall(function.name, arguments)
+                job = Job(permit.modules, function.module, work, permit.limits, permit.access)
+                return await self.cage.run(replace(job, keep=permit.keep, around=around), curtain)
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
         """Answer one request, which is already masked.

@@ -39,8 +39,8 @@ _LAST = ("--json", "--workspace", "-C")  # what every command takes, and no grou
 
 
 _START = (
-    ("toolwright run --model tour", "See it at work; no model is needed."),
-    ("toolwright run", "Talk to it here; it says what is missing."),
+    ("toolwright run --model tour", "See it work, without a model."),
+    ("toolwright run", "Talk to it here; it tells you what is missing."),
 )
 
 
@@ -83,7 +83,7 @@ class LazyGroup(click.Group):
     "root",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="The workspace, if not the current folder.",
+    help="The workspace; by default, the current folder.",
 )
 @click.option("--json", "as_json", is_flag=True, hidden=True)
 def toolwright(root: Path | None, *, as_json: bool) -> None:

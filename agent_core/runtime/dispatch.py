@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from agent_core.access.grants import Denied, Permit
-from agent_core.base.aside import aside
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ToolwrightError
 from agent_core.base.interruption import Interrupted as StopRequested
+from agent_core.base.json_form import to_json
 from agent_core.base.matching import nearest
 from agent_core.base.messages import Call
+from agent_core.base.offload import aside
 from agent_core.base.settings import TurnSettings
 from agent_core.context import beginning
 from agent_core.functions import answers
@@ -172,12 +173,12 @@ class Dispatcher:
 
         async def record(plan: PlannedChange) -> None:
             running.plan = plan
-            await running.record(plan.text, plan.outcome, plan.detail, plan.writes)
+            await running.record(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes)
 
         plan = await self._workshop.carry_out(plan, record, Author("agent"))
         plan = replace(plan, text=beginning(plan.text, self._settings.answer_chars))
         running.note_plan(plan)
-        running.tell(plan.text, plan.outcome, plan.detail)
+        running.tell(plan.text, plan.outcome, to_json(plan.detail) or {})
         running.tell_remembered(plan.writes)
         return Done(running.call, plan.text, plan.outcome, plan.excluded, running.heartbeat)
 

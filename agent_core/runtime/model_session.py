@@ -1,9 +1,8 @@
 """One request to the model: the prompt, the pieces of the reply as events, the tokens counted.
 
-Holds what lasts from step to step: the open model, the functions shown, the system message of this turn, and how
-far the estimate of tokens is off for this model.
-
-The record of a request in the journal: with the messages of the turn, the request can be reconstructed.
+Holds what lasts from step to step: the open model, the functions shown, the system message of this turn, and how far
+the token estimate is off for this model. Each request is recorded in the journal, so that it can be reconstructed
+from the turn's messages.
 """
 
 import asyncio
@@ -31,8 +30,8 @@ from agent_core.context import (
     SystemMessage,
     build,
 )
-from agent_core.model.ahead import Preparing, Tell
 from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
+from agent_core.model.prefill import Preparing, Tell
 from agent_core.model.reply import Mode, ModeChanged, Model, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.snapshot import Snapshot
@@ -209,7 +208,7 @@ class ModelSession:
             return "Stopped: the conversation is as it was."
         self._rendered_for = None
         if summary is None:
-            return "There is nothing to summarise yet."
+            return "There is nothing to summarize yet."
         return f"A summary stands for {summary.covers:,} messages now:\n{summary.text}"
 
     def request_record(self, snapshot: Snapshot) -> tuple[list[Entry], list[Write]]:

@@ -1,10 +1,8 @@
-"""The policy of a turn: when it ends, when the model gets advice first, and when repetition is too much.
+"""The policies of a turn: when it ends, when the model gets advice first, and when repetition is too much.
 
-Pure: takes what happened, gives what follows. The loop carries it out.
-
-The turn policy for agents that reach the user through a function: another step must be requested.
-
-Text that reaches nobody is not lost: its writer is notified once; if nothing is sent then, the text is sent.
+Pure: takes what happened, returns what follows; the loop carries it out. One policy is for agents that reply
+directly, one for agents that send messages by a function: there, another step must be requested, and text that would
+reach nobody is pointed out once, then sent.
 """
 
 import json
@@ -77,7 +75,7 @@ class DirectReplyPolicy:
         if more_waits:
             return GoOn()
         if not reply.text.strip():
-            return Ended("failed", warning="The model answered nothing, twice. /retry asks again.")
+            return Ended("failed", warning="The model gave an empty answer twice. /retry asks again.")
         return Ended("replied", reply.text)
 
     def after_calls(self, done: Sequence[Done], cut: Sequence[str] = ()) -> GoOn | Ended:

@@ -17,7 +17,6 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -93,8 +92,10 @@ class Worker:
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):  # it has died, which is noticed when it is heard
+        try:
             signal.pidfd_send_signal(self.pidfd, number)
+        except ProcessLookupError:  # it has died, which is noticed when it is heard
+            return
 
     def close(self) -> None:
         """Close the descriptors."""
@@ -111,9 +112,7 @@ class Zygote:
     """A running zygote, created by `start`."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", control: socket.socket, plan: ZygotePlan) -> None:
-        self._process = process
-        self._control = control
-        self._plan = plan
+        self._process, self._control, self._plan = process, control, plan
         self.imports = bool(plan.access.packages)  # a stranger's package: then what it gives out is looked at
         self._forks: Forks | None = None  # from before it imports
         self._waiting: deque[tuple[str, Answer]] = deque()  # with the order that each is for

@@ -1,13 +1,8 @@
 """The warm process that workers are forked from. It never sees a line of function code.
 
-The host execs it with an empty environment and one descriptor. It enters the namespaces, makes the
-small root, gives up every privilege, imports what was listed, and then answers two orders over
-that descriptor: fork a worker; reap a dead one and empty its scratch. It ends when the host does.
-
-Cleaning of a scratch folder that untrusted code has filled.
-
-Works by pulling every nested folder up to the top, so that no depth and no length of a path can
-defeat it; nothing is followed, and nothing but names in this folder is trusted.
+The host executes it with an empty environment and one descriptor. It enters the namespaces, makes the small root,
+gives up every privilege, imports the listed packages, and then takes two orders: fork a worker; reap a dead one and
+empty its scratch, which untrusted code has filled. It ends when the host does.
 """
 
 import _socket
@@ -18,11 +13,14 @@ import gc
 import importlib
 import json
 import os
+import select
+import signal
 import socket
 import stat
 import struct
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -30,13 +28,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..access import AccessRefused
-from ..confine import granted, landlock, limits, namespaces, seccomp
+from ..confine import landlock, limits, namespaces, opened_grants, seccomp
 from ..confine.plan import Rlimits, ZygotePlan
-from ..inside import packages
+from ..inside import finder
 from ..inside.channel import Channel
 from ..inside.edge import attempt
 from ..inside.rehearsal import TIMES, rehearse
-from . import outer, worker
+from . import worker
 from .usage import reaped
 
 
@@ -84,7 +82,7 @@ def main(control_fd: int) -> None:
     if "namespaces" in plan.layers:
         zygote.attempt("namespaces", namespaces.unshare)
     if plan.has_outer:
-        outer.enter(control)  # a process namespace begins with a fork
+        _enter_group(control)  # a process namespace begins with a fork
     zygote.prepare()
     zygote.serve()
 
@@ -115,17 +113,17 @@ class WarmProcess:
     def prepare(self) -> None:
         """Do everything that is done once, in the order that the kernel requires."""
         try:
-            with granted.opened(self._plan.access, self._plan.guarded) as grants:
+            with opened_grants.opened(self._plan.access, self._plan.guarded) as grants:
                 self._confine(grants)
         except AccessRefused as refusal:
             self._fail("access", str(refusal))
         self._null = os.open(os.devnull, os.O_RDWR)
-        packages.install(self._plan.packages, self._plan.access.folders)
+        finder.install_packages(self._plan.packages, self._plan.access.folders)
         self._import_ahead()
         _warm_up(self._plan.preload)
         self._tell({"kind": "hello", "held": self._held, "python": sys.version})
 
-    def _confine(self, grants: Sequence[granted.OpenedGrant]) -> None:
+    def _confine(self, grants: Sequence[opened_grants.OpenedGrant]) -> None:
         plan = self._plan
         root = Path(plan.scratch_folder)
         if "namespaces" in plan.layers and not self._held["namespaces"]:
@@ -137,7 +135,7 @@ class WarmProcess:
             self.attempt("privileges", limits.drop_privileges, user, group)
         if plan.has_outer:  # else the parent is the host, and its threads may come and go
             limits.end_with_parent()  # after the change of user, which would undo it
-        granted.require_rights(grants)
+        opened_grants.require_rights(grants)
         self._rules = self._make_rules(grants)
         self._filter = self._make_filter()
 
@@ -183,7 +181,7 @@ class WarmProcess:
         plan = self._plan
         return plan.owner is None and (plan.user is not None or self._held.get("namespaces") == "")
 
-    def _make_rules(self, grants: Sequence[granted.OpenedGrant]) -> list[int | None]:
+    def _make_rules(self, grants: Sequence[opened_grants.OpenedGrant]) -> list[int | None]:
         if "landlock" not in self._plan.layers:
             return [None] * len(self._slots)
         readable = [path for path in self._plan.readable if Path(path).exists()]
@@ -193,7 +191,9 @@ class WarmProcess:
             self._union = self._ruleset(readable, slots, grants)
         return rulesets
 
-    def _ruleset(self, readable: list[str], slots: list[str], grants: Sequence[granted.OpenedGrant]) -> int | None:
+    def _ruleset(
+        self, readable: list[str], slots: list[str], grants: Sequence[opened_grants.OpenedGrant]
+    ) -> int | None:
         listed = [folder for folder in self._plan.access.folders if Path(folder).is_dir()]
         if self._plan.access.home and self._held.get("namespaces") == "":
             listed.append(self._plan.access.home)  # in a root of our own it shows no more than was granted
@@ -288,3 +288,26 @@ def _warm_up(preload: tuple[str, ...]) -> None:
     gc.collect()
     gc.disable()
     gc.freeze()
+
+
+def _enter_group(control: socket.socket) -> None:
+    """Return in a child that leads its own group. This process stays outside and ends the group at the end."""
+    limits.adopt_orphans()
+    child = os.fork()
+    with suppress(PermissionError):  # the child has done it
+        os.setpgid(child, child)
+    if child:
+        _watch(control, child)
+
+
+def _watch(control: socket.socket, child: int) -> NoReturn:
+    watched = select.poll()
+    watched.register(control, 0)  # that the host has closed its end: a hang-up is reported unasked
+    watched.register(os.pidfd_open(child), select.POLLIN)
+    watched.poll()
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()
+    os._exit(0)

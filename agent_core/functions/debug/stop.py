@@ -1,12 +1,20 @@
-"""A stop as an interface shows it, the commands available at it, and the protocol of a debugger."""
+"""A stop as an interface shows it, the commands available at it, the protocol of a debugger, and a worker's claims.
+
+What a worker claims about a stop, a record or a trace is parsed strictly, or refused.
+"""
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
+from sandbox import RequestRefused
+from sandbox.wire import caps
 from sandbox.wire.lines import bare_lines
 
 from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import visible
+
 
 _ASSIGNS = re.compile(r"(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)")
 
@@ -96,34 +104,34 @@ class CommandHelp:
 
 
 COMMANDS: Final = (
-    CommandHelp("next", "n", "run this line, not stopping in what it calls", resumes=True),
-    CommandHelp("step", "s", "run to the next line, in what this one calls too", resumes=True),
+    CommandHelp("next", "n", "run this line, without stopping in the functions that it calls", resumes=True),
+    CommandHelp("step", "s", "run to the next line, also in the functions that this one calls", resumes=True),
     CommandHelp("return", "r", "run until this function returns", resumes=True),
-    CommandHelp("continue", "c", "run on", resumes=True),
-    CommandHelp("until", "unt", "run to a line further down: until [LINE]", resumes=True),
-    CommandHelp("up", "u", "look at the caller"),
-    CommandHelp("down", "d", "look at what this frame has called"),
-    CommandHelp("where", "w", "the stack"),
-    CommandHelp("list", "l", "the source around this line, then what follows: list [. | LINE | FIRST,LAST]"),
-    CommandHelp("longlist", "ll", "the source of this whole function"),
-    CommandHelp("p", "p", "the value of an expression", "an expression", "p total + 1"),
-    CommandHelp("pp", "pp", "the same, laid out", "an expression", "pp rows"),
-    CommandHelp("whatis", "whatis", "the type of an expression", "an expression", "whatis total"),
-    CommandHelp("args", "a", "the arguments of this function"),
-    CommandHelp("locals", "locals", "all locals"),
-    CommandHelp("set", "set", "give a local another value: set NAME EXPRESSION", "a name and a value", "set total 0"),
-    CommandHelp("break", "b", "breakpoints, or one more: break [FUNCTION:]LINE [if CONDITION] [after N] [every N]"),
-    CommandHelp("tbreak", "tb", "one that stops once: tbreak [FUNCTION:]LINE [if CONDITION]", "a line", "tbreak 12"),
+    CommandHelp("continue", "c", "continue", resumes=True),
+    CommandHelp("until", "unt", "run to a later line: until [LINE]", resumes=True),
+    CommandHelp("up", "u", "go to the caller's frame"),
+    CommandHelp("down", "d", "go to the frame that this one called"),
+    CommandHelp("where", "w", "show the stack"),
+    CommandHelp("list", "l", "show the source around this line, then what follows: list [. | LINE | FIRST,LAST]"),
+    CommandHelp("longlist", "ll", "show the source of this whole function"),
+    CommandHelp("p", "p", "show the value of an expression", "an expression", "p total + 1"),
+    CommandHelp("pp", "pp", "show it pretty-printed", "an expression", "pp rows"),
+    CommandHelp("whatis", "whatis", "show the type of an expression", "an expression", "whatis total"),
+    CommandHelp("args", "a", "show the arguments of this function"),
+    CommandHelp("locals", "locals", "show all locals"),
+    CommandHelp("set", "set", "change a local: set NAME EXPRESSION", "a name and a value", "set total 0"),
+    CommandHelp("break", "b", "list the breakpoints, or add one: break [FUNCTION:]LINE [if CONDITION] [after N] [every N]"),
+    CommandHelp("tbreak", "tb", "add one that stops once: tbreak [FUNCTION:]LINE [if CONDITION]", "a line", "tbreak 12"),
     CommandHelp(
-        "condition", "condition", "when a breakpoint stops: condition NUMBER [CONDITION]", "a number", "condition 1"
+        "condition", "condition", "set when a breakpoint stops: condition NUMBER [CONDITION]", "a number", "condition 1"
     ),
-    CommandHelp("ignore", "ignore", "pass a breakpoint over: ignore NUMBER TIMES", "two numbers", "ignore 1 20"),
-    CommandHelp("clear", "cl", "take a breakpoint away by its number", "a number", "clear 1"),
+    CommandHelp("ignore", "ignore", "skip a breakpoint: ignore NUMBER TIMES", "two numbers", "ignore 1 20"),
+    CommandHelp("clear", "cl", "remove a breakpoint by its number", "a number", "clear 1"),
     CommandHelp("display", "display", "show an expression at each stop", "an expression", "display total"),
     CommandHelp("undisplay", "undisplay", "stop showing it", "an expression", "undisplay total"),
-    CommandHelp("retval", "retval", "the value that is about to be returned"),
+    CommandHelp("retval", "retval", "show the value that is about to be returned"),
     CommandHelp("quit", "q", "end the call"),
-    CommandHelp("help", "h", "this list, or one command: help [COMMAND]"),
+    CommandHelp("help", "h", "show this list, or one command: help [COMMAND]"),
 )
 RESUMING: Final = frozenset(command.name for command in COMMANDS if command.resumes)
 _ALSO: Final = {"cont": "continue", "?": "help", "exit": "quit"}
@@ -136,3 +144,92 @@ class Debugger(Protocol):
 
     async def stopped(self, stop: DebugStop) -> Command:
         """Return the next command. It is asked again, with `said`, until a command lets the call continue."""
+
+
+Claim: TypeAlias = Mapping[str, Any]  # Any: JSON of a worker
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class BreakpointRecord:
+    """The values that were seen when a breakpoint was passed."""
+
+    id: int
+    hits: int
+    at: At
+    locals: tuple[tuple[str, str], ...]
+    shown: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceLine:
+    """One line of a trace: how often it ran, and the locals it changed, with their first and last values."""
+
+    at: At
+    count: int
+    first: tuple[tuple[str, str], ...]
+    last: tuple[tuple[str, str], ...]
+
+
+class Reader:
+    """Reads one claim, already masked and checked for its size, and makes its texts visible.
+
+    Each method raises RequestRefused where the claim has another shape.
+    """
+
+    def text(self, value: object, most: int = caps.MOST_ANSWER) -> str:
+        """Return a text."""
+        if not isinstance(value, str):
+            raise RequestRefused("the debugger hears texts here")
+        return visible(value[: most * 2])[:most]
+
+    def word(self, value: object, most: int) -> str:
+        """Return a text on one line: a name, or a path."""
+        return self.text(value, most).replace("\n", "\\n")
+
+    def number(self, value: object) -> int:
+        """Return a number that counts something."""
+        if not isinstance(value, int) or not 0 <= value < 1 << 40:
+            raise RequestRefused("the debugger hears a number here")
+        return int(value)
+
+    def many(self, value: object, read: Callable[[Any], T], most: int = caps.MOST_SEEN) -> tuple[T, ...]:
+        """Return a list, up to its limit."""
+        if not isinstance(value, list):
+            raise RequestRefused("the debugger hears a list here")
+        return tuple(read(item) for item in value[:most])
+
+    def pairs(self, value: object, most: int = caps.MOST_SEEN) -> tuple[tuple[str, str], ...]:
+        """Return names with the texts of their values."""
+        return self.many(value, self._pair, most)
+
+    def _pair(self, value: object) -> tuple[str, str]:
+        match value:
+            case [name, text]:
+                return self.word(name, caps.MOST_SEEN_NAME), self.text(text, caps.MOST_SEEN_TEXT)
+            case _:
+                raise RequestRefused("the debugger hears a name and a value here")
+
+    def at(self, value: object) -> At:
+        """Return a place."""
+        match value:
+            case [path, line, function]:
+                return At(self.word(path, caps.MOST_PATH), self.number(line), self.word(function, caps.MOST_NAME))
+            case _:
+                raise RequestRefused("the debugger hears a place here")
+
+    def record(self, claim: Claim) -> BreakpointRecord:
+        """Return a record."""
+        at = self.at([claim.get("path"), claim.get("line"), claim.get("function")])
+        id, hits = self.number(claim.get("id")), self.number(claim.get("hits"))
+        return BreakpointRecord(id, hits, at, self.pairs(claim.get("locals")), self.pairs(claim.get("shown")))
+
+    def line(self, claim: object) -> TraceLine:
+        """Return a line of a trace."""
+        match claim:
+            case [path, line, function, count, first, last]:
+                at = self.at([path, line, function])
+                first, last = (self.pairs(changes, caps.MOST_CHANGES) for changes in (first, last))
+                return TraceLine(at, self.number(count), first, last)
+            case _:
+                raise RequestRefused("the debugger hears a line of a trace here")

@@ -10,18 +10,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from sandbox import Attempt, Killed, Outcome, Raised, Refused, Returned, TimedOut
+from sandbox import Attempt, Attempts, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
 from agent_core.registry.function import Function
 from .arguments.domain import Domain, domain
-from .arguments.failing import FailedCall, described, fix_of, line_of
-from .arguments.fitting import fits
-from .arguments.generate import Arguments, generate, shown, written
+from .arguments.failed_call import FailedCall, described, fix_of, line_of
+from .arguments.schema_fit import fits
+from .arguments.generation import Arguments, generate, shown, written
 from .arguments.likeness import CallDifference, Weight
 from .arguments.shrink import shrink
 from .draft import Draft, Finding
-from .examples.enough import is_unproven
-from .examples.expected import is_right, named
+from .examples.sufficiency import is_unproven
+from .arguments.failed_call import is_right, named
 from .substance import HOLLOW
 from .trial import TrialTools
 
@@ -104,14 +104,10 @@ class Trial:
         remaining_s = min(self._until - time.monotonic(), most_s)
         if remaining_s <= 0:
             return (None,) * len(calls)
-        return await self._bench.sandbox.attempt(
-            self._modules,
-            self._function.module,
-            self._function.name,
-            [Attempt(call) for call in calls],
-            each_s=each_s or self._draft.rules.robust_each_s,
-            limits=replace(self._bench.limits, wall_s=min(remaining_s, self._bench.limits.wall_s)),
-        )
+        attempts = [Attempt(call) for call in calls]
+        work = Attempts(self._function.name, attempts, each_s or self._draft.rules.robust_each_s)
+        most_s = min(remaining_s, self._bench.limits.wall_s)
+        return await self._bench.attempt(self._modules, self._function.module, work, most_s)
 
     def failures(self, calls: Sequence[Arguments], outcomes: Sequence[Outcome | None]) -> Iterator[FailedCall]:
         """Yield the calls that failed."""

@@ -1,9 +1,9 @@
 """`toolwright functions check`: the gate on files, for people, scripts, commit hooks and code scanning."""
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -19,6 +19,9 @@ from ..verdicts import verdict_lines
 from ..versions import coloured
 from ..wrap import write
 
+if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.service.judgment import Judgment
+
 Policy = Literal["agent", "human", "import"]
 POLICIES = ("agent", "human", "import")
 
@@ -26,17 +29,18 @@ POLICIES = ("agent", "human", "import")
 @click.command()
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @click.option("--policy", type=click.Choice(POLICIES), default="agent", show_default=True)
-@click.option("--strict", is_flag=True, help="What is only warned of under the policy refuses too.")
-@click.option("--name", default="", help="The promised name, if not the file's one public function.")
-@click.option("--module", default="", help="The module that it would join.")
-@click.option("--quiet", "-q", is_flag=True, help="Print only what is refused.")
-@click.option("--diff", "diffs", is_flag=True, help="Show what was fixed as diffs.")
+@click.option("--strict", is_flag=True, help="Turn the policy's warnings into rejections.")
+@click.option("--name", default="", help="The function's name, if not that of the file's only public function.")
+@click.option("--module", default="", help="The module to join.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only rejections.")
+@click.option("--diff", "diffs", is_flag=True, help="Show fixes as diffs.")
 @click.option("--sarif", is_flag=True, help="Print a SARIF 2.1.0 log, for editors and code scanning.")
 @scene
 def check(scene: CliContext, **options: Any) -> int:  # Any: the options above
     """Run the gate on files without admitting anything.
 
-    PATH is a .py file, a .jsonl file with one candidate a line, or a folder of both. Exit code 1: something is refused.
+    PATH is a .py file, a .jsonl file with one candidate per line, or a folder of both. The exit code is 1 if something
+    is rejected.
     """
     from agent_core.functions.service import CheckRequest, count
 
@@ -50,13 +54,13 @@ def check(scene: CliContext, **options: Any) -> int:  # Any: the options above
         with_any_workspace(scene, lambda workspace: workspace.workshop.bulk.check(selection, printer.take))
         printer.is_whole = True
     if not printer.counts["judged"]:
-        scene.hint("Nothing was judged: there is no function in what you named.")
+        scene.hint("Nothing was judged: there is no function in the given paths.")
     return 1 if printer.refused else 0
 
 
 def _check_options(scene: CliContext, **options: Any) -> None:
     if options["sarif"] and scene.as_json:
-        raise UsageError("--json and --sarif are two forms of the same.", fix="Give one of them.")
+        raise UsageError("--json and --sarif exclude each other.", fix="Give one of them.")
     single = len(options["paths"]) == 1 and options["paths"][0].suffix == ".py"
     if (options["name"] or options["module"]) and not single:
         raise UsageError("--name and --module are for one .py file.", fix="Leave them out, or name one file.")
@@ -83,14 +87,14 @@ class _Told:
         self.progress.__enter__()
         return self
 
-    def take(self, verdict: dict[str, Any]) -> None:
+    def take(self, verdict: "Judgment") -> None:
         """Print one verdict in the requested form."""
-        is_refused = not verdict["admitted"]
-        warned = any(problem.get("severity") == "warns" for problem in verdict["problems"])
+        is_refused = not verdict.admitted
+        warned = any(problem.severity == "warns" for problem in verdict.problems)
         for key, is_counted in {
             "judged": True,
             "refused": is_refused,
-            "fixed": verdict["fixes"],
+            "fixed": verdict.fixes,
             "warned": warned,
         }.items():
             self.counts[key] += bool(is_counted)
@@ -101,22 +105,19 @@ class _Told:
             self._print(verdict)
         self.progress.count(refused=is_refused)
 
-    def _print(self, verdict: dict[str, Any]) -> None:
+    def _print(self, verdict: "Judgment") -> None:
         if self.scene.as_json:
             print_json(verdict)
         else:
             write(self._lines(verdict), sys.stdout)
 
-    def _lines(self, verdict: dict[str, Any]) -> list[Line]:
+    def _lines(self, verdict: "Judgment") -> list[Line]:
         """Return the verdict with its line of a `.jsonl` file; in quiet mode, only what rejects it."""
-        problems = [
-            problem for problem in verdict["problems"] if not self.is_quiet or problem.get("severity") != "warns"
-        ]
-        shown = {**verdict, "problems": problems, "fixes": [] if self.is_quiet else verdict["fixes"]}
+        shown = replace(verdict, problems=verdict.refusals, fixes=()) if self.is_quiet else verdict
         headline, *others = verdict_lines(shown, "could join")
-        path = verdict["path"]
+        path = verdict.path
         if self.with_diffs:
-            others += [row for fix in verdict["fixes"] for row in coloured(bare_lines(fix["diff"]))]
+            others += [row for fix in verdict.fixes for row in coloured(bare_lines(fix.diff))]
         return [headline if path.endswith(".py") else (*headline, ("dim", f" · {path}")), *others]
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

@@ -15,16 +15,17 @@ from .checking import POLICIES
 @click.command("import")
 @click.argument("path", type=click.Path(path_type=Path, exists=True))
 @click.option("--policy", type=click.Choice(POLICIES), default="import", show_default=True)
-@click.option("--module-prefix", "prefix", default="", help="Put the modules below this one, say `helpers`.")
-@click.option("--dry-run", is_flag=True, help="Say what would join, and write nothing.")
+@click.option("--module-prefix", "prefix", default="", help="Put the modules below this package, such as `helpers`.")
+@click.option("--dry-run", is_flag=True, help="Report what would join, and write nothing.")
 @scene
 def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the options above
     """Import a library: a .py file, a folder, a .zip or .tar(.gz), or a .jsonl with one candidate per line.
 
-    Each function is judged with what it needs. Nothing that is there is overwritten; what was imported before is
-    passed over. Exit code 1: something is refused.
+    Each function is judged with its dependencies. Nothing that exists is overwritten, and functions that were imported
+    before are skipped. The exit code is 1 if something is rejected.
     """
     from agent_core.functions.service import Taking
+    from agent_core.functions.service.intake import ImportedFunction
 
     from ..imported import function_lines, summary_lines
     from ..opened import with_workshop
@@ -32,23 +33,23 @@ def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the o
     taking = Taking(path, options["policy"], options["prefix"], options["dry_run"])
     with ProgressBar(None, "judged") as progress:
 
-        def tell(row: dict[str, Any]) -> None:
+        def tell(function: ImportedFunction) -> None:
             progress.clear()
             if not scene.as_json:
-                write(function_lines(row, is_tried=taking.dry_run), sys.stdout)
-            progress.count(refused=row["outcome"] == "refused")
+                write(function_lines(function, is_tried=taking.dry_run), sys.stdout)
+            progress.count(refused=function.outcome == "refused")
 
         report = with_workshop(scene, lambda shop: shop.bulk.take_over(taking, tell, progress.expect))
     scene.result(report, summary_lines(report))
-    if report["dry_run"] and not report["summary"]["refused"]:
-        scene.hint("Nothing was written. Next: the same without --dry-run")
-    return 1 if report["summary"]["refused"] else 0
+    if report.dry_run and not report.summary["refused"]:
+        scene.hint("Nothing was written. Next: the same command without --dry-run")
+    return 1 if report.summary["refused"] else 0
 
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.argument("names", nargs=-1)
-@click.option("--package", default="", help="The package's name, if not the folder's.")
+@click.option("--package", default="", help="The package's name; by default, the folder's.")
 @scene
 def export(scene: CliContext, folder: Path, names: tuple[str, ...], package: str) -> None:
     """Write a package that works without Toolwright: all functions, or NAMES and what they need, with their tests."""
@@ -57,10 +58,6 @@ def export(scene: CliContext, folder: Path, names: tuple[str, ...], package: str
     from ..imported import export_lines
     from ..opened import with_workshop
 
-    async def hand_out(shop: Any) -> dict[str, Any]:  # Any: the workshop, the report
-        report: dict[str, Any] = await shop.bulk.hand_out(Handing(folder, names, package))
-        return report
-
-    report = with_workshop(scene, hand_out)
+    report = with_workshop(scene, lambda shop: shop.bulk.hand_out(Handing(folder, names, package)))
     scene.result(report, export_lines(report))
     scene.hint(f"Next: cd {folder} && python -m unittest")

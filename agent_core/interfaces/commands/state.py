@@ -15,7 +15,7 @@ def state() -> None:
 @click.argument("file")
 @scene
 def adopt(scene: CliContext, file: str) -> None:
-    """Adopt FILE, which was put aside in .toolwright/ because it did not carry your seal.
+    """Adopt FILE, which was set aside in .toolwright/ because it did not carry your seal.
 
     Only do so if you trust whoever made it: its conversations, memory and recorded calls become yours.
     """
@@ -26,5 +26,5 @@ def adopt(scene: CliContext, file: str) -> None:
 
     folder = prepare_state_dir(Workspace.find(scene.root))
     replaced = take_over(folder / STATE_FILE, file, Clock())
-    note = f"; the one before is kept as {replaced}" if replaced else ""
+    note = f"; the previous one is kept as {replaced}" if replaced else ""
     scene.result({"adopted": file, "replaced": replaced}, [line(("ok", "✓ "), f"{file} is your state now{note}")])

@@ -1,9 +1,8 @@
 """The function that opens a local model: obstacles are reported at once, and the engine loads in the background.
 
-The engine is a process of its own (`engine`, `child`), shared between models (`pool`). It keeps what it has read of the
-last conversation, and the fixed part of the prompt between runs (`prefix`), so neither is read again.
-
-The largest window that fits this machine's memory. `context_size` is pure; `available` asks the kernel.
+The engine is a separate process (`engine`, `child`), shared between models (`pool`). It keeps what it has read of the
+last conversation, and the fixed part of the prompt between runs (`prefix`). The window is the largest that fits the
+available memory.
 """
 
 import asyncio
@@ -19,11 +18,11 @@ from typing import Any, Final
 from agent_core.base.errors import ModelError
 from agent_core.base.settings import ModelSettings
 
-from ..ahead import Tell
 from ..constrained import ConstrainedModel
 from ..conversation import WireConversation, fixed_part
+from ..prefill import Tell
 from ..request import Request
-from . import pool, prefix
+from . import pool
 from .child import EnginePlan
 from .weights import PREFIX, Weights, named, path, verify
 
@@ -137,7 +136,7 @@ def _engine(weights: Weights, file: Path, settings: ModelSettings) -> pool.Engin
 
     def plan() -> EnginePlan:
         size = context_size(available(), weights.size, requested_tokens)
-        states = prefix.prepared_folder()
+        states = pool.prepared_folder()
         return EnginePlan(str(file), size, threads, _BATCH, _CACHE_MIB, f"{states}{os.sep}" if states else "")
 
     def is_same(plan: EnginePlan) -> bool:
