@@ -19,7 +19,7 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.module_edits import place_function
-from agent_core.storage import Store
+from agent_core.storage import FunctionStore
 from .closure import ModuleParts
 from .intake import ImportedFunction, ImportedModule, ImportReport, Outcome, SkippedFile, Taking
 from .review_job import ReviewJob
@@ -38,7 +38,7 @@ class Importer:
 
     taking: Taking
     snapshot: Snapshot
-    store: Store
+    store: FunctionStore
     gate: Gate
     judge: Judge
     carry: Callable[[PlannedChange], Awaitable[PlannedChange]]

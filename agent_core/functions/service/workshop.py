@@ -39,7 +39,6 @@ from .background_review import BackgroundReview
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.base.settings import StandingSettings
-from agent_core.storage import Store
 from .function_facts import standing_now
 
 class ProvenIndex:
