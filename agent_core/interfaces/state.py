@@ -7,8 +7,7 @@ from pathlib import Path
 
 from agent_core.base.clock import Clock
 from agent_core.base.settings import load
-from agent_core.storage import AgentLock, SqliteStore, lock_agent, open_store, prepare_state_dir
-from agent_core.storage.sqlite_whole import SqliteWholes
+from agent_core.storage import AgentLock, Store, lock_agent, open_store, prepare_state_dir
 from agent_core.workspace.portable import KnownNames, Moves, reader_of_files
 from agent_core.workspace.presets import presets
 from agent_core.workspace.workspace import Workspace
@@ -18,7 +17,7 @@ from agent_core.workspace.workspace import Workspace
 class WorkspaceState:
     """The store of a workspace, and the operations that move agents in it."""
 
-    store: SqliteStore
+    store: Store
     moves: Moves
     folder: Path
     agent: str
@@ -47,6 +46,6 @@ async def opened_state(root: Path) -> AsyncIterator[WorkspaceState]:
         settings = load(root)
         known_names = KnownNames({name for name, _ in presets(root)}, {"chat", settings.memory.class_name})
         async with reader_of_files() as reader:
-            yield WorkspaceState(store, Moves(store, SqliteWholes(store), reader, known_names), folder, settings.agent)
+            yield WorkspaceState(store, Moves(store, reader, known_names), folder, settings.agent)
     finally:
         await store.close()

@@ -149,7 +149,7 @@ class Workspace:
             UsageError: no agent has that name, which is not the usual one's.
         """
         name = name or self.settings.agent
-        if name != self.settings.agent and await self._store.memory.agent_settings(name) is None:
+        if name != self.settings.agent and await self._store.agent_settings(name) is None:
             raise UsageError(f"There is no agent {name}.", fix="Type: toolwright agents list")
         return sources_of(self._ground(), name)
 

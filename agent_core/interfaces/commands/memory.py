@@ -44,7 +44,7 @@ async def history(door: Door, label: str, agent: str) -> Result:
     from ..render.memory_view import history_document, history_lines
 
     async with door.state() as state:
-        data = await history_document(state.store.memory, agent or door.agent_name or state.agent, label)
+        data = await history_document(state.store, agent or door.agent_name or state.agent, label)
     return Result(data, history_lines(data), "" if data["changes"] else "Nothing was ever changed.")
 
 
