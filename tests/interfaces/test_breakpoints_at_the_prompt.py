@@ -55,7 +55,7 @@ def test_breakpoints_are_set_listed_and_cleared(tmp_path: Path) -> None:
         ("/break scale:x", "'x' is no line."),
         ("/break scale:17 if number ==", "is no expression"),
         ("/break clear 7", "There is no breakpoint 7."),
-        ("/debug", "/debug needs a name."),
+        ("/debug", "/debug needs an argument."),
     ],
     ids=["line", "name", "number", "condition", "id", "nothing"],
 )
