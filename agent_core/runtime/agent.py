@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from agent_core.access.grants.desk import heard_by
 from agent_core.base import events
-from agent_core.base.errors import ModelError, WorkspaceError
-from agent_core.base.interruption import Interrupted
+from agent_core.base.errors import WorkspaceError
 from agent_core.base.messages import Message
 from agent_core.context import KIND, PRESSURE, History, PageReader, claim, resume
 from agent_core.context import pop as pop_turn
@@ -306,18 +305,15 @@ class Agent:
 
     async def _steps(self, turn: Turn) -> Ended:
         try:
-            return await self._stepper.run(turn)
-        except Interrupted:
-            await self._settle_calls(turn, "The user ended the turn here.")
-            return Ended("interrupted")
-        except ModelError as error:
-            turn.warn(str(error))
-            return Ended("failed")
+            ended = await self._stepper.run(turn)
         except Exception:
             # A fault of our own: the history is made valid first, and the interface's edge records the rest.
             await self._settle_calls(turn, "The turn ended here because the program failed.")
             await self._store.finish(turn.id, turn.attempt, "failed")
             raise
+        if ended.reason == "interrupted":
+            await self._settle_calls(turn, "The user ended the turn here.")
+        return ended
 
     async def _begin(self, claimed: Claimed, emit: Emit) -> Turn:
         event, is_first = claimed.event, not any(self._history)
