@@ -185,11 +185,11 @@ class Dispatcher:
         if not isinstance(arguments, dict):
             return await self._close(running, Refused(""), answers.bad_arguments(call.name, arguments))
         permit: Permit | None = None
-        watch = self._cage.debugging.watch()
+        watch = self._cage.debugging.watch(seat=turn.seat)
         watch.recording.turn = turn.id
         try:
             async with turn.interruption:
-                decision = await self._workshop.granting.permit(function, snapshot)
+                decision = await self._workshop.granting.during(turn.approvals).permit(function, snapshot)
                 if isinstance(decision, Denied):
                     return await self._close(running, Refused(decision.text), decision.text)
                 permit = decision
@@ -216,7 +216,8 @@ class Dispatcher:
             await running.turn.append([self._started(running.call, snapshot)])
         running.announce()
         running.restart_clock()
-        turn, blocks, granting = running.turn, self._blocks, self._workshop.granting
+        turn, blocks = running.turn, self._blocks
+        granting = self._workshop.granting.during(turn.approvals)
         door = FunctionMemoryApi(blocks, turn.agent, turn.id) if blocks is not None else None
         requests = WorkerApi(
             self._cage,

@@ -43,7 +43,6 @@ class AgentLoop:
         memory: Remembering | None = None,
     ) -> None:
         self.asker = asker
-        self.own_set: frozenset[str] = frozenset()
         self._dispatcher = dispatcher
         self._workshop = workshop
         self._max_steps = max_steps
@@ -89,7 +88,7 @@ class AgentLoop:
         """Return one reply; ask again for an agent's first one until it has a thought and a message, a limited number
         of times.
         """
-        reply = await self.asker.ask(turn, snapshot, self.own_set, excluded)
+        reply = await self.asker.ask(turn, snapshot, excluded)
         if not (turn.verify and turn.step == 1):
             return reply
         for attempt in range(turn.style.attempts):
@@ -97,7 +96,7 @@ class AgentLoop:
                 return reply
             if not attempt:
                 await turn.append([notice(FIRST)])
-            reply = await self.asker.ask(turn, snapshot, self.own_set, excluded)
+            reply = await self.asker.ask(turn, snapshot, excluded)
         return reply
 
     async def _take_up(self, turn: Turn) -> None:

@@ -39,6 +39,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Entry, SaveText, Write, content_hash
 
 from .message_protocol import DIRECT, MessageProtocol
+from .session import OwnSet
 from .turn import Turn, assistant
 
 
@@ -66,6 +67,7 @@ def recorded_request(
 # Of the room, what the conversation may take: at first, and when the endpoint said that it was too long all the same.
 _SHARES: Final = (1.0, 0.5, 0.25)
 _TIGHT: Final = 0.5  # of what memory and sections may usually have of the window, once half of the room was too long
+_ALONE: Final = "Answer the question that you are asked, in plain text, and briefly."
 _SUMMARY_S: Final = 180.0
 _LEARNT: Final = 1.1
 _CORRECTIONS: Final = (0.5, 4.0)
@@ -95,12 +97,14 @@ class ModelSession:
         style: MessageProtocol = DIRECT,
         *,
         compaction: str = "",
+        own_set: OwnSet | None = None,
     ) -> None:
         """Create the asker; `compaction` overrides the settings for how this agent's past is summarized."""
         self.shown = shown
         self.line = ""
         self.context_tokens = 0
         self.style = style
+        self._own_set = own_set
         self._settings = settings
         self._open = open_model
         self._model: Model | None = None
@@ -140,7 +144,7 @@ class ModelSession:
             self._model, self.line = opened.model, opened.line
         return self._model
 
-    async def prepare(self, snapshot: Snapshot, own_set: frozenset[str], tell: Tell) -> None:
+    async def prepare(self, snapshot: Snapshot, tell: Tell) -> None:
         """Prefill the prompt cache of a slow local model with the prefix of every request; do nothing for other models.
 
         Raises:
@@ -148,21 +152,24 @@ class ModelSession:
         """
         model = await self.model()
         if isinstance(model, Preparing):
-            await self._looking(snapshot, own_set)
+            await self._looking(snapshot)
             await model.prepare(Request(self._system.messages, self.functions()), tell)
 
-    async def estimate(self, history: History, snapshot: Snapshot, own_set: frozenset[str]) -> None:
+    async def estimate(self, history: History, snapshot: Snapshot) -> None:
         """Estimate how much of the window a resumed conversation takes, before its first reply."""
         if history.size and not self.context_tokens:
-            model = await self._looking(snapshot, own_set)
+            model = await self._looking(snapshot)
             self.context_tokens = self._budget(model).tokens(history.size)
 
-    async def _looking(self, snapshot: Snapshot, own_set: frozenset[str]) -> Model:
+    async def _looking(self, snapshot: Snapshot) -> Model:
         """Return the model, with what it is shown outside of a step."""
         model = await self.model()
-        self.shown.choose(snapshot.functions, own_set)
+        self._choose(snapshot)
         await self._render(model)
         return model
+
+    def _choose(self, snapshot: Snapshot) -> None:
+        self.shown.choose(snapshot.functions, self._own_set.names if self._own_set else frozenset())
 
     async def change(self, name: str) -> None:
         """Switch to another model for the steps to come; keep the current one if the new one is not available."""
@@ -176,7 +183,7 @@ class ModelSession:
         if self._model is not None:
             await self._model.aclose()
 
-    async def ask(self, turn: Turn, snapshot: Snapshot, own_set: frozenset[str], excluded: frozenset[str]) -> Reply:
+    async def ask(self, turn: Turn, snapshot: Snapshot, excluded: frozenset[str]) -> Reply:
         """Request one reply and emit its pieces as they arrive.
 
         Raises:
@@ -184,7 +191,7 @@ class ModelSession:
             ModelError: there is no usable answer.
         """
         model = await self.model()
-        self.shown.choose(snapshot.functions, own_set)
+        self._choose(snapshot)
         for share in _SHARES:
             await self._make_ready(turn, model, share)
             try:
@@ -196,13 +203,13 @@ class ModelSession:
                 self._correct(max(model.context_limit / max(self._prompt(turn, model).tokens, 1), _LEARNT))
         raise AssertionError("the last try returns or raises")
 
-    async def summarize(self, turn: Turn, snapshot: Snapshot, own_set: frozenset[str]) -> str:
+    async def summarize(self, turn: Turn, snapshot: Snapshot) -> str:
         """Summarize the older part of the conversation now, and return a sentence about the result.
 
         Raises:
             ModelError: the model cannot be had.
         """
-        model = await self._looking(snapshot, own_set)
+        model = await self._looking(snapshot)
         try:
             summary = await self._room.compact(turn, self._budget(model), partial(self._sum_up, turn, model))
         except Interrupted:
@@ -211,6 +218,20 @@ class ModelSession:
         if summary is None:
             return "There is nothing to summarise yet."
         return f"A summary stands for {summary.covers:,} messages now:\n{summary.text}"
+
+    async def ask_alone(self, message: str, turn: Turn | None) -> str:
+        """Return the model's answer to one message alone: no persona, no memory, no functions. The turn counts it.
+
+        Raises:
+            ModelError: there is no usable answer.
+        """
+        model = await self.model()
+        pieces = [piece async for piece in model.stream(Request((System(_ALONE), User(message))))]
+        reply = pieces[-1]
+        assert isinstance(reply, Reply), "a model's stream ends with its reply or an error"
+        if turn is not None:
+            turn.count(reply.usage.prompt, reply.usage.completion, reply.usage.cached)
+        return reply.text
 
     def request_record(self, snapshot: Snapshot) -> tuple[list[Entry], list[Write]]:
         """Return what the request showed, if it differs from the previous one: with the messages it can be

@@ -26,6 +26,7 @@ async def settle(store: Store, claimed: Claimed, talk: AgentSession) -> str:
     if not any(entry.kind in ("user", "notice") for entry in entries):
         closing.insert(0, entry_of(claimed.event, talk.style, talk.clock.now()))
     await store.append(claimed.id, claimed.attempt, n, closing)
+    await store.questions.settle(claimed.id)
     await store.finish(claimed.id, claimed.attempt, "interrupted")
     unknown = [entry.payload["name"] for entry in closing if entry.payload.get("outcome") == "unknown"]
     calls = f" Whether these calls took effect is unknown: {', '.join(unknown)}." if unknown else ""

@@ -2,19 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from agent_core.base.clock import Clock
-from agent_core.base.messages import SEND, Assistant, Call, System, User
+from agent_core.base.messages import SEND, Assistant, Call
 from agent_core.base.settings import HeartbeatSettings
-from agent_core.model.reply import Model, Reply
-from agent_core.model.request import Request
-from agent_core.storage import Entry, Inbound, Post, SaveAgent, Store
+from agent_core.storage import Entry, Inbound, PinFunction, Post, SaveAgent, Store, UnpinFunction
 
 from .message_protocol import DIRECT, MessageProtocol
-from .turn import Turn, assistant, entry_of, login, result
+from .turn import assistant, entry_of, login, result
 
 Kind: TypeAlias = Literal["login", "heartbeat", "system"]
 
@@ -29,28 +27,54 @@ class Older:
 
 OLD_NAMES: Final[Mapping[str, Older]] = {"message_chatgpt": Older("message_llm")}
 TIMED: Final = "the time for it has come, and nobody has said anything. You need not answer."
-_ALONE: Final = "Answer the question that you are asked, in plain text, and briefly."
 _BOOTED: Final = "I am awake, and the persona is mine. I try out whether a message reaches the user."
 SENT: Final = "The user was shown it."
 _FIRST: Final = "Hello! I am here."
 
 
-class AgentSession:
-    """The session of one agent with its user, in the agent's style."""
+class OwnSet:
+    """The functions that one agent is always shown."""
 
-    def __init__(
+    def __init__(self, agent: str, store: Store) -> None:
+        self.names: frozenset[str] = frozenset()
+        self._agent = agent
+        self._store = store
+
+    async def load(self) -> None:
+        """Read the set from the store."""
+        self.names = frozenset(await self._store.pins(self._agent))
+
+    async def add(self, function: str) -> None:
+        """Add a function."""
+        await self._store.apply([PinFunction(self._agent, function)])
+        await self.load()
+
+    async def remove(self, function: str) -> None:
+        """Remove a function; the file stays."""
+        await self._store.apply([UnpinFunction(self._agent, function)])
+        await self.load()
+
+
+class AgentSession:
+    """The session of one agent with its user, in the agent's style.
+
+    With `verify`, a first reply must have a thought and a message where the style wants that.
+    """
+
+    def __init__(  # noqa: PLR0913 - what it is made of
         self,
         agent: str,
         store: Store,
         style: MessageProtocol = DIRECT,
         heartbeat: HeartbeatSettings | None = None,
         clock: Clock | None = None,
+        *,
+        verify: bool = True,
     ) -> None:
         self.style = style
         self.clock = clock or Clock()
-        self.verify = True
-        self.turn: Turn | None = None
-        self.model: Callable[[], Awaitable[Model]] | None = None
+        self.verify = verify
+        self.own_set = OwnSet(agent, store)
         self._agent = agent
         self._store = store
         self._settings = heartbeat or HeartbeatSettings()
@@ -69,27 +93,6 @@ class AgentSession:
             return [login_entry]
         # The login first: there are endpoints that want a user's message before an assistant's.
         return [login_entry, *(_boot(self.clock.new_id()) if is_first else ()), began]
-
-    def send(self, message: str) -> str:
-        """Show the user a message of the running turn. Return the answer for the model."""
-        if self.turn is not None:
-            self.turn.say(message)
-        return SENT
-
-    async def ask(self, message: str) -> str:
-        """Return the answer of the agent's model to one message alone: no persona, no memory, no functions.
-
-        Raises:
-            ModelError: there is no usable answer.
-        """
-        assert self.model is not None
-        model = await self.model()
-        pieces = [piece async for piece in model.stream(Request((System(_ALONE), User(message))))]
-        reply = pieces[-1]
-        assert isinstance(reply, Reply), "a model's stream ends with its reply or an error"
-        if self.turn is not None:
-            self.turn.count(reply.usage.prompt, reply.usage.completion, reply.usage.cached)
-        return reply.text
 
     async def post(self, kind: Kind, text: str = "") -> None:
         """Queue an event for the next turn, or for the next step of the running one.

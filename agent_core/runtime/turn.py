@@ -8,12 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agent_core.access.grants import Answered, ApprovalQueue, Approvals
 from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.interruption import Interruption
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
 from agent_core.base.untrusted import one_line
 from agent_core.context import History
+from agent_core.functions.debug import DebuggerSeat
 from agent_core.storage import Entry, Inbound, Shape, Store, Write, fitting
 
 from .message_protocol import DIRECT, MessageProtocol, moment
@@ -49,7 +51,15 @@ class Turn:
     is_asked: bool = True  # whether somebody waits for an answer: not where a heartbeat began it
     function_messages: list[str] = field(default_factory=list)  # what the user was told by a function
     started: set[str] = field(default_factory=set)
+    queue: ApprovalQueue = field(default_factory=ApprovalQueue)  # of the questions about grants
+    noes: list[Answered] = field(default_factory=list)  # the user's answers to them that were no
+    seat: DebuggerSeat | None = None  # the debugger of this turn, if it is not the workspace's
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def approvals(self) -> Approvals:
+        """The questions about grants that come up in this turn."""
+        return Approvals(self.queue, self, self.noes)
 
     async def append(
         self, entries: Sequence[Entry], *, writes: Sequence[Write] = (), takes: Sequence[str] = ()

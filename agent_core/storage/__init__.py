@@ -32,6 +32,7 @@ from .memory_writes import (
     Shelf,
     Value,
 )
+from .questions import QuestionRow, Questions
 from .recorded import Recorded, RecordedRow, SaveRecorded
 from .recovery import adopt
 from .rows import FIX, Misfit, Shape, fitting
@@ -118,6 +119,8 @@ __all__ = [
     "PassageRow",
     "PinFunction",
     "Post",
+    "QuestionRow",
+    "Questions",
     "ReadingRow",
     "RecallMessage",
     "RecordCall",

@@ -21,6 +21,7 @@ from . import journal, ledger, lookups, word_index
 from .connection import KEEP_CALLS, SqlSession, StoreClock, abandon, bounded
 from .faults import DAMAGE, SURROUNDINGS, explain, explain_os
 from .memory_store import MemoryStore
+from .questions import Questions
 from .recorded import Recorded
 from .recovery import StatePlace, open_or_replace, replace
 from .rows import FIX, Misfit
@@ -92,6 +93,11 @@ class SqliteStore:
     def recorded(self) -> Recorded:
         """Calls that can be made again."""
         return Recorded(self._read)
+
+    @property
+    def questions(self) -> Questions:
+        """Questions to the user that are pending."""
+        return Questions(self._read, self._write)
 
     @property
     def memory(self) -> MemoryStore:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from .memory_store import MemoryStore
+from .questions import Questions
 from .recorded import Recorded
 from .tallies import CallRow, KindRow, Stats
 from .writes import Write
@@ -160,6 +161,10 @@ class Store(Protocol):
     @property
     def recorded(self) -> Recorded:
         """Calls that can be made again."""
+
+    @property
+    def questions(self) -> Questions:
+        """Questions to the user that are pending."""
 
     @property
     def memory(self) -> MemoryStore:

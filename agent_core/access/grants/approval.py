@@ -2,9 +2,9 @@
 
 import shlex
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, get_args
 from uuid import uuid4
 
 from .items import UNSAID
@@ -12,7 +12,7 @@ from .value import NOTHING, Grants
 
 Answer: TypeAlias = Literal["once", "yes", "no"]
 Moment: TypeAlias = Literal["join", "call", "run", "grant"]
-By: TypeAlias = Literal["human", "policy", "earlier", "often", "never", "unavailable"]
+By: TypeAlias = Literal["human", "policy", "earlier", "often", "never", "unavailable", "ended"]
 
 _FLAGS: Mapping[str, str] = MappingProxyType(
     {
@@ -65,18 +65,57 @@ class Question:
         ]
         return " ".join([f"toolwright functions grant {self.function}", *items])
 
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return the question as it is stored while it is pending."""
+        return {**asdict(self), "missing": self.missing.to_json(), "granted": self.granted.to_json()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:  # Any: what `to_json` gave
+        """Build the question from JSON."""
+        lines = tuple((int(number), str(text)) for number, text in data["lines"])
+        grants = {name: Grants.from_json(data[name]) for name in ("missing", "granted")}
+        texts = {name: tuple(data[name]) for name in ("installs", "doubts")}
+        return cls(**{**data, **grants, **texts, "lines": lines})
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """An answer: yes for the next call only, yes for good, or no; `word` is a message for the model.
 
     `by` says who gave it: a human now; nobody, for none could be asked; the human's no earlier in the same turn, or
-    their several noes in it; nobody ever, for no human can grant it; or nobody, for what it needs cannot be had.
+    their several noes in it; nobody ever, for no human can grant it; nobody, for what it needs cannot be had; nobody,
+    for the turn ended before.
     """
 
     answer: Answer
     word: str = ""
     by: By = "human"
+
+    def to_json(self) -> dict[str, str]:
+        """Return the decision as it is stored with its question."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, str]) -> Self:
+        """Build the decision from JSON; what is no decision is a no."""
+        if data["answer"] not in get_args(Answer) or data["by"] not in get_args(By):
+            return cls("no", by="unavailable")
+        return cls(**data)  # type: ignore[arg-type]  # checked above
+
+
+@dataclass(frozen=True, slots=True)
+class PendingQuestion:
+    """A question that waits for an answer, by its `id`; `asked_at` is in seconds since the epoch."""
+
+    question: Question
+    agent: str
+    turn: str
+    asked_at: float
+
+    @property
+    def id(self) -> str:
+        """The id by which it is answered."""
+        return self.question.id
 
 
 Approver: TypeAlias = Callable[[Question], Awaitable[Decision]]

@@ -16,6 +16,7 @@ _SAID: Mapping[By, str] = MappingProxyType(
         "policy": "Nobody can be asked here.",
         "never": "",
         "unavailable": "",
+        "ended": "The turn ended before the user answered.",
     }
 )
 _NO_MORE = (

@@ -4,7 +4,7 @@ What comes from a worker is a claim: it is checked for shape, capped, masked and
 """
 
 from .breakpoints import Breakpoint, Breakpoints, Placed
-from .debugging import Debugging, Watch
+from .debugging import DebuggerSeat, Debugging, Watch
 from .lines import stopping_lines
 from .stop import COMMANDS, Command, Debugger, DebugStop
 from .typed import typed_breakpoint
@@ -16,6 +16,7 @@ __all__ = [
     "Command",
     "DebugStop",
     "Debugger",
+    "DebuggerSeat",
     "Debugging",
     "Placed",
     "Watch",

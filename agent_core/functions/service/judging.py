@@ -42,14 +42,15 @@ class CandidateReview:
     ) -> PlannedChange:
         """Return the plan for a candidate. `around` is the text of its module if it is not the current one."""
         ground = _with_text(snapshot, candidate.module, around)
-        granted = await self._granting.ungranted(ground)
+        granting = self._granting.during(work.author.approvals)
+        granted = await granting.ungranted(ground)
         verdict = await self.gate.judge(candidate, ground, policy, granted=granted)
         allowance = CandidateGrants()
-        if self._granting.asks(verdict, work):
-            allowance = await self._granting.for_candidate(verdict, ground, work)
+        if granting.asks(verdict, work):
+            allowance = await granting.for_candidate(verdict, ground, work)
             if allowance.grants:
                 owner = f"{candidate.module}.{candidate.name}"
-                granted = await self._granting.granted(allowance.grants, ground, owner)
+                granted = await granting.granted(allowance.grants, ground, owner)
                 verdict = await self.gate.judge(candidate, ground, policy, granted=granted)
         if candidate.examples and verdict.admitted:
             candidate, verdict = await self._with_given(candidate, verdict, ground, policy, granted)

@@ -51,7 +51,6 @@ def grant(scene: CliContext, name: str, is_sure: bool, **options: Any) -> int:  
 
     async def granted(workspace: Any) -> dict[str, Any] | None:
         shop = workspace.workshop
-        shop.granting.packing.environment.tell = status.show
         question = await shop.grants.question(name, shop.grants.wanted(options))
         if not question.missing:
             raise UsageError(f"`{name}` has all of it already.", fix="Look: toolwright functions grants")
@@ -61,7 +60,7 @@ def grant(scene: CliContext, name: str, is_sure: bool, **options: Any) -> int:  
         return answer
 
     with StatusLine() as status:
-        result = with_workspace(scene, granted)
+        result = with_workspace(scene, granted, on_status=status.show)
     if result is None:
         scene.talk("Nothing was granted.")
         return 1
