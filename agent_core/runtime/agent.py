@@ -27,8 +27,7 @@ from agent_core.storage import Inbound, Post, Store
 
 from .loop import AgentLoop
 from .model_session import ModelSession
-from .recovery import closing_answers, last_event, settle
-from .session import SENT, AgentSession
+from .session import SENT, AgentSession, closing_answers, last_event, settle
 from .turn import Emit, Turn, messages_of, notice, said_by
 from .turn_policy import Ended
 

@@ -16,7 +16,8 @@ from agent_core.model.reply import Reply
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import FAILURES
 
-from .dispatch import Dispatcher, Done
+from .call_record import Done
+from .dispatch import Dispatcher
 from .model_session import ModelSession
 from .turn import Turn, assistant, heartbeat, notice
 from .turn_policy import DirectReplyPolicy, Ended, GoOn, StepResult

@@ -1,18 +1,26 @@
-"""Events and messages of an agent apart from the conversation: the boot, logins, timed heartbeats and their pauses."""
+"""The session of an agent with its user: the boot, logins, timed heartbeats and their pauses, and its own set.
+
+A turn that was cut off, here or in another process, is settled: each call without an answer gets one, and none is run
+again.
+"""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
+from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.messages import SEND, Assistant, Call
 from agent_core.base.settings import HeartbeatSettings
+from agent_core.functions.answers import Skipped, Unknown, answer, word
+from agent_core.storage import ClaimedTurn as Claimed
 from agent_core.storage import Entry, Inbound, PinFunction, Post, SaveAgent, Store, UnpinFunction
 
 from .message_protocol import DIRECT, MessageProtocol
-from .turn import assistant, entry_of, login, result
+from .turn import Turn, assistant, entry_of, login, notice, result, unanswered
+from .turn_policy import Ended
 
 Kind: TypeAlias = Literal["login", "heartbeat", "system"]
 
@@ -146,3 +154,43 @@ def _boot(call_id: str) -> list[Entry]:
     """Return an example conversation for a small model, which the user is not shown."""
     call = Call(f"boot-{call_id[-8:]}", SEND, json.dumps({"message": _FIRST}))
     return [assistant(Assistant(_BOOTED, (call,))), result(call, SENT, "returned", 0.0, {})]
+
+
+def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
+    """Return an answer for each unanswered call of a turn's last reply; one that was started may have taken effect."""
+    return [_unsettled(call.id, call.name, started=started) for call, started in unanswered(entries)]
+
+
+async def settle(store: Store, claimed: Claimed, session: AgentSession) -> str:
+    """Close a turn that another process left open: every call gets its one answer."""
+    entries = await store.load(claimed.id)
+    closing = closing_answers(entries)
+    closing.append(notice("The program was stopped here. The user may ask you to go on."))
+    n = claimed.n
+    if not any(entry.kind in ("user", "notice") for entry in entries):
+        closing.insert(0, entry_of(claimed.event, session.style, session.clock.now()))
+    await store.append(claimed.id, claimed.attempt, n, closing)
+    await store.questions.settle(claimed.id)
+    await store.finish(claimed.id, claimed.attempt, "interrupted")
+    unknown = [entry.payload["name"] for entry in closing if entry.payload.get("outcome") == "unknown"]
+    calls = f" Whether these calls took effect is unknown: {', '.join(unknown)}." if unknown else ""
+    return f"The last turn was cut off when the program was stopped.{calls} /retry sends its message again."
+
+
+def _unsettled(call_id: str, name: str, *, started: bool) -> Entry:
+    outcome = Unknown() if started else Skipped("the turn ended before it was started.")
+    payload = {"call_id": call_id, "name": name, "text": answer(outcome, 1000)}
+    return Entry("result", {**payload, "outcome": word(outcome), "seconds": 0.0, "detail": {}})
+
+
+def last_event(turn: Turn, ended: Ended) -> events.TurnEnded:
+    """Return the event at the end of a turn."""
+    return events.TurnEnded(
+        turn=turn.id,
+        step=turn.step,
+        reason=ended.reason,
+        reply=ended.reply,
+        steps=turn.step,
+        usage=turn.tokens,
+        made=turn.completed_changes,
+    )

@@ -17,7 +17,7 @@ from agent_core.base.interruption import Interrupted
 from agent_core.model.reply import Reply
 from sandbox.wire.foreign import Malformed, read_json
 
-from .dispatch import Done
+from .call_record import Done
 from .turn import Turn
 
 _Same: TypeAlias = tuple[str, str, str]

@@ -26,10 +26,12 @@ from agent_core.memory.sections import Sections
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent
-from agent_core.runtime.dispatch import Dispatcher, HostAlias, HostFunction
+from agent_core.runtime.dispatch import Dispatcher, HostAlias
+from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.model_session import ModelSession, OpenModel
 from agent_core.runtime.session import OLD_NAMES, AgentSession
+from agent_core.runtime.workspace_functions import WorkspaceFunctions
 from agent_core.storage import SaveAgent, Store
 
 from .presets import Preset, preset, text_of
@@ -105,7 +107,11 @@ async def build_agent(
     about_memory = frozenset(function_name for function_name in host if function_name in agent_preset.functions)
     turn, workshop = ground.settings.turn, ground.workshop
     shown = Shown(own, turn.shown_functions, workshop.quarantine, about_memory)
-    dispatcher = Dispatcher(ground.cage, workshop, host, turn, ground.clock, aliases=_ALIASES, blocks=remembered.blocks)
+    sources = (
+        HostFunctions(host, workshop),
+        WorkspaceFunctions(ground.cage, workshop, turn.parallel, remembered.blocks),
+    )
+    dispatcher = Dispatcher(sources, workshop.registry.snapshot, turn, ground.clock, aliases=_ALIASES)
     style, heartbeat = agent_preset.style, ground.settings.heartbeat
     session = AgentSession(name, ground.store, style, heartbeat, ground.clock, verify=verify)
     asker = ModelSession(
