@@ -13,11 +13,13 @@ run: .venv/.run
 demo: .venv/.run
 	@there=$$(mktemp -d) && trap 'rm -rf "$$there"' EXIT && $(BIN)/toolwright init "$$there" >/dev/null 2>&1 && $(BIN)/toolwright -C "$$there" run --model tour
 
+# Bytecode first: what starts anew in a test, as sandboxes do, would compile each module again.
 test: .venv/.dev
+	@$(BIN)/python -m compileall -q agent_core meta_functions sandbox tests
 	$(BIN)/python -m pytest -q -n 4 --dist worksteal -m "not slow and not model"
 
 soak: .venv/.dev
-	$(BIN)/python -m pytest -q -m "(slow or hypothesis) and not model" --hypothesis-profile searching
+	$(BIN)/python -m pytest -q -m "(slow or hypothesis or sampled) and not model" --hypothesis-profile searching
 
 check: .venv/.dev
 	$(BIN)/ruff format --check .
@@ -51,6 +53,7 @@ clean:
 # The local model's engine has no wheel for every platform: without it everything else still works.
 .venv/.run: .venv/bin/python pyproject.toml constraints.txt
 	@$(PIP) --editable '.[local]' || { echo "The engine of the local model (xllamacpp) is not to be had here; going on without."; $(PIP) --editable .; }
+	@$(BIN)/python -m compileall -q agent_core meta_functions sandbox
 	@touch $@
 
 .venv/.dev: .venv/.run

@@ -108,6 +108,7 @@ BENCHES: dict[str, Callable[[Figures], list[Row]]] = {
     "searches": _own_rows,
     "prompt_latency": _own_rows,
     "stalls": _own_rows,
+    "walk": _own_rows,
 }
 
 if __name__ == "__main__":

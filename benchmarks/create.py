@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agent_core.functions.service import FunctionService
 from agent_core.workspace.workspace import Workspace
-from sandbox import Code, Limits, Returned, Sandbox
+from sandbox import Code, FunctionCall, Job, Limits, Returned, Sandbox
 
 from .measure import Row, in_turn, median_ms, options, ratio, show, timed
 
@@ -72,7 +72,7 @@ async def bench(rounds: int) -> list[Row]:
 
 
 async def _call(sandbox: Sandbox) -> float:
-    call = sandbox.call({"sums": ADD}, "sums", "add", {"a": 1, "b": 2}, limits=ON_DEMAND)
+    call = sandbox.run(Job({"sums": ADD}, "sums", FunctionCall("add", {"a": 1, "b": 2}), limits=ON_DEMAND))
     outcomes: list[object] = []
 
     async def act() -> None:

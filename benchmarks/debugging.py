@@ -7,7 +7,7 @@ import asyncio
 import hashlib
 from functools import partial
 
-from sandbox import CallHooks, Code, Debug, Point, Returned, Sandbox
+from sandbox import CallHooks, Code, Debug, FunctionCall, Job, Point, Returned, Sandbox
 
 from .measure import Row, in_turn, median_ms, options, ratio, show, timed
 
@@ -33,7 +33,7 @@ AIM = 3.0
 
 async def _call(sandbox: Sandbox, function: str, arguments: dict[str, int], debug: Debug | None) -> float:
     around = CallHooks(seed=1, debug=debug)
-    call = sandbox.call({"sums": _CODE}, "sums", function, arguments, around=around)
+    call = sandbox.run(Job({"sums": _CODE}, "sums", FunctionCall(function, arguments), around=around))
     outcome: list[object] = []
 
     async def act() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 
 from agent_core.access.broker import Broker, FetchSession
-from sandbox import Code, RequestHandler, Returned, Sandbox
+from sandbox import Code, FunctionCall, Job, RequestHandler, Returned, Sandbox
 
 from .measure import Row, in_turn, median_ms, options, ratio, show, timed
 
@@ -62,7 +62,9 @@ def by_function(sandbox: Sandbox, url: str, host: str) -> Callable[[], Awaitable
     async def act() -> float:
         async with Broker().session("fetch_often", (host,)) as session:
             arguments = {"url": url, "times": EACH}
-            outcome = await sandbox.call({"web": CODE}, "web", "fetch_often", arguments, handler=handler(session))
+            outcome = await sandbox.run(
+                Job({"web": CODE}, "web", FunctionCall("fetch_often", arguments), handler=handler(session))
+            )
         assert isinstance(outcome, Returned), outcome
         return float(outcome.value) / EACH
 

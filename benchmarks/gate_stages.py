@@ -15,7 +15,7 @@ from agent_core.functions.gate import Candidate, Gate, Verdict
 from agent_core.functions.gate.gate import STAGES
 from agent_core.registry import docstring
 from agent_core.registry.snapshot import Snapshot
-from sandbox import Returned, Sandbox
+from sandbox import FunctionCall, Job, Returned, Sandbox
 
 from .create import ADD, CODE, ON_DEMAND
 from .measure import Row, in_turn, median_ms, options, ratio, show, timed
@@ -59,7 +59,9 @@ async def _call(sandbox: Sandbox) -> float:
     outcomes: list[object] = []
 
     async def act() -> None:
-        outcomes.append(await sandbox.call({"sums": ADD}, "sums", "add", {"a": 1, "b": 2}, limits=ON_DEMAND))
+        outcomes.append(
+            await sandbox.run(Job({"sums": ADD}, "sums", FunctionCall("add", {"a": 1, "b": 2}), limits=ON_DEMAND))
+        )
 
     seconds = await timed(act())
     assert isinstance(outcomes[0], Returned)

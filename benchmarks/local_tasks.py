@@ -28,7 +28,7 @@ from agent_core.functions.gate import GivenExample
 from agent_core.functions.gate.examples.agreement import given_agrees
 from agent_core.model.local.server import open_local
 from agent_core.registry.snapshot import Snapshot
-from sandbox import Evaluation, Sandbox
+from sandbox import Evaluation, Job, Sandbox
 
 from .local_requests import MODEL
 
@@ -94,7 +94,7 @@ async def _passes(task: dict[str, Any], snapshot: Snapshot, sandbox: Sandbox) ->
     if function is None:
         return False
     for one in task["examples"]:
-        outcome = await sandbox.evaluate(snapshot.modules, function.module, Evaluation((), one["call"]))
+        outcome = await sandbox.run(Job(snapshot.modules, function.module, Evaluation((), one["call"])))
         if not given_agrees(GivenExample(one["call"], one["expected"], one.get("approx")), outcome):
             return False
     return True

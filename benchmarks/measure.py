@@ -19,6 +19,7 @@ class Row:
     reference: str = ""
     ratio: float | None = None
     aim: float | None = None
+    unit: str = "ms"
 
     @property
     def is_met(self) -> bool | None:
@@ -74,6 +75,7 @@ def show(rows: list[Row], *, as_json: bool) -> None:
 def line(row: Row) -> str:
     """A row for people."""
     beside = "" if row.ratio is None else f"{row.ratio:6.2f} × {row.reference}"
-    aim = "" if row.aim is None else f"≤ {row.aim:g}{'' if row.ratio is not None else ' ms'}"
+    aim = "" if row.aim is None else f"≤ {row.aim:g}{'' if row.ratio is not None else f' {row.unit}'}"
     met = {None: "", True: "met", False: "NOT MET"}[row.is_met]
-    return f"{row.what:48} {row.ms:10.3f} ms  {beside:42} {aim:9} {met}".rstrip()
+    figure = f"{row.ms:10.3f} ms " if row.unit == "ms" else f"{row.ms:10g} {row.unit}"
+    return f"{row.what:48} {figure} {beside:42} {aim:9} {met}".rstrip()

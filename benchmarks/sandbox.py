@@ -2,7 +2,7 @@
 
 All ways take turns in one run and go through the same code; only the layers and the spare differ.
 Ratios are what counts: `hardened / plain` and `spare / plain`, from medians. Beside them whole calls through
-`Sandbox.call`: `add` itself, with a folder within reach, with a package that is slow to import, in a kept worker.
+`Sandbox.run`: `add` itself, with a folder within reach, with a package that is slow to import, in a kept worker.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from sandbox import Access, Code, Limits, Returned, Sandbox
+from sandbox import Access, Code, FunctionCall, Job, Limits, Returned, Sandbox
 from sandbox.confine.plan import LAYERS
 from sandbox.processes.pool import Pool
 from sandbox.processes.starting import plan_for
@@ -140,8 +140,8 @@ def _whole_calls(sandbox: Sandbox, folder: Path) -> dict[str, Callable[[], Await
     }
 
 
-async def _call(sandbox: Sandbox, code: Code, **options: Any) -> None:  # Any: of Sandbox.call
-    outcome = await sandbox.call({code.module: code}, code.module, "add", {"a": 1, "b": 2}, **options)
+async def _call(sandbox: Sandbox, code: Code, **options: Any) -> None:  # Any: terms of a Job
+    outcome = await sandbox.run(Job({code.module: code}, code.module, FunctionCall("add", {"a": 1, "b": 2}), **options))
     assert isinstance(outcome, Returned), outcome
 
 

@@ -81,7 +81,7 @@ def slash_commands() -> Iterator[str]:
 def debugger() -> Iterator[str]:
     """What can be typed at a stop."""
     yield "## At the `(debug)` prompt\n"
-    yield "What is no command is an expression; `name = value` sets. Enter repeats the last command.\n"
+    yield "Anything that is not a command is an expression; `name = value` sets a local. Enter repeats the last command.\n"
     yield "| command | short | what |\n|---|---|---|"
     for one in COMMANDS:
         short, what = f"`{one.short}`" if one.short != one.name else "", one.description.replace("|", "\\|")

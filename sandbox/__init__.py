@@ -13,15 +13,19 @@ from typing import Any
 _ROOMS = {
     "Access": "access",
     "CallHooks": "processes.debugging",
-    "Attempt": "attempt",
+    "Attempt": "job",
+    "Attempts": "job",
     "CallEnded": "processes.debugging",
     "Code": "code",
     "Debug": "processes.debugging",
-    "Evaluation": "code",
+    "Evaluation": "job",
     "Failure": "outcome",
     "Frame": "outcome",
+    "FunctionCall": "job",
+    "Job": "job",
     "Killed": "outcome",
     "Limits": "policy",
+    "ModuleImport": "job",
     "Outcome": "outcome",
     "Patient": "wire.requests",
     "Point": "processes.debugging",
@@ -34,8 +38,10 @@ _ROOMS = {
     "Sandbox": "host",
     "SandboxError": "errors",
     "SandboxUnavailable": "errors",
-    "Then": "attempt",
+    "SchemaRequest": "job",
+    "Then": "job",
     "TimedOut": "outcome",
+    "Work": "job",
 }
 
 __all__ = [*_ROOMS]

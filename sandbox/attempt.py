@@ -5,15 +5,13 @@ the rest goes on in another; a module that does that on import ends them all.
 """
 
 import asyncio
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
-from .code import Evaluation
 from .errors import ProtocolError
+from .job import Attempt, Attempts, Evaluation, Job
 from .outcome import Outcome, Refused, TimedOut
-from .policy import Limits
 from .processes.conversation import Late, Serve, WorkerConversation, judge
 from .processes.pool import Pool
 from .processes.worker_session import WorkerSession
@@ -28,42 +26,21 @@ RESULT: Final = 64 * 1024  # bytes of one value; a larger one is reported as Res
 _TOGETHER: Final = 4  # times a call's result: all that is heard, after which nothing more is reached
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One attempt: an example, or the arguments of a call. `text` replaces the module's source (a mutant).
-
-    `most_s` is for one that may take less time than all.
-    """
-
-    work: Evaluation | Mapping[str, Any]  # values that cross
-    text: str | None = None
-    most_s: float = math.inf
-
-    @property
-    def said(self) -> tuple[str, ...]:
-        """The code that is evaluated next to the module."""
-        return (*self.work.setup, self.work.expression) if isinstance(self.work, Evaluation) else ()
-
-
-Then: TypeAlias = Callable[[Sequence[Outcome | None]], Sequence[Attempt]]
-"""What is to be tried next, of all outcomes until now; nothing ends it."""
-
-
 class AttemptSeries:
     """Attempts in order with their outcomes, None for those not reached."""
 
-    def __init__(self, attempts: Sequence[Attempt], each_s: float, limits: Limits, then: Then | None = None) -> None:
+    def __init__(self, job: Job[Attempts]) -> None:
         self.attempts: list[Attempt] = []
         self.outcomes: list[Outcome | None] = []
-        self._then = then
+        self._then = job.work.then
         self._numbers: dict[str, int] = {}
         self._messages: list[Message] = []
         self._waiting: list[int] = []
-        self._limits = replace(limits, result=min(limits.result, RESULT))
-        self._room = _TOGETHER * limits.result
-        self._each_s = each_s
+        self._limits = replace(job.limits, result=min(job.limits.result, RESULT))
+        self._room = _TOGETHER * job.limits.result
+        self._each_s = job.work.each_s
         self._is_loaded = False
-        self._add(attempts)
+        self._add(job.work.attempts)
 
     def _add(self, attempts: Sequence[Attempt]) -> None:
         for at, attempt in enumerate(attempts, len(self.attempts)):
@@ -77,7 +54,7 @@ class AttemptSeries:
     def _message(self, attempt: Attempt) -> Message | Refused:
         text = {} if attempt.text is None else {"text": self._numbers.setdefault(attempt.text, len(self._numbers))}
         if isinstance(attempt.work, Evaluation):
-            return text | {"setup": list(attempt.work.setup), "expression": attempt.work.expression}
+            return attempt.work.to_json() | text
         try:
             return text | {"arguments": encode(dict(attempt.work))}
         except Unsendable as error:

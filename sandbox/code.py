@@ -35,12 +35,4 @@ class Code:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """One doctest example: `setup` statements run first, then `expression` gives the value."""
-
-    setup: tuple[str, ...]
-    expression: str
-
-
 Modules: TypeAlias = Mapping[str, SourceText]  # what can be imported as functions.<module>; looked up, never walked

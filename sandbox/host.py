@@ -6,24 +6,22 @@ about a value. Cancelling any of these coroutines kills its worker.
 
 import tempfile
 import uuid
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from .access import NOTHING, Access
-from .attempt import Attempt, AttemptSeries, Then
-from .code import Evaluation, Modules, SourceText
+from .attempt import AttemptSeries
+from .code import SourceText
 from .confine import mounts
 from .errors import ProtocolError
+from .job import Attempt, Attempts, Evaluation, Job, SchemaRequest, Work
 from .outcome import Killed, Outcome, Refused, TimedOut
 from .policy import Limits
 from .processes import cgroup
 from .processes.calls import CallServer, parents
 from .processes.compiled import Compiled, CompiledCache, UncompilableModule
-from .processes.conversation import OnOutput
-from .processes.debugging import PLAIN, CallHooks
 from .processes.launch import LayerFailed, NoPlace, ZygoteEnded
 from .processes.pool import SPARES, Places, kernel_limits
 from .processes.pools import Pools
@@ -31,10 +29,9 @@ from .processes.starting import StartedLevel, find_ground
 from .processes.stateful_workers import KeptCall, StatefulWorkers
 from .processes.worker_session import StreamListeners, WorkerReply, judged, run
 from .wire.protocol import Frame as Message
-from .wire.requests import RequestHandler, without_handler
-from .wire.values import Unsendable, encode
+from .wire.requests import without_handler
+from .wire.values import Unsendable
 
-DEFAULT: Final = Limits()
 _NO_WORKER: Final = (LayerFailed, NoPlace, ZygoteEnded)  # nothing was run
 _SENT_ALONG: Final = 256 * 1024  # characters of code that go with a job, so that imports need not ask
 _NESTED: Final = 4  # workers per place that may exist, the others waiting for calls of their own
@@ -72,100 +69,39 @@ class Sandbox:
         ground.pool.refill()
         return cls(replace(ground, plan=replace(ground.plan, guarded=tuple(guarded))), parallel)
 
-    async def call(  # noqa: PLR0913 - module, function, arguments: the call itself; the rest by name
-        self,
-        modules: Modules,
-        module: str,
-        function: str,
-        arguments: Mapping[str, Any],  # values that cross
-        *,
-        limits: Limits = DEFAULT,
-        handler: RequestHandler | None = None,
-        access: Access = NOTHING,
-        keep: str = "",
-        around: CallHooks = PLAIN,
-        on_output: OnOutput | None = None,
-    ) -> Outcome:
-        """Return the outcome of `functions.<module>.<function>(**arguments)` in a worker of its own.
-
-        With a key to `keep`, in the worker that the last call with this key left, and with what it left there.
-        """
+    async def run(self, job: Job[Work]) -> Outcome:
+        """Return how a job ended in a worker of its own; with a key to keep, in the one that was kept."""
         try:
-            encoded = encode(dict(arguments))
+            message = job.work.to_json()
         except Unsendable as error:
             return Refused(f"arguments: {error}")
-        job = {"kind": "call", "module": module, "function": function, "arguments": encoded}
-        return await self._run(modules, job, _Terms(limits, access, handler, keep, around, on_output))
-
-    async def evaluate(  # noqa: PLR0913 - as `call`
-        self,
-        modules: Modules,
-        module: str,
-        evaluation: Evaluation,
-        *,
-        limits: Limits = DEFAULT,
-        handler: RequestHandler | None = None,
-        access: Access = NOTHING,
-        around: CallHooks = PLAIN,
-    ) -> Outcome:
-        """Return the value of an example's expression, after its setup, in a copy of the module's namespace."""
-        job = {
-            "kind": "evaluate",
-            "module": module,
-            "setup": list(evaluation.setup),
-            "expression": evaluation.expression,
-        }
-        return await self._run(modules, job, _Terms(limits, access, handler, around=around))
-
-    async def load(
-        self, modules: Modules, module: str, *, limits: Limits = DEFAULT, access: Access = NOTHING
-    ) -> Outcome:
-        """Import the module. Return Returned(None), or why it cannot be imported."""
-        return await self._run(modules, {"kind": "load", "module": module}, _Terms(limits, access))
-
-    async def describe(
-        self,
-        modules: Modules,
-        module: str,
-        functions: Sequence[str],
-        *,
-        limits: Limits = DEFAULT,
-        access: Access = NOTHING,
-    ) -> Outcome:
-        """Return Returned({function: {parameter or "return": JSON Schema}}), as the worker claims it."""
-        job = {"kind": "describe", "module": module, "functions": list(functions)}
-        return await self._run(modules, job, _Terms(limits, access))
-
-    async def attempt(  # noqa: PLR0913 - module, function, attempts: what is tried; the rest by name
-        self,
-        modules: Modules,
-        module: str,
-        function: str,
-        attempts: Sequence[Attempt],
-        *,
-        each_s: float,
-        limits: Limits = DEFAULT,
-        then: Then | None = None,
-        access: Access = NOTHING,
-    ) -> tuple[Outcome | None, ...]:
-        """Return the attempts' outcomes in order, from one worker if possible: advice, to be confirmed by `call`.
-
-        `limits.wall_s` is for all of them; what was not reached is None. `then` gives more, once all were tried; what
-        runs next to the module is given by the first of them.
-        """
-        job = {"kind": "attempts", "module": module, "function": function}
-        code_text = " ".join(text for attempt in attempts for text in attempt.said)
-        ready = await self._prepare(modules, job, code_text, None)
+        ready = await self._prepare(job, message)
         if not isinstance(ready, _Ready):
-            return (ready,) * len(attempts)
-        series = AttemptSeries(attempts, each_s, limits, then)
+            return ready
+        if isinstance(job.work, Evaluation):
+            ready.show(job.work)
+        try:
+            return ready.call.illustrated(await self._outcome(ready, job))
+        except _NO_WORKER as error:
+            return Refused(str(error))
+
+    async def attempt(self, job: Job[Attempts]) -> tuple[Outcome | None, ...]:
+        """Return the attempts' outcomes in order, from one worker if possible: advice, to be confirmed by `run`.
+
+        `limits.wall_s` is for all of them; what was not reached is None.
+        """
+        ready = await self._prepare(job, job.work.to_json())
+        if not isinstance(ready, _Ready):
+            return (ready,) * len(job.work.attempts)
+        series = AttemptSeries(job)
         async with self._places:
             try:
-                await series.run(await self._pools.get(ready.ahead, limits, access), ready.job, ready.call.serve)
+                pool = await self._pools.get(ready.ahead, job.limits, job.access)
+                await series.run(pool, ready.message, ready.call.serve)
             except _NO_WORKER as error:
                 return tuple(outcome or Refused(str(error)) for outcome in series.outcomes)
         return tuple(
-            outcome and _illustrated(ready.call, attempt, outcome, modules[module])
+            outcome and ready.illustrated(attempt, outcome, job.modules[job.module])
             for attempt, outcome in zip(series.attempts, series.outcomes, strict=True)
         )
 
@@ -192,34 +128,21 @@ class Sandbox:
     async def __aexit__(self, *_error: object) -> None:
         await self.aclose()
 
-    async def _run(self, modules: Modules, job: Message, terms: "_Terms") -> Outcome:
-        code_text = " ".join([*job.get("setup", ()), job.get("expression", "")])
-        ready = await self._prepare(modules, job, code_text, terms.handler)
-        if not isinstance(ready, _Ready):
-            return ready
-        for label, text in _labels(job.get("setup", ()), job.get("expression", "")):
-            ready.call.show(label, text)
-        try:
-            return ready.call.illustrated(await self._outcome(ready, terms))
-        except _NO_WORKER as error:
-            return Refused(str(error))
-
-    async def _outcome(self, ready: "_Ready", terms: "_Terms") -> Outcome:
-        limits, job = terms.limits, ready.job | {"result": terms.limits.result} | terms.around.to_json()
-        onlookers = StreamListeners(terms.around.debug.reins if terms.around.debug else None, terms.on_output)
-        if terms.keep:
-            place = partial(self._pools.get, ready.ahead, limits, terms.access, stateful=True)
-            work = KeptCall(place, partial(ready.seal, terms), job | {"kind": "kept"}, limits, ready.call, onlookers)
-            return await self._keeper.call(terms.keep, work)
+    async def _outcome(self, ready: "_Ready", job: Job[Work]) -> Outcome:
+        limits, message = job.limits, ready.message | {"result": job.limits.result} | job.around.to_json()
+        onlookers = StreamListeners(job.around.debug.reins if job.around.debug else None, job.on_output)
+        if job.keep:
+            place = partial(self._pools.get, ready.ahead, limits, job.access, stateful=True)
+            seal = partial(ready.seal, job)
+            work = KeptCall(place, seal, message | {"kind": "kept"}, limits, ready.call, onlookers)
+            return await self._keeper.call(job.keep, work)
         async with self._places:
-            pool = await self._pools.get(ready.ahead, limits, terms.access)
-            return await judged(await run(pool, job, limits, ready.call.serve, onlookers))
+            pool = await self._pools.get(ready.ahead, limits, job.access)
+            return await judged(await run(pool, message, limits, ready.call.serve, onlookers))
 
-    async def _prepare(
-        self, modules: Modules, job: Message, code_text: str, handler: RequestHandler | None
-    ) -> "_Ready | Outcome":
-        """Return the job with all the compiled code that it needs. `code_text` is code evaluated next to its module."""
-        name = job["module"]
+    async def _prepare(self, job: Job[Work | Attempts], message: Message) -> "_Ready | Outcome":
+        """Return the message to the worker with all the compiled code that the job needs."""
+        modules, name = job.modules, job.module
         source = modules.get(name)
         if source is None:
             return Refused(f"there is no module functions.{name}")
@@ -227,11 +150,12 @@ class Sandbox:
         if not isinstance(compiled, Compiled):
             return compiled.outcome if isinstance(compiled, UncompilableModule) else compiled
         closure = await self._shelf.closure(modules, name)
-        call = CallServer(modules, self._shelf, self._places, handler or without_handler)
+        call = CallServer(modules, self._shelf, self._places, job.handler or without_handler)
         for dependency in closure:
             call.show(modules[dependency].path, modules[dependency].text)
-        ahead = self._pools.ahead_for(closure, code_text, describes=job["kind"] == "describe")
-        return _Ready(call, job | {"modules": _sent_along(name, closure)}, ahead, closure.keys())
+        describes = isinstance(job.work, SchemaRequest)
+        ahead = self._pools.ahead_for(closure, " ".join(job.texts), describes=describes)
+        return _Ready(call, message | {"module": name, "modules": _sent_along(name, closure)}, ahead, closure.keys())
 
     async def _compile(self, job: Message) -> Message | Killed | TimedOut:
         async with self._places:
@@ -240,48 +164,35 @@ class Sandbox:
 
 
 @dataclass(frozen=True, slots=True)
-class _Terms:
-    """The limits, access and request handler of a call."""
-
-    limits: Limits
-    access: Access
-    handler: RequestHandler | None = None
-    keep: str = ""
-    around: CallHooks = PLAIN
-    on_output: OnOutput | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Ready:
     """A job that can be given to a worker."""
 
     call: CallServer
-    job: Message
+    message: Message
     ahead: tuple[str, ...]
     reached: Set[str]  # the module and all that its import statements reach
 
-    def seal(self, terms: "_Terms", requested: frozenset[str]) -> Hashable:
+    def seal(self, job: Job[Work], requested: frozenset[str]) -> Hashable:
         """Return what must be unchanged for a stateful worker to go on. `requested` are modules it asked for."""
         texts = self.call.versions(self.reached | requested)
-        limits = kernel_limits(terms.limits), terms.limits.scratch
-        return self.job["module"], texts, terms.access, terms.access.identities, limits
+        limits = kernel_limits(job.limits), job.limits.scratch
+        return job.module, texts, job.access, job.access.identities, limits
+
+    def show(self, evaluation: Evaluation) -> None:
+        """Let frames name the code of an example."""
+        for label, text in evaluation.labels:
+            self.call.show(label, text)
+
+    def illustrated(self, attempt: Attempt, outcome: Outcome, source: SourceText) -> Outcome:
+        """Return an attempt's outcome with the lines of its own text in the frames."""
+        self.call.show(source.path, source.text if attempt.text is None else attempt.text)
+        if isinstance(attempt.work, Evaluation):
+            self.show(attempt.work)
+        return self.call.illustrated(outcome)
 
 
 async def _refuse(_frame: Message) -> Message:
     raise ProtocolError("a compile-only worker asked for something")
-
-
-def _labels(setup: Sequence[str], expression: str) -> list[tuple[str, str]]:
-    numbered = [(f"<setup {number}>", text) for number, text in enumerate(setup, start=1)]
-    return [*numbered, ("<example>", expression)]
-
-
-def _illustrated(call: CallServer, attempt: Attempt, outcome: Outcome, source: SourceText) -> Outcome:
-    call.show(source.path, source.text if attempt.text is None else attempt.text)
-    if isinstance(attempt.work, Evaluation):
-        for label, text in _labels(attempt.work.setup, attempt.work.expression):
-            call.show(label, text)
-    return call.illustrated(outcome)
 
 
 def _sent_along(name: str, closure: dict[str, Compiled]) -> dict[str, Message]:

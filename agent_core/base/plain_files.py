@@ -1,13 +1,19 @@
 """Reading of files in a workspace, which may come from a stranger: ordinary files only, up to a size, through no link.
 
-A pipe would stop the program where it is opened, and a link to a device has no end.
+A pipe would stop the program where it is opened, and a link to a device has no end. A file that the user names in a
+command may be any of these: it is read up to a size.
 """
 
 import errno
 import os
 import stat
+import sys
 from pathlib import Path
 
+from .user_folders import expanded
+
+LARGEST_FILE = 256 << 20
+"""Bytes of a file that a user names: one without an end, such as /dev/zero, must not fill the memory."""
 _LOOKING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _ADDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -40,6 +46,34 @@ def add_to(path: Path, data: bytes) -> None:
     """Append to an ordinary file, created if it does not exist; OSError as above."""
     with os.fdopen(_opened(path, _ADDING), "ab") as file:
         file.write(data)
+
+
+def read_named(path: str | Path) -> bytes:
+    """Return the content of a file that the user named.
+
+    Raises:
+        OSError: it cannot be read, or has more than `LARGEST_FILE` bytes.
+    """
+    with expanded(path).open("rb") as file:
+        return _bounded(file.read(LARGEST_FILE + 1), str(path))
+
+
+def read_named_text(path: str | Path) -> str:
+    """Return the text of a file that the user named, its lines ended by "\\n"; `-` stands for standard input.
+
+    Raises:
+        OSError: it cannot be read, or has more than `LARGEST_FILE` bytes.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    is_stdin = str(path) == "-"
+    content = _bounded(sys.stdin.buffer.read(LARGEST_FILE + 1), "standard input") if is_stdin else read_named(path)
+    return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _bounded(content: bytes, name: str) -> bytes:
+    if len(content) > LARGEST_FILE:
+        raise OSError(errno.EFBIG, f"File larger than {LARGEST_FILE >> 20} MiB", name)
+    return content
 
 
 def _opened(path: Path, flags: int) -> int:

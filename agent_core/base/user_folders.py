@@ -1,14 +1,9 @@
-"""Where this user keeps what belongs to no workspace, below the home folder; and bounded reads of files they name."""
+"""Where this user keeps what belongs to no workspace: data, configuration and caches, below the home folder."""
 
-import errno
 import os
-import sys
 from pathlib import Path
 
 from .errors import WorkspaceError
-
-LARGEST_FILE = 256 << 20
-"""Bytes of a file that a user names: one without an end, such as /dev/zero, must not fill the memory."""
 
 
 class NoHome(WorkspaceError):
@@ -69,34 +64,6 @@ def expanded(path: str | Path) -> Path:
     except RuntimeError as error:
         named = Path(path).parts[0]
         raise NoHome(f"{str(path)!r} is nowhere: {named!r} is no home folder.", "Write the whole path.") from error
-
-
-def read_named(path: str | Path) -> bytes:
-    """Return the content of a file that the user named.
-
-    Raises:
-        OSError: it cannot be read, or has more than `LARGEST_FILE` bytes.
-    """
-    with expanded(path).open("rb") as file:
-        return _bounded(file.read(LARGEST_FILE + 1), str(path))
-
-
-def read_named_text(path: str | Path) -> str:
-    """Return the text of a file that the user named, its lines ended by "\\n"; `-` stands for standard input.
-
-    Raises:
-        OSError: it cannot be read, or has more than `LARGEST_FILE` bytes.
-        UnicodeDecodeError: it is not UTF-8.
-    """
-    is_stdin = str(path) == "-"
-    content = _bounded(sys.stdin.buffer.read(LARGEST_FILE + 1), "standard input") if is_stdin else read_named(path)
-    return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _bounded(content: bytes, name: str) -> bytes:
-    if len(content) > LARGEST_FILE:
-        raise OSError(errno.EFBIG, f"File larger than {LARGEST_FILE >> 20} MiB", name)
-    return content
 
 
 def _base(variable: str, usual: str, kind: str) -> Path:

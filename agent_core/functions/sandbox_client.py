@@ -5,14 +5,13 @@ missing layers and the choices: agent-written code never runs by accident.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from sandbox import Access, Attempt, CallHooks, Evaluation, Limits, Outcome, Refused, Sandbox, SandboxUnavailable, Then
-from sandbox.access import NOTHING
-from sandbox.code import Modules
-from sandbox.processes.debugging import PLAIN
+from sandbox import Access, Attempts, Job, Limits, Outcome, Refused, Sandbox, SandboxUnavailable, Work
 
 from agent_core.base.aside import aside, bulk
 from agent_core.access.broker import Broker
@@ -70,135 +69,29 @@ class SandboxClient:
         # Whoever waits may be interrupted; the start belongs to all of them.
         return await asyncio.shield(self._starting)
 
-    async def call(  # noqa: PLR0913 - as the sandbox's own
-        self,
-        modules: Modules,
-        module: str,
-        function: str,
-        arguments: Mapping[str, Any],  # Any: values of JSON
-        curtain: Curtain,
-        *,
-        limits: Limits | None = None,
-        access: Access = NOTHING,
-        keep: str = "",
-        around: CallHooks = PLAIN,
-    ) -> Outcome:
-        """Run one function in a worker of its own; with a key to keep, in the worker of the previous call.
+    async def run(self, job: Job[Work], curtain: Curtain | None = None) -> Outcome:
+        """Run a job. All that comes out of the worker, its requests and prints too, comes through the curtain."""
+        sandbox = await self.ready()
+        if isinstance(sandbox, SandboxUnavailable):
+            return Refused(str(sandbox))
+        with curtain.heard() if curtain else nullcontext() as hear:
+            running = sandbox.run(replace(job, handler=curtain, on_output=hear))
+            outcome = await without_repositories(running, job.access.writable)
+            masked = curtain.over if curtain else self._masked(job.access)
+            return await aside(bulk(getattr(outcome, "value", None)), masked, outcome)
 
-        All that comes out of the worker comes through the curtain.
-        """
-        own = limits or self.limits
-        match await self.ready():
-            case Sandbox() as sandbox:
-                with curtain.heard() as hear:
-                    running = sandbox.call(
-                        modules,
-                        module,
-                        function,
-                        arguments,
-                        limits=own,
-                        handler=curtain,
-                        access=access,
-                        keep=keep,
-                        around=around,
-                        on_output=hear,
-                    )
-                    outcome = await without_repositories(running, access.writable)
-                    return await aside(bulk(getattr(outcome, "value", None)), curtain.over, outcome)
-            case SandboxUnavailable() as missing:
-                return Refused(str(missing))
-
-    async def evaluate(  # noqa: PLR0913 - as the sandbox's own
-        self,
-        modules: Modules,
-        module: str,
-        evaluation: Evaluation,
-        curtain: Curtain | None = None,
-        *,
-        limits: Limits | None = None,
-        access: Access = NOTHING,
-        around: CallHooks = PLAIN,
-    ) -> Outcome:
-        """Run one example of a module in a worker of its own."""
-        over = curtain.over if curtain else self._masked(access)
-        match await self.ready():
-            case Sandbox() as sandbox:
-                running = sandbox.evaluate(
-                    modules,
-                    module,
-                    evaluation,
-                    limits=limits or self.limits,
-                    handler=curtain,
-                    access=access,
-                    around=around,
-                )
-                return over(await without_repositories(running, access.writable))
-            case SandboxUnavailable() as missing:
-                return Refused(str(missing))
-
-    async def load(
-        self, modules: Modules, module: str, *, limits: Limits | None = None, access: Access = NOTHING
-    ) -> Outcome:
-        """Import a module in a fresh worker."""
-        match await self.ready():
-            case Sandbox() as sandbox:
-                outcome = await sandbox.load(modules, module, limits=limits or self.limits, access=access)
-                return self._masked(access)(outcome)
-            case SandboxUnavailable() as missing:
-                return Refused(str(missing))
-
-    async def describe(
-        self,
-        modules: Modules,
-        module: str,
-        functions: Sequence[str],
-        *,
-        limits: Limits | None = None,
-        access: Access = NOTHING,
-    ) -> Outcome:
-        """Import a module in a fresh worker and return the schemas that syntax alone cannot give."""
-        match await self.ready():
-            case Sandbox() as sandbox:
-                own = limits or self.limits
-                outcome = await sandbox.describe(modules, module, functions, limits=own, access=access)
-                return self._masked(access)(outcome)
-            case SandboxUnavailable() as missing:
-                return Refused(str(missing))
-
-    async def attempt(  # noqa: PLR0913 - as the sandbox's own
-        self,
-        modules: Modules,
-        module: str,
-        function: str,
-        attempts: Sequence[Attempt],
-        *,
-        each_s: float,
-        limits: Limits | None = None,
-        then: Then | None = None,
-        access: Access = NOTHING,
-    ) -> tuple[Outcome | None, ...]:
+    async def attempt(self, job: Job[Attempts]) -> tuple[Outcome | None, ...]:
         """Run many attempts at a module in one worker, as far as it gets."""
-        masked = self._masked(access)
+        masked, then = self._masked(job.access), job.work.then
 
         def over(outcomes: Sequence[Outcome | None]) -> tuple[Outcome | None, ...]:
             return tuple(outcome and masked(outcome) for outcome in outcomes)
 
-        match await self.ready():
-            case Sandbox() as sandbox:
-                return over(
-                    await sandbox.attempt(
-                        modules,
-                        module,
-                        function,
-                        attempts,
-                        each_s=each_s,
-                        limits=limits or self.limits,
-                        then=then and (lambda outcomes: then(over(outcomes))),
-                        access=access,
-                    )
-                )
-            case SandboxUnavailable() as missing:
-                return (Refused(str(missing)),) * len(attempts)
+        sandbox = await self.ready()
+        if isinstance(sandbox, SandboxUnavailable):
+            return (Refused(str(sandbox)),) * len(job.work.attempts)
+        masked_work = replace(job.work, then=then and (lambda outcomes: then(over(outcomes))))
+        return over(await sandbox.attempt(replace(job, work=masked_work)))
 
     def _masked(self, access: Access) -> Callable[[Outcome], Outcome]:
         """Return how outcomes without requests are masked: a preloaded package may remember its owner's calls."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
-from sandbox import Outcome, RequestRefused, Returned
+from sandbox import FunctionCall, Job, Outcome, RequestRefused, Returned
 from sandbox.processes.debugging import PLAIN
 from sandbox.wire.unhashed import Members, Pairs
 
@@ -90,17 +90,9 @@ class WorkerApi:
                 else contextlib.nullcontext(PLAIN)
             )
             with watched as around:
-                return await self.cage.call(
-                    permit.modules,
-                    function.module,
-                    function.name,
-                    arguments,
-                    curtain,
-                    limits=permit.limits,
-                    access=permit.access,
-                    keep=permit.keep,
-                    around=around,
-                )
+                work = FunctionCall(function.name, arguments)
+                job = Job(permit.modules, function.module, work, permit.limits, permit.access)
+                return await self.cage.run(replace(job, keep=permit.keep, around=around), curtain)
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
         """Answer one request, which is already masked.

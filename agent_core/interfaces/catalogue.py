@@ -40,28 +40,28 @@ _COMMAND, _AGENT, _PATH = (("<command>",),), (("<agent>",),), (("<path>",),)
 _CALL, _LABEL = (("<call>",),), (("<label>",),)
 
 ENTRIES = (
-    CommandEntry("help", "[COMMAND]", "What can be typed here.", _COMMAND, in_turn=True),
-    CommandEntry("exit", "", "Leave; Ctrl-D does the same. The conversation is kept.", in_turn=True),
+    CommandEntry("help", "[COMMAND]", "List the commands, or show one of them.", _COMMAND, in_turn=True),
+    CommandEntry("exit", "", "Leave; so does Ctrl-D. The conversation is kept.", in_turn=True),
     CommandEntry(
         "functions",
         "[TEXT]",
-        "The functions, to be looked through, or those with TEXT; `unused`: nobody calls them.",
+        "Browse the functions, or those with TEXT; `unused`: those that nobody calls.",
         (("unused",),),
         in_turn=True,
     ),
     CommandEntry(
-        "introspect", "NAME", "A function's source, standing, calls, verdict, callers.", _FUNCTION, in_turn=True
+        "introspect", "NAME", "Show a function's source, standing, calls, verdict and callers.", _FUNCTION, in_turn=True
     ),
-    CommandEntry("show", "[N]", "Call number N in full; without N the last one.", _CALL, in_turn=True),
+    CommandEntry("show", "[N]", "Show call number N in full; by default, the last one.", _CALL, in_turn=True),
     CommandEntry(
-        "create", "NAME [MODULE]", "Write a function in your editor; it is judged as any other.", ((), ("<module>",))
+        "create", "NAME [MODULE]", "Write a function in your editor; it goes through the gate.", ((), ("<module>",))
     ),
     CommandEntry("edit", "NAME", "Open a function in $VISUAL or $EDITOR, at its line.", _FUNCTION),
     CommandEntry("test", "NAME [JSON]", "Run a function's examples, or one call with arguments.", _FUNCTION),
     CommandEntry(
         "break",
         "[FUNCTION[:LINE] [if CONDITION] [after N] [every N] [once] | clear [N] | now]",
-        "Stop there, in the debugger; `now`: where it runs; without more: the list.",
+        "Set a breakpoint; `now`: stop the running function; alone: list the breakpoints.",
         (("now", "clear", "<place>"), ("if", "after", "every", "once")),
         in_turn=True,
         after={"now": (), "clear": ("<breakpoint>",)},
@@ -69,69 +69,79 @@ ENTRIES = (
     CommandEntry(
         "debug",
         "NAME [JSON] | last",
-        "Stop at a function's first line; `last`: where the last failed call raised.",
+        "Call a function and stop at its first line; `last`: where the last failed call raised.",
         (("last", "<function>"),),
     ),
-    CommandEntry("trace", "NAME [JSON]", "The lines that a call runs, with the locals that they change.", _FUNCTION),
     CommandEntry(
-        "release", "NAME", "Let a function out of quarantine: the model sees it again.", _FUNCTION, in_turn=True
+        "trace", "NAME [JSON]", "Show the lines that a call runs, and the locals that they change.", _FUNCTION
+    ),
+    CommandEntry(
+        "release", "NAME", "Release a function from quarantine: the model sees it again.", _FUNCTION, in_turn=True
     ),
     CommandEntry(
         "grants",
         "[NAME [revoke [WHAT]]]",
-        "What functions may reach; `revoke` takes it all, a kind or one item back.",
+        "Show the grants of functions; `revoke` removes all, a kind or one item.",
         (("<function>",), ("revoke",)),
         in_turn=True,
     ),
     CommandEntry("delete", "NAME", "Delete a function, after asking.", _FUNCTION),
     CommandEntry(
-        "history", "NAME", "A function's versions: when, who, why; also a deleted one's.", _FUNCTION, in_turn=True
+        "history",
+        "NAME",
+        "Show a function's versions: when, who, why; works for a deleted one, too.",
+        _FUNCTION,
+        in_turn=True,
     ),
     CommandEntry(
-        "diff", "NAME [VERSION]", "What changed since a version, or by the last change.", _VERSION, in_turn=True
+        "diff", "NAME [VERSION]", "Show what changed since a version, or in the last change.", _VERSION, in_turn=True
     ),
-    CommandEntry("blame", "NAME [VERSION]", "Who wrote which line, when and why.", _VERSION, in_turn=True),
-    CommandEntry("rollback", "NAME [VERSION]", "Put an earlier version back, or a deleted function.", _VERSION),
-    CommandEntry("example", "NAME CALL = RESULT", "Keep one more example with a function, if it holds.", _FUNCTION),
+    CommandEntry("blame", "NAME [VERSION]", "Show who wrote which line, when and why.", _VERSION, in_turn=True),
+    CommandEntry("rollback", "NAME [VERSION]", "Restore an earlier version, or a deleted function.", _VERSION),
+    CommandEntry("example", "NAME CALL = RESULT", "Add an example to a function, if it passes.", _FUNCTION),
     CommandEntry(
         "pending",
         "[NAME [drop]]",
-        "The rejected candidates, and why; `drop` discards one.",
+        "Show the rejected candidates, and why; `drop` discards one.",
         (("<candidate>",), ("drop",)),
         in_turn=True,
     ),
-    CommandEntry("confirm", "NAME [REASON]", "Admit one of them with the results that came back.", (("<candidate>",),)),
+    CommandEntry(
+        "confirm", "NAME [REASON]", "Admit a rejected candidate with the results that came back.", (("<candidate>",),)
+    ),
     CommandEntry("reload", "", "Read the functions folder again."),
     CommandEntry(
         "memory",
         "[LABEL | edit LABEL [TEXT] | history [LABEL] | undo [LABEL] | search TEXT | section …]",
-        "What the agent remembers; `/memory section [NAME [POSITION TEXT | drop]]` for the system message.",
+        "Show what the agent remembers; `/memory section [NAME [POSITION TEXT | drop]]` edits the system message.",
         (("<label>", "edit", "history", "undo", "search", "section"),),
         after={"edit": _LABEL[0], "history": _LABEL[0], "undo": _LABEL[0], "section": ("<section>",)},
     ),
     CommandEntry(
-        "attach", "PATH|URL", "Have it read into archival memory. Ctrl-C stops; the same again goes on.", _PATH
+        "attach", "PATH|URL", "Read it into archival memory. Ctrl-C stops; the same command continues.", _PATH
     ),
-    CommandEntry("summarize", "", "Summarise the older part of the conversation now; nothing leaves recall."),
+    CommandEntry("summarize", "", "Summarize the older part of the conversation now; nothing leaves recall."),
     CommandEntry("memorywarning", "", "Tell the agent now that its context is filling up."),
     CommandEntry("heartbeat", "", "Let the agent think and act without a message."),
-    CommandEntry("agents", "", "The agents of this workspace; * is the one that you talk to.", in_turn=True),
-    CommandEntry("switch", "NAME", "Talk to another agent, or to a new one of that name.", _AGENT),
-    CommandEntry("save", "[FILE]", "Write this agent whole into FILE, as one JSON document.", _PATH),
-    CommandEntry("load", "FILE", "Put the agent of a file in the place of this one, after asking.", _PATH),
+    CommandEntry("agents", "", "List the agents of this workspace; * marks the current one.", in_turn=True),
+    CommandEntry("switch", "NAME", "Talk to another agent, or to a new one with that name.", _AGENT),
+    CommandEntry("save", "[FILE]", "Write this agent to FILE, as one JSON document.", _PATH),
+    CommandEntry("load", "FILE", "Replace this agent with the one in a file, after asking.", _PATH),
     CommandEntry("retry", "", "Take the last message back and send it again."),
-    CommandEntry("pop", "", "Take the last turn out of the context; it stays on record."),
-    CommandEntry("undo", "", "Take back what was done last: a function, a block of memory or a message, after asking."),
+    CommandEntry("pop", "", "Remove the last turn from the context; it stays on record."),
+    CommandEntry("undo", "", "Undo the last change: a function, a block of memory or a message, after asking."),
     CommandEntry(
         "cost",
         "",
-        "What each turn of this session took: tokens, and money where prices are known.",
+        "Show what each turn of this session cost: tokens, and money if prices are known.",
         in_turn=True,
     ),
     CommandEntry("new", "", "Begin a new conversation; this one leaves the context and stays on record."),
     CommandEntry("clear", "", "Clear the screen; the conversation stays.", in_turn=True),
-    CommandEntry("dump", "[FILE]", "What the model has in its context, here or into FILE.", _PATH),
-    CommandEntry("model", "[NAME]", "The model and why it was chosen; with NAME, another one.", (("<model>",),)),
+    CommandEntry("dump", "[FILE]", "Show the model's context, or write it to FILE.", _PATH),
+    CommandEntry(
+        "model", "[NAME]", "Show the model and why it was chosen; with NAME, switch to another.", (("<model>",),)
+    ),
 )
 _MEANT = {"quit": "exit", "q": "exit", "bye": "exit", "ls": "functions", "rm": "delete"}
 BY_NAME = {entry.name: entry for entry in ENTRIES}

@@ -83,7 +83,7 @@ class LazyGroup(click.Group):
     "root",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="The workspace, if not the current folder.",
+    help="The workspace; by default, the current folder.",
 )
 @click.option("--json", "as_json", is_flag=True, hidden=True)
 def toolwright(root: Path | None, *, as_json: bool) -> None:

@@ -17,8 +17,8 @@ from agent_core.base.errors import ToolwrightError, UsageError, WorkspaceError
 from agent_core.base.events import Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
 from agent_core.base.interruption import Interrupted, Interruption
 from agent_core.base.messages import SEND, Answer, Message, Notice, User
+from agent_core.base.plain_files import read_named
 from agent_core.base.untrusted import one_line
-from agent_core.base.user_folders import read_named
 from agent_core.runtime.agent import Agent
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.foreign import Malformed, read_toml

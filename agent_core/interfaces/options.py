@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_core.base.errors import UsageError
 from agent_core.base.own_environment import environment
-from agent_core.base.user_folders import read_named_text
+from agent_core.base.plain_files import read_named_text
 
 TOUR = "tour"
 

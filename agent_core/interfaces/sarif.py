@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from agent_core.base.matching import compare
-from agent_core.base.user_folders import read_named_text
+from agent_core.base.plain_files import read_named_text
 from sandbox.wire.lines import lines_of
 
 Document: TypeAlias = dict[str, Any]  # Any: JSON of SARIF

@@ -53,7 +53,7 @@ def scene(command: Command) -> Command:
         "root",
         type=click.Path(path_type=Path),
         metavar="DIR",
-        help="The workspace, if not the current folder.",
+        help="The workspace; by default, the current folder.",
     )
     @functools.wraps(command)
     def prepared(as_json: bool, root: Path | None, **options: Any) -> int | None:  # noqa: FBT001  (click hands it in)

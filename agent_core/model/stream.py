@@ -1,16 +1,76 @@
-"""Assembly of chunks into pieces and one whole reply, whatever their shape. Pure."""
+"""Assembly of chunks into pieces and one whole reply, whatever their shape. Pure.
 
-from collections.abc import Callable, Collection, Mapping
+Some servers leave the thought in the text, between `<think>` at its very start and `</think>`: it is split off. Calls
+that were cut off at the length limit are reported with the argument in which they end.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agent_core.base.messages import Call
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
-from .cut import cut_call, note_on
 from .reading import Holder, Shown, meant, read_text, unwrapped
 from .reply import NOTES, Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUsage
-from .thought import Splitter
 from .wire import Entry, Fragment, is_object, read_chunk, read_usage
+
+_OPEN: Final = "<think>"
+_CLOSE: Final = "</think>"
+_MOST_BLANKS: Final = 4_096
+
+
+class Splitter:
+    """A splitter that separates thought from text in a stream."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._place = "start"
+
+    def feed(self, part: str) -> tuple[str, str]:
+        """Return the thought and the text in this part; what may be half a mark is held back."""
+        if self._place == "gap":
+            part = part.lstrip()
+            self._place = "text" if part else "gap"
+        if self._place in {"text", "gap"}:
+            return "", part
+        self._held += part
+        if self._place == "start" and len(self._held) > _MOST_BLANKS and not part.strip():
+            self._place = "text"  # nobody thinks after so many blanks; to look at them again and again takes the square
+        if self._place == "text":
+            return "", self._take()
+        if self._place == "start" and not self._opened():
+            return "", self._take() if self._place == "text" else ""
+        return self._inside()
+
+    def rest(self) -> tuple[str, str]:
+        """Return the text still held back at the end of the stream."""
+        return (self._take(), "") if self._place == "thought" else ("", self._take())
+
+    def _opened(self) -> bool:
+        start = self._held.lstrip()
+        if start.startswith(_OPEN):
+            self._place, self._held = "thought", start[len(_OPEN) :]
+        elif not _OPEN.startswith(start):
+            self._place = "text"
+        return self._place == "thought"
+
+    def _inside(self) -> tuple[str, str]:
+        thought, mark, text = self._held.partition(_CLOSE)
+        if mark:
+            text = text.lstrip()
+            self._place, self._held = "text" if text else "gap", ""
+            return thought, text
+        half = next((size for size in range(len(_CLOSE) - 1, 0, -1) if thought.endswith(_CLOSE[:size])), 0)
+        whole = len(thought) - half
+        self._held = thought[whole:]
+        return thought[:whole], ""
+
+    def _take(self) -> str:
+        buffered, self._held = self._held, ""
+        return buffered
+
 
 MOST_CALLS: Final = 128  # of one reply; what follows is left out, and the model is notified
 _LONGEST_ID: Final = 200
@@ -146,3 +206,42 @@ class Assembly:
         name = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
         self._taken.add(call_id)
         return Call(call_id, meant(name, self._shown) or name, unwrapped(arguments))
+
+
+_MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]:,]', re.DOTALL)
+
+
+def cut_call(name: str, arguments: str) -> str:
+    """Return a phrase that names the call and the argument at which its JSON text breaks off."""
+    argument = cut_argument(arguments)
+    return f"the argument `{argument}` of a call of `{name}`" if argument else f"a call of `{name}`"
+
+
+def cut_argument(arguments: str) -> str:
+    """Return the name of the argument in which a truncated JSON text ends; empty if no argument has begun."""
+    depth, key, last = 0, "", ""
+    for match in _MARK.finditer(arguments):
+        mark = match[0]
+        if mark in "{[":
+            depth += 1
+        elif mark in "}]":
+            depth -= 1
+        elif depth == 1 and mark == ":":
+            key = last
+        elif depth == 1 and mark == ",":
+            key = ""
+        last = mark
+    return _read(key)
+
+
+def note_on(cut: Iterable[str]) -> str:
+    """Return the note for the user about calls that were cut off."""
+    where = " and ".join(cut)
+    return f"The reply was cut off at its longest, in {where}: that was not called. `model.max_tokens` sets the limit."
+
+
+def _read(text: str) -> str:
+    try:
+        return str(read_json(text, LOOSE)) if text else ""
+    except Malformed:
+        return ""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from . import classes, typenames
+from . import literals, typenames
 from .literals import enumeration, literal_value
 from .tree import Scope
 from .typenames import Impossible, Schema, Unresolved
@@ -102,7 +102,7 @@ class Converter:
 
     def _own_schema(self, name: str) -> Schema:
         if name in self.scope.classes:
-            return classes.schema_of(self.scope.classes[name], self)
+            return literals.schema_of(self.scope.classes[name], self)
         if name not in self.scope.values:
             raise Unresolved(f"`{name}` is known only after an import")
         value = self.scope.values[name]
@@ -154,7 +154,7 @@ class Converter:
             return list(nested["enum"]) if "enum" in nested else [nested["const"]] if "const" in nested else []
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             owner = self.scope.classes.get(node.value.id)
-            members = classes.enum_members(owner, self.scope) if owner else None
+            members = literals.enum_members(owner, self.scope) if owner else None
             if members and node.attr in members:
                 return [members[node.attr]]
         literal = literal_value(node)
@@ -175,7 +175,7 @@ class Converter:
         return self.convert(arguments[0])
 
     def _read_annotated(self, arguments: list[ast.expr]) -> Schema:
-        return classes.annotated(arguments, self)
+        return literals.annotated(arguments, self)
 
     def _read_tuple(self, arguments: list[ast.expr]) -> Schema:
         if len(arguments) == 2 and isinstance(arguments[1], ast.Constant) and arguments[1].value is ...:

@@ -26,7 +26,7 @@ class QuestionRow:
     asked_at: float = 0.0
 
 
-class Run(Protocol):
+class StoreRun(Protocol):
     """Callable that runs work on the thread of the connection."""
 
     def __call__(self, work: Callable[..., T], *values: object) -> Awaitable[T]:
@@ -36,7 +36,7 @@ class Run(Protocol):
 class Questions:
     """Queries and changes of pending questions."""
 
-    def __init__(self, read: Run, write: Run) -> None:
+    def __init__(self, read: StoreRun, write: StoreRun) -> None:
         self._read = read
         self._write = write
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_core.base.errors import UsageError
 from agent_core.base.problem import Place, Problem
-from agent_core.model.local import prefix, weights
+from agent_core.model.local import pool, weights
 from agent_core.model.local.fetch import DownloadProgress, fetch, remove
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource, hash_of
@@ -77,7 +77,7 @@ def remove_model(name: str) -> dict[str, Any]:
         WorkspaceError: a file cannot be deleted.
     """
     entry = weights.named(name)
-    removed_files = remove(entry) | prefix.remove(entry)
+    removed_files = remove(entry) | pool.remove_states(entry)
     if not removed_files:
         raise UsageError(f"Nothing of `{entry.name}` is here.", fix="toolwright models list says which are.")
     removed = [str(file) for file in removed_files]

@@ -1,14 +1,173 @@
-"""`self` in a function: each method is a request to the host, which may refuse it."""
+"""`self` in a function: each method is a request to the host, which may refuse it.
+
+The body of a response of `self.fetch` is read on demand and decoded here, in the sandbox.
+"""
 
 import time
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, Self, cast
 
 from ..wire.caps import PROGRESS_EVERY_S
 from .channel import Channel
-from .response import Response, fetch
+from .web import Body, Pairs, send
+
+_READ = 64 << 10
+_ENCODINGS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
+_FIRST_LINE = 200
+
+
+class Headers(Mapping[str, str]):
+    """Headers by name, in any case. Several of one name are joined by commas."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self._names: dict[str, str] = {}
+        self._values: dict[str, list[str]] = {}
+        for name, value in pairs:
+            self._names.setdefault(name.lower(), name)
+            self._values.setdefault(name.lower(), []).append(value)
+
+    def __getitem__(self, name: str) -> str:
+        return ", ".join(self._values[name.lower()])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names.values())
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        return f"Headers({dict(self)!r})"
+
+    def get_all(self, name: str) -> list[str]:
+        """Return each value of a name."""
+        return list(self._values.get(name.lower(), ()))
+
+
+class Response:
+    """A response: status, headers and URL are here; the body comes by `read`, `text`, `json` or iteration, once."""
+
+    def __init__(self, head: dict[str, Any], body: Body) -> None:
+        self.status: int = head["status"]
+        self.headers = Headers(head["headers"])
+        self.url: str = head["url"]
+        self._body = body
+        packing = self.headers.get("content-encoding", "").strip().lower()
+        self._pieces = _decoded(body, packing, head["decoded"])
+        self._left = b""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the status is a success."""
+        return self.status < 400
+
+    def raise_for_status(self) -> None:
+        """Raise OSError if the status is a failure."""
+        if not self.ok:
+            raise OSError(f"{self.url} answered with status {self.status}")
+
+    def read(self, size: int = -1) -> bytes:
+        """Return up to `size` bytes of the body, or all of it without a size."""
+        parts, have = [self._left], len(self._left)
+        while (size < 0 or have < size) and (piece := next(self._pieces, b"")):
+            parts.append(piece)
+            have += len(piece)
+        data = b"".join(parts)
+        cut = len(data) if size < 0 else size
+        self._left = data[cut:]
+        return data[:cut]
+
+    def __iter__(self) -> Iterator[bytes]:
+        while piece := self._left or next(self._pieces, b""):
+            self._left = b""
+            yield piece
+
+    def text(self, encoding: str | None = None) -> str:
+        """Return the body as text, in the encoding that the response names, else UTF-8."""
+        return self.read().decode(encoding or self._charset(), "replace")
+
+    def json(self) -> Any:  # whatever the server sent
+        """Return the body as JSON. Raise ValueError, with its beginning, if it is not JSON."""
+        import json  # noqa: PLC0415 - a response of another kind does not need it
+
+        data = self.read()
+        try:
+            return json.loads(data)
+        except ValueError as error:
+            begins = data[:_FIRST_LINE].decode("utf-8", "replace")
+            raise ValueError(f"{self.url} answered {self.status} with no JSON ({error}): {begins!r}") from error
+
+    def close(self) -> None:
+        """Drop the unread rest of the body."""
+        self._body.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Response {self.status} of {self.url}>"
+
+    def _charset(self) -> str:
+        _, separator, remainder = self.headers.get("content-type", "").lower().partition("charset=")
+        name = remainder.partition(";")[0].strip(" \"'")
+        try:
+            return name if separator and "".encode(name) == b"" else "utf-8"
+        except (LookupError, ValueError):
+            return "utf-8"
+
+
+def _decoded(body: Body, packing: str, limit: int) -> Iterator[bytes]:
+    """Yield the pieces of a body. Decompressed data may become as large as the limit, and no larger."""
+    pieces, bits, size = iter(lambda: body.read(_READ), b""), _ENCODINGS.get(packing), 0
+    for piece in pieces if bits is None else _inflated(pieces, bits):
+        size += len(piece)
+        if size > limit:
+            body.close()
+            raise OSError(f"the response unpacks to more than {limit} bytes")
+        yield piece
+
+
+def _inflated(pieces: Iterator[bytes], bits: int) -> Iterator[bytes]:
+    inflater = zlib.decompressobj(bits)
+    for piece in pieces:
+        data = piece
+        while data:
+            if inflater.eof:
+                inflater = zlib.decompressobj(bits)  # gzip may hold one member after another
+            try:
+                plain = inflater.decompress(data, _READ)
+            except zlib.error as error:
+                raise OSError(f"the response is not packed as it says: {error}") from error
+            data = inflater.unconsumed_tail or inflater.unused_data.lstrip(b"\0")
+            if plain:
+                yield plain
+    if plain := inflater.flush():
+        yield plain
+
+
+def fetch(  # noqa: PLR0913 - the channel, and what self.fetch takes
+    channel: Channel,
+    url: str,
+    *,
+    method: str = "GET",
+    headers: Mapping[str, str] | None = None,
+    body: bytes | str | None = None,
+    timeout: float | None = None,
+) -> Response:
+    """Return the response to a request that the host makes. It follows redirects, each to a granted host."""
+    if not isinstance(body, bytes | str | None):
+        raise TypeError("the body of a request is bytes or text: json.dumps a value, and say so in Content-Type")
+    pairs = [[str(name), str(value)] for name, value in (headers or {}).items()]
+    if "accept-encoding" not in {name.lower() for name, _ in pairs}:
+        pairs.append(["Accept-Encoding", "gzip"])
+    request = {"url": url, "method": method.upper(), "headers": pairs, "timeout": timeout, "follow": True}
+    return Response(*send(channel, request, body.encode() if isinstance(body, str) else body or b""))
+
 
 _OFFERED = "progress, scratch, call, fetch, secret, now and memory"
 

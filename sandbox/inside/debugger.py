@@ -16,10 +16,8 @@ from typing import Any, ClassVar, Final
 from ..wire import caps
 from ..wire.protocol import Frame
 from .channel import Channel
-from .debug_points import HIT, ArmedPoint, by_function, plain_function, woven
-from .debug_steps import RESUMING, Stepper, Why
-from .debug_stop import EVALUATING, StackStop
-from .debug_trace import Tracer, lines_of_code
+from .debug_stop import EVALUATING, HIT, ArmedPoint, StackStop, by_function, plain_function, woven
+from .debug_trace import RESUMING, Stepper, Tracer, Why, lines_of_code
 from .edge import attempt
 from .failure import clean, shown
 

@@ -1,15 +1,9 @@
 """The jobs of a worker: call a function, evaluate an example, import, describe types, compile.
 
 Each takes the host's frame and gives the reply. What goes wrong in function code is a reply of
-kind `raised`; a job that does not fit the code is `refused`.
-
-Compilation of a module, in a worker that does nothing else: text in, code and imported names out.
-
-No line of the module runs here, so what this says of it can be kept for later workers.
-
-JSON Schema of annotations that cannot be decided from syntax, by pydantic, in the worker.
-
-Replacements for built-ins that would wait for absent users, and for functions of `self` within examples.
+kind `raised`; a job that does not fit the code is `refused`. A stateful worker answers one call after another in the
+same module, with names that keep their values. Compilation has a worker that does nothing else: no line of the module
+runs there, so what it says can be kept for later workers.
 """
 
 import ast
@@ -19,6 +13,7 @@ import importlib
 import marshal
 import os
 import random
+import sys
 import time
 import types
 from binascii import b2a_base64
@@ -30,7 +25,7 @@ from typing import Any, NoReturn
 from ..wire.caps import MOST_IMPORTS, MOST_MESSAGE, MOST_SHOWN
 from ..wire.protocol import Frame
 from ..wire.values import decode, encode
-from . import canaries, failure, web_routes
+from . import canaries, failure, web
 from .build import Unfit
 from .calling import call, is_bare, run
 from .channel import Channel
@@ -161,7 +156,7 @@ class WorkerJobs:
     def load(self, job: Frame) -> ModuleType:
         """Return the job's module, imported."""
         install()
-        web_routes.install(self._channel)
+        web.install(self._channel)
         self.finder.install()
         for module, answer in job["modules"].items():
             self.finder.offer(module, answer)
@@ -235,3 +230,33 @@ _JOBS: dict[str, Callable[[WorkerJobs, Frame], Frame]] = {
     "compile": _compile,
     "canaries": _canaries,
 }
+
+
+def serve_calls(first: Frame, channel: Channel, scratch: Path) -> None:
+    """Answer call after call until the host has no more."""
+    state = _StatefulModule(WorkerJobs(channel, scratch))
+    job: Frame | None = first
+    while job is not None:
+        reply = state.reply(job)
+        attempt(sys.stdout.flush)
+        attempt(sys.stderr.flush)
+        channel.reply(reply, job["result"])
+        job = channel.hear()
+
+
+class _StatefulModule:
+    """The module, imported by the first call."""
+
+    def __init__(self, workshop: WorkerJobs) -> None:
+        self._workshop = workshop
+        self._module: ModuleType | None = None
+
+    def reply(self, job: Frame) -> Frame:
+        """Return the reply to one call."""
+        return reply_of(lambda: self._call(job), self._workshop)
+
+    def _call(self, job: Frame) -> Frame:
+        surround(job)
+        if self._module is None:
+            self._module = self._workshop.load(job)
+        return call_in(self._module, self._workshop, job)

@@ -1,6 +1,19 @@
-"""Fetches over the call's own channel: the host connects, checks and verifies; bodies are sent in pieces."""
+"""Fetches over the call's own channel: the host connects, checks and verifies; bodies are sent in pieces.
 
-from typing import Any, Final, NoReturn
+HTTP clients find the host in place of a network, from the moment that they are imported: `urllib.request` goes through
+`http.client`, `requests` through `urllib3`, `httpx` through `httpcore`. What imports none of them pays for nothing.
+Clients on asyncio get an error that says so. Each finds a replacement for a socket: HTTP/1.1 in, one fetch by the host,
+HTTP/1.1 out. TLS happens in the host. Each exchange is one connection: the response says so, and clients close it.
+"""
+
+import importlib.machinery
+import importlib.util
+import io
+import re
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, Final, NoReturn, TypeAlias
 
 from .channel import Channel
 
@@ -78,3 +91,257 @@ def _fail(kind: str, message: str) -> NoReturn:
             raise socket.gaierror(socket.EAI_NONAME, message)
         case _:
             raise OSError(message)
+
+
+Bytes: TypeAlias = bytes | bytearray | memoryview
+
+_HEAD_END = b"\r\n\r\n"
+_LINE = re.compile(rb"([!-~]+) (\S+) HTTP/1\.[01]")
+_CHUNK = re.compile(rb"([0-9a-fA-F]+)[^\r\n]*\r\n")
+_LAST_CHUNK = b"0\r\n\r\n"
+_FRAMING = frozenset({"transfer-encoding", "connection", "keep-alive"})
+
+
+class WebSocket:
+    """A receiver of the bytes of one request. Once it is complete, the host is asked, and the answer can be read."""
+
+    def __init__(self, channel: Channel, place: tuple[str, int], *, secure: bool, timeout: object = None) -> None:
+        self._channel = channel
+        self._place = place
+        self._secure = secure
+        self._timeout = timeout
+        self._sent = bytearray()
+        self._head: list[bytes] | None = None
+        self._headers: list[list[str]] = []
+        self._answer: io.BufferedReader | None = None
+
+    def sendall(self, data: Bytes, _flags: int = 0) -> None:
+        """Take a part of the request. Raise OSError if the complete request is refused, or fails."""
+        self._sent += data
+        if self._head is None:
+            head, separator, remainder = bytes(self._sent).partition(_HEAD_END)
+            if not separator:
+                return
+            self._head, self._sent = head.split(b"\r\n"), bytearray(remainder)
+            self._headers = [_header(line) for line in self._head[1:]]
+        body = _body({name.lower(): value for name, value in self._headers}, self._sent)
+        if body is not None:
+            line, self._head, self._sent = self._head[0], None, bytearray()
+            self._fetch(line, self._headers, body)
+
+    def send(self, data: Bytes, flags: int = 0) -> int:
+        """Send as sendall does. Return how much was taken: all."""
+        self.sendall(data, flags)
+        return memoryview(data).nbytes
+
+    def makefile(self, *_mode: Any, **_options: Any) -> io.BufferedReader:  # the signature of a socket's
+        """Return the response, as an HTTP client reads it."""
+        if self._answer is None:
+            raise ConnectionError("no whole request was sent here, so there is no response")
+        return self._answer
+
+    def recv(self, size: int, _flags: int = 0) -> bytes:
+        """Return some bytes of the response."""
+        return self.makefile().read1(size)
+
+    def settimeout(self, timeout: object) -> None:
+        """Set how long the host may take for later requests."""
+        self._timeout = timeout
+
+    def start_tls(self) -> None:
+        """Request that the host use TLS."""
+        self._secure = True
+
+    def close(self) -> None:
+        """Do nothing: a response outlives the connection, and is closed by itself."""
+
+    shutdown = setsockopt = close_request = lambda self, *_options: None
+
+    def _fetch(self, line: bytes, headers: list[list[str]], body: bytes) -> None:
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise OSError(f"{line[:100]!r} is no line that begins a request")
+        method, target = match[1].decode("latin-1"), match[2].decode("latin-1")
+        if method == "CONNECT" or not target.startswith("/"):
+            raise PermissionError("there are no proxies here: the host fetches directly, from what was granted")
+        seconds = self._timeout if isinstance(self._timeout, int | float) and self._timeout > 0 else None
+        request = {"url": self._url(target), "method": method, "headers": headers, "timeout": seconds}
+        answer, stream = send(self._channel, request, body)
+        self._answer = io.BufferedReader(_Answer(_head(answer), stream), 64 << 10)
+
+    def _url(self, target: str) -> str:
+        host, port = self._place
+        bare = f"[{host}]" if ":" in host and not host.startswith("[") else host
+        return f"{'https' if self._secure else 'http'}://{bare}:{port}{target}"
+
+
+class _Answer(io.RawIOBase):
+    """The head of a response as bytes, followed by its body."""
+
+    def __init__(self, head: bytes, body: Body) -> None:
+        self._head = head
+        self._body = body
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:  # what RawIOBase takes
+        size = len(buffer)
+        if self._head:
+            piece, self._head = self._head[:size], self._head[size:]
+        else:
+            piece = self._body.read(size)
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._body.drop()  # the collector closes files too
+        super().close()
+
+
+def _header(line: bytes) -> list[str]:
+    name, _, value = line.decode("latin-1").partition(":")
+    return [name, value.strip(" \t")]
+
+
+def _body(headers: dict[str, str], data: bytearray) -> bytes | None:
+    """Return the body of a request, or None while some of it is still to come."""
+    if "chunked" in headers.get("transfer-encoding", "").lower():
+        return _unchunked(bytes(data)) if data.endswith(_LAST_CHUNK) else None
+    length = headers.get("content-length", "0")
+    size = int(length) if length.isascii() and length.isdigit() else 0
+    return bytes(data[:size]) if len(data) >= size else None
+
+
+def _unchunked(data: bytes) -> bytes | None:
+    parts: list[bytes] = []
+    at = 0
+    while match := _CHUNK.match(data, at):
+        size = int(match[1], 16)
+        if size == 0:
+            return b"".join(parts)
+        parts.append(data[match.end() : match.end() + size])
+        at = match.end() + size + 2
+    return None
+
+
+def _head(answer: dict[str, Any]) -> bytes:
+    lines = [f"HTTP/1.1 {answer['status']} {answer['reason']}"]
+    lines += [f"{name}: {value}" for name, value in answer["headers"] if name.lower() not in _FRAMING]
+    return "\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1")
+
+
+_ASYNC = (
+    "clients on asyncio have no network here: fetch with self.fetch, urllib.request, or a package that does not wait"
+    " with await (requests, httpx.Client)"
+)
+
+
+def install(channel: Channel) -> None:
+    """Route clients that are imported already, and those imported later."""
+    for name, route in _ROUTES.items():
+        if (module := sys.modules.get(name)) is not None:
+            route(module, channel)
+    sys.meta_path[:] = [_Finder(channel), *(finder for finder in sys.meta_path if not isinstance(finder, _Finder))]
+
+
+class _Finder:
+    """Finder that lets the others find a module, and adds the route to it."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec of a module that is routed, None for all others."""
+        route = _ROUTES.get(name) or (_urllib3 if name.endswith(_VENDORED) else None)
+        if route is None:
+            return None
+        others = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
+        spec = next(filter(None, others), None)
+        if spec is not None and spec.loader is not None:
+            self._add(spec.loader, route)
+        return spec
+
+    def _add(self, loader: Any, route: "Route") -> None:  # Any: the method of an instance is replaced
+        run = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            run(module)
+            route(module, self._channel)
+
+        loader.exec_module = exec_module
+
+
+Route = Callable[[Any, Channel], None]  # Any: a module of somebody else's
+
+
+def _http_client(module: Any, channel: Channel) -> None:
+    _connect(channel, module.HTTPConnection, secure=False)
+    if hasattr(module, "HTTPSConnection"):
+        _connect(channel, module.HTTPSConnection, secure=True)
+
+
+def _urllib3(module: Any, channel: Channel) -> None:
+    _connect(channel, module.HTTPConnection, secure=False)
+    _connect(channel, module.HTTPSConnection, secure=True)
+
+
+def _connect(channel: Channel, kind: Any, *, secure: bool) -> None:
+    def connect(self: Any) -> None:
+        if getattr(self, "_tunnel_host", None) or getattr(self, "proxy", None):
+            raise PermissionError("there are no proxies here: the host fetches directly, from what was granted")
+        self.sock = WebSocket(channel, (self.host, self.port), secure=secure, timeout=self.timeout)
+        self.is_verified = True  # the host verifies, and urllib3 would warn
+
+    kind.connect = connect
+
+
+def _httpcore(module: Any, channel: Channel) -> None:
+    def connect_tcp(_self: Any, host: str, port: int, timeout: float | None = None, *_args: Any, **_more: Any) -> Any:
+        return _Stream(WebSocket(channel, (host, port), secure=False, timeout=timeout))
+
+    module.SyncBackend.connect_tcp = connect_tcp
+
+
+class _Stream:
+    """A network stream in the terms of httpcore."""
+
+    def __init__(self, socket: WebSocket) -> None:
+        self._socket = socket
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._socket.recv(max_bytes)
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._socket.settimeout(timeout)
+        self._socket.sendall(buffer)
+
+    def start_tls(self, ssl_context: object, server_hostname: str | None = None, timeout: float | None = None) -> Any:
+        self._socket.start_tls()
+        return self
+
+    def get_extra_info(self, info: str) -> None:
+        return None
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def _asyncio(module: Any, _channel: Channel) -> None:
+    async def refuse(*_arguments: Any, **_options: Any) -> NoReturn:
+        raise PermissionError(_ASYNC)
+
+    module.BaseEventLoop.create_connection = module.BaseEventLoop.getaddrinfo = refuse
+
+
+_VENDORED = ".urllib3.connection"
+_ROUTES: dict[str, Route] = {
+    "http.client": _http_client,
+    "urllib3.connection": _urllib3,
+    "httpcore._backends.sync": _httpcore,
+    "httpcore2._backends.sync": _httpcore,
+    "asyncio.base_events": _asyncio,
+}

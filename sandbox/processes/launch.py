@@ -17,7 +17,6 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -93,8 +92,10 @@ class Worker:
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):  # it has died, which is noticed when it is heard
+        try:
             signal.pidfd_send_signal(self.pidfd, number)
+        except ProcessLookupError:  # it has died, which is noticed when it is heard
+            return
 
     def close(self) -> None:
         """Close the descriptors."""

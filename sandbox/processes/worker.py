@@ -17,11 +17,11 @@ from typing import Final, NoReturn
 from ..confine import landlock, limits
 from ..confine.plan import Rlimits
 from ..confine.seccomp import Filter
-from ..inside import attempts, kept
+from ..inside import attempts
 from ..inside.channel import Channel
 from ..inside.debugger import stand_by
 from ..inside.edge import attempt
-from ..inside.jobs import perform
+from ..inside.jobs import perform, serve_calls
 from ..inside.rehearsal import rehearse
 
 NOT_CONFINED: Final = 97
@@ -107,7 +107,7 @@ def _serve(scratch: Path, *, ahead: bool) -> None:
         attempts.serve(job, channel, scratch)
         return
     if job["kind"] == "kept":
-        kept.serve(job, channel, scratch)
+        serve_calls(job, channel, scratch)
         return
     reply = perform(job, channel, scratch)
     attempt(sys.stdout.flush)

@@ -1,13 +1,11 @@
-"""The warm process that workers are forked from. It never sees a line of function code.
+"""The warm process that workers are forked from, and its outer process. Neither sees a line of function code.
 
 The host execs it with an empty environment and one descriptor. It enters the namespaces, makes the
 small root, gives up every privilege, imports what was listed, and then answers two orders over
 that descriptor: fork a worker; reap a dead one and empty its scratch. It ends when the host does.
 
-Cleaning of a scratch folder that untrusted code has filled.
-
-Works by pulling every nested folder up to the top, so that no depth and no length of a path can
-defeat it; nothing is followed, and nothing but names in this folder is trusted.
+The outer process waits for both, then ends what a package started while it was imported: all of it is in one group, and
+what lost its parent is collected here.
 """
 
 import _socket
@@ -18,11 +16,14 @@ import gc
 import importlib
 import json
 import os
+import select
+import signal
 import socket
 import stat
 import struct
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -32,11 +33,11 @@ from typing import Any, NoReturn
 from ..access import AccessRefused
 from ..confine import granted, landlock, limits, namespaces, seccomp
 from ..confine.plan import Rlimits, ZygotePlan
-from ..inside import packages
+from ..inside import finder
 from ..inside.channel import Channel
 from ..inside.edge import attempt
 from ..inside.rehearsal import TIMES, rehearse
-from . import outer, worker
+from . import worker
 from .usage import reaped
 
 
@@ -84,7 +85,7 @@ def main(control_fd: int) -> None:
     if "namespaces" in plan.layers:
         zygote.attempt("namespaces", namespaces.unshare)
     if plan.has_outer:
-        outer.enter(control)  # a process namespace begins with a fork
+        _enter_group(control)  # a process namespace begins with a fork
     zygote.prepare()
     zygote.serve()
 
@@ -120,7 +121,7 @@ class WarmProcess:
         except AccessRefused as refusal:
             self._fail("access", str(refusal))
         self._null = os.open(os.devnull, os.O_RDWR)
-        packages.install(self._plan.packages, self._plan.access.folders)
+        finder.install_packages(self._plan.packages, self._plan.access.folders)
         self._import_ahead()
         _warm_up(self._plan.preload)
         self._tell({"kind": "hello", "held": self._held, "python": sys.version})
@@ -288,3 +289,26 @@ def _warm_up(preload: tuple[str, ...]) -> None:
     gc.collect()
     gc.disable()
     gc.freeze()
+
+
+def _enter_group(control: socket.socket) -> None:
+    """Return in a child that leads its own group. This process stays outside and ends the group at the end."""
+    limits.adopt_orphans()
+    child = os.fork()
+    with suppress(PermissionError):  # the child has done it
+        os.setpgid(child, child)
+    if child:
+        _watch(control, child)
+
+
+def _watch(control: socket.socket, child: int) -> NoReturn:
+    watched = select.poll()
+    watched.register(control, 0)  # that the host has closed its end: a hang-up is reported unasked
+    watched.register(os.pidfd_open(child), select.POLLIN)
+    watched.poll()
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()
+    os._exit(0)

@@ -8,6 +8,7 @@ copies or writes a value that was read here needs no bound of its own.
 import json
 import math
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -77,7 +78,10 @@ def read_json(
     """
     text = _text(text, most)
     value = _parsed(text, strictness, deepest)
-    _check(_Span(text, 0, len(text)), value, strictness, deepest)
+    if _is_too_deep(text, value, deepest):
+        raise _too_deep(text, 0, deepest)
+    if strictness.whole:
+        _check_whole(text, value)
     return value
 
 
@@ -93,7 +97,10 @@ def read_next(
         value, end = _decoder(strictness).raw_decode(text, at)
     except (ValueError, RecursionError) as error:
         raise _explained(error, text, at, deepest) from error
-    _check(_Span(text, at, end), value, strictness, deepest)
+    if _is_too_deep(text[at:end], value, deepest):
+        raise _too_deep(text, at, deepest)
+    if strictness.whole:
+        _check_whole(text[at:end], value)
     return value, end
 
 
@@ -133,7 +140,7 @@ def _text(text: str | bytes, most: int) -> str:
     if isinstance(text, str):
         return text
     try:
-        return text.decode("utf-8-sig")
+        return text.removeprefix(BOM_UTF8).decode()  # as the codec `utf-8-sig`, which is not written in C
     except UnicodeDecodeError as error:
         raise Malformed(f"expected UTF-8, got something else at byte {error.start}", "character") from error
 
@@ -157,19 +164,16 @@ def _explained(error: Exception, text: str, at: int, deepest: int) -> Malformed:
             return Malformed("expected an integer of at most 4300 digits, got a longer one", "digits")
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    text: str
-    at: int
-    end: int
+def _is_too_deep(text: str, value: Any, deepest: int) -> bool:  # Any: JSON
+    """Return whether the value of this text has more levels; most texts have too few brackets for that."""
+    if len(text) <= deepest or text.count("[") + text.count("{") <= deepest:
+        return False
+    return _may_be_deeper(text, deepest) and _is_deeper(value, deepest)
 
 
-def _check(span: _Span, value: Any, strictness: Strictness, deepest: int) -> None:  # Any: JSON
-    text = span.text
-    is_long = span.end - span.at > deepest
-    if is_long and _may_be_deeper(text[span.at : span.end], deepest) and _is_deeper(value, deepest):
-        raise _too_deep(text, span.at, deepest)
-    if strictness.whole and _HALF.search(text, span.at, span.end):
+def _check_whole(text: str, value: Any) -> None:  # Any: JSON
+    """Raise Malformed if the value of this text holds half a character."""
+    if ("\\u" in text or not text.isascii()) and _HALF.search(text):
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:

@@ -6,8 +6,7 @@ the cap, a shape that is known) is a ProtocolError: the worker that sent it is k
 
 import gc
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from ..errors import ProtocolError
@@ -30,29 +29,21 @@ def pack(frame: Frame) -> bytes:
 
 def unpack(body: bytes) -> Frame:
     """Return the frame in these bytes, which are not trusted."""
+    was_on = gc.isenabled()
+    gc.disable()  # JSON makes no garbage, and 200,000 small lists would be walked many times
     try:
-        with _without_collecting():
-            frame = read_json(body, FRAME, most=MAX_JOB, deepest=DEEPEST_ROW)
+        frame = read_json(body, FRAME, most=MAX_JOB, deepest=DEEPEST_ROW)
     except Malformed as error:
         raise ProtocolError(f"a frame cannot be read: {error}") from error
+    finally:
+        if was_on:
+            gc.enable()
     if not isinstance(frame, dict) or not isinstance(frame.get("kind"), str):
         raise ProtocolError("a frame is not an object with a kind")
     return frame
 
 
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Disable garbage collection: JSON makes no garbage, and 200,000 small lists would be walked many times."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def length(header: bytes, cap: int) -> int:
+def length(header: bytes | bytearray, cap: int) -> int:
     """Return how many bytes follow this header. Raise ProtocolError before a byte is allocated if it is invalid."""
     size = int.from_bytes(header, "big")
     if size > cap:
@@ -66,6 +57,7 @@ class FrameBuffer:
     def __init__(self, cap: int) -> None:
         self._cap = cap
         self._bytes = bytearray()
+        self._end = 0  # of the frame that has begun; 0 while its header is incomplete
 
     def feed(self, data: bytes) -> None:
         """Add what has been read."""
@@ -75,18 +67,17 @@ class FrameBuffer:
         """Return the next whole frame, if it has arrived."""
         if not self.has_frame:
             return None
-        end = self._end()
-        body = bytes(self._bytes[HEADER:end])
+        end, self._end = self._end, 0
+        body = bytes(memoryview(self._bytes)[HEADER:end])
         del self._bytes[:end]
         return unpack(body)
-
-    def _end(self) -> int:
-        return HEADER + length(bytes(self._bytes[:HEADER]), self._cap)
 
     @property
     def has_frame(self) -> bool:
         """Whether a whole frame has arrived."""
-        return len(self._bytes) >= HEADER and len(self._bytes) >= self._end()
+        if not self._end and len(self._bytes) >= HEADER:
+            self._end = HEADER + length(self._bytes[:HEADER], self._cap)
+        return 0 < self._end <= len(self._bytes)
 
     @property
     def is_empty(self) -> bool:

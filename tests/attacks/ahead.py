@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from sandbox import Access, Limits, Outcome, Returned, Sandbox
+from sandbox import Access, FunctionCall, Job, Limits, Outcome, Returned, Sandbox
 from sandbox.processes import pool as pools
 from tests.attacks.rows import FAMILIES, MISTAKES, Row, code
 from tests.attacks.world import World
@@ -80,8 +80,15 @@ async def strike(sandbox: Sandbox, there: World, row: Row, limits: Limits) -> di
     """What a row reached at import time, and in the first call after it."""
     with _package(there, row) as (access, exchange):
         async with _answering(there, exchange):
-            call = sandbox.call(
-                {"caller": _CALLER}, "caller", "reached", {}, limits=limits, access=access, handler=there.ask
+            call = sandbox.run(
+                Job(
+                    {"caller": _CALLER},
+                    "caller",
+                    FunctionCall("reached", {}),
+                    limits=limits,
+                    access=access,
+                    handler=there.ask,
+                )
             )
             try:
                 outcome = await asyncio.wait_for(call, _END_S)

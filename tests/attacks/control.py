@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from sandbox import Attempt, Evaluation, Returned, Sandbox
+from sandbox import Attempt, Attempts, Evaluation, Job, Returned, Sandbox
 from sandbox.processes.pool import Pool
 from tests.attacks.naive import believe
 from tests.attacks.rows import HOST, SANDBOX, Row, modules, rows
@@ -85,7 +85,7 @@ async def _in_one_worker(sandbox: Sandbox, there: World, row: Row) -> dict[str, 
     """The row and then a look, in one worker, as calls would be without workers of their own."""
     look = Attempt(Evaluation(("from functions.hand import state",), "state()"))
     act = Attempt(Evaluation((), f"{row.name}({there.told!r})"))
-    found = await sandbox.attempt(modules(), row.family, row.name, [look, act, look], each_s=10, limits=LIMITS)
+    found = await sandbox.attempt(Job(modules(), row.family, Attempts(row.name, [look, act, look], 10), limits=LIMITS))
     first, _act, last = (getattr(outcome, "value", repr(outcome)) for outcome in found)
     return {} if first == last else {"next": f"{last}"}
 

@@ -47,8 +47,8 @@ MISTAKES: Final = (
 )
 _NO_FAMILY: Final = "hand"
 _NOT_AHEAD: Final = {
-    "channel": "no call is there yet whose answer could be forged",
-    "values": "no call is there yet that returns or raises",
+    "channel": "there is no call yet whose answer could be forged",
+    "values": "there is no call yet that returns or raises",
 }
 
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from sandbox import Code, Limits, Outcome, Raised, Returned, Sandbox, TimedOut
+from sandbox import Code, FunctionCall, Job, Limits, Outcome, Raised, Returned, Sandbox, TimedOut
 from sandbox.confine.plan import ZygotePlan
 from sandbox.processes.pool import Pool
 from sandbox.processes.starting import Level, StartedLevel, plan_for, try_level, without_root
@@ -85,8 +85,8 @@ async def attack(sandbox: Sandbox, there: World, row: Row, limits: Limits = LIMI
     neighbour = asyncio.ensure_future(_keep(sandbox, there, row))
     await asyncio.sleep(0.3 if "neighbours" in row.remark else 0)
     try:
-        outcome = await sandbox.call(
-            modules(), row.family, row.name, {"world": there.told}, limits=limits, handler=there.ask
+        outcome = await sandbox.run(
+            Job(modules(), row.family, FunctionCall(row.name, {"world": there.told}), limits=limits, handler=there.ask)
         )
     except Exception as error:  # noqa: BLE001 - what else a host does with a hostile call is what is looked for
         return {row.seen: f"the host fell over: {error!r}"}
@@ -101,7 +101,7 @@ async def _keep(sandbox: Sandbox, there: World, row: Row) -> None:
         return
     root = "/scratch" if "namespaces" in sandbox.plan.layers else sandbox.plan.scratch_folder
     there.told["neighbours"] = [f"{root}/{number}/note" for number in range(sandbox.plan.slots)]
-    await sandbox.call({"n": code("n", _NEIGHBOUR)}, "n", "keep", {"text": SECRET})
+    await sandbox.run(Job({"n": code("n", _NEIGHBOUR)}, "n", FunctionCall("keep", {"text": SECRET})))
 
 
 def _by_outcome(row: Row, outcome: Outcome) -> dict[str, str]:
@@ -119,7 +119,7 @@ def _by_outcome(row: Row, outcome: Outcome) -> dict[str, str]:
 async def state_after(sandbox: Sandbox) -> Any:
     """How a call finds its worker."""
     around: dict[str, Code] = modules() | {"after": code("after", _AFTER)}
-    outcome = await sandbox.call(around, "after", "after", {}, limits=LIMITS)
+    outcome = await sandbox.run(Job(around, "after", FunctionCall("after", {}), limits=LIMITS))
     return outcome.value if isinstance(outcome, Returned) else repr(outcome)
 
 

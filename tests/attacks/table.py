@@ -17,13 +17,18 @@ _COUNTS = re.compile(r"^\| (\w+): .*? \| (\d+) \|", re.MULTILINE)
 
 def page(found: dict[Setting, Results | str], proved: Results) -> str:
     """The part of the page, from what the runs found."""
-    calls = ["In calls, and without the layers that contain them:", "", *_table(SETTINGS, found, proved), ""]
+    calls = [
+        "During calls, with the layers and without the layers that contain the attempts:",
+        "",
+        *_table(SETTINGS, found, proved),
+        "",
+    ]
     imports = ["The same attempts while a package is imported ahead:", "", *_table(AHEAD, found, None), ""]
     return "\n".join([BEGIN, "", *calls, *_remarks(SETTINGS, found), "", *imports, *_remarks_ahead(found), "", END])
 
 
 def _table(settings: list[Setting], found: dict[Setting, Results | str], proved: Results | None) -> Iterator[str]:
-    last = [] if proved is None else ["shown to work without its layers"]
+    last = [] if proved is None else ["works without its layers"]
     titles = ["family", "attempts", *map(str, settings), *last]
     yield f"| {' | '.join(titles)} |"
     yield f"|{'---|' * len(titles)}"
@@ -45,16 +50,16 @@ def _contained(found: Results | str, mine: list[Row]) -> str:
 
 def _remarks(settings: list[Setting], found: dict[Setting, Results | str]) -> Iterator[str]:
     yield from _leaks_by_level(settings, found)
-    yield "What works everywhere, by design, and is not counted as contained:"
+    yield "Possible everywhere, by design, and not counted as contained:"
     yield from (f"- *{_words(row)}*: {row.remark}" for row in rows() if row.seen == "inherent")
     yield ""
     apart = [row for row in rows() if row.seen == "apart"]
-    yield f"{len(apart)} attempts have no run without layers, for the reasons that `tests/attacks/families/` gives."
+    yield f"{len(apart)} attempts are not run without layers, for the reasons that `tests/attacks/families/` gives."
 
 
 def _remarks_ahead(found: dict[Setting, Results | str]) -> Iterator[str]:
     yield from _leaks_by_level(AHEAD, found)
-    yield "What is not tried there:"
+    yield "Not tried there:"
     for why in dict.fromkeys(row.not_ahead for row in rows() if row.not_ahead):
         left_out = [row for row in rows() if row.not_ahead == why]
         families = ", ".join(dict.fromkeys(row.family for row in left_out))
@@ -64,7 +69,7 @@ def _remarks_ahead(found: dict[Setting, Results | str]) -> Iterator[str]:
 def _leaks_by_level(settings: list[Setting], found: dict[Setting, Results | str]) -> Iterator[str]:
     for level in ("full", "core"):
         out = _names([each for each in settings if each.level == level], found)
-        yield f"What gets out at `{level}`:{'' if out else ' nothing.'}"
+        yield f"What escapes at `{level}`:{'' if out else ' nothing.'}"
         reasons = [(row, row.reason(level, ahead=settings[0].ahead) or "not yet known") for row in out]
         yield from (f"- *{_words(row)}*: {reason}" for row, reason in reasons)
         yield ""

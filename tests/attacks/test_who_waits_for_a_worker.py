@@ -6,7 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from sandbox import Limits, Returned, Sandbox
+from sandbox import FunctionCall, Job, Limits, Returned, Sandbox
 from tests.attacks.outside import standing_still, zygotes_of
 from tests.attacks.rows import code
 
@@ -15,9 +15,11 @@ WORLD = {"m": code("m", "def f() -> int:\n    return 1\n")}
 
 async def test_a_call_that_waits_for_its_worker_does_not_lose_its_time() -> None:
     async with await Sandbox.start(packages=()) as sandbox:
-        assert isinstance(await sandbox.call(WORLD, "m", "f", {}), Returned)
+        assert isinstance(await sandbox.run(Job(WORLD, "m", FunctionCall("f", {}))), Returned)
         with standing_still(zygotes_of(os.getpid())):  # other limits than the usual: there is no spare for it
-            call = asyncio.ensure_future(sandbox.call(WORLD, "m", "f", {}, limits=Limits(wall_s=2, cpu_s=59)))
+            call = asyncio.ensure_future(
+                sandbox.run(Job(WORLD, "m", FunctionCall("f", {}), limits=Limits(wall_s=2, cpu_s=59)))
+            )
             await asyncio.sleep(2.5)
         assert isinstance(await call, Returned)
 

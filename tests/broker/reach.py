@@ -5,7 +5,7 @@ from textwrap import dedent, indent
 from typing import Any, Protocol
 
 from agent_core.access.broker import Broker, FetchSession
-from sandbox import Access, Outcome, RequestRefused, Returned, Sandbox
+from sandbox import Access, FunctionCall, Job, Outcome, RequestRefused, Returned, Sandbox
 from tests.sandbox.support import modules
 
 
@@ -34,7 +34,9 @@ def reacher(sandbox: Sandbox) -> Reach:
         text = f"def go(self):\n{indent(dedent(body).strip(), '    ')}\n"
         async with (broker or Broker()).session("weather", hosts) as session:
             access = Access(packages=tuple(packages))
-            return await sandbox.call(modules(web=text), "web", "go", {}, handler=Handler(session), access=access)
+            return await sandbox.run(
+                Job(modules(web=text), "web", FunctionCall("go", {}), handler=Handler(session), access=access)
+            )
 
     return reach
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agent_core.access.broker import Broker, FetchCaps
-from sandbox import Killed, Raised, RequestRefused, Returned, Sandbox, TimedOut
+from sandbox import FunctionCall, Job, Killed, Raised, RequestRefused, Returned, Sandbox, TimedOut
 from sandbox.policy import Limits
 from tests.broker.reach import Handler, Reach, refusal
 from tests.broker.servers import Request, Server, serving
@@ -103,7 +103,9 @@ async def test_a_stream_is_closed_however_its_call_ends(sandbox: Sandbox, end: s
         text += "".join(f"    {line}\n" for line in end.splitlines())
         async with Broker().session("weather", (f"localhost:{server.port}",)) as session:
             limits, handler = Limits(wall_s=1.0), Handler(session)
-            outcome = await sandbox.call(modules(web=text), "web", "go", {}, limits=limits, handler=handler)
+            outcome = await sandbox.run(
+                Job(modules(web=text), "web", FunctionCall("go", {}), limits=limits, handler=handler)
+            )
         assert isinstance(outcome, kind), outcome
         assert (session.open, server.connections) == (0, 1)
         async with asyncio.timeout(10):

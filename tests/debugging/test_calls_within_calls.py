@@ -4,7 +4,7 @@ import hashlib
 from typing import Any
 
 from agent_core.workspace.workspace import Workspace
-from sandbox import CallHooks, Code, Debug, Point, Returned, Sandbox
+from sandbox import CallHooks, Code, Debug, FunctionCall, Job, Point, Returned, Sandbox
 
 from .support import Typist, arm, room_of
 
@@ -91,8 +91,15 @@ async def test_what_was_armed_for_one_call_of_a_kept_worker_is_gone_at_the_next(
             (CallHooks(), 2),
             (CallHooks(debug=Debug((point,))), 3),
         ):
-            outcome = await sandbox.call(
-                {"counted": code}, "counted", "count", {"by": 1}, handler=answer, keep="one", around=around
+            outcome = await sandbox.run(
+                Job(
+                    {"counted": code},
+                    "counted",
+                    FunctionCall("count", {"by": 1}),
+                    handler=answer,
+                    keep="one",
+                    around=around,
+                )
             )
             assert isinstance(outcome, Returned)
             assert outcome.value == value

@@ -48,8 +48,8 @@ async def test_a_statement_that_sets_something_does_so(
         ("p f'{'", "*** SyntaxError"),
         ("n += 1", "n is no local name of sum_up"),
         ("?", "continue   c    run on"),
-        ("help until", "until, unt: run to a line further down: until [LINE]"),
-        ("h p", "p: the value of an expression\nFor example: p total + 1"),
+        ("help until", "until, unt: run to a later line: until [LINE]"),
+        ("h p", "p: show the value of an expression\nFor example: p total + 1"),
         ("help nothing", "There is no command `nothing`. `help` lists them."),
         (f"l {LOOP - 1},{LOOP}", f"  {LOOP - 1}       for index"),
         ("l 3 to 4", "`list` takes nothing, a dot, a line, or two."),
@@ -69,7 +69,7 @@ async def test_help_for_one_command_shows_no_other(workspace: Workspace) -> None
     arm(workspace)
     room_of(workspace).debugger = typist = Typist("help next", "c")
     await workspace.workshop.call("sum_up", {"numbers": [1]})
-    assert typist.said == ["next, n: run this line, not stopping in what it calls"]
+    assert typist.said == ["next, n: run this line, without stopping in the functions that it calls"]
 
 
 async def test_a_list_goes_on_where_the_last_one_ended_and_begins_anew_at_a_dot(workspace: Workspace) -> None:

@@ -8,8 +8,7 @@ import pytest
 
 import agent_core
 from agent_core.context import INSTRUCTIONS
-from sandbox.inside.context import Context
-from sandbox.inside.response import Response
+from sandbox.inside.context import Context, Response
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]

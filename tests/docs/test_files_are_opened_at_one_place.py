@@ -8,20 +8,19 @@ _OPENS = {"read_text", "read_bytes", "write_text", "write_bytes", "open"}
 _NO_PATHS = {"archive", "tarfile", "debug", "self", "_prompt"}  # whose `open` opens no path
 ALLOWED = {
     "a file of this package": """
-        functions/gate/clones/kept memory/weights model/dialect model/listing model/quirks model/reading/forms
+        functions/gate/clones/kept memory/weights model/dialect model/conversation model/quirks model/reading/forms
         model/tour/script storage/migrate workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """
-        functions/service/archive functions/service/checking functions/service/intake interfaces/agents
-        interfaces/commands/functions interfaces/commands/memory interfaces/conversation interfaces/options
-        interfaces/sarif memory/sources/places workspace/local_models workspace/portable/text""",
+        functions/service/archive functions/service/checking interfaces/agents memory/sources/places
+        workspace/local_models""",
     "a file that this program made for itself, in a folder of its own": """
-        access/packages/environment access/packages/resolution functions/service/export interfaces/by_hand
+        access/packages/installation access/packages/resolution functions/service/export interfaces/by_hand
         memory/embedding/choose model/local/fetch model/local/sources model/local/weights""",
     "a file of the system": """
         __main__ base/own_environment interfaces/cli interfaces/repl/prompt model/discover model/local/engine
         model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """
-        access/broker/log access/grants/permit access/grants/record access/packages/lock access/packages/shelf
+        access/broker/log access/grants/permit access/grants/record access/packages/environment
         access/secrets/vault base/seal registry/saving registry/within storage/folder storage/origin
         storage/recovery""",
     "the one place": "base/plain_files",

@@ -17,7 +17,7 @@ from agent_core.functions.gate.read import read
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from sandbox import Attempt, Evaluation, Limits, Outcome, Raised, Returned, Sandbox
+from sandbox import Attempt, Attempts, Evaluation, Job, Limits, Outcome, Raised, Returned, Sandbox
 
 FOLDER = os.environ.get("EVALUATION_DATA")
 DATA = Path(FOLDER or "", "functions_dev.jsonl")
@@ -79,7 +79,7 @@ def said(outcomes: tuple[Outcome | None, ...]) -> Iterator[object]:
 async def computed(sandbox: Sandbox, row: Row, text: str) -> list[object]:
     attempts = [Attempt(Evaluation((), call)) for call in calls(row)]
     modules = Snapshot.empty().with_module(read_module(ModuleSource.of("lib", text))).modules
-    found = await sandbox.attempt(modules, "lib", row["name"], attempts, each_s=1, limits=Limits(wall_s=8))
+    found = await sandbox.attempt(Job(modules, "lib", Attempts(row["name"], attempts, 1), limits=Limits(wall_s=8)))
     return list(said(found))
 
 

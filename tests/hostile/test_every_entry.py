@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from zlib import crc32
 
 import pytest
 import pytest_asyncio
@@ -13,6 +14,7 @@ from tests.hostile.forge import FORGE, packed
 from tests.hostile.texts import function, worst
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, Desk, answers
+from tests.kit.drawing import sampled
 from tests.kit.heartbeat import MOST_MS, heartbeat
 
 
@@ -21,16 +23,21 @@ def test_there_is_hostile_input_for_every_tag_and_every_request_of_the_protocol(
     assert entries.REQUESTS.keys() == entries.requests()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("tag", ["", *sorted(entries.tags())])
 async def test_no_value_that_a_worker_claims_holds_up_the_event_loop(at_desk: OpenDesk, tag: str) -> None:
     here = await at_desk([])
     here.put("forge.py", FORGE)
     await here.workspace.workshop.reload()
-    for name, value in entries.hostile_values().items():
-        if name.partition(":")[0] == tag or (not tag and ":" not in name):
-            async with heartbeat() as stall:
-                await here.workspace.workshop.call("claim", packed(value))
-            assert stall.cpu_ms <= MOST_MS, (name, stall)
+    values = [
+        (name, value)
+        for name, value in entries.hostile_values().items()
+        if name.partition(":")[0] == tag or (not tag and ":" not in name)
+    ]
+    for name, value in sampled(values, 2, at=len(tag)):
+        async with heartbeat() as stall:
+            await here.workspace.workshop.call("claim", packed(value))
+        assert stall.cpu_ms <= MOST_MS, (name, stall)
 
 
 @pytest.mark.parametrize("name", sorted(entries.requests()))
@@ -44,18 +51,23 @@ async def test_no_request_of_a_worker_holds_up_the_event_loop(at_desk: OpenDesk,
     assert stall.cpu_ms <= MOST_MS, (stall, told)
 
 
+@pytest.mark.sampled
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", sorted(reserved()))
 async def test_no_call_of_a_function_of_the_host_holds_up_the_event_loop(at_desk: OpenDesk, name: str) -> None:
     here = await at_desk([Repeat(Say("done"))])  # to `message_llm`
     here.put("letters.py", VOWELS)
     await here.workspace.workshop.reload()
-    host = entries.host_functions(here.agent)[name].function
-    for shown, text in worst().items():
-        for parameter, arguments in entries.hostile_arguments(host.parameters, text):
-            async with heartbeat() as stall:
-                await entries.called(here.agent, name, json.dumps(arguments))
-            assert stall.cpu_ms <= MOST_MS, (parameter, shown, stall)
+    parameters = entries.host_functions(here.agent)[name].function.parameters
+    tried = [
+        (shown, parameter, arguments)
+        for shown, text in worst().items()
+        for parameter, arguments in entries.hostile_arguments(parameters, text)
+    ]
+    for shown, parameter, arguments in sampled(tried, 5, at=crc32(name.encode())):
+        async with heartbeat() as stall:
+            await entries.called(here.agent, name, json.dumps(arguments))
+        assert stall.cpu_ms <= MOST_MS, (parameter, shown, stall)
 
 
 @pytest_asyncio.fixture

@@ -18,6 +18,7 @@ from agent_core.interfaces.told import CallLog, call_line
 from agent_core.interfaces.views import SourceRow
 from tests.interfaces.support import prompt
 from tests.kit import Say
+from tests.kit.drawing import sampled
 
 LONGEST_S = 0.1
 LINES = ["a b\n", "\n", " \n", "@a\n", "x = 1\n", "def f(\n", "\\\n", "#\n"]
@@ -37,8 +38,9 @@ REPLIES = {
 
 
 def longest(work: Callable[[], Iterable[object]]) -> float:
-    """Return how long the longest piece took of this thread's time: the best of two runs, for others run as well."""
-    return min(_longest(work), _longest(work))
+    """Return how long the longest piece took of this thread's time; run again if that was long, for others run, too."""
+    took = _longest(work)
+    return took if took < LONGEST_S else min(took, _longest(work))
 
 
 def _longest(work: Callable[[], Iterable[object]]) -> float:
@@ -77,6 +79,7 @@ def test_the_source_of_a_function_is_drawn_in_pieces_that_hold_no_key_up(text: s
     assert longest(lambda: render.listing(f"{code}#", [SourceRow(1 + code.count("\n"), "x")], 80)) < LONGEST_S
 
 
+@pytest.mark.sampled
 def test_a_fence_of_every_language_is_drawn_in_pieces_that_hold_no_key_up() -> None:
     parts = [
         "a",
@@ -99,7 +102,7 @@ def test_a_fence_of_every_language_is_drawn_in_pieces_that_hold_no_key_up() -> N
         "`a",
         "f'{",
     ]
-    names = [aliases[0] for _, aliases, _, _ in get_all_lexers() if aliases]
+    names = sampled((aliases[0] for _, aliases, _, _ in get_all_lexers() if aliases), 5)
     slow = []
     for name in names:
         for part in parts if render.code(name).is_coloured else parts[:1]:

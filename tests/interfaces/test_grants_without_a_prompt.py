@@ -115,14 +115,14 @@ def test_a_human_at_a_dumb_terminal_answers_with_a_line(tmp_path: Path, place: s
     dumb = {"TERM": "dumb", **home(tmp_path)}
     told = Expect(DONE, contains("They say: ask me tomorrow"))
     with (
-        scripted([made(place), told]) as model,
+        scripted([made(place), told, DONE]) as model,
         terminal("run", *flags(model), cwd=tmp_path, environment=dumb) as screen,
     ):
         screen.wait_for("/help lists")
         screen.type("weather?\n")
         screen.wait_for(ASKS)
         screen.type("w ask me tomorrow\n")
-        screen.wait_for("That is all.")
+        screen.wait_count("That is all.", 2)
     assert not (tmp_path / "functions" / "grants.toml").exists()
 
 

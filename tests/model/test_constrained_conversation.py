@@ -7,9 +7,8 @@ import pytest
 
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.model import FunctionShown, Request
-from agent_core.model.conversation import Entry, WireConversation, fixed_size
+from agent_core.model.conversation import Entry, WireConversation, describe, find, fixed_size, line, trim
 from agent_core.model.demonstration import DEMONSTRATION
-from agent_core.model.listing import describe, find, line, trim
 
 TEXT = {"type": "string"}
 

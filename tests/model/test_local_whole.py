@@ -11,7 +11,7 @@ from agent_core.base.errors import ModelError
 from agent_core.base.events import Event, TurnEnded, Usage
 from agent_core.base.settings import ModelSettings, Settings
 from agent_core.interfaces.prepare import prepare
-from agent_core.model.local import pool, prefix, weights
+from agent_core.model.local import pool, weights
 from agent_core.model.local import server as memory
 from agent_core.model.local.server import open_local
 from agent_core.workspace.local_models import remove_model
@@ -83,11 +83,11 @@ async def test_what_is_prepared_after_the_download_serves_every_workspace(
     machine: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await asyncio.to_thread(prepare, "qwen2.5-coder-1.5b")
-    (state,) = prefix.folder().iterdir()
+    (state,) = pool.states_folder().iterdir()
     (machine / "workspace" / "functions").mkdir()
     (machine / "workspace" / "functions" / "own.py").write_text('def own() -> int:\n    """One."""\n    return 1\n')
     await turn(machine)
-    assert [*prefix.folder().iterdir()] == [state]
+    assert [*pool.states_folder().iterdir()] == [state]
     assert "up to a minute" in capsys.readouterr().err
 
 
@@ -101,7 +101,7 @@ def test_what_stands_in_the_way_of_preparing_is_told_and_fails_nothing(
 
 async def test_a_removed_model_takes_what_it_has_read_with_it(machine: Path) -> None:
     await turn(machine)
-    (state,) = prefix.folder().iterdir()
+    (state,) = pool.states_folder().iterdir()
     assert str(state) in remove_model(NAME)["removed"]
     assert not state.exists()
 

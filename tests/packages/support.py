@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agent_core.access.packages import Environment, Pin
-from agent_core.access.packages.lock import Lock
-from agent_core.access.packages.resolution import digest_of
-from agent_core.access.packages.shelf import Installed, PackageShelf
+from agent_core.access.packages.environment import PackageShelf
+from agent_core.access.packages.installation import Installed
+from agent_core.access.packages.resolution import Lock, digest_of
 from agent_core.base.seal import Sealer
 
 ABACUS = {"abacus/__init__.py": "import beads\n\n\ndef total(numbers):\n    return beads.LIST(numbers)\n"}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from sandbox import Evaluation, Outcome, Returned, Sandbox
+from sandbox import Evaluation, FunctionCall, Job, ModuleImport, Outcome, Returned, Sandbox, SchemaRequest
 from tests.sandbox.support import modules
 
 # Wherever this runs, it tries to write the canary, and patches what the host would notice.
@@ -95,10 +95,10 @@ async def test_code_runs_in_a_worker_wherever_it_is_written(sandbox: Sandbox, ca
     world = modules(probe=_STRIKE.format(canary=str(canary)) + _PLACES[place])
     before = set(sys.modules)
     outcomes = [
-        await sandbox.load(world, "probe"),
-        await sandbox.call(world, "probe", "probe", {}),
-        await sandbox.evaluate(world, "probe", Evaluation(("strike()",), "probe()")),
-        await sandbox.describe(world, "probe", ["probe"]),
+        await sandbox.run(Job(world, "probe", ModuleImport())),
+        await sandbox.run(Job(world, "probe", FunctionCall("probe", {}))),
+        await sandbox.run(Job(world, "probe", Evaluation(("strike()",), "probe()"))),
+        await sandbox.run(Job(world, "probe", SchemaRequest(["probe"]))),
     ]
     assert not _was_struck(canary)
     assert not hasattr(__import__("builtins"), "struck")
@@ -124,7 +124,7 @@ async def test_values_arrive_as_plain_types_and_never_as_the_agents_own(sandbox:
     def probe():
         return [Text("t"), Kind.A, Point(1, Kind.A), Pair(1, Text("r")), collections.Counter("aa")]
     """
-    outcome = await sandbox.call(modules(plain=text), "plain", "probe", {})
+    outcome = await sandbox.run(Job(modules(plain=text), "plain", FunctionCall("probe", {})))
     assert _values(outcome) == ["t", "a", {"x": 1, "kind": "a"}, {"left": 1, "right": "r"}, {"a": 2}]
     assert {type(value) for value in _values(outcome)} == {str, dict}
 
@@ -132,5 +132,5 @@ async def test_values_arrive_as_plain_types_and_never_as_the_agents_own(sandbox:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_compiling_happens_in_a_worker_that_runs_nothing(sandbox: Sandbox, canary: Path) -> None:
     world = modules(probe=_STRIKE.format(canary=str(canary)) + "strike()\ndef f(:\n")
-    await sandbox.load(world, "probe")
+    await sandbox.run(Job(world, "probe", ModuleImport()))
     assert not _was_struck(canary)

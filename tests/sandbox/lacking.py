@@ -7,7 +7,7 @@ import asyncio
 import json
 import sys
 
-from sandbox import Returned, Sandbox, SandboxUnavailable
+from sandbox import FunctionCall, Job, Returned, Sandbox, SandboxUnavailable
 from sandbox.confine.kernel import PR_SET_NO_NEW_PRIVS, prctl
 from sandbox.confine.seccomp import ALLOW, EQUAL, LOAD, RETURN, Filter, Program, refuse
 from tests.sandbox.support import modules
@@ -34,7 +34,7 @@ async def start(*, override: bool) -> dict[str, object]:
     except SandboxUnavailable as error:
         return {"unavailable": str(error), "missing": error.missing}
     async with sandbox:
-        outcome = await sandbox.call(modules(m="def f() -> int:\n    return 1\n"), "m", "f", {})
+        outcome = await sandbox.run(Job(modules(m="def f() -> int:\n    return 1\n"), "m", FunctionCall("f", {})))
         facts: dict[str, object] = {"level": sandbox.level, "layers": sandbox.layers, "missing": sandbox.missing}
         return facts | {"works": isinstance(outcome, Returned), "user": sandbox.plan.user}
 

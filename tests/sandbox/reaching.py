@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sandbox import Access, Limits, Outcome, Returned, Sandbox
+from sandbox import Access, FunctionCall, Job, Limits, Outcome, Returned, Sandbox
 from sandbox.processes.pool import Pool
 from sandbox.processes.starting import Level, StartedLevel, plan_for, try_level, without_root
 from sandbox.processes.zygote import wipe
@@ -114,8 +114,14 @@ async def tried(sandbox: Sandbox, root: Path, file: str, name: str) -> list[str]
     granted = Access() if sandbox.level == "none" else access(root)
     module = code(file.removesuffix(".py"), FOLDER.joinpath(file).read_text())
     with watched(root) as found:
-        outcome = await sandbox.call(
-            {module.module: module}, module.module, name, {"root": str(root)}, limits=LIMITS, access=granted
+        outcome = await sandbox.run(
+            Job(
+                {module.module: module},
+                module.module,
+                FunctionCall(name, {"root": str(root)}),
+                limits=LIMITS,
+                access=granted,
+            )
         )
     if file == "reaching_needs.py" and not (isinstance(outcome, Returned) and outcome.value is True):
         found.append(repr(outcome))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sandbox import Limits, Patient, RequestRefused, Returned, Sandbox, TimedOut
+from sandbox import FunctionCall, Job, Limits, Patient, RequestRefused, Returned, Sandbox, TimedOut
 from sandbox.wire.pausable_clock import PausableClock, standing_still
 from tests.sandbox.support import modules
 
@@ -38,7 +38,7 @@ class Human:
     async def __call__(self, _name: str, arguments: dict[str, Any], /) -> Any:
         if arguments["function"] == "human":
             return Patient(self._think()) if self._patient else await self._think()
-        outcome = await self._sandbox.call(ASKING, "asking", "ask", {}, limits=SHORT, handler=self)
+        outcome = await self._sandbox.run(Job(ASKING, "asking", FunctionCall("ask", {}), limits=SHORT, handler=self))
         return outcome.value if isinstance(outcome, Returned) else repr(outcome)
 
     async def _think(self) -> str:
@@ -50,20 +50,22 @@ class Human:
 
 @pytest.mark.parametrize("function", ["ask", "relay"])
 async def test_the_time_that_a_human_takes_is_not_the_calls(sandbox: Sandbox, function: str) -> None:
-    outcome = await sandbox.call(ASKING, "asking", function, {}, limits=SHORT, handler=Human(sandbox))
+    outcome = await sandbox.run(Job(ASKING, "asking", FunctionCall(function, {}), limits=SHORT, handler=Human(sandbox)))
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == "yes"
     assert outcome.seconds < 1
 
 
 async def test_what_takes_long_without_a_human_is_stopped(sandbox: Sandbox) -> None:
-    outcome = await sandbox.call(ASKING, "asking", "ask", {}, limits=SHORT, handler=Human(sandbox, patient=False))
+    outcome = await sandbox.run(
+        Job(ASKING, "asking", FunctionCall("ask", {}), limits=SHORT, handler=Human(sandbox, patient=False))
+    )
     assert isinstance(outcome, TimedOut), outcome
 
 
 async def test_a_human_who_says_no_is_a_permission_error(sandbox: Sandbox) -> None:
     handler = Human(sandbox, word="no")
-    outcome = await sandbox.call(ASKING, "asking", "swallow", {}, limits=SHORT, handler=handler)
+    outcome = await sandbox.run(Job(ASKING, "asking", FunctionCall("swallow", {}), limits=SHORT, handler=handler))
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == "a human said no"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sandbox import Raised, Refused, Returned, Sandbox
+from sandbox import FunctionCall, Job, Raised, Refused, Returned, Sandbox, SchemaRequest
 from tests.sandbox.support import modules
 
 _KINDS = """
@@ -100,7 +100,7 @@ def _taking(hint: str) -> dict[str, Any]:
 async def test_an_argument_becomes_what_its_annotation_says(
     sandbox: Sandbox, hint: str, given: Any, shown: str
 ) -> None:
-    outcome = await sandbox.call(_taking(hint), "kinds", "show", {"value": given})
+    outcome = await sandbox.run(Job(_taking(hint), "kinds", FunctionCall("show", {"value": given})))
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == shown
 
@@ -129,7 +129,7 @@ async def test_an_argument_becomes_what_its_annotation_says(
 async def test_an_argument_that_cannot_be_built_is_refused_with_its_path(
     sandbox: Sandbox, hint: str, given: Any, says: str
 ) -> None:
-    outcome = await sandbox.call(_taking(hint), "kinds", "show", {"value": given})
+    outcome = await sandbox.run(Job(_taking(hint), "kinds", FunctionCall("show", {"value": given})))
     assert isinstance(outcome, Refused), outcome
     assert says in outcome.reason
 
@@ -150,7 +150,7 @@ async def test_a_result_of_another_type_is_an_error_that_names_the_place(
     sandbox: Sandbox, hint: str, expression: str, says: str
 ) -> None:
     world = modules(kinds=_KINDS.replace("HINT", "int") + f"\ndef give() -> {hint}:\n    return {expression}\n")
-    outcome = await sandbox.call(world, "kinds", "give", {})
+    outcome = await sandbox.run(Job(world, "kinds", FunctionCall("give", {})))
     assert isinstance(outcome, Raised), outcome
     assert outcome.failure.type == "ReturnTypeError"
     assert says in outcome.failure.message
@@ -174,7 +174,7 @@ async def test_a_fitting_result_arrives_as_a_plain_value(
     sandbox: Sandbox, hint: str, expression: str, value: Any
 ) -> None:
     world = modules(kinds=_KINDS.replace("HINT", "int") + f"\ndef give() -> {hint}:\n    return {expression}\n")
-    outcome = await sandbox.call(world, "kinds", "give", {})
+    outcome = await sandbox.run(Job(world, "kinds", FunctionCall("give", {})))
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == value
 
@@ -198,26 +198,26 @@ _MODELS = modules(
 
 
 async def test_pydantic_models_are_built_and_taken_apart(sandbox: Sandbox) -> None:
-    outcome = await sandbox.call(_MODELS, "models", "total", {"items": [{"name": "a", "price": 2}]})
+    outcome = await sandbox.run(Job(_MODELS, "models", FunctionCall("total", {"items": [{"name": "a", "price": 2}]})))
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == {"name": "all", "price": 2.0}
 
 
 async def test_a_model_that_refuses_its_data_refuses_the_call(sandbox: Sandbox) -> None:
-    outcome = await sandbox.call(_MODELS, "models", "total", {"items": [{"name": "a", "price": -1}]})
+    outcome = await sandbox.run(Job(_MODELS, "models", FunctionCall("total", {"items": [{"name": "a", "price": -1}]})))
     assert isinstance(outcome, Refused), outcome
     assert "items[0]" in outcome.reason
     assert "greater than 0" in outcome.reason
 
 
 async def test_describe_gives_json_schema_of_what_syntax_cannot_decide(sandbox: Sandbox) -> None:
-    outcome = await sandbox.describe(_MODELS, "models", ["total"])
+    outcome = await sandbox.run(Job(_MODELS, "models", SchemaRequest(["total"])))
     assert isinstance(outcome, Returned), outcome
     assert outcome.value["total"]["items"]["items"] == {"$ref": "#/$defs/Item"}
     assert set(outcome.value["total"]) == {"items", "share", "return"}
 
 
 async def test_describe_says_which_type_cannot_be_resolved(sandbox: Sandbox) -> None:
-    outcome = await sandbox.describe(_MODELS, "models", ["odd"])
+    outcome = await sandbox.run(Job(_MODELS, "models", SchemaRequest(["odd"])))
     assert isinstance(outcome, Refused), outcome
     assert "odd: its types cannot be resolved: name 'Missing'" in outcome.reason

@@ -6,7 +6,21 @@ from typing import Any
 
 import pytest
 
-from sandbox import Attempt, Code, Evaluation, Killed, Limits, Outcome, Raised, Refused, Returned, Sandbox, TimedOut
+from sandbox import (
+    Attempt,
+    Attempts,
+    Code,
+    Evaluation,
+    Job,
+    Killed,
+    Limits,
+    Outcome,
+    Raised,
+    Refused,
+    Returned,
+    Sandbox,
+    TimedOut,
+)
 from sandbox.attempt import RESULT
 from tests.sandbox.support import modules
 
@@ -55,7 +69,8 @@ async def tries(
 ) -> tuple[Outcome | None, ...]:
     many = [one if isinstance(one, Attempt) else Attempt(one) for one in attempts]
     (module,) = [name for name in world if name != "near"]
-    return await sandbox.attempt(world, module, function, many, **({"each_s": EACH_S} | options))
+    work = Attempts(function, many, options.pop("each_s", EACH_S), options.pop("then", None))
+    return await sandbox.attempt(Job(world, module, work, **options))
 
 
 def example(expression: str, *setup: str, text: str | None = None) -> Attempt:

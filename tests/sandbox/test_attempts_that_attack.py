@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sandbox import Attempt, Evaluation, Killed, Limits, Outcome, Raised, Returned, Sandbox, TimedOut
+from sandbox import Attempt, Attempts, Evaluation, Job, Killed, Limits, Outcome, Raised, Returned, Sandbox, TimedOut
 from tests.sandbox.support import modules
 
 HOSTILE = modules(
@@ -112,7 +112,7 @@ LIMITS = Limits(wall_s=20, requests=300, output=20_000)
 
 async def tries(sandbox: Sandbox, *names: str, each_s: float = 0.4, limits: Limits = LIMITS) -> list[Outcome | None]:
     attempts = [Attempt(Evaluation((), f"{name}()")) for name in names]
-    return list(await sandbox.attempt(HOSTILE, "hostile", "calm", attempts, each_s=each_s, limits=limits))
+    return list(await sandbox.attempt(Job(HOSTILE, "hostile", Attempts("calm", attempts, each_s), limits=limits)))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,9 @@ async def test_a_forged_reply_is_a_claim_and_a_malformed_one_kills(sandbox: Sand
         body = json.dumps(frame).encode()
         data = len(body).to_bytes(4, "big") + body
         work = Evaluation((), f"write({data!r})")
-        outcomes = await sandbox.attempt(HOSTILE, "hostile", "calm", [Attempt(work)] * 2, each_s=2, limits=LIMITS)
+        outcomes = await sandbox.attempt(
+            Job(HOSTILE, "hostile", Attempts("calm", [Attempt(work)] * 2, 2), limits=LIMITS)
+        )
         told = [getattr(outcome, "value", "killed") for outcome in outcomes]
         assert told == ([42, "written"] if frame is forged else ["killed", "killed"]), frame
 
@@ -170,7 +172,7 @@ async def test_replies_without_end_do_not_fill_the_memory_of_the_host(sandbox: S
     attempts = [Attempt(Evaluation((), forge))] + [Attempt(Evaluation((), "calm()"))] * 3000
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     outcomes = await sandbox.attempt(
-        HOSTILE, "hostile", "calm", attempts, each_s=1, limits=replace(LIMITS, result=1 << 18)
+        Job(HOSTILE, "hostile", Attempts("calm", attempts, 1), limits=replace(LIMITS, result=1 << 18))
     )
     assert outcomes[-1] is None
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024

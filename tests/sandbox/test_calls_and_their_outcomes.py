@@ -6,7 +6,20 @@ import time
 
 import pytest
 
-from sandbox import Evaluation, Failure, Killed, Limits, Raised, Refused, Returned, Sandbox, TimedOut
+from sandbox import (
+    Evaluation,
+    Failure,
+    FunctionCall,
+    Job,
+    Killed,
+    Limits,
+    ModuleImport,
+    Raised,
+    Refused,
+    Returned,
+    Sandbox,
+    TimedOut,
+)
 from tests.sandbox.support import modules
 
 WORK = modules(
@@ -62,25 +75,25 @@ WORK = modules(
 
 
 async def test_a_call_returns_its_value_and_what_it_printed(sandbox: Sandbox) -> None:
-    outcome = await sandbox.call(WORK, "work", "add", {"a": 1})
+    outcome = await sandbox.run(Job(WORK, "work", FunctionCall("add", {"a": 1})))
     assert isinstance(outcome, Returned)
     assert (outcome.value, outcome.shown, outcome.output) == (3, "3", "adding\n")
 
 
 async def test_an_async_function_is_awaited_in_the_worker(sandbox: Sandbox) -> None:
-    outcome = await sandbox.call(WORK, "work", "wait", {"seconds": 0})
+    outcome = await sandbox.run(Job(WORK, "work", FunctionCall("wait", {"seconds": 0})))
     assert isinstance(outcome, Returned)
     assert outcome.value == "waited"
 
 
 async def test_positional_only_and_keyword_only_parameters_are_given_by_name(sandbox: Sandbox) -> None:
-    outcome = await sandbox.call(WORK, "work", "only", {"a": 1, "b": 2})
+    outcome = await sandbox.run(Job(WORK, "work", FunctionCall("only", {"a": 1, "b": 2})))
     assert isinstance(outcome, Returned)
     assert outcome.value == [1, 2, 3]
 
 
 async def test_an_exception_is_told_with_the_functions_own_frames(sandbox: Sandbox) -> None:
-    outcome = await sandbox.call(WORK, "work", "fail", {"x": 4})
+    outcome = await sandbox.run(Job(WORK, "work", FunctionCall("fail", {"x": 4})))
     assert isinstance(outcome, Raised)
     assert outcome.failure.type == "ZeroDivisionError"
     frames = [(frame.path, frame.function, frame.source) for frame in outcome.failure.frames]
@@ -91,7 +104,7 @@ async def test_an_exception_is_told_with_the_functions_own_frames(sandbox: Sandb
 
 
 async def test_locals_are_shown_and_secrets_among_them_are_masked(sandbox: Sandbox) -> None:
-    outcome = await sandbox.call(WORK, "work", "fail", {"x": 4})
+    outcome = await sandbox.run(Job(WORK, "work", FunctionCall("fail", {"x": 4})))
     assert isinstance(outcome, Raised)
     assert dict(outcome.failure.frames[0].locals) == {"x": "4", "api_key": "<masked>"}
 
@@ -106,7 +119,7 @@ async def test_locals_are_shown_and_secrets_among_them_are_masked(sandbox: Sandb
 async def test_a_worker_that_dies_is_killed_with_a_reason(
     sandbox: Sandbox, function: str, arguments: dict[str, int], reason: str
 ) -> None:
-    outcome = await sandbox.call(WORK, "work", function, arguments)
+    outcome = await sandbox.run(Job(WORK, "work", FunctionCall(function, arguments)))
     assert isinstance(outcome, Killed)
     assert reason in outcome.reason
 
@@ -120,52 +133,56 @@ async def test_a_worker_that_dies_is_killed_with_a_reason(
     ],
 )
 async def test_what_cannot_work_is_said_clearly(sandbox: Sandbox, function: str, kind: str, says: str) -> None:
-    outcome = await sandbox.call(WORK, "work", function, {"n": 3} if function == "count" else {})
+    outcome = await sandbox.run(Job(WORK, "work", FunctionCall(function, {"n": 3} if function == "count" else {})))
     assert isinstance(outcome, Raised)
     assert outcome.failure.type == kind
     assert says in outcome.failure.message
 
 
 async def test_a_breakpoint_is_passed_over_and_said_in_the_output(sandbox: Sandbox) -> None:
-    outcome = await sandbox.call(WORK, "work", "stop", {"x": 1})
+    outcome = await sandbox.run(Job(WORK, "work", FunctionCall("stop", {"x": 1})))
     assert "breakpoint() at functions/work.py:27: no debugger is attached" in getattr(outcome, "output", "")
 
 
 async def test_a_call_that_never_ends_is_stopped_by_the_hosts_clock(sandbox: Sandbox) -> None:
-    outcome = await sandbox.call(WORK, "work", "spin", {}, limits=Limits(wall_s=0.2))
+    outcome = await sandbox.run(Job(WORK, "work", FunctionCall("spin", {}), limits=Limits(wall_s=0.2)))
     assert isinstance(outcome, TimedOut)
     assert outcome.limit_s == 0.2
 
 
 async def test_the_kernels_clock_ends_what_the_host_would_let_run(sandbox: Sandbox) -> None:
-    outcome = await sandbox.call(WORK, "work", "spin", {}, limits=Limits(wall_s=30, cpu_s=1))
+    outcome = await sandbox.run(Job(WORK, "work", FunctionCall("spin", {}), limits=Limits(wall_s=30, cpu_s=1)))
     assert isinstance(outcome, Killed)
     assert "more than 1 s of processor time" in outcome.reason
 
 
 async def test_a_call_gets_the_memory_of_its_own_limits(sandbox: Sandbox) -> None:
-    small = await sandbox.call(WORK, "work", "grow", {"n": 300 << 20}, limits=Limits(memory=200 << 20))
-    large = await sandbox.call(WORK, "work", "grow", {"n": 300 << 20})
+    small = await sandbox.run(
+        Job(WORK, "work", FunctionCall("grow", {"n": 300 << 20}), limits=Limits(memory=200 << 20))
+    )
+    large = await sandbox.run(Job(WORK, "work", FunctionCall("grow", {"n": 300 << 20})))
     assert isinstance(small, Raised)
     assert small.failure.type == "MemoryError"
     assert isinstance(large, Returned)
 
 
 async def test_cancelling_a_call_kills_its_worker_at_once(sandbox: Sandbox) -> None:
-    call = asyncio.ensure_future(sandbox.call(WORK, "work", "spin", {}))
+    call = asyncio.ensure_future(sandbox.run(Job(WORK, "work", FunctionCall("spin", {}))))
     await asyncio.sleep(0.05)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert isinstance(await sandbox.call(WORK, "work", "add", {"a": 1}), Returned)
+    assert isinstance(await sandbox.run(Job(WORK, "work", FunctionCall("add", {"a": 1}))), Returned)
 
 
 async def test_calls_run_beside_one_another_in_processes_of_their_own(sandbox: Sandbox) -> None:
     began = time.monotonic()
-    outcomes = await asyncio.gather(*(sandbox.call(WORK, "work", "wait", {"seconds": 0.3}) for _ in range(8)))
+    outcomes = await asyncio.gather(
+        *(sandbox.run(Job(WORK, "work", FunctionCall("wait", {"seconds": 0.3}))) for _ in range(8))
+    )
     assert [getattr(outcome, "value", outcome) for outcome in outcomes] == ["waited"] * 8
     assert time.monotonic() - began < 8 * 0.3
-    here = await sandbox.call(WORK, "work", "where", {})
+    here = await sandbox.run(Job(WORK, "work", FunctionCall("where", {})))
     assert getattr(here, "value", None) != os.getpid()
 
 
@@ -182,36 +199,38 @@ async def test_calls_run_beside_one_another_in_processes_of_their_own(sandbox: S
 async def test_a_call_that_does_not_fit_is_refused(
     sandbox: Sandbox, module: str, function: str, arguments: dict[str, object], says: str
 ) -> None:
-    outcome = await sandbox.call(WORK, module, function, arguments)
+    outcome = await sandbox.run(Job(WORK, module, FunctionCall(function, arguments)))
     assert isinstance(outcome, Refused)
     assert says in outcome.reason
 
 
 async def test_a_module_that_cannot_be_compiled_says_where(sandbox: Sandbox) -> None:
-    outcome = await sandbox.load(modules(broken="x = 1\ndef f(:\n"), "broken")
+    outcome = await sandbox.run(Job(modules(broken="x = 1\ndef f(:\n"), "broken", ModuleImport()))
     assert isinstance(outcome, Raised)
     assert outcome.failure.type == "SyntaxError"
     assert (outcome.failure.frames[0].line, outcome.failure.frames[0].source) == (2, "def f(:")
 
 
 async def test_a_module_that_never_returns_from_import_is_stopped(sandbox: Sandbox) -> None:
-    outcome = await sandbox.load(modules(endless="while True: pass"), "endless", limits=Limits(wall_s=0.2))
+    outcome = await sandbox.run(
+        Job(modules(endless="while True: pass"), "endless", ModuleImport(), limits=Limits(wall_s=0.2))
+    )
     assert isinstance(outcome, TimedOut)
 
 
 async def test_a_source_that_is_a_bomb_for_the_compiler_is_an_answer(sandbox: Sandbox) -> None:
-    outcome = await sandbox.load(modules(bomb="x = " + "-" * 200_000 + "1"), "bomb")
+    outcome = await sandbox.run(Job(modules(bomb="x = " + "-" * 200_000 + "1"), "bomb", ModuleImport()))
     assert isinstance(outcome, Raised | Killed | TimedOut)
 
 
 async def test_an_example_is_evaluated_after_its_setup(sandbox: Sandbox) -> None:
-    outcome = await sandbox.evaluate(WORK, "work", Evaluation(("n = 3", "m = n + 1"), "add(n, m)"))
+    outcome = await sandbox.run(Job(WORK, "work", Evaluation(("n = 3", "m = n + 1"), "add(n, m)")))
     assert isinstance(outcome, Returned)
     assert outcome.value == 7
 
 
 async def test_a_failing_example_shows_the_examples_own_line_first(sandbox: Sandbox) -> None:
-    outcome = await sandbox.evaluate(WORK, "work", Evaluation((), "fail(2)"))
+    outcome = await sandbox.run(Job(WORK, "work", Evaluation((), "fail(2)")))
     assert isinstance(outcome, Raised)
     assert outcome.failure.frames[0].source == "fail(2)"
     assert isinstance(outcome.failure, Failure)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sandbox import Killed, Raised, Returned, Sandbox
+from sandbox import FunctionCall, Job, Killed, Raised, Returned, Sandbox
 from sandbox.wire import caps
 
 from .support import modules
@@ -66,7 +66,7 @@ def framed(path: str = "functions/forged.py", line: object = 1, function: str = 
     ],
 )
 async def test_a_claim_beyond_a_cap_of_the_worker_is_not_taken(sandbox: Sandbox, claim: dict[str, Any]) -> None:
-    outcome = await sandbox.call(modules(forged=FORGED), "forged", "forge", {"reply": claim})
+    outcome = await sandbox.run(Job(modules(forged=FORGED), "forged", FunctionCall("forge", {"reply": claim})))
     assert isinstance(outcome, Killed)
     assert "the most is" in outcome.reason
 
@@ -74,19 +74,21 @@ async def test_a_claim_beyond_a_cap_of_the_worker_is_not_taken(sandbox: Sandbox,
 async def test_frames_by_the_thousand_hold_nobody_up(sandbox: Sandbox) -> None:
     text = FORGED + "#\n" * 30_000
     began = time.perf_counter()
-    outcome = await sandbox.call(modules(forged=text), "forged", "many", {"count": 12_000})
+    outcome = await sandbox.run(Job(modules(forged=text), "forged", FunctionCall("many", {"count": 12_000})))
     assert isinstance(outcome, Killed)
     assert time.perf_counter() - began < 5
 
 
 async def test_as_many_frames_as_the_worker_tells_are_taken_with_their_lines(sandbox: Sandbox) -> None:
-    outcome = await sandbox.call(modules(forged=FORGED), "forged", "many", {"count": caps.MOST_FRAMES})
+    outcome = await sandbox.run(
+        Job(modules(forged=FORGED), "forged", FunctionCall("many", {"count": caps.MOST_FRAMES}))
+    )
     assert isinstance(outcome, Raised)
     assert {frame.source for frame in outcome.failure.frames} == {"import gc"}
 
 
 async def test_an_honest_failure_is_cut_by_the_worker_to_what_the_host_takes(sandbox: Sandbox) -> None:
-    outcome = await sandbox.call(modules(forged=FORGED), "forged", "deep", {"depth": 90})
+    outcome = await sandbox.run(Job(modules(forged=FORGED), "forged", FunctionCall("deep", {"depth": 90})))
     assert isinstance(outcome, Raised)
     assert (len(outcome.failure.frames), len(outcome.failure.message)) == (caps.MOST_FRAMES, caps.MOST_MESSAGE)
     assert outcome.failure.cause is not None
@@ -104,7 +106,9 @@ async def test_an_honest_failure_is_cut_by_the_worker_to_what_the_host_takes(san
     ],
 )
 async def test_what_an_honest_function_does_stays_within_the_caps(sandbox: Sandbox, body: str) -> None:
-    outcome = await sandbox.call(modules(honest=f"def honest():\n    {body}\n"), "honest", "honest", {})
+    outcome = await sandbox.run(
+        Job(modules(honest=f"def honest():\n    {body}\n"), "honest", FunctionCall("honest", {}))
+    )
     assert isinstance(outcome, Raised | Returned)
 
 
@@ -121,6 +125,6 @@ async def test_progress_is_told_no_more_often_than_the_worker_tells_it(sandbox: 
     async def hear(_name: str, _arguments: dict[str, Any]) -> None:
         told.append(time.monotonic())
 
-    outcome = await sandbox.call(modules(often=text), "often", "often", {}, handler=hear)
+    outcome = await sandbox.run(Job(modules(often=text), "often", FunctionCall("often", {}), handler=hear))
     assert isinstance(outcome, Returned)
     assert 1 <= len(told) <= 2 + outcome.seconds / (caps.PROGRESS_EVERY_S / 2)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Killed, Raised, Sandbox
+from sandbox import FunctionCall, Job, Killed, Raised, Sandbox
 from sandbox.processes import cgroup
 from sandbox.processes.cgroup import CgroupFolder, CgroupTree, Group, Share
 from tests.attacks.world import REPOSITORY
@@ -180,7 +180,7 @@ async def test_a_worker_starts_no_more_threads_than_its_group_may_have(monkeypat
         pytest.skip("no control group for processes")
     monkeypatch.setattr(cgroup, "share_of", lambda *_given: Share(1 << 30, 40, 1.0))
     async with await Sandbox.start(packages=()) as sandbox:
-        outcome = await sandbox.call(BOMB, "bomb", "threads", {"count": 60})
+        outcome = await sandbox.run(Job(BOMB, "bomb", FunctionCall("threads", {"count": 60})))
         assert isinstance(outcome, Raised | Killed), outcome
         assert "thread" in str(outcome)
 

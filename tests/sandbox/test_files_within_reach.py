@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from sandbox import Access, Outcome, Raised, Refused, Returned, Sandbox
+from sandbox import Access, FunctionCall, Job, Outcome, Raised, Refused, Returned, Sandbox
 from sandbox.access import AccessRefused
 from sandbox.confine.granted import walk
 from tests.sandbox import reaching
@@ -92,7 +92,7 @@ async def there(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
 
 
 async def read(sandbox: Sandbox, path: Path, access: Access) -> Outcome:
-    return await sandbox.call(FILES, "files", "read", {"path": str(path)}, access=access)
+    return await sandbox.run(Job(FILES, "files", FunctionCall("read", {"path": str(path)}), access=access))
 
 
 def text_of(outcome: Outcome) -> object:
@@ -215,7 +215,9 @@ async def test_a_folder_for_writing_within_one_for_reading_is_both(there: Sandbo
     (tmp_path / "all/out").mkdir(parents=True)
     access = Access(readable=(f"{tmp_path}/all",), writable=(f"{tmp_path}/all/out",))
     for place, kind in (("all/out/x", Returned), ("all/x", Raised)):
-        outcome = await there.call(FILES, "files", "write", {"path": f"{tmp_path}/{place}"}, access=access)
+        outcome = await there.run(
+            Job(FILES, "files", FunctionCall("write", {"path": f"{tmp_path}/{place}"}), access=access)
+        )
         assert isinstance(outcome, kind), outcome
 
 
@@ -241,7 +243,9 @@ async def test_what_is_guarded_is_never_written_through_a_granted_parent(
     guarded = [str(tmp_path / name) for name in ("functions", ".toolwright", "toolwright.toml", ".git")]
     access = Access(writable=(str(tmp_path / grant),))
     async with await Sandbox.start(packages=(), guarded=guarded) as sandbox:
-        outcome = await sandbox.call(FILES, "files", "write", {"path": f"{tmp_path}/data/x"}, access=access)
+        outcome = await sandbox.run(
+            Job(FILES, "files", FunctionCall("write", {"path": f"{tmp_path}/data/x"}), access=access)
+        )
     assert isinstance(outcome, Refused if is_refused else Returned), outcome
     assert "no function may change" in getattr(outcome, "reason", "no function may change")
 
@@ -249,7 +253,9 @@ async def test_what_is_guarded_is_never_written_through_a_granted_parent(
 async def test_a_guarded_name_that_is_not_there_yet_cannot_be_made(tmp_path: Path) -> None:
     access = Access(writable=(str(tmp_path),))
     async with await Sandbox.start(packages=(), guarded=[f"{tmp_path}/.git"]) as sandbox:
-        outcome = await sandbox.call(FILES, "files", "write", {"path": f"{tmp_path}/.git"}, access=access)
+        outcome = await sandbox.run(
+            Job(FILES, "files", FunctionCall("write", {"path": f"{tmp_path}/.git"}), access=access)
+        )
     assert isinstance(outcome, Refused), outcome
 
 
@@ -291,7 +297,9 @@ async def test_what_is_written_belongs_to_whom_the_folder_belongs(tmp_path: Path
         if sandbox.level != "full":
             pytest.skip("without a root of their own workers cannot go through this folder's parents")
         access = Access(writable=(str(folder),))
-        outcome = await sandbox.call(FILES, "files", "write", {"path": f"{folder}/new"}, access=access)
+        outcome = await sandbox.run(
+            Job(FILES, "files", FunctionCall("write", {"path": f"{folder}/new"}), access=access)
+        )
     assert isinstance(outcome, Returned), outcome
     facts = folder.joinpath("new").stat()
     assert (facts.st_uid, facts.st_gid) == (12345, 23456)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from sandbox import Code, Evaluation, Raised, Returned, Sandbox
+from sandbox import Code, Evaluation, FunctionCall, Job, ModuleImport, Raised, Returned, Sandbox
 from tests.sandbox.support import modules
 
 WORLD = modules(
@@ -62,7 +62,7 @@ WORLD = modules(
 async def test_modules_of_the_workspace_import_one_another(
     sandbox: Sandbox, module: str, function: str, value: object
 ) -> None:
-    outcome = await sandbox.call(WORLD, module, function, {})
+    outcome = await sandbox.run(Job(WORLD, module, FunctionCall(function, {})))
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == value
 
@@ -78,20 +78,20 @@ async def test_modules_of_the_workspace_import_one_another(
 async def test_what_cannot_be_imported_is_said_with_the_place(
     sandbox: Sandbox, module: str, function: str, kind: str, says: str
 ) -> None:
-    outcome = await sandbox.call(WORLD, module, function, {})
+    outcome = await sandbox.run(Job(WORLD, module, FunctionCall(function, {})))
     assert isinstance(outcome, Raised), outcome
     assert (outcome.failure.type, says in outcome.failure.message) == (kind, True)
     assert outcome.failure.frames[0].path == f"functions/{module}.py"
 
 
 async def test_neither_workspace_nor_current_folder_is_on_the_path(sandbox: Sandbox) -> None:
-    outcome = await sandbox.evaluate(WORLD, "sandboxed", Evaluation((), "NAMES"))
+    outcome = await sandbox.run(Job(WORLD, "sandboxed", Evaluation((), "NAMES")))
     assert isinstance(outcome, Returned)
     assert outcome.value == []
 
 
 async def test_tracebacks_inside_show_the_source(sandbox: Sandbox) -> None:
-    outcome = await sandbox.call(WORLD, "traced", "trace", {})
+    outcome = await sandbox.run(Job(WORLD, "traced", FunctionCall("trace", {})))
     assert isinstance(outcome, Returned)
     assert 'File "functions/traced.py", line 5, in trace\n    raise ValueError("here")' in outcome.value
 
@@ -110,26 +110,28 @@ class Untouchable(Mapping[str, Code]):
 
 
 async def test_modules_are_looked_up_and_never_walked(sandbox: Sandbox) -> None:
-    outcome = await sandbox.call(Untouchable(), "web.pages", "title", {})
+    outcome = await sandbox.run(Job(Untouchable(), "web.pages", FunctionCall("title", {})))
     assert isinstance(outcome, Returned), outcome
 
 
 async def test_a_package_of_the_list_can_be_imported_and_others_cannot(sandbox: Sandbox) -> None:
     listed = modules(listed="import pydantic, typing_extensions\nVERSION = pydantic.VERSION\n")
     other = modules(other="import click\n")
-    assert isinstance(await sandbox.load(listed, "listed"), Returned)
-    assert isinstance(await sandbox.load(other, "other"), Raised)
+    assert isinstance(await sandbox.run(Job(listed, "listed", ModuleImport())), Returned)
+    assert isinstance(await sandbox.run(Job(other, "other", ModuleImport())), Raised)
 
 
 async def test_a_package_that_is_named_only_at_run_time_is_found_too(sandbox: Sandbox) -> None:
     hidden = modules(hidden="def f() -> str:\n    return __import__('pydan' + 'tic').__name__\n")
-    outcome = await sandbox.call(hidden, "hidden", "f", {})
+    outcome = await sandbox.run(Job(hidden, "hidden", FunctionCall("f", {})))
     assert isinstance(outcome, Returned), outcome
 
 
 async def test_a_changed_version_is_compiled_anew(sandbox: Sandbox) -> None:
     values = []
     for number in (1, 2):
-        outcome = await sandbox.call(modules(m=f"def f() -> int:\n    return {number}\n"), "m", "f", {})
+        outcome = await sandbox.run(
+            Job(modules(m=f"def f() -> int:\n    return {number}\n"), "m", FunctionCall("f", {}))
+        )
         values.append(getattr(outcome, "value", outcome))
     assert values == [1, 2]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Killed, Limits, Returned, Sandbox
+from sandbox import FunctionCall, Job, Killed, Limits, Returned, Sandbox
 from sandbox.processes.pool import Places
 from sandbox.processes.zygote import wipe
 from tests.attacks.outside import zygotes_of
@@ -43,31 +43,32 @@ LIFE = modules(
 async def test_a_zygote_that_dies_takes_its_calls_along_and_the_next_call_works(which: int) -> None:
     before = zygotes_of(os.getpid())
     async with await Sandbox.start(packages=()) as sandbox:
-        call = asyncio.ensure_future(sandbox.call(LIFE, "life", "rest", {"seconds": 20}))
+        call = asyncio.ensure_future(sandbox.run(Job(LIFE, "life", FunctionCall("rest", {"seconds": 20}))))
         await asyncio.sleep(0.3)
         os.kill(sorted(zygotes_of(os.getpid()) - before)[which], signal.SIGKILL)
         outcome = await call
         assert isinstance(outcome, Killed)
         assert "ended" in outcome.reason
-        again = await sandbox.call(LIFE, "life", "total", {})
+        again = await sandbox.run(Job(LIFE, "life", FunctionCall("total", {})))
         assert isinstance(again, Returned), again
 
 
 async def test_closing_leaves_no_process_and_no_folder_behind() -> None:
     before = zygotes_of(os.getpid())
     sandbox = await Sandbox.start(packages=())
-    assert isinstance(await sandbox.call(LIFE, "life", "total", {}), Returned)
+    assert isinstance(await sandbox.run(Job(LIFE, "life", FunctionCall("total", {}))), Returned)
     await sandbox.aclose()
     assert zygotes_of(os.getpid()) == before
 
 
 def test_when_the_host_is_killed_nothing_stays() -> None:
     code = (
-        "import asyncio, sys; from sandbox import Sandbox; from tests.sandbox.support import modules\n"
+        "import asyncio, sys; from sandbox import FunctionCall, Job, Sandbox\n"
+        "from tests.sandbox.support import modules\n"
         "async def main():\n"
         "    async with await Sandbox.start(packages=()) as sandbox:\n"
         "        world = modules(m='def f() -> None:\\n    while True: pass\\n')\n"
-        "        call = asyncio.ensure_future(sandbox.call(world, 'm', 'f', {}))\n"
+        "        call = asyncio.ensure_future(sandbox.run(Job(world, 'm', FunctionCall('f', {}))))\n"
         "        await asyncio.sleep(0.3); print('running', flush=True); await call\n"
         "asyncio.run(main())\n"
     )
@@ -85,13 +86,15 @@ def test_when_the_host_is_killed_nothing_stays() -> None:
 
 
 async def test_what_one_call_breaks_the_next_never_sees(sandbox: Sandbox) -> None:
-    poisoned = await sandbox.call(LIFE, "life", "poison", {})
-    after = await sandbox.call(LIFE, "life", "total", {})
+    poisoned = await sandbox.run(Job(LIFE, "life", FunctionCall("poison", {})))
+    after = await sandbox.run(Job(LIFE, "life", FunctionCall("total", {})))
     assert [getattr(outcome, "value", outcome) for outcome in (poisoned, after)] == [666, 3]
 
 
 async def test_two_calls_never_draw_the_same_random_numbers(sandbox: Sandbox) -> None:
-    drawn = [getattr(await sandbox.call(LIFE, "life", "draw", {}), "value", None) for _time in range(4)]
+    drawn = [
+        getattr(await sandbox.run(Job(LIFE, "life", FunctionCall("draw", {}))), "value", None) for _time in range(4)
+    ]
     assert len(set(drawn)) == 4
 
 
@@ -99,7 +102,7 @@ async def test_other_limits_get_a_worker_of_their_own(sandbox: Sandbox) -> None:
     world = modules(big="def fill(size: int) -> int:\n    return open('f', 'wb').write(bytes(size))\n")
     limits = Limits(file_size=2 << 20, scratch=1 << 20)
     outcomes = [
-        await sandbox.call(world, "big", "fill", {"size": size}, limits=each)
+        await sandbox.run(Job(world, "big", FunctionCall("fill", {"size": size}), limits=each))
         for size, each in ((1 << 19, limits), (3 << 19, limits), (3 << 19, Limits()))
     ]
     assert [type(outcome).__name__ for outcome in outcomes] == (

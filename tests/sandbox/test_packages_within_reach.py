@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sandbox import Access, Outcome, Raised, Refused, Returned, Sandbox
+from sandbox import Access, FunctionCall, Job, Outcome, Raised, Refused, Returned, Sandbox
 from sandbox.confine import mounts as visible
 from sandbox.processes import pool
 from tests.sandbox.support import modules
@@ -42,7 +42,7 @@ def access(folder: Path, *names: str, ahead: bool = True) -> Access:
 async def run(sandbox: Sandbox, access: Access, text: str, **arguments: Any) -> Outcome:
     lines = "".join(f"    {line}\n" for line in text.splitlines())
     code = modules(m=f"def f(folder: str = '') -> object:\n{lines}")
-    return await sandbox.call(code, "m", "f", arguments, access=access)
+    return await sandbox.run(Job(code, "m", FunctionCall("f", arguments), access=access))
 
 
 def value(outcome: Outcome) -> Any:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Access, Outcome, Returned, Sandbox
+from sandbox import Access, FunctionCall, Job, Outcome, Returned, Sandbox
 from tests.sandbox import reaching
 from tests.sandbox.support import modules
 
@@ -41,7 +41,7 @@ async def done(level: str, name: str, access: Access) -> Outcome:
     async with reaching.sandbox_at("full" if level == "full" else "core") as sandbox:
         if isinstance(sandbox, str):
             pytest.skip(f"no level {level} here: {sandbox}")
-        return await sandbox.call(FILES, "files", name, {}, access=access)
+        return await sandbox.run(Job(FILES, "files", FunctionCall(name, {}), access=access))
 
 
 def world(root: Path) -> str:
@@ -78,6 +78,8 @@ async def test_a_listing_of_the_workspace_shows_only_what_was_granted(tmp_path: 
 
 
 async def test_without_a_home_a_worker_stands_in_its_scratch_folder(sandbox: Sandbox, tmp_path: Path) -> None:
-    outcome = await sandbox.call(FILES, "files", "stands", {}, access=Access(readable=(world(tmp_path),)))
+    outcome = await sandbox.run(
+        Job(FILES, "files", FunctionCall("stands", {}), access=Access(readable=(world(tmp_path),)))
+    )
     assert isinstance(outcome, Returned), outcome
     assert outcome.value is True

@@ -6,9 +6,10 @@ import struct
 import pytest
 
 from sandbox.confine import seccomp
-from sandbox.confine.calls_x86_64 import AHEAD, ARCHITECTURE, CHECKED, CHECKED_AHEAD, FREE
+from sandbox.confine.calls import TABLES
 from sandbox.confine.seccomp import ALLOW, ASK, EQUAL, KILL, RETURN, Program, build, build_ahead, refuse
 
+INTEL = TABLES["x86_64"]
 EPERM = refuse(errno.EPERM)
 THREAD = 0x3D0F00  # what glibc passes for a new thread
 ABSENT = {"fork": 57, "vfork": 58, "execve": 59, "execveat": 322, "kill": 62, "tgkill": 234, "ptrace": 101}
@@ -19,7 +20,7 @@ ABSENT |= {"keyctl": 250, "perf_event_open": 298, "userfaultfd": 323, "shmget": 
 ABSENT |= {"pkey_mprotect": 329, "process_vm_readv": 310, "pidfd_getfd": 438, "seccomp": 317, "landlock": 444}
 
 
-def verdict(program: bytes, number: int, *arguments: int, architecture: int = ARCHITECTURE) -> int:
+def verdict(program: bytes, number: int, *arguments: int, architecture: int = INTEL.architecture) -> int:
     """What the kernel would do with this call."""
     padded = [*arguments, 0, 0, 0, 0, 0, 0][:6]
     data = struct.pack("=IIQ6Q", number, architecture, 0, *padded)
@@ -50,9 +51,9 @@ STRICT, WITH_FILES = build(executable_files=False), build(executable_files=True)
 
 @pytest.mark.parametrize("program", [pytest.param(STRICT, id="strict"), pytest.param(WITH_FILES, id="with-files")])
 def test_every_call_number_is_free_or_checked_or_refused(program: bytes) -> None:
-    free = set(FREE.values())
+    free = set(INTEL.free.values())
     for number in range(600):
-        if number not in CHECKED.values():
+        if number not in INTEL.checked.values():
             assert verdict(program, number) == (ALLOW if number in free else EPERM), number
 
 
@@ -112,7 +113,7 @@ def test_a_dangerous_call_is_refused_whatever_its_arguments(name: str) -> None:
 def test_a_checked_call_depends_on_its_arguments(
     program: bytes, name: str, arguments: tuple[int, ...], expected: int
 ) -> None:
-    assert verdict(program, CHECKED[name], *arguments) == expected
+    assert verdict(program, INTEL.checked[name], *arguments) == expected
 
 
 @pytest.mark.parametrize(
@@ -120,15 +121,15 @@ def test_a_checked_call_depends_on_its_arguments(
     [pytest.param(STRICT, EPERM, id="strict"), pytest.param(WITH_FILES, ALLOW, id="with-files")],
 )
 def test_only_where_no_file_can_be_written_and_run_may_a_file_be_mapped_as_code(program: bytes, expected: int) -> None:
-    assert verdict(program, CHECKED["mmap"], 0, 4096, 5, 2, 3) == expected
+    assert verdict(program, INTEL.checked["mmap"], 0, 4096, 5, 2, 3) == expected
 
 
 @pytest.mark.parametrize(
     ("number", "architecture"),
     [
         pytest.param(39, 0x40000003, id="calls-of-32-bit"),
-        pytest.param(0x40000000 | 39, ARCHITECTURE, id="calls-of-x32"),
-        pytest.param(2**32 - 1, ARCHITECTURE, id="no-call-at-all"),
+        pytest.param(0x40000000 | 39, INTEL.architecture, id="calls-of-x32"),
+        pytest.param(2**32 - 1, INTEL.architecture, id="no-call-at-all"),
     ],
 )
 def test_a_call_of_another_kind_ends_the_process(number: int, architecture: int) -> None:
@@ -145,9 +146,9 @@ BEYOND |= {"personality": 135, "landlock_add_rule": 445, "waitid": 247, "process
 
 
 def test_a_zygote_that_imports_packages_has_a_workers_calls_and_those_that_fork_and_confine() -> None:
-    free = (set(FREE.values()) | set(AHEAD.values())) - set(CHECKED_AHEAD.values())
+    free = (set(INTEL.free.values()) | set(INTEL.ahead.values())) - set(INTEL.checked_ahead.values())
     for number in range(600):
-        if number not in {**CHECKED, **CHECKED_AHEAD}.values():
+        if number not in {**INTEL.checked, **INTEL.checked_ahead}.values():
             assert verdict(AHEAD_OF_WORKERS, number) == (ALLOW if number in free else EPERM), number
     assert verdict(AHEAD_OF_WORKERS, 0x40000000 | 41) == KILL
     assert verdict(AHEAD_OF_WORKERS, 39, architecture=0x40000003) == KILL
@@ -195,7 +196,7 @@ def test_what_reaches_others_is_refused_while_packages_are_imported(name: str) -
     ],
 )
 def test_what_forks_and_confines_does_no_more_than_that(name: str, arguments: tuple[int, ...], expected: int) -> None:
-    assert verdict(AHEAD_OF_WORKERS, {**CHECKED, **CHECKED_AHEAD}[name], *arguments) == expected
+    assert verdict(AHEAD_OF_WORKERS, {**INTEL.checked, **INTEL.checked_ahead}[name], *arguments) == expected
 
 
 def test_a_jump_that_does_not_reach_is_an_error_when_the_filter_is_built() -> None:

@@ -2,7 +2,7 @@
 
 import socket
 
-from sandbox import Returned, Sandbox
+from sandbox import FunctionCall, Job, Returned, Sandbox
 from tests.sandbox.support import modules
 
 ASKS = modules(
@@ -17,7 +17,7 @@ ASKS = modules(
 
 
 async def test_in_a_root_of_its_own_a_worker_does_not_learn_the_hosts_name(sandbox: Sandbox) -> None:
-    outcome = await sandbox.call(ASKS, "asks", "name", {})
+    outcome = await sandbox.run(Job(ASKS, "asks", FunctionCall("name", {})))
     assert isinstance(outcome, Returned), outcome
     name = "sandbox" if sandbox.level == "full" else socket.gethostname()
     assert outcome.value == [name, name]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sandbox import Killed, Limits, Returned, Sandbox
+from sandbox import FunctionCall, Job, Killed, Limits, Returned, Sandbox
 from tests.kit.heartbeat import MOST_MS, heartbeat
 from tests.sandbox.support import modules
 
@@ -76,7 +76,7 @@ LARGE = modules(
 @pytest.mark.parametrize("function", ["small_lists", "many_frames"])
 async def test_no_reply_of_any_size_holds_the_host_up(sandbox: Sandbox, function: str) -> None:
     async with heartbeat() as stall:
-        outcome = await sandbox.call(LARGE, "large", function, {}, limits=Limits(wall_s=30))
+        outcome = await sandbox.run(Job(LARGE, "large", FunctionCall(function, {}), limits=Limits(wall_s=30)))
     assert isinstance(outcome, Returned if function == "small_lists" else Killed), outcome
     assert stall.cpu_ms <= MOST_MS, stall
 
@@ -86,6 +86,6 @@ async def test_no_reply_of_any_size_holds_the_host_up(sandbox: Sandbox, function
 async def test_no_values_of_any_kind_that_collide_hold_the_host_up(sandbox: Sandbox, kind: str, shape: str) -> None:
     arguments = {"shape": shape, "kind": kind, "count": 12_000}
     async with heartbeat() as stall:
-        outcome = await sandbox.call(FORGED, "forged", "answer", arguments, limits=Limits(wall_s=30))
+        outcome = await sandbox.run(Job(FORGED, "forged", FunctionCall("answer", arguments), limits=Limits(wall_s=30)))
     assert isinstance(outcome, Returned | Killed), outcome
     assert stall.cpu_ms <= MOST_MS, (stall, outcome.seconds)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sandbox import Evaluation, Killed, Limits, Raised, RequestRefused, Returned, Sandbox, TimedOut
+from sandbox import Evaluation, FunctionCall, Job, Killed, Limits, Raised, RequestRefused, Returned, Sandbox, TimedOut
 from tests.sandbox.support import modules
 
 ASKING = modules(
@@ -56,24 +56,24 @@ class Handler:
             raise RequestRefused("that is deep enough")
         depth = arguments["arguments"]["depth"] - 1
         further = {"function": "relay", "depth": depth}
-        outcome = await self._sandbox.call(ASKING, "asking", "relay", further, handler=self)
+        outcome = await self._sandbox.run(Job(ASKING, "asking", FunctionCall("relay", further), handler=self))
         return outcome.value if isinstance(outcome, Returned) else repr(outcome)
 
 
 async def test_progress_reaches_the_handler_with_its_last_step(sandbox: Sandbox) -> None:
     handler = Handler(sandbox)
-    outcome = await sandbox.call(ASKING, "asking", "work", {"n": 500}, handler=handler)
+    outcome = await sandbox.run(Job(ASKING, "asking", FunctionCall("work", {"n": 500}), handler=handler))
     assert isinstance(outcome, Returned), outcome
     assert handler.asked[-1] == ("progress", {"done": 500, "total": 500, "note": "step 499"})
     assert len(handler.asked) < 50
 
 
 async def test_progress_without_a_handler_is_ignored(sandbox: Sandbox) -> None:
-    assert isinstance(await sandbox.call(ASKING, "asking", "work", {"n": 3}), Returned)
+    assert isinstance(await sandbox.run(Job(ASKING, "asking", FunctionCall("work", {"n": 3}))), Returned)
 
 
 async def test_a_call_without_a_handler_is_refused(sandbox: Sandbox) -> None:
-    outcome = await sandbox.call(ASKING, "asking", "swallow", {})
+    outcome = await sandbox.run(Job(ASKING, "asking", FunctionCall("swallow", {})))
     assert isinstance(outcome, Returned)
     assert "made without a handler" in outcome.value
 
@@ -81,7 +81,9 @@ async def test_a_call_without_a_handler_is_refused(sandbox: Sandbox) -> None:
 async def test_calls_within_calls_need_no_second_place() -> None:
     async with await Sandbox.start(parallel=1, packages=()) as narrow:
         handler = Handler(narrow)
-        outcome = await narrow.call(ASKING, "asking", "relay", {"function": "relay", "depth": 3}, handler=handler)
+        outcome = await narrow.run(
+            Job(ASKING, "asking", FunctionCall("relay", {"function": "relay", "depth": 3}), handler=handler)
+        )
     assert "that is deep enough" in repr(outcome)
     assert [arguments["arguments"]["depth"] for _name, arguments in handler.asked] == [3, 2, 1, 0]
 
@@ -89,13 +91,15 @@ async def test_calls_within_calls_need_no_second_place() -> None:
 async def test_calls_that_nest_without_end_are_refused_and_do_not_hang() -> None:
     async with await Sandbox.start(parallel=1, packages=()) as narrow:
         handler = Handler(narrow)
-        outcome = await narrow.call(ASKING, "asking", "relay", {"function": "relay", "depth": 100}, handler=handler)
+        outcome = await narrow.run(
+            Job(ASKING, "asking", FunctionCall("relay", {"function": "relay", "depth": 100}), handler=handler)
+        )
     assert "too many calls wait for calls of their own" in repr(outcome)
 
 
 async def test_scratch_is_a_folder_of_the_calls_own_and_empty_at_start(sandbox: Sandbox) -> None:
     for _time in range(3):
-        outcome = await sandbox.call(ASKING, "asking", "keep", {})
+        outcome = await sandbox.run(Job(ASKING, "asking", FunctionCall("keep", {})))
         assert isinstance(outcome, Returned), outcome
         assert outcome.value == ["note.txt"]
 
@@ -116,7 +120,7 @@ class Recorder:
 )
 async def test_what_needs_a_grant_is_asked_of_the_host_by_name(sandbox: Sandbox, expression: str, asked: Any) -> None:
     world = modules(m=f"def f(self) -> str:\n    return {expression}\n")
-    outcome = await sandbox.call(world, "m", "f", {}, handler=Recorder())
+    outcome = await sandbox.run(Job(world, "m", FunctionCall("f", {}), handler=Recorder()))
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == repr(asked)
 
@@ -135,7 +139,7 @@ async def test_memory_is_changed_by_requests_that_say_how(sandbox: Sandbox) -> N
     async def remember(_name: str, arguments: dict[str, Any], /) -> None:
         seen.append(arguments)
 
-    assert isinstance(await sandbox.call(world, "m", "f", {}, handler=remember), Returned)
+    assert isinstance(await sandbox.run(Job(world, "m", FunctionCall("f", {}), handler=remember)), Returned)
     assert [one["act"] for one in seen] == ["append", "replace", "write"]
     assert seen[1] == {"act": "replace", "block": "notes", "old": "old", "new": "new"}
 
@@ -143,14 +147,14 @@ async def test_memory_is_changed_by_requests_that_say_how(sandbox: Sandbox) -> N
 @pytest.mark.parametrize("what", ["secret", "memory.read", "fetch"])
 async def test_what_needs_a_grant_has_nobody_to_ask_without_a_handler(sandbox: Sandbox, what: str) -> None:
     world = modules(m=f"def f(self) -> str:\n    return self.{what}('x')\n")
-    outcome = await sandbox.call(world, "m", "f", {})
+    outcome = await sandbox.run(Job(world, "m", FunctionCall("f", {})))
     assert isinstance(outcome, Raised), outcome
     assert outcome.failure.type == "PermissionError"
     assert "nobody to ask" in outcome.failure.message
 
 
 async def test_what_self_does_not_have_is_said_with_what_it_has(sandbox: Sandbox) -> None:
-    outcome = await sandbox.call(ASKING, "asking", "reach", {"what": "nothing"})
+    outcome = await sandbox.run(Job(ASKING, "asking", FunctionCall("reach", {"what": "nothing"})))
     assert isinstance(outcome, Raised), outcome
     assert (outcome.failure.type, "it has progress, scratch, call" in outcome.failure.message) == (
         "AttributeError",
@@ -159,13 +163,13 @@ async def test_what_self_does_not_have_is_said_with_what_it_has(sandbox: Sandbox
 
 
 async def test_an_example_of_a_function_with_self_gets_a_bare_context(sandbox: Sandbox) -> None:
-    outcome = await sandbox.evaluate(ASKING, "asking", Evaluation((), "work(2) + len(keep())"))
+    outcome = await sandbox.run(Job(ASKING, "asking", Evaluation((), "work(2) + len(keep())")))
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == 3
 
 
 async def test_threads_of_a_function_may_ask_at_once(sandbox: Sandbox) -> None:
-    outcome = await sandbox.call(ASKING, "asking", "threads", {}, handler=Handler(sandbox))
+    outcome = await sandbox.run(Job(ASKING, "asking", FunctionCall("threads", {}), handler=Handler(sandbox)))
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == [0, 1, 2, 3, 4]
 
@@ -173,7 +177,7 @@ async def test_threads_of_a_function_may_ask_at_once(sandbox: Sandbox) -> None:
 async def test_a_call_that_asks_too_often_is_stopped(sandbox: Sandbox) -> None:
     world = modules(nag="def nag(self) -> None:\n    while True:\n        self.call('echo', n=1)\n")
     handler = Handler(sandbox)
-    outcome = await sandbox.call(world, "nag", "nag", {}, limits=Limits(requests=20), handler=handler)
+    outcome = await sandbox.run(Job(world, "nag", FunctionCall("nag", {}), limits=Limits(requests=20), handler=handler))
     assert isinstance(outcome, Killed)
     assert len(handler.asked) == 20
 
@@ -199,7 +203,9 @@ async def test_requests_that_are_sent_ahead_hold_up_no_clock(sandbox: Sandbox) -
         answered.append(name)
         time.sleep(0.005)  # noqa: ASYNC251 - work that the host does for each
 
-    outcome = await sandbox.call(AHEAD, "ahead", "ahead", {"times": 4_000}, limits=Limits(wall_s=1.0), handler=slow)
+    outcome = await sandbox.run(
+        Job(AHEAD, "ahead", FunctionCall("ahead", {"times": 4_000}), limits=Limits(wall_s=1.0), handler=slow)
+    )
     assert isinstance(outcome, TimedOut), outcome
     assert len(answered) < 1_000
 
@@ -210,9 +216,11 @@ async def test_a_handler_that_fails_ends_only_its_call(sandbox: Sandbox, caplog:
     async def failing(name: str, _arguments: dict[str, Any], /) -> Any:
         return {"fine": 1}[name]
 
-    outcome = await sandbox.call(world, "m", "f", {"name": "\x1b[2J\nbad"}, handler=failing)
+    outcome = await sandbox.run(Job(world, "m", FunctionCall("f", {"name": "\x1b[2J\nbad"}), handler=failing))
     assert isinstance(outcome, Killed), outcome
     assert "the program itself failed while it answered a request (KeyError)" in outcome.reason
     assert "Traceback" in caplog.text
     assert "\x1b" not in caplog.text
-    assert isinstance(await sandbox.call(world, "m", "f", {"name": "fine"}, handler=failing), Returned)
+    assert isinstance(
+        await sandbox.run(Job(world, "m", FunctionCall("f", {"name": "fine"}), handler=failing)), Returned
+    )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from sandbox import Access, Limits, Outcome, Refused, Returned, Sandbox
+from sandbox import Access, FunctionCall, Job, Limits, Outcome, Refused, Returned, Sandbox
 from sandbox.processes.starting import Level
 from tests.attacks.outside import zygotes_of
 from tests.attacks.session import sandbox_at
@@ -85,7 +85,7 @@ def package(folder: Path, text: str) -> Access:
 
 
 async def called(sandbox: Sandbox, access: Access) -> Outcome:
-    return await sandbox.call(CODE, "m", "f", {}, access=access, limits=Limits(wall_s=5))
+    return await sandbox.run(Job(CODE, "m", FunctionCall("f", {}), access=access, limits=Limits(wall_s=5)))
 
 
 async def is_quiet(folder: Path) -> bool:
@@ -124,7 +124,7 @@ async def test_a_package_with_threads_is_imported_by_each_call_and_not_ahead(the
     access = package(tmp_path, f"{IN_A_THREAD}SAID = os.getpid()\n")
     code = modules(m="import noisy, os\n\ndef f() -> bool:\n    return os.getpid() == noisy.SAID\n")
     for _time in range(2):
-        outcome = await there.call(code, "m", "f", {}, access=access)
+        outcome = await there.run(Job(code, "m", FunctionCall("f", {}), access=access))
         assert isinstance(outcome, Returned), outcome
         assert outcome.value is True
     assert await is_quiet(tmp_path)

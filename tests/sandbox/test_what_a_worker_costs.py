@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Access, Killed, Limits, Returned, Sandbox
+from sandbox import Access, FunctionCall, Job, Killed, Limits, Returned, Sandbox
 from tests.sandbox.support import modules
 
 
@@ -14,7 +14,9 @@ async def test_zygotes_for_other_needs_end_when_there_are_too_many(tmp_path: Pat
     async with await Sandbox.start(packages=()) as sandbox:
         for access, most in ((Access(), 6), (reach, 12)):
             for size in range(1, 10):
-                outcome = await sandbox.call(world, "m", "f", {}, limits=Limits(scratch=size << 20), access=access)
+                outcome = await sandbox.run(
+                    Job(world, "m", FunctionCall("f", {}), limits=Limits(scratch=size << 20), access=access)
+                )
                 assert isinstance(outcome, Returned), outcome
             assert sandbox.zygotes <= most
 
@@ -35,7 +37,7 @@ COLLIDING = modules(
 
 @pytest.mark.parametrize(("function", "kind"), [("members", Killed), ("keys", Killed), ("honest", Returned)])
 async def test_values_that_all_collide_do_not_hold_the_host_up(sandbox: Sandbox, function: str, kind: type) -> None:
-    outcome = await sandbox.call(COLLIDING, "crowd", function, {}, limits=Limits(wall_s=30))
+    outcome = await sandbox.run(Job(COLLIDING, "crowd", FunctionCall(function, {}), limits=Limits(wall_s=30)))
     assert isinstance(outcome, kind), outcome
 
 
@@ -49,6 +51,6 @@ async def test_a_function_sees_nothing_of_the_rehearsals_before_it(sandbox: Sand
             return finders + sorted(name for name in sys.modules if name.startswith("functions"))
         """
     )
-    outcome = await sandbox.call(world, "look", "look", {})
+    outcome = await sandbox.run(Job(world, "look", FunctionCall("look", {})))
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == ["_Finder", "PackageFinder", "Finder", "functions", "functions.look"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sandbox import Killed, Limits, Outcome, Raised, Refused, Returned, Sandbox, TimedOut
+from sandbox import FunctionCall, Job, Killed, Limits, Outcome, Raised, Refused, Returned, Sandbox, TimedOut
 from tests.sandbox.support import modules
 
 MIB = 1 << 20
@@ -52,7 +52,9 @@ WORLD = modules(
 
 async def used(sandbox: Sandbox, function: str, *, keep: str = "", wall_s: float = 20, **arguments: float) -> Outcome:
     """How the call ended; it was measured."""
-    outcome = await sandbox.call(WORLD, "use", function, arguments, limits=Limits(wall_s=wall_s), keep=keep)
+    outcome = await sandbox.run(
+        Job(WORLD, "use", FunctionCall(function, arguments), limits=Limits(wall_s=wall_s), keep=keep)
+    )
     assert not isinstance(outcome, Refused)
     assert outcome.cpu_s is not None, outcome
     return outcome

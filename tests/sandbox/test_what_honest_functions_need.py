@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Returned, Sandbox
+from sandbox import FunctionCall, Job, Returned, Sandbox
 from tests.sandbox.support import modules
 
 _TEXT = Path(__file__).with_name("needs.py").read_text()
@@ -19,14 +19,14 @@ _NEEDS = [
 
 @pytest.mark.parametrize("need", _NEEDS)
 async def test_the_standard_library_works_inside(sandbox: Sandbox, need: str) -> None:
-    outcome = await sandbox.call(modules(needs=_TEXT), "needs", need, {})
+    outcome = await sandbox.run(Job(modules(needs=_TEXT), "needs", FunctionCall(need, {})))
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == 1
 
 
 async def test_the_clock_of_a_worker_is_in_the_zone_of_the_host(sandbox: Sandbox) -> None:
     world = modules(zone="import time\ndef f() -> list[int | str]:\n    return [time.timezone, *time.tzname]\n")
-    outcome = await sandbox.call(world, "zone", "f", {})
+    outcome = await sandbox.run(Job(world, "zone", FunctionCall("f", {})))
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == [time.timezone, *time.tzname]
 
@@ -35,5 +35,5 @@ async def test_a_zone_that_the_environment_names_is_kept(monkeypatch: pytest.Mon
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     world = modules(zone="import time\ndef f() -> int:\n    return time.localtime().tm_gmtoff\n")
     async with await Sandbox.start(packages=()) as far:
-        outcome = await far.call(world, "zone", "f", {})
+        outcome = await far.run(Job(world, "zone", FunctionCall("f", {})))
     assert getattr(outcome, "value", outcome) == 9 * 3600

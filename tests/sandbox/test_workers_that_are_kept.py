@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sandbox import Access, Limits, Outcome, Returned, Sandbox
+from sandbox import Access, FunctionCall, Job, Limits, Outcome, Returned, Sandbox
 from sandbox.processes import pools
 from sandbox.processes import stateful_workers as keeping
 from tests.sandbox.support import modules
@@ -71,7 +71,7 @@ STATE = modules(state=TEXT)
 async def call(sandbox: Sandbox, function: str, keep: str = "k", **rest: Any) -> Outcome:
     code = rest.pop("code", STATE)
     options = {name: rest.pop(name) for name in ("limits", "access", "handler") if name in rest}
-    return await sandbox.call(code, "state", function, rest, keep=keep, **options)
+    return await sandbox.run(Job(code, "state", FunctionCall(function, rest), keep=keep, **options))
 
 
 async def value(sandbox: Sandbox, function: str = "add", keep: str = "k", **rest: Any) -> Any:

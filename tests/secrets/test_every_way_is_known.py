@@ -17,7 +17,7 @@ import agent_core
 import agent_core.functions.sandbox_client
 from agent_core.access.secrets.curtain import FETCHES, Curtain
 from agent_core.access.secrets.masks import Masks
-from agent_core.access.secrets.outcomes import MEASURED, masked
+from agent_core.access.secrets.session import MEASURED, masked
 from agent_core.functions.debug.debugging import Watch
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.worker_api import WorkerApi

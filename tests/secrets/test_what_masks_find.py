@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agent_core.access.secrets import Masks
 from agent_core.access.secrets.forms import unfit
-from agent_core.access.secrets.outcomes import masked
+from agent_core.access.secrets.session import masked
 from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
 from tests.secrets.support import KEY, MARK
 

@@ -80,5 +80,5 @@ def test_an_interrupt_ends_it_and_the_same_again_goes_on(folder: Path) -> None:
         os.kill(program.pid, signal.SIGINT)
         assert program.wait(50) == 1
         err.seek(0)
-        assert b"The same command goes on where it stopped." in err.read()
+        assert b"The same command resumes it." in err.read()
     assert rows[0]["complete"] is False

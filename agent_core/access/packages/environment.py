@@ -1,169 +1,195 @@
 """The packages of one workspace: resolved from requirements, installed after approval, found for a call.
 
-Nothing here asks: who does so shows a `Resolution`, and hands it back to be installed.
-
-Installation of pins into a folder: downloaded by hash, checked unopened, unpacked by pip, tidied, tried.
-
-The contents of a wheel, read from its list of files before anything is unpacked.
+Nothing here asks: who does so shows a `Resolution`, and hands it back to be installed. `.toolwright/env/` has one
+folder per set of pinned files, with its facts, sealed for this user and this place. A folder that came from elsewhere
+has no seal and is not used. Whoever uses one holds a lock on it, so that it stays.
 """
 
 import asyncio
-import importlib.metadata
+import fcntl
+import hashlib
+import json
 import logging
+import os
 import shutil
 import stat
-import sys
-import zipfile
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
-from typing import Final, TypeAlias
+from pathlib import Path
+from typing import Final
 
+from agent_core.base.errors import WorkspaceError
 from agent_core.base.seal import Sealer
-from agent_core.base.untrusted import fence
-from sandbox.confine import mounts
+from sandbox.wire.foreign import read_json
 
 from ..grants.items import project
 from .failures import PackagesError
-from .lock import PATH, Lock, Sections
-from .pip import ALWAYS, Pip, Tell, size_of, too_large
-from .resolution import Pin, Resolution, digest_of, read_report, required
-from .shelf import Installed, PackageShelf
+from .installation import ALWAYS, Installed, Names, Pip, Tell, Tries, importable, install
+from .resolution import LOCK_PATH, Lock, Pin, Resolution, digest_of, read_report, required
 
-# Names that mean something else in a worker: whoever ships them would stand in its place.
-_RESERVED = frozenset(
-    {"functions", "sandbox", "agent_core", "meta_functions", "__main__", "site", "sitecustomize", "usercustomize"}
-)
-_UNPACKED = frozenset({"purelib", "platlib"})
-_SUFFIXES = frozenset({"", ".py", ".so"})
-_MOST_FILES = 200_000
+_STAGING = ".new-"
+_FACTS = ".json"
+_LIMIT = 1 << 20
+_PURPOSE = "packages"
 
 
-def names_in(wheel: Path, listed: Mapping[str, str]) -> dict[str, str]:
-    """Return the import names that a wheel provides, each with its project; `owners` maps Toolwright's own names to
-    theirs.
+class PackageShelf:
+    """The folders of one workspace."""
 
-    Raises:
-        PackagesError: it has a path that leaves its folder, or a name that would stand in another's place.
+    def __init__(self, folder: Path, sealer: Sealer) -> None:
+        self._folder = folder
+        self._sealer = sealer
+        self._held: dict[str, tuple[int, Installed]] = {}
+
+    def get(self, digest: str) -> Installed | None:
+        """Return a folder that was installed here with this user's approval; it stays until `close`."""
+        if digest not in self._held:
+            package_set = self._take(digest)
+            if package_set is None:
+                return None
+            self._held[digest] = package_set
+        installed = self._held[digest][1]
+        return installed if installed.folder.is_dir() else None
+
+    @contextmanager
+    def staging(self) -> Iterator[Path]:
+        """Yield a folder to install in, next to the others; it is removed afterwards.
+
+        Raises:
+            PackagesError: it cannot be made.
+        """
+        try:
+            self._folder.mkdir(mode=0o755, exist_ok=True)
+            if not stat.S_ISDIR(self._folder.lstat().st_mode):
+                raise NotADirectoryError(0, "it is a link")
+            folder = Path(tempfile.mkdtemp(prefix=_STAGING, dir=self._folder))
+        except OSError as error:
+            message = f"{self._folder} cannot hold packages: {error.strerror}."
+            raise PackagesError(message, fix="Use a folder that you may write to.") from error
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            folder.chmod(0o755)
+            yield folder
+        finally:
+            os.close(descriptor)
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def put(self, digest: str, installed: Installed) -> None:
+        """Move a folder into place; until its facts are there too, nobody uses it.
+
+        Raises:
+            PackagesError: it cannot be put there.
+        """
+        place, facts = self._folder / digest, self._folder / f"{digest}{_FACTS}"
+        try:
+            files, content = _content(installed.folder)
+            details = {"names": dict(installed.names), "ahead": installed.ahead, "size": installed.size}
+            text = json.dumps({**details, "files": files, "content": content})
+            document = {"facts": text, "seal": self._sealer.seal(_PURPOSE, digest, text)}
+            facts.unlink(missing_ok=True)
+            _remove(place)  # what was left half, or came from elsewhere
+            installed.folder.rename(place)
+            written = installed.folder.parent / "facts"
+            written.write_text(json.dumps(document), "utf-8")
+            written.rename(facts)
+        except (OSError, WorkspaceError) as error:
+            raise PackagesError(f"{place} cannot be put in place: {error}.") from error
+
+    def clean(self, digests: frozenset[str]) -> list[str]:
+        """Remove every other folder that nobody uses; return their names."""
+        if self._folder.is_symlink() or not self._folder.is_dir():
+            return []
+        names = {path.name.removesuffix(_FACTS) for path in self._folder.iterdir()} - digests
+        return sorted(name for name in names if self._drop(name))
+
+    def close(self) -> None:
+        """Release all folders."""
+        for descriptor, _ in self._held.values():
+            os.close(descriptor)
+        self._held.clear()
+
+    def _take(self, digest: str) -> tuple[int, Installed] | None:
+        try:
+            descriptor = os.open(
+                self._folder / f"{digest}{_FACTS}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            )
+        except OSError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            installed = self._facts(digest, os.read(descriptor, _LIMIT)) if os.fstat(descriptor).st_nlink else None
+        except (OSError, ValueError, KeyError, TypeError):
+            installed = None
+        if installed is None:
+            os.close(descriptor)
+            return None
+        return descriptor, installed
+
+    def _facts(self, digest: str, content: bytes) -> Installed | None:
+        document = read_json(content)
+        text, place = document["facts"], self._folder / digest
+        if place.is_symlink() or not self._sealer.holds(document["seal"], _PURPOSE, digest, text):
+            return None
+        facts = read_json(text)
+        if _content(place, facts["files"]) != (facts["files"], facts["content"]):
+            return None  # a file was added, changed or taken away since it was installed
+        return Installed(place.resolve(), facts["names"], tuple(facts["ahead"]), facts["size"])
+
+    def _drop(self, name: str) -> bool:
+        facts, place = self._folder / f"{name}{_FACTS}", self._folder / name
+        watched = place if name.startswith(_STAGING) or not facts.exists() else facts
+        try:
+            descriptor = os.open(watched, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:  # a link, which goes; what a link names stays
+            facts.unlink(missing_ok=True)
+            _remove(place)
+            return True
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            facts.unlink(missing_ok=True)
+            _remove(place)
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+
+def _content(folder: Path, most: int | None = None) -> tuple[int, str]:
+    """Return how many files and folders there are, and a digest of their paths, kinds, sizes and times.
+
+    Reading them whole would hold up the first call; nobody who adds or changes a file from outside hits its time to the
+    nanosecond. At most `most` of them are examined.
     """
-    owner = project(wheel.name.partition("-")[0])
-    owners = {}
-    for top in tops_of(wheel):
-        name = PurePosixPath(top).name.partition(".")[0]
-        if PurePosixPath(top).suffix not in _SUFFIXES or not name.isidentifier():
-            continue
-        if name in _RESERVED or name in sys.stdlib_module_names or listed.get(name, owner) != owner:
-            message = f"{fence(wheel.name, 120)} brings {fence(name, 60)}, which would stand in the place of another."
-            raise PackagesError(message, fix="It is not installed; look whether the package is the one that was meant.")
-        owners[name] = owner
-    return {name: owner for name in owners if name not in listed}
+    rows: list[str] = []
+    for path in _below(folder):
+        status = path.lstat()
+        size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
+        when = 0 if stat.S_ISDIR(status.st_mode) else status.st_mtime_ns
+        rows.append(repr((str(path.relative_to(folder)), status.st_mode, size, when)))
+        if most is not None and len(rows) > most:
+            break
+    return len(rows), hashlib.sha256("\n".join(sorted(rows)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def unpacked_size(wheel: Path) -> int:
-    """Return the size of the unpacked wheel, according to its own list."""
-    with _opened(wheel) as archive:
-        return sum(info.file_size for info in archive.infolist())
+def _below(folder: Path) -> Iterator[Path]:
+    folders = [str(folder)]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                yield Path(entry.path)
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
 
 
-def tops_of(wheel: Path) -> set[str]:
-    """Return the first parts of the paths below the folder that it is imported from.
-
-    Raises:
-        PackagesError: it has a path that leaves its folder, or too many.
-    """
-    with _opened(wheel) as archive:
-        entries = archive.infolist()
-    if len(entries) > _MOST_FILES or len({info.filename for info in entries}) < len(entries):
-        raise PackagesError(f"{fence(wheel.name, 120)} has too many files, or one of them twice.")
-    tops = set()
-    for info in entries:
-        parts = _parts(wheel, info)
-        if len(parts) > 2 and parts[0].endswith(".data"):
-            parts = parts[2:] if parts[1] in _UNPACKED else ()
-        tops |= {parts[0]} if parts else set()
-    return tops
-
-
-def _parts(wheel: Path, info: zipfile.ZipInfo) -> tuple[str, ...]:
-    path = PurePosixPath(info.filename)
-    is_link = stat.S_ISLNK(info.external_attr >> 16)
-    if path.is_absolute() or ".." in path.parts or "\\" in info.filename or is_link:
-        message = f"{fence(wheel.name, 120)} has a path that leaves its folder: {fence(info.filename, 80)}."
-        raise PackagesError(message, fix="It is not installed, and should not be trusted.")
-    return path.parts
-
-
-def _opened(wheel: Path) -> zipfile.ZipFile:
-    try:
-        return zipfile.ZipFile(wheel)
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise PackagesError(f"{fence(wheel.name, 120)} is no wheel that can be read.") from error
-
-
-Names: TypeAlias = tuple[tuple[str, str], ...]  # import name → folder
-Tries: TypeAlias = Callable[[Names, str], Awaitable[bool]]
-"""Whether one of these names can be imported ahead."""
-
-_DOWNLOAD_S: Final = 900.0
-_UNPACK_S: Final = 300.0
-_SET: Final = ("--require-hashes", "--no-deps", "--requirement=pins.txt", *ALWAYS)
-
-
-async def install(
-    resolution: Resolution, pip: Pip, folder: Path, listed: tuple[str, ...], most_bytes: int
-) -> Installed:
-    """Install below `folder` and return what was installed; nothing of it has run, and non-package files are removed.
-
-    Raises:
-        PackagesError: a file is not the one that was agreed to, or has what must not be there.
-    """
-    (folder / "pins.txt").write_text("".join(f"{pin}\n" for pin in resolution.pins), "utf-8")
-    await pip.run("download", "--dest=wheels", *_SET, within_s=_DOWNLOAD_S)
-    wheels = sorted((folder / "wheels").iterdir())
-    names, tops = await asyncio.to_thread(_looked_at, wheels, resolution.pins, listed)
-    if sum(map(unpacked_size, wheels)) > most_bytes:
-        raise too_large(most_bytes)
-    place = ("--target=root", "--no-index", "--find-links=wheels", "--no-user", "--no-warn-script-location")
-    await pip.run("install", *place, *_SET, within_s=_UNPACK_S)
-    root = folder / "root"
-    await asyncio.to_thread(_tidy, root, tops)
-    return Installed(root, names, (), await asyncio.to_thread(size_of, root))
-
-
-async def importable(installed: Installed, requirements: Iterable[str], tries: Tries) -> tuple[str, ...]:
-    """Return the names that the requested projects provide and that can be imported."""
-    projects, places = (
-        {project(requirement) for requirement in requirements},
-        tuple((name, str(installed.folder)) for name in installed.names),
-    )
-    candidates = [name for name, owner in installed.names.items() if owner in projects and not name.startswith("_")]
-    return tuple([name for name in candidates if await tries(places, name)])
-
-
-def _looked_at(wheels: list[Path], pins: tuple[Pin, ...], listed: tuple[str, ...]) -> tuple[dict[str, str], set[str]]:
-    if {project(wheel.name.partition("-")[0]) for wheel in wheels} != {pin.project for pin in pins}:
-        raise PackagesError("What was downloaded is not what was asked for, so nothing was installed.")
-    owners, names, tops = _own(listed), dict[str, str](), set[str]()
-    for wheel in wheels:
-        names |= names_in(wheel, owners)
-        tops |= tops_of(wheel)
-    return names, tops
-
-
-def _own(listed: tuple[str, ...]) -> Mapping[str, str]:
-    """Return the import names of the packages that every function sees, with their projects."""
-    givers = importlib.metadata.packages_distributions()
-    return {name: project(givers[name][0]) for name in mounts.packages(listed) if name in givers}
-
-
-def _tidy(root: Path, tops: set[str]) -> None:
-    """Remove everything but packages: scripts, data next to them, and anything an interpreter would run at its
-    start.
-    """
-    for path in root.iterdir():
-        if path.name not in tops or path.suffix == ".pth":
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+def _remove(path: Path) -> None:
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(path)
 
 
 _LOG = logging.getLogger("toolwright.packages")
@@ -221,7 +247,7 @@ class Environment:
             PackagesError: they cannot be had as wheels with a hash, or are not what the lock says.
         """
         section = required(requirements)
-        pins = self._sections().get(section, ())
+        pins = self._lock.understood().get(section, ())
         if pins and self._shelf.get(digest_of(pins)) is not None:
             return Resolution(section, pins, is_installed=True)
         async with self._one_at_a_time:
@@ -246,7 +272,7 @@ class Environment:
         async with self._one_at_a_time:
             if self._shelf.get(resolution.digest) is None:
                 await self._install(resolution)
-        if self._sections().get(resolution.requirements) != resolution.pins:
+        if self._lock.understood().get(resolution.requirements) != resolution.pins:
             async with self._alone():
                 self._lock.put(resolution.requirements, resolution.pins)
 
@@ -274,9 +300,9 @@ class Environment:
             PackagesError: the lock is not understood, so nothing is removed.
         """
         async with self._alone():
-            self._sections()
+            self._lock.understood()
             self._lock.keep(sections)
-        digests = frozenset(digest_of(pins) for pins in self._sections().values())
+        digests = frozenset(digest_of(pins) for pins in self._lock.understood().values())
         return await asyncio.to_thread(self._shelf.clean, digests)
 
     def sections(self) -> Mapping[tuple[str, ...], tuple[Pin, ...]]:
@@ -292,14 +318,6 @@ class Environment:
         """Release the folders that were used."""
         self._shelf.close()
 
-    def _sections(self) -> Sections:
-        locked = self._lock.read()
-        if locked.problem:
-            raise PackagesError(
-                locked.problem, fix="Fix it manually, or remove it: it is regenerated when it is needed."
-            )
-        return locked.sections
-
 
 def _note(text: str) -> None:
     if text:
@@ -311,5 +329,5 @@ def _compare(pins: tuple[Pin, ...], locked: tuple[Pin, ...]) -> None:
     for pin in pins:
         if hashes.get((pin.project, pin.version), pin.sha256) != pin.sha256:
             which = "a changed one, or another platform's"
-            message = f"{pin.project} {pin.version} is not the file that `{PATH}` names: {which}."
+            message = f"{pin.project} {pin.version} is not the file that `{LOCK_PATH}` names: {which}."
             raise PackagesError(message, fix="To pin what is there now, take its section out of that file.")

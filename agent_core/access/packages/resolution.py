@@ -1,10 +1,17 @@
-"""The resolution of requirements: one file per project, with its hash; and what the user is shown of it."""
+"""The resolution of requirements: one file per project, pinned by its hash; and `functions/requirements.lock`.
+
+The lock has the pins of granted requirements, one section per set of them. The host alone writes it. It is never handed
+to pip, and it installs nothing: it says what may be asked for.
+"""
 
 import hashlib
 import json
+import os
 import re
+import stat
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from agent_core.base.untrusted import fence
 from sandbox.wire.foreign import MESSAGE, Malformed, read_json
+from sandbox.wire.lines import bare_lines
 
 from ..grants.items import project, written
 from .failures import PackagesError
@@ -139,3 +147,141 @@ def _downloaded(output: Iterable[str]) -> dict[str, int]:
 
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{max(size // 1000, 1)} kB"
+
+
+_LOCK_NAME = "requirements.lock"
+LOCK_PATH = f"functions/{_LOCK_NAME}"
+_HEAD = """\
+# What the packages that functions are granted are pinned to, with the hash of each file. Toolwright alone writes it.
+# It installs nothing by itself: each user is asked, and sees what would be installed.
+"""
+_SECTION = re.compile(r"# for: (.+)")
+_PIN = re.compile(r"(\S+)==(\S+) --hash=sha256:(\S+)")
+_LIMIT = 1 << 20
+
+Sections = Mapping[tuple[str, ...], tuple[Pin, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """The sections by their requirements; `problem` says what was not understood, and then nothing in the file
+    counts.
+    """
+
+    sections: Sections = field(default_factory=dict)
+    problem: str = ""
+
+
+class Lock:
+    """The lock file in the folder of functions."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / _LOCK_NAME
+        self._known: tuple[object, Locked] = (None, Locked())
+
+    def read(self) -> Locked:
+        """Return the current contents; if the file is unchanged, this costs one `stat`."""
+        try:
+            status = os.stat(self._file, follow_symlinks=False)  # noqa: PTH116 - before every call
+        except OSError:
+            return Locked()
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if stamp != self._known[0]:
+            self._known = (stamp, self._read())
+        return self._known[1]
+
+    def put(self, requirements: tuple[str, ...], pins: tuple[Pin, ...]) -> None:
+        """Add a section, or replace it.
+
+        Raises:
+            PackagesError: the file holds what is not understood, or cannot be written.
+        """
+        self._write({**self.understood(), requirements: pins})
+
+    def keep(self, used_sections: Iterable[tuple[str, ...]]) -> None:
+        """Remove every other section.
+
+        Raises:
+            PackagesError: the file holds what is not understood, or cannot be written.
+        """
+        sections, used = self.understood(), set(used_sections)
+        remaining = {section: pins for section, pins in sections.items() if section in used}
+        if remaining != sections:
+            self._write(remaining)
+
+    def understood(self) -> Sections:
+        """Return the sections.
+
+        Raises:
+            PackagesError: the file holds what is not understood.
+        """
+        locked = self.read()
+        if locked.problem:
+            raise PackagesError(
+                locked.problem, fix="Fix it manually, or remove it: it is regenerated when it is needed."
+            )
+        return locked.sections
+
+    def _read(self) -> Locked:
+        try:
+            descriptor = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as file:
+                is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+                content = file.read(_LIMIT + 1) if is_file else b""
+            return _parsed(content.decode("utf-8")) if is_file and len(content) <= _LIMIT else _odd("is no plain file")
+        except (OSError, UnicodeDecodeError):
+            return _odd("cannot be read as text")
+
+    def _write(self, sections: Sections) -> None:
+        text = text_of(sections)
+        temporary = ""
+        try:
+            if not sections:
+                self._file.unlink(missing_ok=True)
+                return
+            descriptor, temporary = tempfile.mkstemp(prefix=f".{_LOCK_NAME}.", suffix=".tmp", dir=self._file.parent)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                os.fchmod(descriptor, 0o644)
+                file.write(text)
+                file.flush()
+                os.fsync(descriptor)
+            Path(temporary).replace(self._file)
+        except OSError as error:
+            if temporary:
+                Path(temporary).unlink(missing_ok=True)
+            raise PackagesError(
+                f"`{LOCK_PATH}` cannot be written: {error.strerror}.", fix="Check its rights."
+            ) from error
+
+
+def text_of(sections: Sections) -> str:
+    """Return the whole text of the file."""
+    lines = [_HEAD]
+    for requirements in sorted(sections):
+        lines += [f"# for: {', '.join(requirements)}", *map(str, sorted(sections[requirements])), ""]
+    return "\n".join(lines)
+
+
+def _parsed(text: str) -> Locked:
+    sections: dict[tuple[str, ...], tuple[Pin, ...]] = {}
+    inside: tuple[str, ...] = ()
+    for number, line in enumerate(bare_lines(text), 1):
+        if heading := _SECTION.fullmatch(line):
+            inside = tuple(heading[1].split(", "))
+            if (
+                any(written("packages", requirement) != requirement for requirement in inside)
+                or tuple(sorted(set(inside))) != inside
+            ):
+                return _odd(f"has no requirements in line {number} ({fence(line, 80)})")
+            sections[inside] = ()
+        elif line.strip() and not line.startswith("#"):
+            match = _PIN.fullmatch(line)
+            pin = Pin.of(match[1], match[2], match[3]) if match else None
+            if pin is None or not inside or pin.project in {earlier.project for earlier in sections[inside]}:
+                return _odd(f"has no pin in line {number} ({fence(line, 80)})")
+            sections[inside] += (pin,)
+    return Locked({section: tuple(sorted(pins)) for section, pins in sections.items()})
+
+
+def _odd(problem: str) -> Locked:
+    return Locked(problem=f"`{LOCK_PATH}` {problem}, so none of it counts.")

@@ -1,19 +1,20 @@
 """The secrets of one call: given by name to the function with the grant, masked in everything that leaves it.
 
 What is masked is each secret that the function may have, whether or not it asked, so that what an earlier call of it
-kept is masked too; and those of the functions that it called.
+kept is masked too; and those of the functions that it called. Of an outcome, every field that comes from a worker is
+masked, including future fields.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
-from typing import TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from agent_core.base.errors import ToolwrightError
 from sandbox import Outcome, RequestRefused
 
 from .given import GIVEN
 from .masks import Masks, Pair
-from .outcomes import masked
 from .source import Secrets, is_name
 
 Want: TypeAlias = Callable[[str], Awaitable[bool]]  # asks a human for one more secret by its name
@@ -105,3 +106,31 @@ class CallSecrets:
 @lru_cache(maxsize=16)
 def _masks(pairs: frozenset[Pair]) -> Masks:
     return Masks(pairs)
+
+
+MEASURED: Final = frozenset({"seconds", "memory", "cpu_s", "limit_s"})  # by the host
+VALUE: Final = "value"
+
+
+def masked(outcome: Outcome, masks: Masks) -> Outcome:
+    """Return the outcome without any of the secrets."""
+    return _masked_part(outcome, masks) if masks else outcome
+
+
+def _masked_part(part: T, masks: Masks) -> T:
+    names = [field.name for field in fields(part) if field.name not in MEASURED]  # type: ignore[arg-type]  # a dataclass
+    return replace(part, **{name: _masked_field(name, getattr(part, name), masks) for name in names})  # type: ignore[type-var]
+
+
+def _masked_field(name: str, value: Any, masks: Masks) -> Any:  # Any: what a field of an outcome holds
+    if name == VALUE:
+        return masks.clean_value(value)
+    if is_dataclass(value):
+        return _masked_part(value, masks)
+    match value:
+        case tuple():
+            return tuple(_masked_field("", item, masks) for item in value)
+        case int() | float() if masks.hides(value):
+            return 0
+        case _:
+            return masks.clean_words(value)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from agent_core.access.grants import NOTHING, Grants
-from .draft import Draft, Finding
+from .draft import D, Finding
 from .grants import FIXES, Way
 from .uses import Use, needs_of, uses
 
@@ -13,20 +13,13 @@ STAGE = "capability"
 EFFECTS = frozenset({"call", "fetch", "secret", "memory"})
 
 
-def capability(draft: Draft) -> Draft:
+def capability(draft: D) -> D:
     """Return the draft with every use that needs a grant, and with those that have none."""
     if draft.tree is None:
         return draft.skip("the code could not be read")
     all_uses = uses(draft.tree, draft.rules.packages, draft.guarded)
     draft = replace(draft, needs=needs_of(all_uses), asking=_lines(all_uses, draft.granted))
     return draft.with_findings(STAGE, lacking(all_uses, draft.granted, draft.approval_mode))
-
-
-def check(
-    tree: ast.Module, packages: tuple[str, ...], granted: Grants = NOTHING, approval_mode: Way = "none"
-) -> list[Finding]:
-    """Return the uses in a module that need a missing grant or cannot be predicted, one per line and kind."""
-    return lacking(uses(tree, packages), granted, approval_mode)
 
 
 def lacking(uses: Iterable[Use], granted: Grants, approval_mode: Way = "none") -> list[Finding]:

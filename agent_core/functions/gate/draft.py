@@ -6,6 +6,7 @@ Immutable: every stage takes one and returns another, so stages can be tested an
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Self, TypeVar
 
 from sandbox.wire.lines import lines_of
 
@@ -111,7 +112,12 @@ class Draft:
         """Check whether one of these problems was found, whatever the policy makes of it."""
         return any(problem.code in codes for problem in self.problems)
 
-    def with_findings(self, stage: str, findings: Iterable[Finding]) -> "Draft":
+    @property
+    def refuses(self) -> bool:
+        """True if there is a finding that causes a rejection."""
+        return any(problem.severity == "refuses" for problem in self.problems)
+
+    def with_findings(self, stage: str, findings: Iterable[Finding]) -> Self:
         """Return the draft with a stage's findings, each weighed by the policy."""
         problems = tuple(
             Problem(
@@ -125,15 +131,15 @@ class Draft:
         )
         return replace(self, problems=self.problems + problems) if problems else self
 
-    def with_problems(self, problems: Iterable[Problem]) -> "Draft":
+    def with_problems(self, problems: Iterable[Problem]) -> Self:
         """Return the draft with these problems unchanged."""
         return replace(self, problems=(*self.problems, *problems))
 
-    def skip(self, reason: str) -> "Draft":
+    def skip(self, reason: str) -> Self:
         """Return the draft unchanged, with the reason why a stage could not run."""
         return replace(self, note=f"not run: {reason}", skipped=True)
 
-    def with_fix(self, code: str, message: str, text: str) -> "Draft":
+    def with_fix(self, code: str, message: str, text: str) -> Self:
         """Return the draft with a fixed text, and the fix on record with its diff."""
         tree = parse(text)
         fix = Fix(code, message, unified(self.text, text, self.candidate.path))
@@ -143,6 +149,10 @@ class Draft:
             tree=tree if isinstance(tree, ast.Module) else self.tree,
             fixes=(*self.fixes, fix),
         )
+
+
+D = TypeVar("D", bound=Draft)
+"""A draft of one kind, a candidate's or a saved file's: the stages that judge both return what they were given."""
 
 
 def unified(before: str, after: str, path: str) -> str:

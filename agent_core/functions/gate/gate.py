@@ -1,13 +1,15 @@
 """The gate: runs the stages over a candidate or a saved file, and reports their findings.
 
-The stages are data, in the order of their cost; each one adds to what is known and none stops the
-next, which judges for itself whether it can still run. The verdict is made here, from values.
+The stages are data, in the order of their cost: one list for a candidate, one for a saved file, of which the functions
+then pass the candidate's other stages. Each one adds to what is known and none stops the next, which judges for
+itself whether it can still run. The verdict is made here, from values.
 """
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Generic, TypeAlias
 
 from sandbox import Limits
 from sandbox.wire.lines import lines_of
@@ -24,7 +26,7 @@ from .candidate import Candidate, Policy
 from .capability import capability
 from .confirm import with_returned_values
 from .conform import conform
-from .draft import TOO_DEEP, Draft
+from .draft import TOO_DEEP, D, Draft
 from .duplicate import duplicate
 from .autofix import fix
 from .neighbours import neighbours
@@ -32,50 +34,69 @@ from .proof import ExampleResult, prove, run
 from .read import read
 from .robust import robust
 from .rules import Rules
-from .saved import look, prove_changed, read_saved, try_import, try_users
-from .second import STAGES as SECOND
-from .second import draft_of
+from .saved import SavedFile, draft_of, look, prove_changed, read_file, try_import, try_users
 from .substance import substance
 from .trial import UNGRANTED, Granted, TrialTools, Workers, load
 from .verdict import Look, ModuleVerdict, StageReport, Standing, Verdict
 
-Run = Callable[[Draft, TrialTools], Awaitable[Draft]]
+Run: TypeAlias = Callable[[D, TrialTools], Awaitable[D]]
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """One check of the gate; `concurrent` with the one before if neither needs the other's result."""
+class Stage(Generic[D]):
+    """One check of the gate.
+
+    It is `beside` the one before if neither needs the other's result; a save does not wait for one that comes
+    `after_save`. `passed` tells whether a draft passed, if the stage's own findings do not say so.
+    """
 
     name: str
-    run: Run
+    run: Run[D]
     beside: bool = False
+    after_save: bool = False
+    passed: Callable[[D], bool] | None = None
 
 
-def on_text(judge: Callable[[Draft], Draft]) -> Run:
-    """Return a stage that needs no worker."""
+def on_text(judge: Callable[[D], D], name: str = "") -> Run[D]:
+    """Return a stage that needs no worker. `name` is the stage that says that a text is nested too deeply."""
 
-    async def run_here(draft: Draft, bench: TrialTools) -> Draft:
+    async def run_here(draft: D, bench: TrialTools) -> D:
         try:
             return await aside(draft.size, judge, draft)
         except RecursionError:
-            return draft.with_findings(judge.__name__, [TOO_DEEP])
+            return draft.with_findings(name or judge.__name__, [TOO_DEEP])
 
     return run_here
 
 
-STAGES: tuple[Stage, ...] = (
+STAGES: tuple[Stage[Draft], ...] = (
     Stage("read", on_text(read)),
     Stage("fix", on_text(fix)),
     Stage("conform", on_text(conform)),
     Stage("substance", on_text(substance)),
-    Stage("duplicate", duplicate),
+    Stage("duplicate", duplicate, after_save=True),
     Stage("capability", on_text(capability)),
     Stage("import", load),
     Stage("examples", prove),
-    Stage("mutation", check_mutants),
-    Stage("robust", robust, beside=True),
+    Stage("mutation", check_mutants, after_save=True),
+    Stage("robust", robust, beside=True, after_save=True),
     Stage("neighbours", neighbours),
 )
+"""The stages of a candidate. Those that come `after_save` also judge each function of a saved file, later."""
+
+
+def _is_clean(file: SavedFile) -> bool:
+    return not file.refuses
+
+
+FILE_STAGES: tuple[Stage[SavedFile], ...] = (
+    Stage("read", on_text(read_file), passed=lambda file: file.is_parsed),
+    Stage("text", on_text(look, "substance"), passed=_is_clean),  # conform, substance and capability
+    Stage("import", try_import),
+    Stage("examples", prove_changed, passed=_is_clean),
+    Stage("neighbours", try_users, passed=_is_clean),
+)
+"""The stages of a saved file before it is taken. What one skips is not reported."""
 
 
 class Gate:
@@ -87,7 +108,7 @@ class Gate:
         *,
         limits: Limits | None = None,
         rules: Rules | None = None,
-        stages: tuple[Stage, ...] = STAGES,
+        stages: tuple[Stage[Draft], ...] = STAGES,
         shelf: IndexStore | None = None,
     ) -> None:
         self._bench = TrialTools(sandbox, limits or Limits(), Alike(shelf))
@@ -130,43 +151,22 @@ class Gate:
 
         `granted` is what its functions have together, by the entries that propose it, with what is installed of it.
         """
-        clock = _Clock()
-        size = len(source.text)
-        saved = await aside(size, read_saved, source, snapshot, self._rules, self._rules.policy(policy), previous)
-        saved, bench = replace(saved, granted=granted.grants), self._bench.granted(granted)
-        clock.note("read", passed=saved.reading.parsed)
-        if saved.reading.parsed:
-            saved = await aside(size, look, saved)
-            clock.note("text", passed=not saved.refuses)
-            saved = await try_import(saved, bench)
-            clock.note("import", passed=saved.is_loaded)
-        if saved.is_loaded:
-            saved = await prove_changed(saved, bench)
-            clock.note("examples", passed=not saved.refuses)
-            saved, note = await try_users(saved, bench)
-            if note:
-                clock.note("neighbours", passed=not saved.refuses, note=note)
-        admitted = saved.is_loaded and not (saved.refuses and saved.policy == "agent")
-        verdict = ModuleVerdict(saved.reading, admitted, saved.problems, clock.reports, saved.standings)
-        return replace(verdict, disagreements=saved.disagreements, breakages=saved.breakages)
+        file = SavedFile.of(source, snapshot, self._rules.policy(policy), self._rules, previous)
+        file, bench, reports = replace(file, granted=granted.grants), self._bench.granted(granted), list[StageReport]()
+        for stage in FILE_STAGES:
+            file, report = await _ask(stage, file, bench)
+            reports += [] if file.skipped else [report]
+        return file.verdict(tuple(reports))
 
-    async def look_closer(  # noqa: PLR0913 - as `judge_module`, plus the name
-        self,
-        name: str,
-        verdict: ModuleVerdict,
-        snapshot: Snapshot,
-        policy: Policy = "human",
-        *,
-        previous: ModuleReading | None = None,
-        granted: Granted = UNGRANTED,
+    async def look_closer(
+        self, name: str, verdict: ModuleVerdict, snapshot: Snapshot, granted: Granted = UNGRANTED
     ) -> Look:
         """Return the findings of the stages that a save does not wait for; the snapshot already has the file."""
-        ground = self._rules.policy(policy), self._rules
-        draft = draft_of(name, verdict, snapshot, ground, previous)
+        draft = draft_of(name, verdict, snapshot, self._rules)
         if draft is None:
             return Look(name)
         before, reports, bench = len(draft.problems), list[StageReport](), self._bench.granted(granted)
-        for stage in (stage for stage in self._stages if stage.name in SECOND):
+        for stage in (stage for stage in self._stages if stage.after_save):
             draft, report = await _ask(stage, draft, bench)
             reports.append(report)
         return Look(name, draft.problems[before:], tuple(reports), draft.survivors)
@@ -201,7 +201,7 @@ class Gate:
         return await run(function.examples, function.module, snapshot, bench, returns=function.returns)
 
 
-async def _ask_all(stages: Sequence[Stage], draft: Draft, bench: TrialTools) -> tuple[Draft, list[StageReport]]:
+async def _ask_all(stages: Sequence[Stage[D]], draft: D, bench: TrialTools) -> tuple[D, list[StageReport]]:
     """Run stages at the same time and return the draft with their findings; only the first may change the draft
     otherwise.
     """
@@ -214,19 +214,20 @@ async def _ask_all(stages: Sequence[Stage], draft: Draft, bench: TrialTools) -> 
     results = [task.result() for task in tasks]
     more = [problem for sibling, _ in results for problem in sibling.problems[len(draft.problems) :]]
     reports = [report, *(replace(other_report, beside=True) for _, other_report in results)]
-    return replace(after, problems=(*after.problems, *more)), reports
+    return after.with_problems(more), reports
 
 
-async def _ask(stage: Stage, draft: Draft, bench: TrialTools) -> tuple[Draft, StageReport]:
+async def _ask(stage: Stage[D], draft: D, bench: TrialTools) -> tuple[D, StageReport]:
     started = time.perf_counter()
     after = await stage.run(replace(draft, note="", skipped=False), bench)
     problems = after.problems[len(draft.problems) :]
     passed = not after.skipped and not any(problem.severity == "refuses" for problem in problems)
+    passed = stage.passed(after) if stage.passed else passed
     return after, StageReport(stage.name, passed, time.perf_counter() - started, after.note)
 
 
-def _at_once(stages: Sequence[Stage]) -> list[list[Stage]]:
-    groups: list[list[Stage]] = []
+def _at_once(stages: Sequence[Stage[D]]) -> list[list[Stage[D]]]:
+    groups: list[list[Stage[D]]] = []
     for stage in stages:
         if groups and stage.beside:
             groups[-1].append(stage)
@@ -235,21 +236,8 @@ def _at_once(stages: Sequence[Stage]) -> list[list[Stage]]:
     return groups
 
 
-class _Clock:
-    """Measures the time between the stages of a saved file."""
-
-    def __init__(self) -> None:
-        self.reports: tuple[StageReport, ...] = ()
-        self._since = time.perf_counter()
-
-    def note(self, stage: str, *, passed: bool, note: str = "") -> None:
-        now = time.perf_counter()
-        self.reports += (StageReport(stage, passed, now - self._since, note),)
-        self._since = now
-
-
 def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
-    admitted = not any(problem.severity == "refuses" for problem in draft.problems)
+    admitted = not draft.refuses
     standing: Standing = "" if not admitted else "draft" if draft.trials.is_unproven else "trial"
     source = draft.reading.source if draft.reading else None
     return Verdict(

@@ -166,8 +166,7 @@ async def run(
 
 async def _outcome(example: Example | GivenExample, module: str, snapshot: Snapshot, bench: TrialTools) -> Outcome:
     setup = example.setup if isinstance(example, Example) else ()
-    evaluation = Evaluation(setup, example.call)
-    return await bench.sandbox.evaluate(snapshot.modules, module, evaluation, limits=bench.limits)
+    return await bench.run(snapshot.modules, module, Evaluation(setup, example.call))
 
 
 def _result(example: Example | GivenExample, outcome: Outcome, is_float: bool) -> ExampleResult:  # noqa: FBT001 - a fact

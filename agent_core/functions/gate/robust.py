@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from sandbox import Attempt, Killed, Outcome, Raised, Refused, Returned, TimedOut
+from sandbox import Attempt, Attempts, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
 from agent_core.registry.function import Function
 from .arguments.domain import Domain, domain
@@ -104,14 +104,10 @@ class Trial:
         remaining_s = min(self._until - time.monotonic(), most_s)
         if remaining_s <= 0:
             return (None,) * len(calls)
-        return await self._bench.sandbox.attempt(
-            self._modules,
-            self._function.module,
-            self._function.name,
-            [Attempt(call) for call in calls],
-            each_s=each_s or self._draft.rules.robust_each_s,
-            limits=replace(self._bench.limits, wall_s=min(remaining_s, self._bench.limits.wall_s)),
-        )
+        attempts = [Attempt(call) for call in calls]
+        work = Attempts(self._function.name, attempts, each_s or self._draft.rules.robust_each_s)
+        most_s = min(remaining_s, self._bench.limits.wall_s)
+        return await self._bench.attempt(self._modules, self._function.module, work, most_s)
 
     def failures(self, calls: Sequence[Arguments], outcomes: Sequence[Outcome | None]) -> Iterator[FailedCall]:
         """Yield the calls that failed."""

@@ -3,11 +3,10 @@
 Here are also the means that every stage in a worker uses. What a worker says is a claim, shown fenced.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
-from sandbox import Access, Attempt, Evaluation, Killed, Limits, Outcome, Raised, Refused, Returned, Then, TimedOut
+from sandbox import Access, Attempts, Job, Killed, Limits, ModuleImport, Outcome, Raised, Refused, Returned, SchemaRequest, TimedOut, Work
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
 
@@ -32,31 +31,10 @@ STAGE = "import"
 class Workers(Protocol):
     """The interface that the gate needs of the sandbox, or of whatever wraps it."""
 
-    async def load(self, modules: Modules, module: str, *, limits: Limits, access: Access = ...) -> Outcome:
-        """Import a module in a fresh worker."""
+    async def run(self, job: Job[Work]) -> Outcome:
+        """Run a job in a fresh worker."""
 
-    async def describe(
-        self, modules: Modules, module: str, functions: Sequence[str], *, limits: Limits, access: Access = ...
-    ) -> Outcome:
-        """Import a module and return the schemas that cannot be read from the syntax."""
-
-    async def evaluate(
-        self, modules: Modules, module: str, evaluation: Evaluation, *, limits: Limits, access: Access = ...
-    ) -> Outcome:
-        """Run one example."""
-
-    async def attempt(  # noqa: PLR0913 - as the sandbox's own
-        self,
-        modules: Modules,
-        module: str,
-        function: str,
-        attempts: Sequence[Attempt],
-        *,
-        each_s: float,
-        limits: Limits,
-        then: Then | None = None,
-        access: Access = ...,
-    ) -> tuple[Outcome | None, ...]:
+    async def attempt(self, job: Job[Attempts]) -> tuple[Outcome | None, ...]:
         """Run many attempts in one worker, as many as it can finish. The results are advice."""
 
 
@@ -83,49 +61,21 @@ class TrialTools:
     sandbox: Workers
     limits: Limits
     alike: Alike = field(default_factory=Alike)
+    access: Access = NO_ACCESS
 
     def granted(self, granted: Granted) -> "TrialTools":
         """Return a bench with the granted packages, time and memory, but without access to the outside world."""
         access = replace(granted.access, readable=(), writable=(), home="")
-        sandbox = self.sandbox if access == NO_ACCESS else _With(self.sandbox, access)
-        return replace(self, sandbox=sandbox, limits=raised(self.limits, granted.grants))
+        return replace(self, access=access, limits=raised(self.limits, granted.grants))
 
+    async def run(self, modules: Modules, module: str, work: Work) -> Outcome:
+        """Run one piece of work in a fresh worker."""
+        return await self.sandbox.run(Job(modules, module, work, self.limits, self.access))
 
-@dataclass(frozen=True, slots=True)
-class _With:
-    """Workers that see the packages of one candidate."""
-
-    workers: Workers
-    own: Access
-
-    async def load(self, modules: Modules, module: str, *, limits: Limits, access: Access = NO_ACCESS) -> Outcome:
-        return await self.workers.load(modules, module, limits=limits, access=self.own)
-
-    async def describe(
-        self, modules: Modules, module: str, functions: Sequence[str], *, limits: Limits, access: Access = NO_ACCESS
-    ) -> Outcome:
-        return await self.workers.describe(modules, module, functions, limits=limits, access=self.own)
-
-    async def evaluate(
-        self, modules: Modules, module: str, evaluation: Evaluation, *, limits: Limits, access: Access = NO_ACCESS
-    ) -> Outcome:
-        return await self.workers.evaluate(modules, module, evaluation, limits=limits, access=self.own)
-
-    async def attempt(  # noqa: PLR0913 - as the sandbox's own
-        self,
-        modules: Modules,
-        module: str,
-        function: str,
-        attempts: Sequence[Attempt],
-        *,
-        each_s: float,
-        limits: Limits,
-        then: Then | None = None,
-        access: Access = NO_ACCESS,
-    ) -> tuple[Outcome | None, ...]:
-        return await self.workers.attempt(
-            modules, module, function, attempts, each_s=each_s, limits=limits, then=then, access=self.own
-        )
+    async def attempt(self, modules: Modules, module: str, work: Attempts, wall_s: float) -> tuple[Outcome | None, ...]:
+        """Run many attempts within a time, in one worker as far as it gets. The results are advice."""
+        limits = replace(self.limits, wall_s=wall_s)
+        return await self.sandbox.attempt(Job(modules, module, work, limits, self.access))
 
 
 async def load(draft: Draft, bench: TrialTools) -> Draft:
@@ -194,11 +144,11 @@ async def try_module(
     where = Place(reading.source.path)
     unresolved = [function for function in reading.functions if function.unresolved]
     if not unresolved:
-        outcome = await bench.sandbox.load(modules, reading.source.module, limits=bench.limits)
+        outcome = await bench.run(modules, reading.source.module, ModuleImport())
         refusal = import_problem(outcome, where)
         return reading, (refusal,) if refusal else ()
-    names = [function.name for function in unresolved]
-    outcome = await bench.sandbox.describe(modules, reading.source.module, names, limits=bench.limits)
+    request = SchemaRequest([function.name for function in unresolved])
+    outcome = await bench.run(modules, reading.source.module, request)
     refusal = import_problem(outcome, where)
     if refusal or not isinstance(outcome, Returned):
         return reading, (refusal,) if refusal else ()

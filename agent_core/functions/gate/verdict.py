@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.problem import Problem
 from agent_core.registry.function import Function, ModuleReading
+from .candidate import Policy
 
 Standing = Literal["draft", "trial", "trusted", "quarantined", ""]
 
@@ -170,7 +171,7 @@ class Breakage:
 @dataclass(frozen=True, slots=True)
 class ModuleVerdict:
     """The gate's answer about a saved file: the functions it offers, their standing, and those with differing
-    examples.
+    examples; also the policy that was applied, and what was there before.
     """
 
     reading: ModuleReading
@@ -180,6 +181,8 @@ class ModuleVerdict:
     standings: tuple[tuple[str, Standing], ...] = ()
     disagreements: tuple[tuple[str, Disagreement], ...] = ()
     breakages: tuple[Breakage, ...] = ()
+    policy: Policy = "human"
+    previous: ModuleReading | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the published shape for a whole module."""

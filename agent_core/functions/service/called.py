@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sandbox import Evaluation, Outcome, Refused, Returned
+from sandbox import Evaluation, Job, Outcome, Refused, Returned
 
 from ..answers import bad_arguments, outcome_json, size_of
 from agent_core.base.aside import aside
@@ -122,14 +122,10 @@ class CallService:
             return await watch.answer(arguments, snapshot) if name == "debug" else None
 
         with watch.over(function.name, snapshot) as around:
-            await self._cage.evaluate(
-                snapshot.modules,
-                function.module,
-                Evaluation(example.setup, example.call),
-                Curtain(CallSecrets(self._cage.secrets, function.name, permit.grants.secrets), answer),
-                access=permit.access,
-                around=around,
-            )
+            work = Evaluation(example.setup, example.call)
+            job = Job(snapshot.modules, function.module, work, self._cage.limits, permit.access, around=around)
+            secrets = CallSecrets(self._cage.secrets, function.name, permit.grants.secrets)
+            await self._cage.run(job, Curtain(secrets, answer))
         own = range(function.line, function.end_line + 1)
         ran = {row.at.line for row in watch.lines if row.at.path == function.path and row.at.line in own}
         return ran, {line for line in watch.can_run if line in own}

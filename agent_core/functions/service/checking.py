@@ -19,7 +19,7 @@ from agent_core.base.problem import Place, Problem
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import FOLDER, ModuleSource, module_of, path_of, read_file
-from agent_core.base.user_folders import read_named_text
+from agent_core.base.plain_files import read_named_text
 from .job import Job, Row, unreadable
 from .judges import Judge
 

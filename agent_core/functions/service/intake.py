@@ -13,7 +13,7 @@ from ..gate import Candidate, Policy
 from ..gate.reading.escapes import write_escapes
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.source import check_module_name, path_of
-from agent_core.base.user_folders import read_named
+from agent_core.base.plain_files import read_named
 from .archive import read_library
 from .checking import parse_line
 from .closure import ModuleParts

@@ -101,7 +101,7 @@ async def _of_file(file: ModuleSource, job: Job, gate: Gate, snapshot: Snapshot)
 
     async def look(name: str) -> Look:
         async with turn:
-            return await gate.look_closer(name, verdict, ground, job.policy)
+            return await gate.look_closer(name, verdict, ground)
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(look(name)) for name, _ in verdict.standings]

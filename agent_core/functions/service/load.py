@@ -47,7 +47,7 @@ class Loader:
         packing: PackageGrants,
         *,
         limit_bytes: int,
-        then: Callable[[ModuleVerdict, ModuleReading | None], None] = lambda verdict, previous: None,
+        then: Callable[[ModuleVerdict], None] = lambda verdict: None,
     ) -> None:
         self._folder = root / "functions"
         self._state = root / STATE
@@ -142,7 +142,7 @@ class Loader:
         change = self._registry.swap(snapshot, known_change=said_of(results.values()))
         for file_result in results.values():
             if file_result.verdict is not None:
-                self._then(file_result.verdict, file_result.previous)
+                self._then(file_result.verdict)
         return change
 
     def _read(self, paths: list[Path] | None, baseline: GoodVersions) -> dict[str, Found]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
-from sandbox import Access, Limits, Returned
+from sandbox import Access, Job, Limits, ModuleImport, Returned
 from sandbox.access import NOTHING as NO_ACCESS
 
 from ..gate.trial import Granted, Workers
@@ -185,5 +185,6 @@ class ImportTrials:
         """Return whether one of these names can be imported ahead, and then used by a worker."""
         source = ModuleSource.of("trial", _TRIAL.format(name=name))
         access = replace(Access(), packages=names, preload=(name,))
-        outcome = await self._workers.load({source.module: source}, source.module, limits=self._limits, access=access)
+        job = Job({source.module: source}, source.module, ModuleImport(), self._limits, access)
+        outcome = await self._workers.run(job)
         return isinstance(outcome, Returned)

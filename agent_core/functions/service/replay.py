@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Final
 
-from sandbox import RequestRefused
+from sandbox import FunctionCall, Job, RequestRefused
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.values import encode, read
 
@@ -71,14 +71,9 @@ class Replays:
         heard = ReplayedRequests(row.data["heard"], watch, snapshot)
         try:
             with watch.over(row.function, snapshot) as around:
-                outcome = await self._cage.call(
-                    snapshot.modules,
-                    module,
-                    row.function,
-                    read(row.data["arguments"]),
-                    Curtain(CallSecrets(self._cage.secrets, row.function), heard),
-                    around=around,
-                )
+                work = FunctionCall(row.function, read(row.data["arguments"]))
+                job = Job(snapshot.modules, module, work, self._cage.limits, around=around)
+                outcome = await self._cage.run(job, Curtain(CallSecrets(self._cage.secrets, row.function), heard))
         finally:
             watch.close()
         now, then = outcome_json(outcome), row.data["outcome"]

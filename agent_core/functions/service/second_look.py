@@ -7,12 +7,12 @@ of a function takes the place of the older. What is found is kept and told; wher
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_core.base.errors import ToolwrightError
 from ..gate import Gate, Look, ModuleVerdict
 from agent_core.base.problem import Place, Problem
-from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.function import Function
 from agent_core.registry.registry import Registry
 from agent_core.storage import SaveVerdict, Store
 from .packing import PackageGrants
@@ -20,17 +20,6 @@ from .packing import PackageGrants
 Tell = Callable[[str, Sequence[Problem]], None]
 _QUIET_S = 0.2  # an editor that formats saves twice
 _MOST = 40  # functions that wait: a branch that is checked out is no edit
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A function to be reviewed: its saved version, and its previous file."""
-
-    verdict: ModuleVerdict
-    previous: ModuleReading | None
-
-    def function(self, name: str) -> Function:
-        return next(function for function in self.verdict.reading.functions if function.name == name)
 
 
 class BackgroundReview:
@@ -42,21 +31,21 @@ class BackgroundReview:
         self._gate = gate
         self._packing = packing
         self._tell = tell
-        self._waiting: dict[str, _Wanted] = {}
+        self._waiting: dict[str, ModuleVerdict] = {}
         self._left: dict[str, str] = {}  # what came when too many waited, with its path
         self._news = asyncio.Event()
         self._saves = 0
         self._looking: tuple[str, asyncio.Task[None]] | None = None
         self._is_open = False
 
-    def ask(self, verdict: ModuleVerdict, previous: ModuleReading | None) -> None:
+    def ask(self, verdict: ModuleVerdict) -> None:
         """Request a review of the functions of a saved file with possibly different results, when there is time."""
         for name, _ in verdict.standings if self._is_open else ():
             self._left.pop(name, None)
             if name not in self._waiting and len(self._waiting) >= _MOST:
                 self._left[name] = verdict.reading.source.path
                 continue
-            self._waiting[name] = _Wanted(verdict, previous)
+            self._waiting[name] = verdict
             if self._looking and self._looking[0] == name:
                 self._looking[1].cancel()
         self._news.set()
@@ -108,32 +97,32 @@ class BackgroundReview:
             self._left.clear()
             self._tell(f"{name} and {more} more" if more else name, [problem])
 
-    async def _look(self, name: str, request: _Wanted) -> None:
+    async def _look(self, name: str, request: ModuleVerdict) -> None:
         """Report the findings on one function if it is still there and unchanged."""
         try:
             findings = await self._found(name, request)
         except ToolwrightError as error:
-            findings = [Problem("not-looked-at", str(error), Place(request.function(name).path), severity="warns")]
+            findings = [Problem("not-looked-at", str(error), Place(_function(request, name).path), severity="warns")]
         if self._waiting.get(name) is request:
             del self._waiting[name]
             if findings:
                 self._tell(name, findings)
 
-    async def _found(self, name: str, request: _Wanted) -> Sequence[Problem]:
+    async def _found(self, name: str, request: ModuleVerdict) -> Sequence[Problem]:
         snapshot = self._registry.snapshot()
         if not self._is_there(name, request):
             return ()
-        verdict = replace(request.verdict, reading=snapshot.readings[snapshot.functions[name].module])
+        verdict = replace(request, reading=snapshot.readings[snapshot.functions[name].module])
         granted = await self._packing.of_text(verdict.reading.source.text)
-        look = await self._gate.look_closer(name, verdict, snapshot, previous=request.previous, granted=granted)
+        look = await self._gate.look_closer(name, verdict, snapshot, granted)
         if not self._is_there(name, request):
             return ()
         problems = tuple(replace(problem, severity="warns") for problem in look.problems)  # it was taken, strict or not
-        await self._keep(request.function(name), replace(look, problems=problems))
+        await self._keep(_function(request, name), replace(look, problems=problems))
         return problems
 
-    def _is_there(self, name: str, request: _Wanted) -> bool:
-        current, own = self._registry.snapshot().functions.get(name), request.function(name)
+    def _is_there(self, name: str, request: ModuleVerdict) -> bool:
+        current, own = self._registry.snapshot().functions.get(name), _function(request, name)
         return current is not None and (current.module, current.body_hash) == (own.module, own.body_hash)
 
     async def _keep(self, function: Function, look: Look) -> None:
@@ -147,3 +136,7 @@ class BackgroundReview:
             survivors = [survivor.to_json() for survivor in look.survivors]
             verdict = {**verdict, "problems": problems, "stages": stages, "survivors": survivors}
             await self._store.apply([SaveVerdict(function.body_hash, function.name, verdict)])
+
+
+def _function(verdict: ModuleVerdict, name: str) -> Function:
+    return next(function for function in verdict.reading.functions if function.name == name)

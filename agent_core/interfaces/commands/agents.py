@@ -85,10 +85,10 @@ def export(scene: CliContext, name: str, file: str) -> None:
 
 @agents.command("import")
 @click.argument("file", metavar="FILE")
-@click.option("--as", "name", default="", metavar="NAME", help="The name that it gets here.")
-@click.option("--only", default="", metavar="NAME", help="Of several agents in the file, this one.")
-@click.option("--share", is_flag=True, help="Have shared blocks that are here already together, instead of copies.")
-@click.option("--dry-run", is_flag=True, help="Say what would come, and write nothing.")
+@click.option("--as", "name", default="", metavar="NAME", help="The name of the imported agent.")
+@click.option("--only", default="", metavar="NAME", help="Import only this agent, if the file has several.")
+@click.option("--share", is_flag=True, help="Share the blocks that already exist here, instead of copying them.")
+@click.option("--dry-run", is_flag=True, help="Report what would be imported, and write nothing.")
 @scene
 def import_(scene: CliContext, file: str, **options: Any) -> None:  # Any: the options above
     """Create an agent from a file. Accepts files from `agents export`, MemGPT's save_to_json_file, or Letta (.af).

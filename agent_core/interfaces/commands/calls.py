@@ -16,7 +16,7 @@ def calls() -> None:
 
 @calls.command("list")
 @click.argument("function", default="")
-@click.option("--failed", is_flag=True, help="Only those that raised or were ended.")
+@click.option("--failed", is_flag=True, help="Only calls that raised or were ended.")
 @scene
 def list_(scene: CliContext, function: str, failed: bool) -> None:  # noqa: FBT001  (click hands it in)
     """List the calls that can be replayed, newest first."""
@@ -44,7 +44,10 @@ def show(scene: CliContext, call: int) -> None:
 @calls.command()
 @click.argument("call", metavar="ID", type=click.IntRange(1))
 @click.option(
-    "--version", metavar="V", default="", help="`now`, or a version as `functions history` has it; else that of then."
+    "--version",
+    metavar="V",
+    default="",
+    help="The version to run: `now`, or one from `functions history`. By default, that of the recorded call.",
 )
 @click.option("--debug", "is_debugged", is_flag=True, help="Stop where it raised, or at its first line.")
 @scene
@@ -59,7 +62,7 @@ def replay(scene: CliContext, call: int, version: str, is_debugged: bool) -> int
     from ..replaying import human_at_terminal, replayed
 
     if is_debugged and (scene.as_json or not is_attended()):
-        raise UsageError("There is no terminal for the debugger.", fix="Leave --debug away, or run it at a terminal.")
+        raise UsageError("There is no terminal for the debugger.", fix="Omit --debug, or run it at a terminal.")
 
     async def replay_call(workspace: Any) -> dict[str, Any]:
         return await replayed(workspace, call, version, is_debugged=is_debugged)

@@ -26,11 +26,11 @@ POLICIES = ("agent", "human", "import")
 @click.command()
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @click.option("--policy", type=click.Choice(POLICIES), default="agent", show_default=True)
-@click.option("--strict", is_flag=True, help="What is only warned of under the policy refuses too.")
-@click.option("--name", default="", help="The promised name, if not the file's one public function.")
-@click.option("--module", default="", help="The module that it would join.")
-@click.option("--quiet", "-q", is_flag=True, help="Print only what is refused.")
-@click.option("--diff", "diffs", is_flag=True, help="Show what was fixed as diffs.")
+@click.option("--strict", is_flag=True, help="Turn the policy's warnings into rejections.")
+@click.option("--name", default="", help="The function's name, if not that of the file's only public function.")
+@click.option("--module", default="", help="The module to join.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only rejections.")
+@click.option("--diff", "diffs", is_flag=True, help="Show fixes as diffs.")
 @click.option("--sarif", is_flag=True, help="Print a SARIF 2.1.0 log, for editors and code scanning.")
 @scene
 def check(scene: CliContext, **options: Any) -> int:  # Any: the options above
@@ -50,13 +50,13 @@ def check(scene: CliContext, **options: Any) -> int:  # Any: the options above
         with_any_workspace(scene, lambda workspace: workspace.workshop.bulk.check(selection, printer.take))
         printer.is_whole = True
     if not printer.counts["judged"]:
-        scene.hint("Nothing was judged: there is no function in what you named.")
+        scene.hint("Nothing was judged: there is no function in the given paths.")
     return 1 if printer.refused else 0
 
 
 def _check_options(scene: CliContext, **options: Any) -> None:
     if options["sarif"] and scene.as_json:
-        raise UsageError("--json and --sarif are two forms of the same.", fix="Give one of them.")
+        raise UsageError("--json and --sarif exclude each other.", fix="Give one of them.")
     single = len(options["paths"]) == 1 and options["paths"][0].suffix == ".py"
     if (options["name"] or options["module"]) and not single:
         raise UsageError("--name and --module are for one .py file.", fix="Leave them out, or name one file.")

@@ -26,17 +26,17 @@ class SettingQuestion:
 
 ASKED = (
     SettingQuestion("model.base_url", "Address of an endpoint, such as http://127.0.0.1:11434/v1"),
-    SettingQuestion("model.name", "Model: its name there, or local/NAME"),
-    SettingQuestion("turn.max_steps", "Model replies in one turn, at most"),
-    SettingQuestion("sandbox.wall_s", "Seconds that one call of a function may take"),
+    SettingQuestion("model.name", "Model: its name at the endpoint, or local/NAME"),
+    SettingQuestion("turn.max_steps", "Maximum number of model replies per turn"),
+    SettingQuestion("sandbox.wall_s", "Maximum seconds per function call"),
 )
 
 
 @click.command()
-@click.option("--model", metavar="NAME", help="The model's name, without being asked.")
-@click.option("--base-url", metavar="URL", help="The endpoint's address, without being asked.")
-@click.option("--confirm-address", is_flag=True, help="Confirm the address that toolwright.toml names, only.")
-@click.option("--yes", "-y", is_flag=True, help="Ask nothing: what is given and what is in force is taken.")
+@click.option("--model", metavar="NAME", help="The model's name; skips the question.")
+@click.option("--base-url", metavar="URL", help="The endpoint's address; skips the question.")
+@click.option("--confirm-address", is_flag=True, help="Only confirm the address that toolwright.toml names.")
+@click.option("--yes", "-y", is_flag=True, help="Ask nothing: use the given and the current values.")
 @scene
 def configure(scene: CliContext, model: str | None, base_url: str | None, **flags: bool) -> int:
     """Choose the model and a few limits. The choice is tried with one real request and written to toolwright.toml.
@@ -73,7 +73,7 @@ def _confirm(scene: CliContext, root: Path, *, yes: bool) -> int:
         confirm(root, url)
     elif url:
         ask_to_confirm(root, settings, url)
-    message = f"{url} is confirmed for this workspace." if url else "There is no address here that is to be confirmed."
+    message = f"{url} is confirmed for this workspace." if url else "There is no address to confirm here."
     scene.result({"confirmed": url}, [line(("ok", "✓ "), message)])
     return 0
 
@@ -92,7 +92,7 @@ def _take(scene: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -
     tested = asyncio.run(try_model(settings.model, environment, root))
     if not scene.as_json or not yes:
         say(tested_lines(tested))
-    keep = tested.ok or (not yes and bool(values) and agreed("Write it all the same?"))
+    keep = tested.ok or (not yes and bool(values) and agreed("Write it anyway?"))
     if keep and values:
         keep_address(root, values)
     commands = exports(settings)
@@ -137,7 +137,7 @@ def _ask_settings(root: Path, values: dict[str, Any]) -> dict[str, Any]:
 
     settings, _ = in_force(root, values)
     say([line(("strong", "In force now")), *_in_force({entry.key: _value(settings, entry.key) for entry in ASKED})])
-    say([line(), line(("dim", "Enter keeps what is in force. Nothing is written before it was tried."))])
+    say([line(), line(("dim", "Enter keeps the current value. Nothing is written until it has been tried."))])
     answers: dict[str, Any] = {}
     for setting in ASKED:
         if setting.key not in values:
@@ -174,7 +174,7 @@ def _settings_lines(document: dict[str, Any]) -> list[Line]:
         *_in_force(document["in_force"]),
     ]
     if document["export"]:
-        lines += [line("A key is in no file. In each shell where you run it, type:")]
+        lines += [line("The key is not stored in a file. In each shell where you run it, type:")]
         lines += [line("  ", ("strong", command)) for command in document["export"]]
     return lines
 

@@ -7,7 +7,7 @@ import click
 from ..scene import CliContext, scene
 from ..spans import Line, Span, line
 
-_AT_CORE = "at core scratch has no total size, and whether a path is there can be seen: docs/platforms.md"
+_AT_CORE = "at core, scratch has no total size, and functions can see whether a path exists: docs/platforms.md"
 
 
 @click.command()
@@ -33,7 +33,7 @@ def _lines(report: dict[str, Any]) -> list[Line]:  # Any: the published shape of
     ]
     if report["grants"]["unattended"] == "file":
         lines.append(
-            line(("bad", "! grants: where nobody can be asked functions/grants.toml is in force without a yes"))
+            line(("bad", "! grants: if nobody can be asked, functions/grants.toml is in force without an approval"))
         )
     for room in ("model", "embedding", "packages", "storage"):
         status = report.get(room) or {}

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from agent_core.base.errors import UsageError
+from agent_core.base.plain_files import read_named_text
 from agent_core.base.untrusted import one_line
-from agent_core.base.user_folders import read_named_text
 
 from ..scene import CliContext, scene
 from ..spans import Line, line, plain
@@ -36,7 +36,7 @@ _MOST = 12
 
 
 @click.command()
-@click.option("--clean", "is_clean", is_flag=True, help="Remove what no function is granted, from disk and lock.")
+@click.option("--clean", "is_clean", is_flag=True, help="Remove packages without a grant from disk and lock.")
 @scene
 def packages(scene: CliContext, is_clean: bool) -> int:  # noqa: FBT001  (click hands it in)
     """List the packages that functions were granted, as functions/requirements.lock pins them."""
@@ -59,7 +59,9 @@ def package_lines(data: Mapping[str, Any]) -> Iterator[Line]:  # Any: JSON
         yield line(("bad", "✗ "), data["problem"])
     for row in data["packages"]:
         users = ", ".join(row["functions"]) or "no function"
-        state = f"{row['bytes'] / 1e6:.1f} MB" if row["installed"] else "not installed: you are asked when it is called"
+        state = (
+            f"{row['bytes'] / 1e6:.1f} MB" if row["installed"] else "not installed: you will be asked when it is called"
+        )
         yield line(("name", ", ".join(row["requirements"])), ("dim", f"  for {users}  "), state)
         pins = row["pins"][:_MOST] + ([f"and {len(row['pins']) - _MOST} more"] if len(row["pins"]) > _MOST else [])
         if pins:
@@ -69,7 +71,7 @@ def package_lines(data: Mapping[str, Any]) -> Iterator[Line]:  # Any: JSON
 STANDINGS = ("draft", "trial", "trusted", "quarantined")
 
 _code_file = click.option(
-    "--file", "file", metavar="FILE", type=click.Path(allow_dash=True), help="The source; - reads standard input."
+    "--file", "file", metavar="FILE", type=click.Path(allow_dash=True), help="The source file; - reads standard input."
 )
 
 
@@ -84,9 +86,13 @@ for _command in history.COMMANDS:
 
 @functions.command("list")
 @click.argument("pattern", default="")
-@click.option("--module", default="", help="Only those of one module.")
-@click.option("--standing", type=click.Choice(STANDINGS), help="Only those that stand so now.")
-@click.option("--unused", is_flag=True, help="Only those that nobody called for long, with the command to delete them.")
+@click.option("--module", default="", help="Only functions of one module.")
+@click.option("--standing", type=click.Choice(STANDINGS), help="Only functions with this standing.")
+@click.option(
+    "--unused",
+    is_flag=True,
+    help="Only functions that nobody has called for a long time, with the command to delete them.",
+)
 @scene
 def list_(scene: CliContext, pattern: str, module: str, standing: str | None, unused: bool) -> None:  # noqa: FBT001  (click)
     """List what can be called, and what was rejected. PATTERN is part of a name or description, or a wildcard like
@@ -98,7 +104,7 @@ def list_(scene: CliContext, pattern: str, module: str, standing: str | None, un
     data = with_workshop(scene, lambda shop: shop.unused(*filters) if unused else shop.list(*filters))
     scene.result(data, unused_lines(data) if unused else list_lines(data))
     if unused and not data["functions"]:
-        scene.hint("No function was left uncalled for long.")
+        scene.hint("Every function has been called recently.")
     elif not data["functions"]:
         scene.hint("No function matches. Next: toolwright run, and ask for one.")
     elif data["unused"] and not unused:
@@ -133,8 +139,8 @@ def show(scene: CliContext, name: str) -> None:
 @click.argument("name")
 @click.argument("source", metavar="[FILE]", required=False, type=click.Path(allow_dash=True))
 @_code_file
-@click.option("--module", default="grown", show_default=True, help="The module to join; made if it is not there.")
-@click.option("--reason", default="", help="Why, for the history.")
+@click.option("--module", default="grown", show_default=True, help="The module to join; created if it does not exist.")
+@click.option("--reason", default="", help="The reason, for the history.")
 @scene
 def create(  # noqa: PLR0913, PLR0917  (click hands them in)
     scene: CliContext, name: str, source: str | None, file: str | None, module: str, reason: str
@@ -153,9 +159,9 @@ def create(  # noqa: PLR0913, PLR0917  (click hands them in)
 @functions.command()
 @click.argument("name")
 @_code_file
-@click.option("--old", help="The text to replace; it must occur once.")
-@click.option("--new", help="The text that takes its place.")
-@click.option("--reason", default="", help="Why, for the history.")
+@click.option("--old", help="The text to replace; it must occur exactly once.")
+@click.option("--new", help="The replacement.")
+@click.option("--reason", default="", help="The reason, for the history.")
 @scene
 def edit(  # noqa: PLR0913, PLR0917  (click hands them in)
     scene: CliContext, name: str, file: str | None, old: str | None, new: str | None, reason: str
@@ -187,7 +193,7 @@ def delete(scene: CliContext, name: str) -> None:
 
 @functions.command()
 @click.argument("name")
-@click.option("--args", "arguments", metavar="JSON", help="Run one call with these instead of the examples.")
+@click.option("--args", "arguments", metavar="JSON", help="Run one call with these arguments instead of the examples.")
 @scene
 def test(scene: CliContext, name: str, arguments: str | None) -> int:
     """Run a function's examples in a worker, or one call."""
@@ -241,7 +247,7 @@ def reload(scene: CliContext) -> int:
     change, many = with_workshop(scene, read)
     code = _changed(scene, change)
     used = "1 function is" if many == 1 else f"{many} functions are"
-    scene.hint(f"{used} in use. What was saved before, any command takes up as it starts.")
+    scene.hint(f"{used} in use. Any command picks up earlier saves when it starts.")
     return code
 
 

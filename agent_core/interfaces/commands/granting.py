@@ -21,7 +21,7 @@ _ITEMS = (
     ("--network", "network", "HOST", "A host: api.example.org, localhost:8000 or *.example.org."),
     ("--read", "read", "PATH", "A file or folder to read: in the workspace, or absolute."),
     ("--write", "write", "PATH", "A file or folder to read and write."),
-    ("--secret", "secrets", "NAME", "A secret by its name."),
+    ("--secret", "secrets", "NAME", "A secret, by name."),
     ("--package", "packages", "REQ", "A package: requests or requests>=2.31."),
     ("--block", "memory", "LABEL", "A block of memory."),
     ("--call", "functions", "NAME", "Another function that has grants of its own."),
@@ -30,11 +30,11 @@ _ITEMS = (
 
 def _kinds(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that name what is granted."""
-    command = click.option("--stateful", is_flag=True, help="One worker of its own that is kept between calls.")(
+    command = click.option("--stateful", is_flag=True, help="Keep one worker between calls.")(command)
+    command = click.option("--memory", "memory_mib", type=int, metavar="MIB", help="More memory than the default.")(
         command
     )
-    command = click.option("--memory", "memory_mib", type=int, metavar="MIB", help="Memory above the default.")(command)
-    command = click.option("--seconds", type=float, metavar="S", help="Time above the default.")(command)
+    command = click.option("--seconds", type=float, metavar="S", help="More time than the default.")(command)
     for flag, kind, shown, text in reversed(_ITEMS):
         command = click.option(flag, kind, multiple=True, metavar=shown, help=text)(command)
     return command
@@ -71,7 +71,7 @@ def grant(scene: CliContext, name: str, is_sure: bool, **options: Any) -> int:  
 @click.command()
 @click.argument("name")
 @_kinds
-@click.option("--all", "is_all", is_flag=True, help="Everything that it has.")
+@click.option("--all", "is_all", is_flag=True, help="All grants of the function.")
 @scene
 def revoke(scene: CliContext, name: str, is_all: bool, **options: Any) -> None:  # noqa: FBT001  (click hands it in)
     """Revoke grants of a function: those that are named, or --all."""
@@ -82,7 +82,7 @@ def revoke(scene: CliContext, name: str, is_all: bool, **options: Any) -> None: 
         selection: Grants = shop.grants.wanted(options)
         if is_all == bool(selection):
             raise UsageError(
-                "Name what to take, or say --all.", fix=f"Such as: toolwright functions revoke {name} --all"
+                "Name the grants to revoke, or use --all.", fix=f"Such as: toolwright functions revoke {name} --all"
             )
         answer: dict[str, Any] = await shop.grants.revoke(name, None if is_all else selection)
         return answer

@@ -12,7 +12,7 @@ from ..spans import line
 from ..verdicts import verdict_lines
 from ..versions import blame_lines, diff_lines, history_lines, pending_hint, pending_lines
 
-_reason = click.option("--reason", default="", help="Why, for the history.")
+_reason = click.option("--reason", default="", help="The reason, for the history.")
 
 
 @click.command()
@@ -68,7 +68,7 @@ def rollback(scene: CliContext, name: str, version: str) -> int:
 @click.command()
 @click.argument("name")
 @click.option("--call", required=True, help="The call, such as 'add_up([1, 2])'.")
-@click.option("--expected", required=True, help="What it must return, as Python writes it.")
+@click.option("--expected", required=True, help="What it must return, as Python prints it.")
 @scene
 def add_example(scene: CliContext, name: str, call: str, expected: str) -> int:
     """Add an example to a function. It is written into its docstring if it passes."""
@@ -92,7 +92,7 @@ def confirm(scene: CliContext, name: str, reason: str) -> int:
 
 @click.command()
 @click.argument("name", default="")
-@click.option("--drop", is_flag=True, help="Give the candidate NAME up.")
+@click.option("--drop", is_flag=True, help="Discard the candidate NAME.")
 @scene
 def pending(scene: CliContext, name: str, drop: bool) -> None:  # noqa: FBT001  (click)
     """Show the rejected candidates. With NAME that one, with its source."""

@@ -17,7 +17,7 @@ def init(scene: CliContext, folder: Path | None) -> None:
 
     root = folder or scene.root
     names = Workspace.create(root)
-    lines = [line(("ok", "+ "), name) for name in names] or [line(("dim", "Everything is there already."))]
+    lines = [line(("ok", "+ "), name) for name in names] or [line(("dim", "Everything exists already."))]
     enter = "" if root.resolve() == Path.cwd() else f"cd {root} && "
     scene.result({"workspace": str(root), "made": names}, lines)
     scene.hint(f"Next: {enter}toolwright run")

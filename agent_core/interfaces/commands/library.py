@@ -15,8 +15,8 @@ from .checking import POLICIES
 @click.command("import")
 @click.argument("path", type=click.Path(path_type=Path, exists=True))
 @click.option("--policy", type=click.Choice(POLICIES), default="import", show_default=True)
-@click.option("--module-prefix", "prefix", default="", help="Put the modules below this one, say `helpers`.")
-@click.option("--dry-run", is_flag=True, help="Say what would join, and write nothing.")
+@click.option("--module-prefix", "prefix", default="", help="Put the modules below this package, such as `helpers`.")
+@click.option("--dry-run", is_flag=True, help="Report what would join, and write nothing.")
 @scene
 def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the options above
     """Import a library: a .py file, a folder, a .zip or .tar(.gz), or a .jsonl with one candidate per line.
@@ -41,14 +41,14 @@ def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the o
         report = with_workshop(scene, lambda shop: shop.bulk.take_over(taking, tell, progress.expect))
     scene.result(report, summary_lines(report))
     if report["dry_run"] and not report["summary"]["refused"]:
-        scene.hint("Nothing was written. Next: the same without --dry-run")
+        scene.hint("Nothing was written. Next: the same command without --dry-run")
     return 1 if report["summary"]["refused"] else 0
 
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.argument("names", nargs=-1)
-@click.option("--package", default="", help="The package's name, if not the folder's.")
+@click.option("--package", default="", help="The package's name; by default, the folder's.")
 @scene
 def export(scene: CliContext, folder: Path, names: tuple[str, ...], package: str) -> None:
     """Write a package that works without Toolwright: all functions, or NAMES and what they need, with their tests."""

@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 import click
 
 from agent_core.base.errors import UsageError
-from agent_core.base.user_folders import read_named_text
+from agent_core.base.plain_files import read_named_text
 
 from ..scene import CliContext, scene
 from ..spans import line
 
 T = TypeVar("T")
 
-_agent = click.option("--agent", default="", metavar="NAME", help="Whose memory, if not the workspace's usual agent's.")
+_agent = click.option("--agent", default="", metavar="NAME", help="The agent; by default, the workspace's.")
 
 
 @click.group()
@@ -56,9 +56,14 @@ def history(scene: CliContext, label: str, agent: str) -> None:
 @memory.command()
 @click.argument("label")
 @click.option("--value", metavar="TEXT", help="The new text.")
-@click.option("--file", metavar="FILE", type=click.Path(allow_dash=True), help="A file with it; - is standard input.")
-@click.option("--section", is_flag=True, help="LABEL is a section of the system message; an empty text takes it away.")
-@click.option("--position", type=int, default=0, help="Where a section stands among them, lowest first.")
+@click.option(
+    "--file",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help="Read the value from a file; - reads standard input.",
+)
+@click.option("--section", is_flag=True, help="LABEL is a section of the system message; an empty text removes it.")
+@click.option("--position", type=int, default=0, help="The position of the section, lowest first.")
 @_agent
 @scene
 def edit(scene: CliContext, label: str, agent: str, **options: Any) -> int:  # Any: the options above
@@ -89,9 +94,9 @@ def undo(scene: CliContext, label: str, agent: str) -> int:
 
 @memory.command()
 @click.argument("label")
-@click.option("--value", default="", metavar="TEXT", help="What it holds at first.")
-@click.option("--limit", type=click.IntRange(1), default=2000, show_default=True, help="Characters that it may have.")
-@click.option("--description", default="", metavar="TEXT", help="What belongs into it, as the agent reads it.")
+@click.option("--value", default="", metavar="TEXT", help="The initial value.")
+@click.option("--limit", type=click.IntRange(1), default=2000, show_default=True, help="The limit, in characters.")
+@click.option("--description", default="", metavar="TEXT", help="What belongs in the block, as the agent reads it.")
 @_agent
 @scene
 def add(scene: CliContext, label: str, agent: str, **fields: Any) -> int:  # Any: the block's fields

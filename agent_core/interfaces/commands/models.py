@@ -32,7 +32,12 @@ def list_(scene: CliContext) -> None:
 
 @models.command()
 @click.argument("name")
-@click.option("--from", "source", metavar="FILE|FOLDER|URL", help="Where to take it from, if not the usual sources.")
+@click.option(
+    "--from",
+    "source",
+    metavar="FILE|FOLDER|URL",
+    help="A file, folder or address to use instead of the default sources.",
+)
 @scene
 def get(scene: CliContext, name: str, source: str | None) -> None:
     """Fetch a model. A broken download resumes where it stopped; the file is checked before it is used."""
@@ -44,7 +49,7 @@ def get(scene: CliContext, name: str, source: str | None) -> None:
         with Download() as download:
             fetched = asyncio.run(fetch_model(name, source, download.hear))
     except KeyboardInterrupt:
-        scene.hint("What came is kept: the same command goes on there.")
+        scene.hint("The partial download is kept; the same command resumes it.")
         raise
     prepare(name)
     scene.result(fetched, [line(("ok", "✓ "), str(fetched.get("path", name)))])
@@ -75,9 +80,9 @@ def remove(scene: CliContext, name: str) -> None:
     from agent_core.workspace.local_models import remove_model
 
     removed = remove_model(name)
-    freed = f"{removed['bytes'] / 1e6:.0f} MB are free again"
+    freed = f"{removed['bytes'] / 1e6:.0f} MB were freed"
     scene.result(removed, [line(("ok", "✓ "), f"{removed['name']} is removed: {freed}.")])
-    scene.hint(f"To have it again: toolwright models get {removed['name'].removeprefix('local/')}")
+    scene.hint(f"To download it again: toolwright models get {removed['name'].removeprefix('local/')}")
 
 
 def _is_here(model: dict[str, Any]) -> bool:

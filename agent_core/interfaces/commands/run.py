@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from agent_core.base.errors import NoModel, NoWorkspace
-from agent_core.base.plain_files import read_plain
-from agent_core.base.user_folders import read_named_text
+from agent_core.base.plain_files import read_named_text, read_plain
 from sandbox.wire.foreign import Malformed, read_toml
 
 from ..faults import innermost
@@ -20,25 +19,27 @@ from ..scene import CliContext, scene
 
 
 @click.command()
-@click.option("--agent", metavar="NAME", help="The agent to talk to; its conversation goes on.")
-@click.option("--model", metavar="NAME", help="A model of the endpoint, local/NAME, or tour: a scripted demonstration.")
+@click.option("--agent", metavar="NAME", help="The agent to talk to; its conversation continues.")
+@click.option(
+    "--model", metavar="NAME", help="A model of the endpoint, local/NAME, or tour (a scripted demonstration)."
+)
 @click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")
-@click.option("--message", metavar="TEXT", help="One turn with this message; - reads it from standard input.")
-@click.option("--preset", metavar="NAME", help="How a new agent works: direct, memgpt, or one of presets/.")
-@click.option("--persona", metavar="NAME|FILE", help="Who a new agent is: of personas/, or a file.")
-@click.option("--human", metavar="NAME|FILE", help="Who you are, to a new agent: of humans/, or a file.")
+@click.option("--message", metavar="TEXT", help="Run one turn with this message; - reads it from standard input.")
+@click.option("--preset", metavar="NAME", help="The preset of a new agent: direct, memgpt, or one from presets/.")
+@click.option("--persona", metavar="NAME|FILE", help="The persona of a new agent: a name from personas/, or a file.")
+@click.option("--human", metavar="NAME|FILE", help="The human of a new agent: a name from humans/, or a file.")
 @click.option("--first", is_flag=True, help="The agent speaks first.")
-@click.option("--no-verify", "verify", flag_value=False, default=True, help="Take a new agent's first reply as it is.")
-@click.option("--yes", "-y", is_flag=True, help="Where there is no workspace, make one without asking.")
-@click.option("--max-steps", type=click.IntRange(1), metavar="N", help="Model replies in one turn, at most.")
-@click.option("--resume", is_flag=True, help="Go on with a turn that was cut off, and with messages that wait.")
+@click.option("--no-verify", "verify", flag_value=False, default=True, help="Do not verify a new agent's first reply.")
+@click.option("--yes", "-y", is_flag=True, help="If there is no workspace, create one without asking.")
+@click.option("--max-steps", type=click.IntRange(1), metavar="N", help="Maximum number of model replies per turn.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted turn and waiting messages.")
 @click.option(
     "--approve",
     metavar="ask|deny|FILE",
-    help="Grants: ask (usual at a terminal), deny (usual elsewhere), or a file such as grants.toml, for this run.",
+    help="Grants for this run: ask (default at a terminal), deny (default elsewhere), or a file such as grants.toml.",
 )
-@click.option("--plain", is_flag=True, help="At a terminal: lines alone, nothing is drawn again.")
-@click.option("--stream/--no-stream", default=True, help="Whether to ask the endpoint to stream.")
+@click.option("--plain", is_flag=True, help="At a terminal, print plain lines and redraw nothing.")
+@click.option("--stream/--no-stream", default=True, help="Ask the endpoint to stream, or not.")
 @scene
 def run(scene: CliContext, **flags: Any) -> int:  # Any: the options above, as RunOptions types them
     """Talk to an agent. A prompt on a terminal, one turn with --message, one turn per line from a pipe.

@@ -32,7 +32,7 @@ def set_(scene: CliContext, name: str) -> None:
     store.put(name, _value(name))
     by = store.variables().get(name)
     lines = [line(("ok", "✓ "), ("name", name), f" is set, in {shown(store.vault.path)}.")]
-    lines += [line(("warn", "! "), f"The variable {by} goes before it as long as it is set.")] if by else []
+    lines += [line(("warn", "! "), f"The variable {by} takes precedence while it is set.")] if by else []
     scene.result({"name": name, "from": store.places()[name]}, lines)
     scene.hint(f"A function gets it with: toolwright functions grant NAME --secret {name}")
 
@@ -105,15 +105,16 @@ def _value(name: str) -> str:
         try:
             typed = sys.stdin.buffer.read().decode().removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError as error:
-            raise UsageError("What came on standard input is no text.") from error
+            raise UsageError("Standard input is not text.") from error
     if not typed:
-        raise UsageError("Nothing was given, and nothing was set.", fix=f"Next: toolwright secrets set {name}")
+        raise UsageError("No value was given, so nothing was set.", fix=f"Next: toolwright secrets set {name}")
     return typed
 
 
 def _lines(rows: list[dict[str, Any]]) -> list[Line]:
     cells = [
-        (row["name"], row["from"] or "not set", ", ".join(row["functions"]) or "for no function yet") for row in rows
+        (row["name"], row["from"] or "not set", ", ".join(row["functions"]) or "not granted to any function yet")
+        for row in rows
     ]
     return columns(cells, ("name", "", "dim"))
 

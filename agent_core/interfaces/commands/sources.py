@@ -7,7 +7,7 @@ import click
 from ..scene import CliContext, scene
 from ..spans import line
 
-_agent = click.option("--agent", metavar="NAME", help="Whose sources, if not the workspace's usual agent's.")
+_agent = click.option("--agent", metavar="NAME", help="The agent; by default, the workspace's.")
 
 
 @click.group()
@@ -18,7 +18,9 @@ def sources() -> None:
 @sources.command()
 @click.argument("place", metavar="PATH|URL|-")
 @click.option(
-    "--name", metavar="NAME", help="How it is cited, if not by its path or URL; what had the name is replaced."
+    "--name",
+    metavar="NAME",
+    help="The name to cite it by; by default, its path or URL. An existing source of that name is replaced.",
 )
 @_agent
 @scene
@@ -39,7 +41,7 @@ def add(scene: CliContext, place: str, name: str | None, agent: str | None) -> i
     try:
         reports = with_workspace(scene, added)
     except KeyboardInterrupt:
-        scene.hint("The same command goes on where it stopped.")
+        scene.hint("The same command resumes it.")
         raise
     scene.result({"sources": [report_json(report) for report in reports]}, report_lines(reports))
     return 0 if any(report.outcome != "refused" for report in reports) else 1

@@ -26,5 +26,5 @@ def adopt(scene: CliContext, file: str) -> None:
 
     folder = prepare_state_dir(Workspace.find(scene.root))
     replaced = take_over(folder / STATE_FILE, file, Clock())
-    note = f"; the one before is kept as {replaced}" if replaced else ""
+    note = f"; the previous one is kept as {replaced}" if replaced else ""
     scene.result({"adopted": file, "replaced": replaced}, [line(("ok", "✓ "), f"{file} is your state now{note}")])

@@ -1,21 +1,34 @@
 """The engines of this program: one per set of weights, shared by the models that use it, restarted if it dies.
 
-An engine begins to load when it is made, and who asks it something waits for that.
+An engine begins to load when it is made, and who asks it something waits for that. Its state for the fixed part of a
+prompt is kept on disk between runs. A file's name holds what it is the state of, and the hash of its own bytes: the
+engine trusts such a file (a shortened one ends it), so it is read only after its hash was compared. Few are kept: each
+is about 30 MB.
 """
 
 import asyncio
+import hashlib
+import json
+import os
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from agent_core.base.errors import ModelError
+from agent_core.base.user_folders import NoHome, cache_folder
 
 from ..ahead import Tell
-from . import prefix
 from .child import Child, EnginePlan
-from .weights import Weights
+from .weights import Weights, sha256_of
+
+KEPT: Final = 3
+"""Files of states; the ones that were not used for longest go first."""
+
+_SUFFIX: Final = ".state"
+_FORGOTTEN_S: Final = 3600.0
 
 Entries: TypeAlias = Sequence[Mapping[str, str]]
 T = TypeVar("T")
@@ -63,7 +76,7 @@ class Engine:
             ModelError: the engine failed.
         """
         child = await self.child()
-        name = prefix.key(self.weights, child.version, entries)
+        name = state_key(self.weights, child.version, entries)
         reading = self._readings.get(name)
         if reading is None or _failed(reading.task):
             listeners: list[Tell] = []
@@ -101,12 +114,12 @@ class Engine:
                 if progress := chunk.get("prompt_progress"):
                     for tell in listeners:
                         tell(progress["processed"], progress["total"])
-        saved = prefix.fresh(name)
+        saved = _fresh_name(name)
         if where is not None and await child.act("save", saved):
-            await asyncio.to_thread(prefix.keep, where, name, saved)
+            await asyncio.to_thread(keep_state, where, name, saved)
 
     async def _restored(self, child: Child, where: Path, name: str) -> bool:
-        file_name = await asyncio.to_thread(prefix.find, where, name)
+        file_name = await asyncio.to_thread(_intact_state, where, name)
         if file_name is None:
             return False
         try:
@@ -149,3 +162,74 @@ def _failed(task: asyncio.Task[Any]) -> bool:
 
 def _succeeded(task: asyncio.Task[Any]) -> bool:
     return task.done() and not _failed(task)
+
+
+def states_folder() -> Path:
+    """Return the folder for this user's states; it need not exist."""
+    return cache_folder() / "prefixes"
+
+
+def prepared_folder() -> Path | None:
+    """Return the folder, created so that nobody else can read it; None if that is impossible."""
+    try:
+        where = states_folder()
+        where.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if where.stat().st_uid != os.getuid():
+            return None
+        where.chmod(0o700)
+    except (OSError, NoHome):
+        return None
+    return where
+
+
+def state_key(weights: Weights, engine: str, entries: Sequence[Mapping[str, str]]) -> str:
+    """Return the key of a state: it depends on the weights, the engine and the text, but not on the window size."""
+    text = json.dumps([weights.sha256, engine, entries], sort_keys=True)
+    return f"{weights.name}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+def _intact_state(where: Path, name: str) -> str | None:
+    """Return the intact file for this key; delete the others of the key."""
+    for file in where.glob(f"{name}.*{_SUFFIX}"):
+        with suppress(OSError):
+            if file.is_file() and not file.is_symlink() and sha256_of(file) == file.name.split(".")[-2]:
+                file.touch()
+                return file.name
+            file.unlink()
+    return None
+
+
+def _fresh_name(name: str) -> str:
+    """Return a name to save under before the hash is known."""
+    return f"{name}.{os.getpid()}-{time.time_ns()}.new"
+
+
+def keep_state(where: Path, name: str, saved: str) -> None:
+    """Move a saved state into place, and delete the oldest beyond the number that is kept."""
+    with suppress(OSError):
+        file, before = where / saved, [*where.glob(f"{name}.*{_SUFFIX}")]
+        file.chmod(0o600)
+        for state_file in before:
+            state_file.unlink()
+        file.replace(where / f"{name}.{sha256_of(file)}{_SUFFIX}")
+    with suppress(OSError):
+        for old in sorted(where.glob(f"*{_SUFFIX}"), key=_used, reverse=True)[KEPT:]:
+            old.unlink()
+        for leftover in where.glob("*.new"):
+            if time.time() - _used(leftover) > _FORGOTTEN_S:
+                leftover.unlink()
+
+
+def remove_states(weights: Weights) -> dict[Path, int]:
+    """Delete what is kept for these weights; return the deleted files with their sizes in bytes."""
+    removed: dict[Path, int] = {}
+    for file in states_folder().glob(f"{weights.name}-*"):
+        with suppress(OSError):
+            size = file.stat().st_size
+            file.unlink()
+            removed[file] = size
+    return removed
+
+
+def _used(file: Path) -> float:
+    return file.stat().st_mtime

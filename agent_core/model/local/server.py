@@ -23,7 +23,7 @@ from ..ahead import Tell
 from ..constrained import ConstrainedModel
 from ..conversation import WireConversation, fixed_part
 from ..request import Request
-from . import pool, prefix
+from . import pool
 from .child import EnginePlan
 from .weights import PREFIX, Weights, named, path, verify
 
@@ -137,7 +137,7 @@ def _engine(weights: Weights, file: Path, settings: ModelSettings) -> pool.Engin
 
     def plan() -> EnginePlan:
         size = context_size(available(), weights.size, requested_tokens)
-        states = prefix.prepared_folder()
+        states = pool.prepared_folder()
         return EnginePlan(str(file), size, threads, _BATCH, _CACHE_MIB, f"{states}{os.sep}" if states else "")
 
     def is_same(plan: EnginePlan) -> bool:

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from agent_core.base.plain_files import LARGEST_FILE, read_named_text
 from agent_core.base.untrusted import in_json, one_line
-from agent_core.base.user_folders import LARGEST_FILE, read_named_text
 from sandbox.wire.foreign import Malformed, Strictness, read_json
 
 from .errors import AgentFileError

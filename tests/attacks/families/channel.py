@@ -1,6 +1,6 @@
 # Data that workers run: no types, no paths by the book.
 # mypy: ignore-errors
-"""answers forged, broken, too large, too deep, too early"""
+"""forged, broken, oversized, too deeply nested and premature answers"""
 
 import json
 import os
@@ -205,7 +205,7 @@ def patch_what_writes_the_answer(self, world):
 
 
 def forge_ones_own_result(self, world):
-    """inherent: code in a worker speaks for it: a reply is a claim about a value, and no verdict is made of it"""
+    """inherent: code in a worker speaks for it: a reply is a claim about a value, and no verdict is based on it"""
     _answer(json.dumps(world["forged"]).encode())
 
 

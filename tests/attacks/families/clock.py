@@ -1,6 +1,6 @@
 # Data that workers run: no types, no paths by the book.
 # mypy: ignore-errors
-"""time without end"""
+"""using time without end"""
 
 import os
 import re
@@ -127,7 +127,7 @@ def a_coroutine_that_never_ends(self, world):
 def use_up_the_processor(self, world):
     """said: more of it than may be | limits
 
-    | ahead leaks: an import has the time that a zygote has to start, and no measure of its own
+    | ahead leaks: an import has the start-up time of a zygote, and no limit of its own
     """
     import resource
 

@@ -1,7 +1,7 @@
 # Data that workers run: no types, no paths by the book.
 # mypy: ignore-errors
 # ruff: noqa: PTH100
-"""machine code of one's own"""
+"""running its own machine code"""
 
 import ctypes
 import mmap
@@ -69,7 +69,7 @@ def all_that_can_be_read_can_be_run(self, world):
 def a_library_of_ones_own(self, world):
     """said: it is loaded | namespaces seccomp
 
-    | ahead core leaks: a package may be native, so files may be mapped as code, and no mount tells them apart
+    | ahead core leaks: a package may be native, so files may be mapped as code, and no mount distinguishes them
     """
     Path("own.so").write_bytes(_library().read_bytes())
     ctypes.CDLL(os.path.abspath("own.so"))
@@ -79,7 +79,7 @@ def a_library_of_ones_own(self, world):
 def an_extension_of_ones_own(self, world):
     """said: it is loaded | namespaces seccomp
 
-    | ahead core leaks: a package may be native, so files may be mapped as code, and no mount tells them apart
+    | ahead core leaks: a package may be native, so files may be mapped as code, and no mount distinguishes them
     """
     import importlib.util
 
@@ -95,7 +95,7 @@ def an_extension_of_ones_own(self, world):
 def code_mapped_from_scratch(self, world):
     """said: 42 | namespaces seccomp
 
-    | ahead core leaks: a package may be native, so files may be mapped as code, and no mount tells them apart
+    | ahead core leaks: a package may be native, so files may be mapped as code, and no mount distinguishes them
     """
     Path("code").write_bytes(FORTY_TWO + bytes(4090))
     return _run(raw(9, 0, 4096, 5, 2, os.open("code", os.O_RDONLY), 0), world)

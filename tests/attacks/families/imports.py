@@ -1,6 +1,6 @@
 # Data that workers run: no types, no paths by the book.
 # mypy: ignore-errors
-"""modules by names that climb, by paths that lead out, by other finders"""
+"""importing by names that climb, by paths that lead out, by other finders"""
 
 import importlib
 import importlib.util
@@ -19,7 +19,7 @@ def from_an_archive(self, world):
 
 
 def into_the_path_of_the_functions(self, world):
-    """secret | namespaces landlock | ahead: no call is there yet that tells or asks"""
+    """secret | namespaces landlock | ahead: there is no call yet that reports or asks"""
     sys.modules["functions"].__path__.append(world["folder"])
     finder = importlib.machinery.PathFinder.find_spec("functions.outside", [world["folder"]])
     if finder is None:
@@ -57,48 +57,48 @@ def _asked(self, name):
 def a_name_that_climbs(self, world):
     """apart: a name is a key in the host and never a path, so that there is no layer to take away
 
-    | | ahead: no call is there yet that tells or asks"""
+    | | ahead: there is no call yet that reports or asks"""
     return _asked(self, "../../../../../../../.." + world["folder"] + "/outside")
 
 
 def a_name_that_is_a_path(self, world):
     """apart: a name is a key in the host and never a path, so that there is no layer to take away
 
-    | | ahead: no call is there yet that tells or asks"""
+    | | ahead: there is no call yet that reports or asks"""
     return _asked(self, world["folder"] + "/outside.py")
 
 
 def a_name_that_climbs_by_dots(self, world):
     """apart: a name is a key in the host and never a path, so that there is no layer to take away
 
-    | | ahead: no call is there yet that tells or asks"""
+    | | ahead: there is no call yet that reports or asks"""
     return [_asked(self, name) for name in ("..outside", "...", "", ".", "__init__", "functions", "..agent_core.cage")]
 
 
 def a_name_with_an_end_in_it(self, world):
     """apart: a name is a key in the host and never a path, so that there is no layer to take away
 
-    | | ahead: no call is there yet that tells or asks"""
+    | | ahead: there is no call yet that reports or asks"""
     return [_asked(self, name) for name in ("outside\0", "outside\n", "\x1b[2J", "ｏｕｔｓｉｄｅ", "out\u202eside")]
 
 
 def a_name_without_end(self, world):
     """apart: a name is a key in the host and never a path, so that there is no layer to take away
 
-    | | ahead: no call is there yet that tells or asks"""
+    | | ahead: there is no call yet that reports or asks"""
     return _asked(self, "a." * 5000)
 
 
 def import_by_a_name_that_climbs(self, world):
     """apart: a name is a key in the host and never a path, so that there is no layer to take away
 
-    | | ahead: no call is there yet that tells or asks"""
+    | | ahead: there is no call yet that reports or asks"""
     return str(importlib.import_module("functions...outside")) + world["mark"]
 
 
 def say_what_another_module_is(self, world):
     """apart: the host keeps code that a worker compiled which ran no line of it, and hears none of this
 
-    | | ahead: no call is there yet that tells or asks"""
+    | | ahead: there is no call yet that reports or asks"""
     self._channel.say({"kind": "code", "module": "honest", "code": "", "path": "functions/honest.py", "imports": []})
     return world["mark"][:0]

@@ -1,6 +1,6 @@
 # Data that workers run: no types, no paths by the book.
 # mypy: ignore-errors
-"""parts of the kernel that a function has no use for"""
+"""reaching parts of the kernel that a function does not need"""
 
 import ctypes
 import os

@@ -1,7 +1,7 @@
 # Data that workers run: no types, no paths by the book.
 # mypy: ignore-errors
 # ruff: noqa: PTH116
-"""what the machine and the host are: numbers, names, addresses of memory"""
+"""learning about the machine and the host: numbers, names, memory addresses"""
 
 import gc
 import os
@@ -53,7 +53,7 @@ def who_is_on_this_machine(self, world):
 
 
 def the_name_of_the_machine(self, world):
-    """said: it is this machine's own | namespaces | core leaks: to ask for it takes neither a file nor a right"""
+    """said: it is this machine's own | namespaces | core leaks: reading it needs neither a file nor a privilege"""
     return world["mark"] if socket.gethostname() == world["host_name"] else "another"
 
 
@@ -63,7 +63,7 @@ def the_command_line_of_the_host(self, world):
 
 
 def what_lies_in_the_home(self, world):
-    """said: names | namespaces | core leaks: Landlock covers opening and not stat"""
+    """said: names | namespaces | core leaks: Landlock covers opening but not stat"""
     os.stat(world["home"])
     return world["mark"]
 
@@ -81,7 +81,7 @@ def what_the_worker_was_told_of_the_host(self, world):
 def an_inherited_descriptor(self, world):
     """apart: the warm process is started with its descriptors closed, so there is none to inherit
 
-    | | ahead leaks: the channel to the host and the rules of its workers, neither of which gives more
+    | | ahead leaks: the channel to the host and the rules of its workers, neither of which gives more access
     """
     for number in range(4, 256):
         try:
@@ -93,5 +93,5 @@ def an_inherited_descriptor(self, world):
 
 
 def the_numbers_of_the_kernel(self, world):
-    """inherent: uname and sysinfo are free, and tell the version of the kernel and how full the memory is"""
+    """inherent: uname and sysinfo are allowed, and reveal the kernel's version and the memory in use"""
     return os.uname().release

@@ -1,7 +1,7 @@
 # Data that workers run: no types, no paths by the book.
 # mypy: ignore-errors
 # ruff: noqa: PTH102, PTH211
-"""what the host would stumble over in scratch: links, pipes, sockets, devices, closed and endless folders"""
+"""leaving traps for the host in scratch: links, pipes, sockets, devices, closed and endless folders"""
 
 import os
 import socket

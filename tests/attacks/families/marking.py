@@ -1,7 +1,7 @@
 # Data that workers run: no types, no paths by the book.
 # mypy: ignore-errors
 # ruff: noqa: PTH101, PTH116
-"""what belongs to a file beside its content: modes, owners, times, attributes, locks, space"""
+"""changing or reading a file's metadata: modes, owners, times, attributes, locks, space"""
 
 import ctypes
 import fcntl
@@ -84,7 +84,7 @@ def space_in_a_file_of_the_host(self, world):
 
 
 def what_a_stat_tells(self, world):
-    """said: sizes, times and owners | namespaces | core leaks: Landlock covers opening and not stat"""
+    """said: sizes, times and owners | namespaces | core leaks: Landlock covers opening but not stat"""
     os.stat(world["secret"])
     return world["mark"]
 

@@ -1,6 +1,6 @@
 # Data that workers run: no types, no paths by the book.
 # mypy: ignore-errors
-"""memory, threads and descriptors without end"""
+"""using memory, threads and descriptors without end"""
 
 import ctypes
 import os

@@ -1,6 +1,6 @@
 # Data that workers run: no types, no paths by the book.
 # mypy: ignore-errors
-"""the network and every other socket"""
+"""using the network and every other socket"""
 
 import os
 import socket

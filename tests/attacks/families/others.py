@@ -1,6 +1,6 @@
 # Data that workers run: no types, no paths by the book.
 # mypy: ignore-errors
-"""of other processes: signals, tracing, their descriptors, their order"""
+"""acting on other processes: signals, tracing, their descriptors, their order"""
 
 import ctypes
 import fcntl

@@ -1,6 +1,6 @@
 # Data that workers run: no types, no paths by the book.
 # mypy: ignore-errors
-"""other users, capabilities, namespaces, roots, mounts, limits, the machine's name and clock"""
+"""gaining other users, capabilities, namespaces, roots, mounts, limits, the machine's name and clock"""
 
 import ctypes
 import os

@@ -1,6 +1,6 @@
 # Data that workers run: no types, no paths by the book.
 # mypy: ignore-errors
-"""processes of one's own: fork, exec, daemons"""
+"""starting its own processes: fork, exec, daemons"""
 
 import ctypes
 import multiprocessing

@@ -1,6 +1,6 @@
 # Data that workers run: no types, no paths by the book.
 # mypy: ignore-errors
-"""what one call leaves for the next"""
+"""leaving something for the next call"""
 
 import atexit
 import builtins

@@ -1,6 +1,6 @@
 # Data that workers run: no types, no paths by the book.
 # mypy: ignore-errors
-"""what is returned, raised and represented, made to act in the host"""
+"""making returned, raised and represented values act in the host"""
 
 import math
 import os

@@ -27,12 +27,7 @@ async def other_call(
     """Return a call with a result that is not among the known ones, and that result; None if none was found."""
     tried = list(islice(dict.fromkeys(chain.from_iterable(zip(*map(changed, calls), strict=False))), _MOST))
     async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(
-                bench.sandbox.evaluate(snapshot.modules, module, Evaluation((), call), limits=bench.limits)
-            )
-            for call in tried
-        ]
+        tasks = [group.create_task(bench.run(snapshot.modules, module, Evaluation((), call))) for call in tried]
     outcomes = zip(tried, (task.result() for task in tasks), strict=True)
     returned = ((call, _result(outcome)) for call, outcome in outcomes)
     return next(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final, TypeAlias, TypeVar
 
-from sandbox import Attempt, Evaluation, Outcome, Refused
+from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
 
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
@@ -136,15 +136,8 @@ _NO_PROOF: Final = {
 async def run_mutants(subject: Subject, bench: TrialTools, rules: Rules) -> MutationResult:
     """Return what the examples notice, tried in one worker as far as it gets."""
     rounds, function = _Rounds(_bitten(subject, rules)), subject.function
-    outcomes = await bench.sandbox.attempt(
-        subject.snapshot.modules,
-        function.module,
-        function.name,
-        rounds.more(()),
-        each_s=_AT_MOST_S,
-        limits=replace(bench.limits, wall_s=rules.mutation_s),
-        then=rounds.more,
-    )
+    work = Attempts(function.name, rounds.more(()), _AT_MOST_S, rounds.more)
+    outcomes = await bench.attempt(subject.snapshot.modules, function.module, work, rules.mutation_s)
     return rounds.ended(outcomes)
 
 

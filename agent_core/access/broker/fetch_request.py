@@ -1,10 +1,10 @@
-"""One checked request of a worker, and what it becomes if a response redirects it."""
+"""One checked request of a worker: what it becomes if a response redirects it, and how it fails."""
 
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 from urllib.parse import urljoin
 
 from sandbox import RequestRefused
@@ -13,6 +13,7 @@ from .caps import METHODS, FetchCaps
 from .target import Target, read, shown
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
+Kind: TypeAlias = Literal["name", "connection", "tls", "timeout", "response"]
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -27,6 +28,14 @@ _OURS = frozenset({"host", "connection", "keep-alive", "proxy-connection", "prox
 }
 _PRIVATE = frozenset({"authorization", "cookie"})  # not for another origin
 _OF_BODY = "content-"
+
+
+class FetchFailed(Exception):
+    """A fetch that was allowed and failed: a value for the worker, which raises the matching OSError."""
+
+    def __init__(self, kind: Kind, message: str) -> None:
+        super().__init__(message)
+        self.kind: Kind = kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,239 @@
+"""One request on one new connection, to an address that was checked; HTTP/1.1 by httpcore2, without its pool.
+
+A name is resolved once, to addresses that are all checked. Python's own `is_global` differs from release to release;
+the table is IANA's special-purpose registries. Of IPv6 only global unicast is public, and of what wraps an IPv4 address
+only NAT64, as its IPv4 address is.
+"""
+
+import asyncio
+import functools
+import ipaddress
+import socket
+import ssl
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import httpcore2
+
+from sandbox import RequestRefused
+
+from .broker import Resolve, Tls
+from .caps import PIECE
+from .fetch_request import FetchFailed, FetchRequest, Headers, Kind
+from .hosts import Hosts
+from .target import Address, Target, as_address
+
+_SPECIAL = {
+    ipaddress.ip_network(network): kind
+    for kind, networks in {
+        "an unspecified": "0.0.0.0/8 ::/128",
+        "a loopback": "127.0.0.0/8 ::1/128",
+        "a private": "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7 fec0::/10",
+        "a link-local": "169.254.0.0/16 fe80::/10",
+        "a carrier's": "100.64.0.0/10",
+        "a multicast": "224.0.0.0/4 ff00::/8",
+        "a reserved": "192.0.0.0/24 192.88.99.0/24 198.18.0.0/15 240.0.0.0/4 2001::/23 2002::/16 3fff::/20",
+        "a documentation": "192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 2001:db8::/32",
+    }.items()
+    for network in networks.split()
+}
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_UNICAST = ipaddress.ip_network("2000::/3")
+_MOST_ADDRESSES = 64
+_RESOLVERS = 4  # threads: names that resolve slowly hold up one another, and nothing else of the host
+
+
+def kind_of(address: Address) -> str | None:
+    """Return what kind of address it is if it is not public; None if it is."""
+    if address in _NAT64:
+        return kind_of(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    for network, kind in _SPECIAL.items():
+        if address in network:
+            return kind
+    return None if address.version == 4 or address in _UNICAST else "a reserved"
+
+
+async def checked(target: Target, hosts: Hosts, resolve: Resolve) -> tuple[str, ...]:
+    """Return the addresses at which the target may be reached.
+
+    Raises:
+        RequestRefused: one of them is not public, and was not granted.
+        FetchFailed: there are none.
+    """
+    literal = target.address
+    addresses = [literal] if literal is not None else await _resolved(target, resolve)
+    for address in addresses:
+        kind = kind_of(address)
+        if kind is not None and not hosts.name(address, target):
+            raise RequestRefused(_refusal(target, address, kind))
+    return tuple(map(str, addresses))
+
+
+async def resolve(host: str, port: int) -> Sequence[str]:
+    """Return the system's answer; a lookup that is abandoned ends in its own thread."""
+    ask = functools.partial(socket.getaddrinfo, host.encode("ascii"), port, type=socket.SOCK_STREAM)
+    answers = await asyncio.get_running_loop().run_in_executor(_resolvers(), ask)
+    return [str(answer[4][0]) for answer in answers]
+
+
+@functools.cache
+def _resolvers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_RESOLVERS, "resolve")
+
+
+async def _resolved(target: Target, resolve: Resolve) -> list[Address]:
+    try:
+        texts = await resolve(target.host, target.port)
+    except TimeoutError:
+        raise
+    except (OSError, UnicodeError) as error:
+        raise FetchFailed("name", f"{target.host} cannot be resolved: {error}") from error
+    addresses = [as_address(text) for text in dict.fromkeys(texts)]
+    if not addresses or None in addresses or len(addresses) > _MOST_ADDRESSES:
+        raise FetchFailed("name", f"{target.host} resolves to nothing that can be connected to")
+    return [address for address in addresses if address is not None]
+
+
+def _refusal(target: Target, address: Address, kind: str) -> str:
+    place = Target(target.scheme, str(address), target.port, "").place
+    return (
+        f"{target.host} is {address}, {kind} address, which is reached only where the address itself was granted too:"
+        f" --network {place}"
+    )
+
+
+_BODILESS = frozenset({204, 304})
+
+
+@functools.cache
+def tls() -> ssl.SSLContext:
+    """Return a context that verifies certificates against what this machine trusts."""
+    return httpcore2.default_ssl_context()
+
+
+async def secured(target: Target, tls: Tls) -> ssl.SSLContext | None:
+    """Return the context that verifies a secure connection; loaded in a thread, because a certificate store is
+    large.
+    """
+    with _translate_errors(target.place):
+        return await asyncio.to_thread(tls) if target.scheme == "https" else None
+
+
+class _Checked(httpcore2.AsyncNetworkBackend):
+    """Connects to the addresses that it was given, one after another, whatever host is requested."""
+
+    def __init__(self, addresses: tuple[str, ...], connect_s: float) -> None:
+        self._addresses = addresses
+        self._connect_s = connect_s
+        self._inner = httpcore2.AnyIOBackend()
+        self.stream: httpcore2.AsyncNetworkStream | None = None
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - the library's signature
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """Return a stream to the first address that answers."""
+        share = self._connect_s / len(self._addresses)
+        for address in self._addresses[:-1]:
+            with suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout):
+                self.stream = await self._inner.connect_tcp(address, port, share)
+                return self.stream
+        self.stream = await self._inner.connect_tcp(self._addresses[-1], port, share)
+        return self.stream
+
+    async def aclose(self) -> None:
+        """Drop the connection, even if it was cancelled during the TLS handshake."""
+        if self.stream is not None:
+            await self.stream.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseHead:
+    """The head of a response."""
+
+    status: int
+    reason: str
+    headers: Headers
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no body follows."""
+        return self.status in _BODILESS or self.header("content-length") == "0"
+
+    def header(self, name: str) -> str | None:
+        """Return the first value of a header."""
+        return next((value for key, value in self.headers if key.lower() == name), None)
+
+
+class Exchange:
+    """A request that is sent, and a response that is read as far as the caller wants."""
+
+    def __init__(
+        self, order: FetchRequest, addresses: tuple[str, ...], secure: ssl.SSLContext | None, connect_s: float
+    ) -> None:
+        target = order.target
+        url = httpcore2.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path)
+        self._backend = _Checked(addresses, connect_s)
+        self._where = target.place
+        self._request = httpcore2.Request(order.method, url, headers=_sent(order), content=order.body)
+        self._connection = httpcore2.AsyncHTTPConnection(url.origin, secure, network_backend=self._backend)
+        self._pieces: AsyncGenerator[bytes] | None = None
+        self._left = b""
+
+    async def begin(self, limit: int) -> ResponseHead:
+        """Send the request, and read the head of the response."""
+        with _translate_errors(self._where):
+            response = await self._connection.handle_async_request(self._request)
+        if sum(len(name) + len(value) for name, value in response.headers) > limit:
+            raise FetchFailed("response", f"{self._where} answered with headers of more than {limit} bytes")
+        self._pieces = response.aiter_stream()
+        reason = response.extensions.get("reason_phrase", b"").decode("latin-1")
+        headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers)
+        return ResponseHead(response.status, reason, headers)
+
+    async def read(self, size: int) -> bytes:
+        """Return up to `size` bytes of the body, as they arrive; b"" at its end."""
+        if not self._left and self._pieces is not None:
+            with _translate_errors(self._where):
+                self._left = await anext(self._pieces, b"")
+        size = max(1, min(size, PIECE))
+        piece, self._left = self._left[:size], self._left[size:]
+        return piece
+
+    async def aclose(self) -> None:
+        """Drop the connection, whatever state it is in."""
+        if self._pieces is not None:
+            await self._pieces.aclose()
+        await self._backend.aclose()
+
+
+def _sent(order: FetchRequest) -> list[tuple[bytes, bytes]]:
+    names = {name.lower() for name, _ in order.headers}
+    headers = [("Host", order.target.place), *order.headers, ("Connection", "close")]
+    headers += [(name, value) for name, value in _DEFAULTS if name.lower() not in names]
+    if order.body or order.method in {"POST", "PUT", "PATCH"}:
+        headers.append(("Content-Length", str(len(order.body))))
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+
+
+_DEFAULTS = (("Accept", "*/*"), ("Accept-Encoding", "identity"), ("User-Agent", "toolwright"))
+
+
+@contextmanager
+def _translate_errors(where: str) -> Iterator[None]:
+    """Translate connection failures into errors that help the function's author."""
+    try:
+        yield
+    except (httpcore2.TimeoutException, TimeoutError) as error:
+        raise FetchFailed("timeout", f"{where} did not answer in time") from error
+    except (httpcore2.NetworkError, OSError, ValueError) as error:
+        kind: Kind = "tls" if isinstance(error.__cause__, ssl.SSLError) else "connection"
+        raise FetchFailed(kind, f"{where}: {error or error.__cause__ or 'the connection broke'}") from error
+    except httpcore2.ProtocolError as error:
+        raise FetchFailed("response", f"{where} broke the rules of HTTP: {error}") from error
