@@ -16,14 +16,14 @@ from agent_core.access.grants import Approver
 from agent_core.base import events
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.messages import Message
-from agent_core.context import KIND, PRESSURE, History, PageReader, claim, resume
+from agent_core.context import PRESSURE, History, PageReader, claim, resume
 from agent_core.context import pop as pop_turn
 from agent_core.functions.debug import Debugger, DebuggerSeat
 from agent_core.functions.service import Author, FunctionService, StaleView
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.model.ahead import Tell
+from agent_core.storage import SUMMARY, Inbound, Post, Store
 from agent_core.storage import ClaimedTurn as Claimed
-from agent_core.storage import Inbound, Post, Store
 
 from .loop import AgentLoop
 from .model_session import ModelSession
@@ -216,7 +216,7 @@ class Agent:
         """
         self._must_be_idle()
         async with self._one_at_a_time:
-            await self._store.post(Post(self.name, KIND, {}, due=0.0))  # before all that waits
+            await self._store.post(Post(self.name, SUMMARY, {}, due=0.0))  # before all that waits
             claimed = await self._store.next(self.name, self._owner)
             assert claimed is not None
             turn = self._turn = self._turn_of(claimed, lambda _: None)

@@ -22,10 +22,10 @@ from agent_core.context import (
     BYTES_PER_TOKEN,
     INSTRUCTIONS,
     Budget,
+    Compaction,
     History,
     Remembered,
     RequestPrompt,
-    Room,
     Section,
     Shown,
     SystemMessage,
@@ -111,7 +111,7 @@ class ModelSession:
         self._correction = 1.0
         self._is_tight = False
         self._system = SystemMessage(remembered)
-        self._room = Room(settings.memory, compaction)
+        self._compaction = Compaction(settings.memory, compaction)
         self._rendered_for: object = None
         self._last_request: object = None
 
@@ -211,7 +211,7 @@ class ModelSession:
         """
         model = await self._looking(snapshot)
         try:
-            summary = await self._room.compact(turn, self._budget(model), partial(self._sum_up, turn, model))
+            summary = await self._compaction.compact(turn, self._budget(model), partial(self._sum_up, turn, model))
         except Interrupted:
             return "Stopped: the conversation is as it was."
         self._rendered_for = None
@@ -253,8 +253,8 @@ class ModelSession:
         ask, budget = partial(self._sum_up, turn, model), self._budget(model)
         self._is_tight |= share == _SHARES[-1]
         if share < 1:
-            await self._room.compact(turn, budget, ask, share)
-        elif not await self._room.make(turn, budget, ask):
+            await self._compaction.compact(turn, budget, ask, share)
+        elif not await self._compaction.make(turn, budget, ask):
             return
         await self._render(model, turn.id)
 

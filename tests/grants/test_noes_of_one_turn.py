@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from agent_core.access.grants import ApprovalQueue, Approvals, Decision, Grants, Question
-from agent_core.access.grants.refusal import denial
+from agent_core.access.grants.approval import denial
 from agent_core.base import events
 
 from .support import human

@@ -32,13 +32,13 @@ from agent_core.access.grants import (
     Permit,
     Question,
 )
+from agent_core.access.grants.approval import denial
 from agent_core.access.grants.book import who
 from agent_core.access.grants.content import content_of, misleading, modules_of, unshowable
 from agent_core.access.grants.items import UNSAID
 from agent_core.access.grants.permit import raised
-from agent_core.access.grants.refusal import denial
 from agent_core.access.packages import PackagesError
-from agent_core.base.problem import Place, Problem
+from agent_core.base.problem import Problem
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.base.settings import GrantSettings
@@ -296,14 +296,6 @@ class GrantService:
             except PackagesError as error:
                 return self._approvals.close(question, Decision("no", str(error), "unavailable"))
         return decision
-
-
-def ungranted(verdict: Verdict, denied: str, path: str) -> Verdict:
-    """Return the verdict on an admitted candidate that the user did not approve."""
-    if not verdict.admitted:
-        return verdict
-    problem = Problem("needs-yes", denied, Place(path), "ask the human what is wrong with it")
-    return replace(verdict, admitted=False, standing="", problems=(*verdict.problems, problem))
 
 
 def _unnamed(function: str, grants: Grants) -> str:

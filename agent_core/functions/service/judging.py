@@ -16,7 +16,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, path_of
 from agent_core.storage import DropPending, SavePending, SaveVerdict, Store
 from . import ratchet, telling
-from .granting import CandidateGrants, GrantService, ungranted
+from .granting import CandidateGrants, GrantService
 from .plan import ChangeSummary, PlannedChange, planned
 
 _ENOUGH = 2  # examples in a docstring, from which on it needs none of those that were given with it
@@ -71,7 +71,7 @@ class CandidateReview:
             verdict = replace(verdict, standing="draft")  # a human may keep it, but nothing has proven it
         verdict = held_to_examples(candidate, verdict, before, work)
         if allowance.denied:
-            verdict = ungranted(verdict, allowance.denied, candidate.path)
+            verdict = _ungranted(verdict, allowance.denied, candidate.path)
         if not verdict.admitted or verdict.module_text is None:
             return await self._refused(candidate, verdict, before, allowance)
         existing = snapshot.modules.get(verdict.module)
@@ -165,3 +165,11 @@ def _with_text(snapshot: Snapshot, module: str, text: str | None) -> Snapshot:
     if existing is None or text is None or text == existing.text:
         return snapshot
     return snapshot.with_module(read_module(ModuleSource.of(module, text, existing.path)))
+
+
+def _ungranted(verdict: Verdict, denied: str, path: str) -> Verdict:
+    """Return the verdict on an admitted candidate that the user did not approve."""
+    if not verdict.admitted:
+        return verdict
+    problem = Problem("needs-yes", denied, Place(path), "ask the human what is wrong with it")
+    return replace(verdict, admitted=False, standing="", problems=(*verdict.problems, problem))
