@@ -2,8 +2,6 @@
 
 A turn is steps; a step is one model reply and the calls it asked for, and it ends with every call
 answered. Whatever ends a turn, its history is valid and on disk.
-
-The figures about an agent that a bottom bar shows.
 """
 
 import asyncio
@@ -26,7 +24,6 @@ from agent_core.storage import SUMMARY, Inbound, Post, Store
 from agent_core.storage import ClaimedTurn as Claimed
 
 from .loop import AgentLoop
-from .model_session import ModelSession
 from .session import SENT, AgentSession, closing_answers, last_event, settle
 from .turn import Emit, Turn, messages_of, notice, said_by
 from .turn_policy import Ended
@@ -44,16 +41,6 @@ class AgentStatus:
     functions_known: int
 
 
-def status_of(agent: str, asker: ModelSession, functions: int) -> AgentStatus:
-    """Return the status of an agent with so many functions in its workspace."""
-    total = functions + asker.shown.pinned_count
-    shown = min(len(asker.functions()), total)
-    return AgentStatus(agent, asker.model_name, asker.context_tokens, asker.context_limit, shown, total)
-
-
-Listener = Callable[[events.FunctionsChanged], None]
-
-
 class Agent:
     """An assistant with its conversation; it runs one turn at a time."""
 
@@ -62,7 +49,7 @@ class Agent:
         name: str,
         store: Store,
         workshop: FunctionService,
-        stepper: AgentLoop,
+        loop: AgentLoop,
         owner: str,
         *,
         talk: AgentSession,
@@ -76,21 +63,21 @@ class Agent:
         self.talk = talk
         self.restored = ""
         self._store = store
-        self._stepper = stepper
+        self._loop = loop
         self._owner = owner
         self._history = History()
         self._turn: Turn | None = None
         self._one_at_a_time = asyncio.Lock()
         self._unread = StaleView()
         self._resources = resources or AsyncExitStack()
-        self._resources.push_async_callback(stepper.aclose)
+        self._resources.push_async_callback(loop.aclose)
         self._resources.callback(workshop.on_change(self._unread.heard))
         self._ends_at_once = False
 
     @property
     def author(self) -> Author:
         """The author of a change that this agent makes now."""
-        turn, model = self._turn, self._stepper.asker.model_name
+        turn, model = self._turn, self._loop.asker.model_name
         if turn is None:
             return Author("agent", self.name, "", model, self._unread)
         return Author("agent", self.name, turn.id, model, self._unread, turn.approvals, turn.seat)
@@ -111,7 +98,7 @@ class Agent:
             await self._store.finish(claimed.id, claimed.attempt, "interrupted")
             self.restored = "Your last message had not been answered when the program stopped; /retry sends it again."
 
-    def turn(
+    async def turn(
         self, message: str | None, *, approver: Approver | None = None, debugger: Debugger | None = None
     ) -> AsyncGenerator[events.Event, None]:
         """Run one turn, from a message until the agent hands back, and yield its events; None processes what is
@@ -120,7 +107,18 @@ class Agent:
         `approver` is asked about grants and `debugger` handles stops in this turn, instead of those of the workspace.
         Leaving the iteration early ends the turn as an interruption does.
         """
-        return self._events(message, approver, debugger)
+        queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
+        async with self._one_at_a_time:
+            work = asyncio.create_task(self._run(message, queue.put_nowait, approver, debugger))
+            work.add_done_callback(lambda _: queue.put_nowait(None))
+            try:
+                while (event := await queue.get()) is not None:
+                    yield event
+            finally:
+                if self._turn is not None:
+                    self._turn.interruption.request()
+                await work
+                self._ends_at_once = False
 
     async def interrupt(self) -> None:
         """End the running turn; it leaves a valid history and the reason `interrupted`."""
@@ -141,7 +139,7 @@ class Agent:
         Raises:
             ModelError: there is no usable answer.
         """
-        return await self._stepper.asker.ask_alone(message, self._turn)
+        return await self._loop.asker.ask_alone(message, self._turn)
 
     async def say_during_turn(self, message: str) -> None:
         """Store a message on disk that the running turn picks up at its next step."""
@@ -166,12 +164,12 @@ class Agent:
         Raises:
             NoModel: nothing is configured and nothing was found.
         """
-        await self._stepper.asker.model()
-        return self._stepper.asker.line
+        await self._loop.asker.model()
+        return self._loop.asker.line
 
     async def measure(self) -> None:
         """Estimate how much of the window a resumed conversation takes, before its first reply."""
-        await self._stepper.asker.estimate(self._history, self.workshop.registry.snapshot())
+        await self._loop.asker.estimate(self._history, self.workshop.registry.snapshot())
 
     async def prepare(self, tell: Tell = lambda *_: None) -> None:
         """Prefill a slow local model's prompt cache with the prefix of every request; `tell` gets (tokens done, total).
@@ -179,12 +177,12 @@ class Agent:
         Raises:
             ModelError: the model cannot be had.
         """
-        await self._stepper.asker.prepare(self.workshop.registry.snapshot(), tell)
+        await self._loop.asker.prepare(self.workshop.registry.snapshot(), tell)
 
     async def set_model(self, name: str) -> str:
         """Switch to another model from the next step on, and return the line that describes it."""
-        await self._stepper.asker.change(name)
-        return self._stepper.asker.line
+        await self._loop.asker.change(name)
+        return self._loop.asker.line
 
     async def pop(self) -> str | None:
         """Remove the last turn from the context (not from the record) and return the user's message in it."""
@@ -205,7 +203,7 @@ class Agent:
         await self.memory.recall.catch_up()
         hidden = await self._store.hide_turns(self.name)
         self._history.clear()
-        self._stepper.asker.context_tokens = 0
+        self._loop.asker.context_tokens = 0
         return hidden
 
     async def summarize(self) -> str:
@@ -221,7 +219,7 @@ class Agent:
             assert claimed is not None
             turn = self._turn = self._turn_of(claimed, lambda _: None)
             try:
-                return await self._stepper.asker.summarize(turn, self.workshop.registry.snapshot())
+                return await self._loop.asker.summarize(turn, self.workshop.registry.snapshot())
             finally:
                 self._turn = None
                 await self._store.finish(turn.id, turn.attempt)
@@ -262,9 +260,12 @@ class Agent:
 
     def status(self) -> AgentStatus:
         """Return the figures for a status bar; this is cheap."""
-        return status_of(self.name, self._stepper.asker, len(self.workshop.registry.snapshot().functions))
+        asker = self._loop.asker
+        total = len(self.workshop.registry.snapshot().functions) + asker.shown.pinned_count
+        shown = min(len(asker.functions()), total)
+        return AgentStatus(self.name, asker.model_name, asker.context_tokens, asker.context_limit, shown, total)
 
-    def on_change(self, listener: Listener) -> Callable[[], None]:
+    def on_change(self, listener: Callable[[events.FunctionsChanged], None]) -> Callable[[], None]:
         """Notify a listener of functions that someone else changes; the returned callable ends it."""
         return self.workshop.on_change(listener)
 
@@ -283,22 +284,6 @@ class Agent:
     def _must_be_idle(self) -> None:
         if self._one_at_a_time.locked():
             raise WorkspaceError("A turn is running.", fix="End it with Ctrl-C first.")
-
-    async def _events(
-        self, message: str | None, approver: Approver | None, debugger: Debugger | None
-    ) -> AsyncGenerator[events.Event, None]:
-        queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
-        async with self._one_at_a_time:
-            work = asyncio.create_task(self._run(message, queue.put_nowait, approver, debugger))
-            work.add_done_callback(lambda _: queue.put_nowait(None))
-            try:
-                while (event := await queue.get()) is not None:
-                    yield event
-            finally:
-                if self._turn is not None:
-                    self._turn.interruption.request()
-                await work
-                self._ends_at_once = False
 
     async def _run(self, message: str | None, emit: Emit, approver: Approver | None, debugger: Debugger | None) -> None:
         if message is not None:
@@ -323,7 +308,7 @@ class Agent:
 
     async def _steps(self, turn: Turn) -> Ended:
         try:
-            ended = await self._stepper.run(turn)
+            ended = await self._loop.run(turn)
         except Exception:
             # A fault of our own: the history is made valid first, and the interface's edge records the rest.
             await self._settle_calls(turn, "The turn ended here because the program failed.")

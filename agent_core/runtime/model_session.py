@@ -2,17 +2,14 @@
 
 Holds what lasts from step to step: the open model, the functions shown, the system message of this turn, and how
 far the estimate of tokens is off for this model.
-
-The record of a request in the journal: with the messages of the turn, the request can be reconstructed.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from agent_core import __version__
 from agent_core.base import events
 from agent_core.base.errors import ContextOverflow, ModelError
 from agent_core.base.interruption import Interrupted
@@ -26,7 +23,6 @@ from agent_core.context import (
     History,
     Remembered,
     RequestPrompt,
-    Section,
     Shown,
     SystemMessage,
     build,
@@ -36,33 +32,11 @@ from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
 from agent_core.model.reply import Mode, ModeChanged, Model, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import Entry, SaveText, Write, content_hash
+from agent_core.storage import Entry, Write
 
 from .message_protocol import DIRECT, MessageProtocol
 from .session import OwnSet
-from .turn import Turn, assistant
-
-
-def recorded_request(
-    functions: Sequence[FunctionShown],
-    snapshot: Snapshot,
-    sections: Sequence[Section],
-    model: str,
-    parameters: Mapping[str, Any],  # Any: JSON
-) -> tuple[list[Entry], list[Write]]:
-    """Return the entry, which refers to texts by their hashes, and the texts."""
-    names, texts = [function.name for function in functions], [section.text for section in sections]
-    request = {
-        "program": __version__,
-        "model": model,
-        "parameters": dict(parameters),
-        "instructions": content_hash(texts[0]) if texts else "",
-        "sections": [content_hash(text) for text in texts],
-        "functions": names,
-        "versions": {name: snapshot.functions[name].version for name in names if name in snapshot.functions},
-    }
-    return [Entry("request", request)], [SaveText(text) for text in texts]
-
+from .turn import Turn, assistant, recorded_request
 
 # Of the room, what the conversation may take: at first, and when the endpoint said that it was too long all the same.
 _SHARES: Final = (1.0, 0.5, 0.25)
