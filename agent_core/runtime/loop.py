@@ -78,28 +78,6 @@ class AgentLoop:
         except (Interrupted, ModelError) as error:
             return policy.broken_off(error)
 
-    async def _tell(self, follows: GoOn | Ended, turn: Turn) -> None:
-        entries = [notice(follows.advice)] if follows.advice else []
-        if isinstance(follows, GoOn) and follows.heartbeat:
-            entries.append(heartbeat(follows.heartbeat, turn.style, turn.clock.now()))
-        if entries:
-            await turn.append(entries)
-
-    async def _ask(self, turn: Turn, snapshot: Snapshot, excluded: frozenset[str]) -> Reply:
-        """Return one reply; ask again for an agent's first one until it has a thought and a message, a limited number
-        of times.
-        """
-        reply = await self.asker.ask(turn, snapshot, excluded)
-        if not (turn.verify and turn.step == 1):
-            return reply
-        for attempt in range(turn.style.attempts):
-            if not turn.style.by_function(self.asker.mode) or _is_first_message(reply):
-                return reply
-            if not attempt:
-                await turn.append([notice(FIRST)])
-            reply = await self.asker.ask(turn, snapshot, excluded)
-        return reply
-
     async def _take_up(self, turn: Turn) -> None:
         """Add what arrived meanwhile: messages and other events, and changes to memory and functions by someone
         else.
@@ -116,6 +94,21 @@ class AgentLoop:
                 turn.emit(_of_turn(change, turn))
         if entries:
             await turn.append(entries, takes=[event.id for event in waiting])
+
+    async def _ask(self, turn: Turn, snapshot: Snapshot, excluded: frozenset[str]) -> Reply:
+        """Return one reply; ask again for an agent's first one until it has a thought and a message, a limited number
+        of times.
+        """
+        reply = await self.asker.ask(turn, snapshot, excluded)
+        if not (turn.verify and turn.step == 1):
+            return reply
+        for attempt in range(turn.style.attempts):
+            if not turn.style.by_function(self.asker.mode) or _is_first_message(reply):
+                return reply
+            if not attempt:
+                await turn.append([notice(FIRST)])
+            reply = await self.asker.ask(turn, snapshot, excluded)
+        return reply
 
     async def _act(self, turn: Turn, reply: Reply, snapshot: Snapshot) -> Sequence[Done]:
         """Store the reply, carry out the calls that it asks for, and return their results.
@@ -146,6 +139,13 @@ class AgentLoop:
         for news in await self._workshop.quarantine.entered(failed) if failed else ():
             turn.emit(replace(news, turn=turn.id, step=turn.step))
             await turn.append([notice(quarantine.told(news))])
+
+    async def _tell(self, follows: GoOn | Ended, turn: Turn) -> None:
+        entries = [notice(follows.advice)] if follows.advice else []
+        if isinstance(follows, GoOn) and follows.heartbeat:
+            entries.append(heartbeat(follows.heartbeat, turn.style, turn.clock.now()))
+        if entries:
+            await turn.append(entries)
 
 
 def _of_turn(change: events.FunctionsChanged, turn: Turn) -> events.FunctionsChanged:
