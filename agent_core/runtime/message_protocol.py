@@ -99,10 +99,6 @@ class MessageProtocol:
         heartbeat = arguments.pop(HEARTBEAT, False)
         return str(heartbeat).strip().lower() in {"true", "1", "yes"}
 
-    def packs_user(self, text: str, now: float) -> str:
-        """Return a user's message as the model reads it."""
-        return self.event("user_message", {"message": text}, now) or text
-
     def event(self, kind: str, fields: Mapping[str, Any], now: float) -> str:  # Any: JSON
         """Return an event as the model reads it: user_message, heartbeat, login or system_alert. Empty for direct."""
         if not self.packs:
