@@ -9,12 +9,12 @@ PORT = 8231
 PLACE = f"localhost:{PORT}"
 KEY = "tide-4471-harbour"
 HEAD = """\
-# A walk through grants
+# A walkthrough of grants
 
-What a new user sees who grows four functions that need something of the world: a weather service, a folder of CSV
-files, a package and a secret. Every screen below was copied from a terminal of 100 × 30 by
-`python benchmarks/grants_walk.py`, which plays the walk anew: the service is a stand-in on this machine, the package
-index a folder of two small wheels, and the model a script; all else is the real thing.
+This page shows how a new user grants access to four functions: one needs a weather service, one a folder of CSV
+files, one a package, and one a secret. Every screen below was copied from a terminal of 100 × 30 by
+`python benchmarks/grants_walk.py`, which plays the walkthrough again: the service is a stand-in on this machine, the
+package index a folder of two small wheels, and the model a script; everything else is real.
 """
 FILES = {
     "sales/october.csv": "day,item,amount\n1,tea,4.50\n2,bread,3.20\n3,tea,-4.50\n",
@@ -151,14 +151,14 @@ WALK = (
         "A weather function",
         (
             Typed(f"What is the weather in Oslo? Ask http://{PLACE}/v1/oslo."),
-            Shown("The function is written and was read, nothing of it has run, and you are asked:", "o once"),
+            Shown("The function is written and has been analyzed. None of it has run, and you are asked:", "o once"),
             Key("w", "Type the word"),
             Typed("Whole degrees, please."),
             Waited("→ no: Whole degrees"),
-            Shown("`w` is a no with a word to the model, which comes with a better one:", "o once", "✗ "),
+            Shown("`w` means no, with a word to the model, which sends a better version:", "o once", "✗ "),
             Key("y", KEPT),
             Waited("∙ "),
-            Shown("`y` keeps the yes, and the turn goes on to its end.", "∙ ", "→ yes"),
+            Shown("`y` grants it permanently, and the turn continues.", "∙ ", "→ yes"),
         ),
         [
             _made("weather", WEATHER, "outside", "to say what the weather is in Oslo"),
@@ -171,13 +171,13 @@ WALK = (
         "A folder of CSV files",
         (
             Typed("How much did we sell in all? The files are in sales/."),
-            Shown("This function would see `sales/`, read-only, and nothing else of your files:", "o once"),
+            Shown("This function would see `sales/`, read-only, and none of your other files:", "o once"),
             Key("y", KEPT, 2),
             Waited("∙ ", 2),
             Shown("The call:", "We sold", "  ✓ sales_total"),
             Typed("Leave out what was given back."),
             Shown(
-                "Another version needs the same. You see what is different, and the same keys agree again:", "o once"
+                "Another version needs the same. You see the difference, and the same keys approve it again:", "o once"
             ),
             Key("y", KEPT, 3),
             Waited("∙ ", 3),
@@ -195,16 +195,20 @@ WALK = (
         "A package",
         (
             Typed("Draw 3, 1, 4, 1, 5 as a line of bars; the package sparkle can do that."),
-            Shown("What would be installed is worked out first, with everything that comes along:", "o once"),
+            Shown("The question shows what would be installed, with all dependencies:", "o once"),
             Key("d", "That was all of it."),
             Key("y", "Trying to import them"),
             Shown(
-                "`d` shows the rest, and then a `y` counts. While it is installed a line says how far it is.",
+                "`d` shows the rest; after that, `y` counts. During the installation, a line shows the progress.",
                 "Trying to import them",
                 "→ yes",
             ),
             Waited("∙ ", 4),
-            Shown("It is there for this function alone, whose examples were run with it:", "∙ created sp", "  ✓ spark"),
+            Shown(
+                "The package is available only to this function, whose examples ran with it:",
+                "∙ created sp",
+                "  ✓ spark",
+            ),
         ),
         [
             _made("spark", SPARK, "drawing", "to draw the numbers"),
@@ -216,17 +220,17 @@ WALK = (
         "A secret",
         (
             Shell(
-                "A secret is set outside of the conversation; what you type is not shown.",
+                "A secret is set outside the conversation; what you type is not shown.",
                 ("toolwright", "secrets", "set", "STATION_KEY"),
                 KEY,
             ),
             Typed(f"How is the wind at the harbour? Ask http://{PLACE}/station, with STATION_KEY."),
-            Shown("Both are asked for at once: the host, and the secret by its name.", "o once"),
+            Shown("Both are requested at once: the host, and the secret by name.", "o once"),
             Key("y", KEPT, 5),
             Waited("∙ ", 5),
-            Shown("The station says the key back, and neither you nor the model gets to see it:", "∙ ", "→ yes"),
+            Shown("The station returns the key, and neither you nor the model sees it:", "∙ ", "→ yes"),
             Typed("And the weather in Bergen?"),
-            Shown("`harbour_wind` went into the module of `weather`: other code than you agreed to.", "o once"),
+            Shown("`harbour_wind` joined the module of `weather`, so its code is not what you approved.", "o once"),
             Key("y", KEPT, 6),
             Waited("∙ ", 6),
             Shown("Then it runs.", "Bergen, too", "→ yes"),
@@ -245,10 +249,13 @@ WALK = (
             Typed("/grants"),
             Waited("import the package sparkle", 2),
             Waited("weather  "),
-            Shown("What functions may do, at the prompt:", "use the secret", "› /grants"),
-            Shell("What travels with the code, to be reviewed like it:", ("tail", "-n", "+5", "functions/grants.toml")),
-            Shell("Every request that went out, or was refused, has a line:", ("cat", ".toolwright/requests.log")),
-            Shell("And back:", ("toolwright", "functions", "revoke", "harbour_wind", "--secret", "STATION_KEY")),
+            Shown("List the grants at the prompt:", "use the secret", "› /grants"),
+            Shell(
+                "The file that travels with the code, to be reviewed with it:",
+                ("tail", "-n", "+5", "functions/grants.toml"),
+            ),
+            Shell("Every request that was sent or refused has a line in the log:", ("cat", ".toolwright/requests.log")),
+            Shell("Revoke a grant:", ("toolwright", "functions", "revoke", "harbour_wind", "--secret", "STATION_KEY")),
         ),
     ),
 )

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 HEAD = """\
 # A guide: the first ten minutes
 
-From an empty machine to a function that you made, changed by hand, stopped in the middle and rolled back. Type what
-stands here as it stands here: no key and no model is needed, as the scripted tour answers, and what happens is real.
-With a model of [your own](first-minutes.md) all of it is the same, except that you may ask for anything.
+This guide takes you from an empty machine to a function that you made, edited, stopped in the middle and rolled back.
+Type the commands exactly as they are shown. You need no key and no model: the scripted tour answers, and everything
+that happens is real. With [your own model](first-minutes.md) it works the same, except that you may ask for anything.
 
-Every picture was taken from the terminal by `make guide`, which types these very commands.
+Every picture was taken from the terminal by `make guide`, which types exactly these commands.
 """
 
 
@@ -86,12 +86,12 @@ PARTS = (
             Said("You need Linux on x86-64 (or WSL2) and Python 3.11 or newer. In a clone of the repository:"),
             Shell("python3 -m venv ~/toolwright && . ~/toolwright/bin/activate"),
             Shell("pip install --quiet ."),
-            Said("A workspace is a folder that holds your functions. Make one, and begin:"),
+            Said("A workspace is a folder that contains your functions. Create one, and start:"),
             Shell("toolwright init ~/my-assistant && cd ~/my-assistant"),
             Shell("toolwright run --model tour", until="Screen 1 of 9"),
             Picture(
                 "begin",
-                "The prompt is `›`; the line below says who answers and how far functions are confined.",
+                "The prompt is `›`; the line below shows who answers and how functions are confined.",
                 "$ tool",
             ),
         ),
@@ -103,42 +103,47 @@ PARTS = (
             Prompt("how many vowels are in queueing?", until="Screen 2 of 9"),
             Picture(
                 "first",
-                "No function counts vowels, so one is written, judged by the gate (its examples run in a sandbox), and "
-                "called.",
+                (
+                    "No function counts vowels, so the assistant writes one; the gate judges it (its "
+                    "examples run in a sandbox); then it is called."
+                ),
                 "› how many",
             ),
             Said(
-                "It is plain Python in `functions/tour.py`, and it is there tomorrow. Ask again, and it is only called:"
+                "It is plain Python in `functions/tour.py`, and it will still be there tomorrow. If "
+                "you ask again, it is only called:"
             ),
             Prompt(RHYTHM, until="Screen 4 of 9"),
-            Said("`y` is no vowel to it: it says 0."),
+            Said("It does not count `y` as a vowel: the answer is 0."),
         ),
     ),
     Part(
         "Edit it live",
         (
             Said(
-                "The file is yours. `/edit count_vowels` opens it in your `$EDITOR`, at the function's line. Or take "
-                "any editor in another window, and leave this one as it is. Begin a line here, and do not send it yet:"
+                "The file is yours. `/edit count_vowels` opens it in your `$EDITOR`, at the function's "
+                "line. Or use any editor in another window. Start typing a line here, and do not send it yet:"
             ),
             Half("how many vowels are "),
             Said("In a second window:"),
             Second("sed -i s/aeiou/aeiouy/ ~/my-assistant/functions/tour.py", until="by hand changed: count_vowels"),
-            Said("The verdict appears above your line, and the line stays. Go on typing it:"),
+            Said("The verdict appears above your line, and the line stays. Continue typing:"),
             Prompt("in rhythm?", until="Screen 5 of 9"),
-            Picture("edited", "1 now: what you saved is what runs, in the conversation that goes on.", "⟳ by hand"),
-            Said("A save that is not right takes nothing away. In the second window:"),
+            Picture(
+                "edited", "The answer is 1 now: your saved file is what runs, in the same conversation.", "⟳ by hand"
+            ),
+            Said("A broken save takes nothing away. In the second window:"),
             Second("echo 'def half(' >> ~/my-assistant/functions/tour.py", until="rejected"),
             Picture(
                 "rejected",
-                "You see the place and the line; the last good version goes on. Take the line out again:",
+                "You see the location and the line; the last good version stays active. Remove the line again:",
                 "✗ rejected",
             ),
             Second("sed -i '$ d' ~/my-assistant/functions/tour.py", until="is good again"),
             Said(
-                "And if the assistant changes the same function in the very moment in which you save it, nothing is "
-                "written over. Your version stays on disk, the assistant's is kept beside it, and both of you see the "
-                "difference; `/confirm NAME` takes the other one, `/pending NAME drop` gives it up."
+                "If the assistant changes the same function at the moment you save it, nothing is "
+                "overwritten. Your version stays on disk, the assistant's is kept as pending, and both "
+                "of you see the difference; `/confirm NAME` uses the other one, `/pending NAME drop` discards it."
             ),
         ),
     ),
@@ -146,40 +151,49 @@ PARTS = (
         "Break in it",
         (
             Said(
-                "A breakpoint at its first line, or at one that you name, and counted if you like "
-                "(`/break count_vowels:15 if len(text) > 5 after 3`):"
+                "Set a breakpoint at its first line, or at a line that you name, with a condition or a "
+                "count if you like (`/break count_vowels:15 if len(text) > 5 after 3`):"
             ),
             Prompt("/break count_vowels", until="● 1: count_vowels"),
             Prompt(RHYTHM, until="(debug)"),
             Said(
-                "The call stands still, and its time limit with it. Look at the arguments, compute something there "
-                "(in its sandbox), give a variable another value, and go on:"
+                "The call is paused, and so is its time limit. Look at the arguments, compute "
+                "something there (in its sandbox), change a variable, and continue:"
             ),
             Prompt("a", "text = 'rhythm'", DEBUG),
             Prompt('p [one for one in text if one in "aeiouy"]', "['y']", DEBUG),
             Prompt("set text = 'why not'", "done", DEBUG),
             Picture(
-                "stopped", "`n` would step on, `s` into a call, `w` shows where you are, `help` the rest.", "› how many"
+                "stopped",
+                "`n` runs the next line, `s` steps into a call, `w` shows where you are, and `help` lists the rest.",
+                "› how many",
             ),
             Prompt("c", "count_vowels(text='rhythm') → 2", DEBUG),
-            Picture("went-on", "2, as you wished: `y` and `o`. That is what the assistant was given.", "(debug) set"),
+            Picture(
+                "went-on",
+                "2, as you chose: `y` and `o`. That is the result that the assistant received.",
+                "(debug) set",
+            ),
             Prompt("/break clear", until="✓ cleared 1"),
         ),
     ),
     Part(
         "Roll it back",
         (
-            Said("Every version is kept, whoever made it:"),
+            Said("Every version is kept, no matter who made it:"),
             Prompt("/history count_vowels", until="type to filter"),
-            Picture("history", "Who, when, why, and what changed. Esc leaves.", "› /history"),
+            Picture("history", "It shows who, when, why, and what changed. Esc leaves.", "› /history"),
             Escape(),
             Prompt("/rollback count_vowels", until="no function calls it"),
             Picture(
-                "back", "The version before passes the gate like any change, and is the current one.", "› /rollback"
+                "back",
+                "The previous version passes the gate like any change, and becomes the current one.",
+                "› /rollback",
             ),
             Prompt(RHYTHM, until="count_vowels(text='rhythm') → 0"),
             Said(
-                "0 again. `/rollback count_vowels 2` would take the other one back. Ctrl-D leaves; all of it is kept."
+                "The answer is 0 again. `/rollback count_vowels 2` would restore the other version. "
+                "Ctrl-D leaves; everything is kept."
             ),
         ),
     ),
@@ -187,7 +201,7 @@ PARTS = (
 TAIL = """\
 ## Where next
 
-`/help` lists what can be typed, `next` goes on with the tour, and the [reference](reference.md) has everything. A model
-of your own: [the first minutes](first-minutes.md). What functions may reach, and how you are asked:
-[grants](grants.md). Several agents: [agents](agents.md).
+`/help` lists the commands, `next` continues the tour, and the [reference](reference.md) has everything. Read
+[the first minutes](first-minutes.md) to set up your own model, [grants](grants.md) to control what functions may
+access, and [agents](agents.md) to work with several agents.
 """

@@ -64,7 +64,7 @@ def _played(shell: Terminal, file: Path) -> str:
     shell.type("y")
     shell.wait_for("Enter answers")
     shell.type(ENTER)
-    _until(film, "It joined by your yes", 4)
+    _until(film, "It joined with your approval", 4)
     _ask(film, BACK, "no function calls it", 4)
     return film.svg(TITLE)
 

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from sandbox import Access, Code, FunctionCall, Job, Limits, Returned, Sandbox
 from sandbox.confine.plan import LAYERS
 from sandbox.processes.pool import Pool
-from sandbox.processes.starting import plan_for
+from sandbox.processes.startup import plan_for
 from sandbox.processes.worker_session import WorkerReply, run
 from sandbox.wire.protocol import Frame
 

@@ -1,10 +1,8 @@
 """The sandbox: runs function code in confined workers. It uses only the standard library and imports nothing else.
 
-`Sandbox.start()` finds the strongest level that this machine enforces, or refuses. Everything that
-a worker says is a claim about a value; how a call ended is an `Outcome`.
-
-The names are loaded when they are first used: who reads a line or a file with a module of this
-package does not wait for all that starts workers.
+`Sandbox.start()` finds the strongest level that this machine enforces, or refuses. Everything that a worker says is a
+claim about a value; how a call ended is an `Outcome`. Names are loaded when they are first used, so that small uses
+of this package do not wait for all of it.
 """
 
 from importlib import import_module

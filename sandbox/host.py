@@ -21,11 +21,11 @@ from .outcome import Killed, Outcome, Refused, TimedOut
 from .policy import Limits
 from .processes import cgroup
 from .processes.calls import CallServer, parents
-from .processes.compiled import Compiled, CompiledCache, UncompilableModule
+from .processes.compilation import Compiled, CompiledCache, UncompilableModule
 from .processes.launch import LayerFailed, NoPlace, ZygoteEnded
 from .processes.pool import SPARES, Places, kernel_limits
 from .processes.pools import Pools
-from .processes.starting import StartedLevel, find_ground
+from .processes.startup import StartedLevel, find_ground
 from .processes.stateful_workers import KeptCall, StatefulWorkers
 from .processes.worker_session import StreamListeners, WorkerReply, judged, run
 from .wire.protocol import Frame as Message

@@ -89,4 +89,4 @@ def _opened(path: Path, flags: int) -> int:
     os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise NotPlainError(errno.EINVAL, "it is no ordinary file", str(path))
+    raise NotPlainError(errno.EINVAL, "it is not a regular file", str(path))

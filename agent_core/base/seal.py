@@ -95,9 +95,7 @@ class Sealer:
 
 
 _FIX = "Set XDG_DATA_HOME to a folder that you may write to."
-_REMOVE = (
-    "Remove it; every grant is then asked for once more, and `toolwright state adopt` takes over state from before."
-)
+_REMOVE = "Remove it; every grant is then requested again, and `toolwright state adopt` takes over earlier state."
 
 
 def is_private(descriptor: int) -> bool:

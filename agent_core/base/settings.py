@@ -1,9 +1,7 @@
 """The typed settings: defaults < `toolwright.toml` < `TOOLWRIGHT_*` variables < flags.
 
-One model validates all of them; an unknown key is an error that names the nearest known one.
-Secrets never come from the file: they are read from the environment by `model.discover`.
-
-The tables of the settings file, one class each: what can be set, what it means, and the default.
+One model validates all of them, with a class for each table of the file; an unknown key is an error that names the
+nearest known one. Secrets never come from the file: `model.discover` reads them from the environment.
 """
 
 import os
@@ -39,7 +37,8 @@ class ModelSettings(SettingsSection):
     name: str | None = Field(None, description="Model at the chosen endpoint, or `local/…`.")
     base_url: str | None = Field(None, description="Address of an endpoint that speaks chat completions.")
     mode: Literal["auto", "native", "constrained"] = Field(
-        "auto", description="How calls travel; `auto`: native, and constrained where the endpoint takes no functions."
+        "auto",
+        description="How calls are sent; `auto`: native, or constrained if the endpoint does not support functions.",
     )
     stream: bool = Field(True, description="Ask the endpoint to stream its replies.")
     temperature: float | None = Field(
@@ -47,23 +46,25 @@ class ModelSettings(SettingsSection):
     )
     max_tokens: int | None = Field(None, ge=1, description="Longest reply in tokens.")
     context_tokens: int | None = Field(
-        None, ge=512, description="Size of the window, where the endpoint does not tell."
+        None, ge=512, description="Size of the window, if the endpoint does not report it."
     )
     timeout_s: float = Field(600, gt=0, description="Longest wait for the next piece of a reply, in seconds.")
-    retries: int = Field(4, ge=0, le=10, description="Tries again after 429, 5xx and lost connections.")
-    threads: int | None = Field(None, ge=1, description="Threads of the local model; cores − 1 if unset.")
+    retries: int = Field(4, ge=0, le=10, description="Retries after 429, 5xx and lost connections.")
+    threads: int | None = Field(None, ge=1, description="Threads of the local model; by default, cores − 1.")
 
 
 class TurnSettings(SettingsSection):
     """The limits of one turn."""
 
-    max_steps: int = Field(30, ge=1, description="Model replies in one turn.")
+    max_steps: int = Field(30, ge=1, description="Maximum number of model replies per turn.")
     max_calls: int = Field(
-        40, ge=1, description="Function calls taken from one reply; the others are answered as skipped."
+        40, ge=1, description="Maximum number of function calls per reply; the others are answered as skipped."
     )
-    parallel: int = Field(4, ge=1, le=64, description="Workers that run at once.")
-    shown_functions: int = Field(128, ge=16, le=128, description="Functions shown to the model at once.")
-    answer_chars: int = Field(12_000, ge=500, description="Longest answer of one call that the model reads.")
+    parallel: int = Field(4, ge=1, le=64, description="Maximum number of concurrent workers.")
+    shown_functions: int = Field(128, ge=16, le=128, description="Maximum number of functions shown to the model.")
+    answer_chars: int = Field(
+        12_000, ge=500, description="Longest answer of one call that the model reads, in characters."
+    )
 
 
 class SandboxSettings(SettingsSection):
@@ -81,16 +82,16 @@ class SandboxSettings(SettingsSection):
         30, gt=0, description="Longest silence at the debugger, in minutes, after which the call ends."
     )
     unsafe: bool = Field(
-        False, description="Run functions although the sandbox cannot be enforced. Shown at every prompt."
+        False, description="Run functions even if the sandbox cannot be enforced. The prompt shows it."
     )
 
 
 class GateSettings(SettingsSection):
     """The fixes that the gate makes, and how strict it is with the user's files."""
 
-    strict: bool = Field(False, description="Hold saved files to the rules for the agent's functions.")
-    fixes: bool = Field(True, description="Fix what is mechanical.")
-    fixes_off: tuple[str, ...] = Field((), description="Codes of fixes that are not made, such as `inferred-hints`.")
+    strict: bool = Field(False, description="Apply the rules for the agent's functions to saved files.")
+    fixes: bool = Field(True, description="Fix mechanical problems.")
+    fixes_off: tuple[str, ...] = Field((), description="Codes of fixes to turn off, such as `inferred-hints`.")
     candidate_kib: int = Field(64, ge=1, description="Largest candidate in KiB.")
     module_kib: int = Field(256, ge=1, description="Largest module in KiB.")
 
@@ -100,16 +101,18 @@ class StandingSettings(SettingsSection):
     unused.
     """
 
-    trial_calls: int = Field(3, ge=1, description="Calls in a row that returned, after which a draft is on trial.")
-    trusted_calls: int = Field(20, ge=1, description="Calls in a row that returned, after which one is trusted, …")
+    trial_calls: int = Field(3, ge=1, description="Successful calls in a row after which a draft is on trial.")
+    trusted_calls: int = Field(20, ge=1, description="Successful calls in a row after which a function is trusted, …")
     trusted_days: float = Field(7, ge=0, description="… if this many days lie between the first and the last of them.")
     quarantine_failures: int = Field(
         5, ge=0, description="Failures in a row after which the model no longer sees a function; 0: never."
     )
     retire_days: float = Field(
-        180, ge=0, description="Days without a call after which a function is offered for retirement; 0: never."
+        180, ge=0, description="Days without a call after which a function is suggested for removal; 0: never."
     )
-    keep_calls: int = Field(100, ge=1, description="Calls of a function that are kept one by one; totals stay.")
+    keep_calls: int = Field(
+        100, ge=1, description="Calls of a function that are recorded individually; totals are kept."
+    )
 
 
 class GrantSettings(SettingsSection):
@@ -117,40 +120,46 @@ class GrantSettings(SettingsSection):
 
     ask: Literal["grants", "always", "never"] = Field(
         "grants",
-        description="`grants`: before a function gets one; `always`: before every function that an agent makes or"
-        " changes, too; `never`: nobody is asked, and what would need a yes is refused.",
+        description="When a human is asked. `grants`: before a function gets a grant; `always`: also before every"
+        " function that an agent makes or changes; `never`: whatever needs an approval is refused.",
     )
-    packages_mib: int = Field(2048, ge=1, le=1 << 20, description="Largest set of packages that is installed, in MiB.")
+    packages_mib: int = Field(
+        2048, ge=1, le=1 << 20, description="Largest set of packages that may be installed, in MiB."
+    )
     unattended: Literal["deny", "file"] = Field(
         "deny",
-        description="Where no human can be asked, `deny` refuses; `file` puts in force what `functions/grants.toml`"
-        " proposes, for servers that run what was reviewed. From the environment or a flag alone.",
+        description="If no human can be asked: `deny` refuses; `file` accepts the entries of `functions/grants.toml`,"
+        " for servers that run reviewed code. Only from the environment or a flag.",
     )
 
 
 class MemorySettings(SettingsSection):
     """The rules for what agents remember, how memory is searched, and when the conversation is shortened."""
 
-    preset: str = Field("direct", description="How a new agent works: `direct`, `memgpt` or one of your own.")
+    preset: str = Field("direct", description="The preset of a new agent: `direct`, `memgpt` or your own.")
     class_name: str = Field(
         "chat",
-        description="The blocks of a new agent and what edits them: `chat`, or `package.module:Class`, which is"
-        " imported into the program. From the environment or a flag alone, each time that the agent is opened.",
+        description="The memory class of a new agent: `chat`, or `package.module:Class`, which is imported into the"
+        " program. Only from the environment or a flag, each time that the agent is opened.",
     )
-    persona: str | None = Field(None, description="Who a new agent is: a text, or the name of a file of personas.")
-    human: str | None = Field(None, description="Who you are, as a new agent first knows it: a text, or a file's name.")
+    persona: str | None = Field(
+        None, description="The persona of a new agent: a text, or the name of a file in `personas/`."
+    )
+    human: str | None = Field(
+        None, description="The human of a new agent: a text about you, or the name of a file in `humans/`."
+    )
     embedding: Literal["wordllama", "minilm", "endpoint", "none"] = Field(
-        "wordllama", description="What finds texts by meaning; `none`: by words alone."
+        "wordllama", description="The embedding that finds texts by meaning; `none`: only by words."
     )
-    embedding_model: str | None = Field(None, description='The model to ask for, with `embedding = "endpoint"`.')
+    embedding_model: str | None = Field(None, description='The embedding model, with `embedding = "endpoint"`.')
     warn_at: float = Field(0.75, gt=0, lt=1, description="Share of the window at which the model is warned once.")
     compact_at: float = Field(
-        0.9, gt=0, le=1, description="Share of the window at which the oldest part is summarised."
+        0.9, gt=0, le=1, description="Share of the window at which the oldest part is summarized."
     )
     compaction: Literal["summary", "spr"] = Field(
         "summary", description="What the oldest part becomes: a summary, or short associative statements (`spr`)."
     )
-    page_chars: int = Field(12_000, ge=500, description="Longest message or text that is shown at once.")
+    page_chars: int = Field(12_000, ge=500, description="Longest message or text that is shown at once, in characters.")
     session_gap_minutes: float = Field(60, gt=0, description="Silence after which a new session begins, for search.")
 
 
@@ -164,40 +173,35 @@ class HeartbeatSettings(SettingsSection):
 class ReplSettings(SettingsSection):
     """The look, sounds and keys of the prompt."""
 
-    keys: Literal["emacs", "vi"] = Field("emacs", description="How the input line is edited.")
+    keys: Literal["emacs", "vi"] = Field("emacs", description="Key bindings of the input line.")
     theme: Literal["auto", "dark", "light"] = Field(
-        "auto", description="Colours for a dark or a light screen; `auto`: as COLORFGBG says, else dark."
+        "auto", description="Colors for a dark or a light screen; `auto`: as COLORFGBG says, else dark."
     )
-    bell: bool = Field(False, description="Ring when what took longer than ten seconds ends, and for questions.")
-    title: bool = Field(False, description="Show the agent, and whether it works, in the title of the window.")
-    plain: bool = Field(
-        False, description="No prompt that is redrawn: lines alone, as screen readers and logs take them."
+    bell: bool = Field(
+        False, description="Ring the bell for questions, and when something that took longer than ten seconds ends."
     )
+    title: bool = Field(False, description="Show the agent and its state in the window title.")
+    plain: bool = Field(False, description="Print plain lines and redraw nothing, for screen readers and logs.")
 
-
-__all__ = [
-    "FILE_NAME",
-    "PREFIX",
-    "SECRET",
-    "GateSettings",
-    "GrantSettings",
-    "HeartbeatSettings",
-    "MemorySettings",
-    "ModelSettings",
-    "ReplSettings",
-    "SandboxSettings",
-    "Settings",
-    "StandingSettings",
-    "TurnSettings",
-    "address_of_file",
-    "known_keys",
-    "load",
-]
 
 FILE_NAME = "toolwright.toml"
 MOST_BYTES = 256 << 10
 PREFIX = "TOOLWRIGHT_"
 SECRET = f"{PREFIX}SECRET_"  # what functions are given by name, and no setting
+_NOT_IN_FILE: Mapping[tuple[str, str], tuple[object, str]] = {  # with the default, and how else to set it
+    ("sandbox", "unsafe"): (
+        False,
+        f"To run functions without protection on this machine: {PREFIX}SANDBOX_UNSAFE=true.",
+    ),
+    ("memory", "class_name"): (
+        "chat",
+        f"It names code to be run. If you trust it: export {PREFIX}MEMORY_CLASS_NAME=package.module:Class",
+    ),
+    ("grants", "unattended"): (
+        "deny",
+        f"To let functions/grants.toml decide on this machine: {PREFIX}GRANTS_UNATTENDED=file.",
+    ),
+}
 
 
 class Settings(BaseSettings):
@@ -281,22 +285,11 @@ def _combine(root: Path, file: dict[str, Any], overrides: list[tuple[list[str], 
 
 
 def _check_file(values: Mapping[str, Any]) -> None:
-    # The file travels with the folder, and so perhaps from somebody else: it cannot take the walls down.
-    if _section(values, "sandbox").get("unsafe"):
-        raise SettingsError(
-            f"`sandbox.unsafe` cannot be set in {FILE_NAME}, which travels with the folder.",
-            fix=f"To run functions without protection on this machine: {PREFIX}SANDBOX_UNSAFE=true.",
-        )
-    if _section(values, "memory").get("class_name", "chat") != "chat":
-        raise SettingsError(
-            f"`memory.class_name` cannot be set in {FILE_NAME}, which travels with the folder.",
-            fix=f"It names code to be run. If you know it: export {PREFIX}MEMORY_CLASS_NAME=package.module:Class",
-        )
-    if _section(values, "grants").get("unattended", "deny") != "deny":
-        raise SettingsError(
-            f"`grants.unattended` cannot be set in {FILE_NAME}, which travels with the folder.",
-            fix=f"To let functions/grants.toml decide on this machine: {PREFIX}GRANTS_UNATTENDED=file.",
-        )
+    """Reject what the file must not set: it travels with the folder, perhaps from somebody else."""
+    for (section, key), (default, fix) in _NOT_IN_FILE.items():
+        if _section(values, section).get(key, default) != default:
+            message = f"`{section}.{key}` cannot be set in {FILE_NAME}, which travels with the folder."
+            raise SettingsError(message, fix=fix)
 
 
 def _section(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -30,7 +30,7 @@ def write_values(root: Path, values: Values) -> Path:
     """
     path = root / FILE_NAME
     if path.is_symlink():
-        raise _by_hand(f"{path} is a link, which is not written through.", values)
+        raise _by_hand(f"{path} is a link, and links are not written through.", values)
     try:
         text = read_plain(path, MOST_BYTES).decode("utf-8") if path.exists() else ""
         changed = with_values(text, values)
@@ -45,7 +45,7 @@ def with_values(text: str, values: Values) -> str:
     """Return the text with these values in it.
 
     Raises:
-        SettingsError: the text is written in a way that cannot be changed safely.
+        SettingsError: the text is formatted in a way that cannot be changed safely.
     """
     before = _parsed(text)
     if before is None:
@@ -56,7 +56,7 @@ def with_values(text: str, values: Values) -> str:
         lines = _with_value(lines, section, name, value)
     changed = "".join(f"{line}\n" for line in lines)
     if _parsed(changed) != _merged(before, values):
-        raise _by_hand(f"{FILE_NAME} is written in a way that cannot be changed safely.", values)
+        raise _by_hand(f"{FILE_NAME} is formatted in a way that cannot be changed safely.", values)
     return changed
 
 

@@ -1,8 +1,8 @@
-"""Compaction keeps a conversation within the window: it warns the model once, then has the older part summarized.
+"""Keeps a conversation within the window: warns the model once, then replaces the older part with a summary.
 
-The summary takes in the one before, and is an entry of the running turn, so that a restart finds the same context. A
-model is asked for it; where that gives nothing, the program makes an extract. What the summary misses of numbers,
-names and functions is added in whole sentences, those first that hold most of what is missing.
+The summary is an entry of the running turn, on disk before it is used, so that a restart finds the same context. A
+model writes it; if that fails, the program extracts sentences. Numbers, names and functions that the summary lost are
+added again, as the whole sentences that hold most of them.
 """
 
 import re

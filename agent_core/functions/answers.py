@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
-from sandbox.wire.unhashed import Pairs
+from sandbox.wire.claimed_collections import Pairs
 from sandbox.wire.values import encode
 
-from agent_core.base.aside import bulk
+from agent_core.base.offload import bulk
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import block, fence, shorten, visible
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from sandbox import Access, Attempts, Job, Limits, Outcome, Refused, Sandbox, SandboxUnavailable, Work
 
-from agent_core.base.aside import aside, bulk
+from agent_core.base.offload import aside, bulk
 from agent_core.access.broker import Broker
 from .debug import Debugger, Debugging
 from agent_core.access.grants.leftovers import without_repositories

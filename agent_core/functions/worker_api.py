@@ -15,10 +15,10 @@ from typing import Any, Protocol
 
 from sandbox import FunctionCall, Job, Outcome, RequestRefused, Returned
 from sandbox.processes.debugging import PLAIN
-from sandbox.wire.unhashed import Members, Pairs
+from sandbox.wire.claimed_collections import Members, Pairs
 
 from .answers import answer, bad_arguments
-from agent_core.base.aside import aside, bulk
+from agent_core.base.offload import aside, bulk
 from agent_core.access.broker import Broker
 from .sandbox_client import SandboxClient
 from .debug.debugging import Watch

@@ -7,7 +7,7 @@ from typing import Any
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UsageError
 from agent_core.base.user_folders import expanded
-from agent_core.registry.within import is_behind_link
+from agent_core.registry.folder_access import is_behind_link
 from agent_core.workspace.portable import AgentReport, waiting_of
 
 from .columns import columns
@@ -138,7 +138,7 @@ def write_new(path: str, text: str) -> None:
     """
     place = expanded(path)
     if is_behind_link(place):
-        raise UsageError(f"{path} is not written: {place.parent} is a link.", fix="Name the place itself.")
+        raise UsageError(f"{path} is not written: {place.parent} is a link.", fix="Name the target itself.")
     try:
         with open(place, "x", encoding="utf-8", opener=_for_its_owner) as file:
             file.write(text)

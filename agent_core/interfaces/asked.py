@@ -25,12 +25,12 @@ Key = Literal["o", "y", "n", "w"]
 KEYS: tuple[tuple[Key, str], ...] = (("o", "once"), ("y", "yes, kept"), ("n", "no"), ("w", "no, with a word"))
 ANSWERS: dict[str, Answer] = {"o": "once", "y": "yes", "n": "no"}
 EXPLAINED = (
-    "Nothing was answered. o: for its next call alone. y: for good, for exactly this code. n: no."
+    "That answers nothing. o: for its next call only. y: permanently, for exactly this code. n: no."
     " w: no, and you type a word for the model."
 )
-_WORD = "o and y take the word next to them: so nothing that was typed before the question answers it."
-UNSEEN = "Nothing was answered, for not all of it has been shown."
-PAGED = "This is not all of it. Enter shows more, n no, or w and a word; then Enter: "
+_WORD = "o and y need the word next to them, so nothing typed before the question can answer it."
+UNSEEN = "That is no answer yet: not all of it has been shown."
+PAGED = "This is not all of it. Enter shows more; n: no, or w and a word; then Enter: "
 _TITLES = {
     "join": (" asks to join, and to", " asks to join"),
     "call": (" asks, before it runs, to", " asks to run"),
@@ -45,10 +45,10 @@ _SAID: dict[Answer, Span] = {
 }
 _BECAUSE = {
     "policy": "nobody can be asked here",
-    "earlier": "you said no in this turn already",
-    "often": "you said no several times in this turn, and are not asked again before the next",
+    "earlier": "you already said no in this turn",
+    "often": "you said no several times in this turn, and are not asked again until the next",
     "never": "no human can grant it",
-    "unavailable": "what it needs cannot be had",
+    "unavailable": "what it needs is not available",
 }
 _NEW, _HEAD = "@@ -0,0 ", 3  # a text where none was: below the names of the files, and all of what follows
 _LONGEST_WHY, _LONGEST_DENIED, _MOST_DENIED = 300, 480, 12
@@ -92,7 +92,7 @@ def question_rows(question: Question, columns: int) -> Iterator[Line]:
         yield from folded(_certain([line("  ", ("dim", "It may already: "), says)]), columns)
     yield from _quoted("The reason given:", [line(why)] if why else [], columns)
     yield from _quoted("The lines that need it:", needing, columns)
-    yield from _quoted("The whole of it:" if is_new else "What is different:", differing, columns)
+    yield from _quoted("The full source:" if is_new else "What is different:", differing, columns)
 
 
 def _quoted(title: str, lines: Iterable[Line], columns: int) -> Iterator[Line]:

@@ -68,5 +68,5 @@ def _row(row: DocumentRow) -> tuple[str, ...]:
     at = shown_time(row.at)
     many = f"{row.done:,} passage{'s' * (row.done != 1)}"
     if not row.complete:
-        many = f"{row.done:,} of {row.total:,} passages; add it again to go on"
+        many = f"{row.done:,} of {row.total:,} passages; add it again to continue"
     return row.name, row.kind, row.hash[:8], at, many

@@ -27,7 +27,7 @@ async def text_from_editor(name: str, text: str, suffix: str = ".txt") -> str | 
         try:
             edited = path.read_text("utf-8").removesuffix("\n")
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"What the editor left cannot be read: {error}.") from error
+            raise UsageError(f"The edited text cannot be read: {error}.") from error
     return None if edited == text else edited
 
 

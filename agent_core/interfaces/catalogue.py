@@ -154,7 +154,7 @@ def needed(words: str, name: str) -> str:
         UsageError: nothing was.
     """
     if not words:
-        raise UsageError(f"/{name} needs to know which.", fix=f"Type {BY_NAME[name].typed}.")
+        raise UsageError(f"/{name} needs an argument.", fix=f"Type {BY_NAME[name].typed}.")
     return words
 
 

@@ -39,8 +39,8 @@ _LAST = ("--json", "--workspace", "-C")  # what every command takes, and no grou
 
 
 _START = (
-    ("toolwright run --model tour", "See it at work; no model is needed."),
-    ("toolwright run", "Talk to it here; it says what is missing."),
+    ("toolwright run --model tour", "See it work, without a model."),
+    ("toolwright run", "Talk to it here; it tells you what is missing."),
 )
 
 

@@ -47,12 +47,12 @@ def address_lines(settings: Settings, url: str) -> list[Line]:
     """Return what a yes means: which address, and everything that goes there."""
     is_named = settings.model.base_url == url
     head = f"{FILE_NAME} names " if is_named else "A server that may be another user's answers at "
-    why = "The file may come from somebody else." if is_named else "Its port belongs neither to you nor to root."
+    why = "The file may come from someone else." if is_named else "Its port belongs neither to you nor to root."
     embeds = settings.memory.embedding == "endpoint"
-    texts = "; the texts that it remembers, to be found by meaning" if embeds else ""
+    texts = "; the texts that it remembers, to search them by meaning" if embeds else ""
     return [
         line(("warn", "! "), head, ("strong", shown(url))),
-        line(f"  {why} Sent there would be: your messages, the conversation and"),
-        line(f"  memory of your assistant, its functions and what they return{texts};"),
-        line("  and the key in OPENAI_API_KEY, where it is set."),
+        line(f"  {why} This would be sent there: your messages, the conversation"),
+        line(f"  and memory of your assistant, its functions and their results{texts};"),
+        line("  and the key in OPENAI_API_KEY, if it is set."),
     ]

@@ -1,8 +1,7 @@
-"""A conversation with one agent: turns and slash commands.
+"""A conversation with one agent: turns and slash commands, and the answers to grant questions.
 
-The prompt and the plain mode drive the same object; what differs is the voice that it speaks with.
-
-The answerer of grant questions in one run: the user, nobody, or a file that lists what may be granted.
+The prompt and the plain mode drive the same object with different voices. Grant questions are answered by the user,
+by nobody, or by a file that lists what may be granted.
 """
 
 import asyncio
@@ -57,7 +56,7 @@ def chosen(approve: str | None, human: Approver | None) -> Approver | None:
     """
     if approve == ASK and human is None:
         fix = "Give --approve deny, or a file of what may be granted."
-        raise UsageError("There is no terminal to ask at.", fix=fix)
+        raise UsageError("There is no terminal for the question.", fix=fix)
     if approve in (None, ASK):
         return human
     return None if approve == DENY else listed(Path(str(approve)))
@@ -290,7 +289,7 @@ def greeting(model: str, history: Sequence[Message]) -> list[Line]:
     """Return which model answers, what was said last in a continued conversation, and how to get help."""
     texts = [message.text for message in history if isinstance(message, User)]
     many = f"{len(texts)} message{'' if len(texts) == 1 else 's'}"
-    goes_on = f"the conversation goes on after {many}, the last: {one_line(texts[-1], 60)}" if texts else ""
+    goes_on = f"the conversation continues after {many}, the last: {one_line(texts[-1], 60)}" if texts else ""
     sentences = (model, goes_on, "/help lists the commands; Ctrl-D leaves")
     return [line(("dim", sentence)) for sentence in sentences if sentence]
 

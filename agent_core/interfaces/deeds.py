@@ -75,4 +75,4 @@ def latest(deeds: Iterable[Deed]) -> Deed | None:
 
 def message_says(message: str) -> str:
     """Return what undoing a message does."""
-    return f"take the message “{one_line(message, 60)}” and its turn out of the context"
+    return f"remove the message “{one_line(message, 60)}” and its turn from the context"

@@ -69,7 +69,7 @@ def _chosen(variable: str) -> list[str]:
     try:
         return shlex.split(os.environ.get(variable, ""))
     except ValueError as error:
-        raise UsageError(f"{variable} is no command line: {error}.", fix=_SET) from error
+        raise UsageError(f"{variable} is not a command line: {error}.", fix=_SET) from error
 
 
 def _installed() -> str:

@@ -43,7 +43,9 @@ def report_crash(error: BaseException, root: Path, *, as_json: bool) -> int:
 
 def crash_line(error: BaseException, root: Path) -> Line:
     """Return the same as one line, for when the program continues."""
-    return line(("bad", "✗ "), f"{_crashed(error)} {_save_traceback(error, root)} ", ("strong", "Type on, or /retry."))
+    return line(
+        ("bad", "✗ "), f"{_crashed(error)} {_save_traceback(error, root)} ", ("strong", "Continue, or type /retry.")
+    )
 
 
 def tell(code: str, message: str, fix: str, *, as_json: bool) -> None:
@@ -74,9 +76,9 @@ def _save_traceback(error: BaseException, root: Path) -> str:
 
 
 def _masked(text: str) -> str:
-    from agent_core.access.secrets import GIVEN  # noqa: PLC0415  (no command that goes well pays for it)
+    from agent_core.access.secrets import DISCLOSED  # noqa: PLC0415  (no command that goes well pays for it)
 
-    return GIVEN.clean(text)
+    return DISCLOSED.clean(text)
 
 
 def _keep(error: BaseException, root: Path) -> Path:

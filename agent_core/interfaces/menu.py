@@ -90,7 +90,7 @@ def _to_fetch(model: dict[str, Any]) -> str:
 def _take(typed: str, options: RunOptions) -> RunOptions | None:
     ways: dict[str, Callable[[RunOptions], RunOptions]] = {"1": _key_or_address, "2": _local, "3": _tour}
     if typed not in ways:
-        say(fault_lines(f"`{typed}` is none of the choices."))
+        say(fault_lines(f"`{typed}` is not one of the choices."))
         return None
     try:
         return ways[typed](options)
@@ -153,7 +153,9 @@ def _tell_about_key(commands: list[str]) -> None:
 
 def _key(typed: str) -> str:
     if not typed.isascii() or not typed.isprintable() or " " in typed:
-        raise UsageError("That is not a key: it has characters that no key has.", fix="Copy it again, whole.")
+        raise UsageError(
+            "That is not a key: it has characters that a key cannot have.", fix="Copy the whole key again."
+        )
     return typed
 
 
@@ -167,7 +169,7 @@ def _local(options: RunOptions) -> RunOptions:
         asyncio.run(fetch_model(name, None, download.hear))
     if not model["here"]:
         prepare(name)
-    say([line(("ok", "✓ "), f"{name} is here. It is loaded behind the prompt; you can type already.")])
+    say([line(("ok", "✓ "), f"{name} is here. It is loading in the background; you can start typing.")])
     return replace(options, model=name, base_url=None)
 
 

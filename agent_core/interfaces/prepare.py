@@ -12,7 +12,7 @@ from .question import say
 from .spans import line
 from .status_line import StatusLine
 
-_NOTE = "reading what every request begins with"
+_NOTE = "reading the fixed part of the prompt"
 
 
 def prepare(name: str) -> None:
@@ -21,14 +21,14 @@ def prepare(name: str) -> None:
     """
     if find_spec("xllamacpp") is None:
         return
-    say([line(("dim", "The model reads what every request begins with, and keeps it: up to a minute, this once."))])
+    say([line(("dim", "The model reads the fixed part of its prompt, and stores it: up to a minute, once."))])
     try:
         with StatusLine() as bar:
             asyncio.run(_prepare(name, bar))
     except ToolwrightError as error:
-        say([line(("warn", "! "), f"That is left to the first request: {error.message}")])
+        say([line(("warn", "! "), f"The first request will do that: {error.message}")])
     except KeyboardInterrupt:
-        say([line(), line(("warn", "Interrupted: that is left to the first request."))])
+        say([line(), line(("warn", "Interrupted: the first request will do that."))])
 
 
 async def _prepare(name: str, bar: StatusLine) -> None:

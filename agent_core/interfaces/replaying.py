@@ -37,7 +37,7 @@ async def replayed(workspace: Workspace, call: int, version: str, *, is_debugged
     """Replay a call and return the `replay` shape. With the debugger, its user is asked.
 
     Raises:
-        UsageError: the call, or the version, is not kept.
+        UsageError: the call, or the version, is not recorded.
     """
     replays = workspace.workshop.replays
     if not is_debugged:

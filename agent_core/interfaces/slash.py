@@ -1,10 +1,8 @@
-"""The slash commands; their names, usage and help are in `catalogue`.
-
-`/create`: write a function manually in the user's editor; it is judged like any other.
-"""
+"""The slash commands; their names, usage and help are in `catalogue`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from agent_core.base.errors import ToolwrightError, UsageError
@@ -32,7 +30,7 @@ from .verdicts import (
     value_lines,
     verdict_lines,
 )
-from .views import facts_lines, list_lines, missed_by_examples
+from .views import facts_lines, list_lines
 from .wrap import screen_columns
 
 _BEGUN: Final = '''\
@@ -52,21 +50,21 @@ def {name}(text: str) -> str:
 async def _create(talk: Conversation, words: str) -> None:
     name, _, module = needed(words, "create").partition(" ")
     if not name.isidentifier():
-        raise UsageError(f"{name} can be no function's name.", fix="Take letters, digits and _.")
+        raise UsageError(f"{name} cannot be a function's name.", fix="Use letters, digits and _.")
     if name in talk.names():
         raise UsageError(f"There is a function {name} already.", fix=f"Type /edit {name}.")
     shop = talk.workspace.workshop
-    pending = await shop.pending(name) or {}
-    begun = str(pending.get("code") or _BEGUN.format(name=name))
+    pending = await shop.pending(name)
+    begun = pending.code if pending else _BEGUN.format(name=name)
     async with talk.aside():
         code = await text_from_editor(name, begun, suffix=".py")
     if code is None:
-        talk.voice.lines([line(("dim", "Nothing was made: the text is as it was."))])
+        talk.voice.lines([line(("dim", "Nothing was made: the text is unchanged."))])
         return
-    into = [module.strip() or str(pending.get("module") or "")]
+    into = [module.strip() or (pending.module if pending else "")]
     verdict = await shop.create(name, code, *filter(None, into), reason="written at the prompt")
     hint = line(("dim", f"  /create {name} opens it again; /pending lists rejected candidates."))
-    talk.voice.lines([*verdict_lines(verdict), *([] if verdict["admitted"] else [hint])])
+    talk.voice.lines([*verdict_lines(verdict), *([] if verdict.admitted else [hint])])
 
 
 RUNS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[None]]]] = {"create": _create}
@@ -151,22 +149,26 @@ async def _exit(talk: Conversation, words: str) -> None:
 async def _functions(talk: Conversation, words: str) -> None:
     shop = talk.workspace.workshop
     if words == "unused":
-        none = line(("dim", "Every function was called not long ago, or is used by others."))
+        none = line(("dim", "Every function was called recently, or is used by others."))
         talk.voice.lines(unused_lines(await shop.unused(), SLASH) or [none])
         return
     data = await shop.list(words)
-    if words or not data["functions"]:
-        why = f"None has “{one_line(words)}” in its name, module or description." if words else "None. Ask for one."
+    if words or not data.functions:
+        why = (
+            f"No function has “{one_line(words)}” in its name, module or description."
+            if words
+            else "No functions. Ask for one."
+        )
         talk.voice.lines(list_lines(data, heads=True) or [line(("dim", why))])
         return
-    below = (*list_lines({**data, "functions": []}), *unused_hint(data, "/functions unused"))
+    below = (*list_lines(replace(data, functions=())), *unused_hint(data, "/functions unused"))
     await talk.voice.browse(functions_table(data, shop.source, below))
 
 
 async def _introspect(talk: Conversation, words: str) -> None:
     data = await talk.workspace.workshop.introspect(needed(words, "introspect"))
     talk.voice.lines(facts_lines(data, SLASH))
-    talk.voice.source(data["source"], data["line"], missed_by_examples(data))
+    talk.voice.source(data.source, data.function.line, data.coverage.missed)
 
 
 async def _show(talk: Conversation, words: str) -> None:
@@ -199,7 +201,7 @@ async def _examples(talk: Conversation, name: str) -> None:
 
 
 async def _call(talk: Conversation, name: str, arguments: str) -> None:
-    outcome = (await talk.workspace.workshop.test(name, arguments))["outcome"]
+    outcome = (await talk.workspace.workshop.test(name, arguments)).outcome or {}
     talk.voice.lines([line(("name", compact_call(name, arguments))), *value_lines(outcome), *outcome_lines(outcome)])
 
 
@@ -214,29 +216,29 @@ async def _delete(talk: Conversation, words: str) -> None:
         raise UsageError(f"There is no function {name}.", fix="Type /functions for the list.")
     if await talk.voice.confirm(f"Delete {name}?"):
         result = await talk.workspace.workshop.delete(name)
-        talk.voice.lines([line(("ok", "✓ "), f"deleted {result['deleted']} from {result['module']}")])
+        talk.voice.lines([line(("ok", "✓ "), f"deleted {result.name} from {result.module}")])
     else:
         talk.voice.lines([line(("dim", "Nothing was deleted."))])
 
 
 async def _reload(talk: Conversation, words: str) -> None:
     change = await talk.workspace.workshop.reload()
-    announced = change["loaded"] or change["changed"] or change["removed"] or change["fixed"]
+    announced = change.loaded or change.changed or change.removed or change.fixed
     summary = [] if announced else [changes_line(change)]
-    talk.voice.lines([*summary, *problem_lines(change["rejected"])])
+    talk.voice.lines([*summary, *problem_lines(change.rejected)])
 
 
 async def _pop(talk: Conversation, words: str) -> None:
     message = await talk.agent.pop()
-    lines = [line(("ok", "✓ "), "out of the context: ", ("strong", message))] if message else None
-    talk.voice.lines(lines or [line(("dim", "There is nothing to take back."))])
+    lines = [line(("ok", "✓ "), "removed from the context: ", ("strong", message))] if message else None
+    talk.voice.lines(lines or [line(("dim", "There is no turn to remove."))])
 
 
 async def _new(talk: Conversation, words: str) -> None:
     turns = await talk.agent.begin_anew()
     many = f"{turns} turn{'' if turns == 1 else 's'}"
     message = f"A new conversation. {many} left the context and stay{'s' if turns == 1 else ''} on record."
-    talk.voice.lines([line(("ok", "✓ "), message) if turns else line(("dim", "The conversation is new already."))])
+    talk.voice.lines([line(("ok", "✓ "), message) if turns else line(("dim", "The conversation is already new."))])
 
 
 async def _clear(talk: Conversation, words: str) -> None:

@@ -13,7 +13,7 @@ from .replaying import replayed, stopping_first
 from .spans import Line, line
 from .verdicts import compact_call, outcome_lines, value_lines
 
-_NOBODY = "Nobody sits at a debugger here: what is seen there is recorded, and told with the answer."
+_NOBODY = "No human is at a debugger here: breakpoints record values, and the answer includes them."
 
 
 async def _break(talk: Conversation, words: str) -> None:
@@ -38,7 +38,7 @@ def _list(talk: Conversation) -> None:
 
 def _break_now(talk: Conversation) -> None:
     if talk.workspace.debugging.debugger is None:
-        raise UsageError("Nobody sits at a debugger here, so nothing is stopped.")
+        raise UsageError("No human is at a debugger here, so nothing is stopped.")
     reached = talk.workspace.debugging.break_now()
     message = f"stopping {', '.join(reached)} at its next line" if reached else "No function is running."
     talk.voice.lines([line(("dim", f"  {message}"))])

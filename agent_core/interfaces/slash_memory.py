@@ -129,10 +129,10 @@ async def _agents(talk: Conversation, words: str) -> None:
 async def _switch(talk: Conversation, words: str) -> None:
     name = needed(words, "switch")
     if name == talk.agent.name:
-        raise UsageError(f"You talk to {name} already.")
+        raise UsageError(f"You are already talking to {name}.")
     async with opened_state(talk.workspace.root) as state:
         names = await state.moves.names()
-    if name not in names and not await talk.voice.confirm(f"There is no agent {name}. Begin one?"):
+    if name not in names and not await talk.voice.confirm(f"There is no agent {name}. Create it?"):
         return
     await talk.switch(name)
     await talk.greet()
@@ -155,7 +155,7 @@ async def _load(talk: Conversation, words: str) -> None:
     async with opened_state(talk.workspace.root) as state:
         whole, report = await state.moves.check(text, name, path.stem)
         talk.voice.lines(waiting_lines(report.inbox, report.waiting))
-        if not await talk.voice.confirm(f"Put what is in {words} in the place of {name}, conversation and memory?"):
+        if not await talk.voice.confirm(f"Replace {name}, conversation and memory, with the agent in {words}?"):
             talk.voice.lines([line(("dim", "Nothing was changed."))])
             return
         await talk.agent.aclose()

@@ -24,7 +24,7 @@ async def _undo(talk: Conversation, words: str) -> None:
     last = deeds.latest([deed async for deed in _deeds(talk)])
     talk.voice.lines(await _not_undone(talk, last.at if last else 0.0))
     if last is None:
-        fix = "What is older: /rollback NAME, /memory undo, /pop."
+        fix = "For older changes: /rollback NAME, /memory undo, /pop."
         raise UsageError("Nothing was changed or said in this session.", fix=fix)
     if await talk.voice.confirm(f"This would {last.says}."):
         await last.undo()
@@ -64,7 +64,7 @@ async def _block(talk: Conversation, label: str) -> Deed | None:
     change = deeds.last_edit(await talk.agent.memory.blocks.history(label))
     if change is None or change.at < talk.deeds.began:
         return None
-    says = f"put the block {label} back as it was before {edit_says(change)}"
+    says = f"restore the block {label} as it was before {edit_says(change)}"
     return Deed(change.at, says, lambda: _forget(talk, label))
 
 
@@ -72,7 +72,7 @@ async def _not_undone(talk: Conversation, since: float) -> list[Line]:
     """Return what was done after the last action that can be undone here, and how to undo that."""
     memory, now = talk.agent.memory, max(since, talk.deeds.began)
     newer = [
-        (row.edited, f"The section {row.name}", f"/memory section {row.name} drop takes it away")
+        (row.edited, f"The section {row.name}", f"/memory section {row.name} drop removes it")
         for row in await memory.sections.list()
     ]
     newer += [
@@ -86,12 +86,12 @@ async def _not_undone(talk: Conversation, since: float) -> list[Line]:
 async def _unmake(talk: Conversation, name: str) -> None:
     result = await talk.workspace.workshop.delete(name)
     await _note_undone(talk, name)
-    talk.voice.lines([line(("ok", "✓ "), f"deleted {result['deleted']} from {result['module']}")])
+    talk.voice.lines([line(("ok", "✓ "), f"deleted {result.name} from {result.module}")])
 
 
 async def _restore(talk: Conversation, name: str, version: Version) -> None:
     verdict = await talk.workspace.workshop.rollback(name, version.hash)
-    if verdict["admitted"]:
+    if verdict.admitted:
         await _note_undone(talk, name)
     talk.voice.lines(verdict_lines(verdict))
 
@@ -112,7 +112,9 @@ async def _unsay(talk: Conversation) -> None:
     message = await talk.agent.pop()
     talk.deeds.messages.pop()
     summary = (
-        line(("ok", "✓ "), "out of the context: ", ("strong", message)) if message else line("It was out already.")
+        line(("ok", "✓ "), "removed from the context: ", ("strong", message))
+        if message
+        else line("It was already removed.")
     )
     talk.voice.lines([summary])
 

@@ -159,7 +159,7 @@ def spending_lines(spending: Spending) -> list[Line]:
         models = ", ".join(sorted(spending.unpriced))
         lines.append(line(("dim", f"No price is known for {models}; {FILE} in the workspace can say it.")))
     if any(turn.is_estimated for turn in spending.turns):
-        lines.append(line(("dim", "≈: the endpoint did not say, so it is estimated.")))
+        lines.append(line(("dim", "≈: estimated, because the endpoint did not report it.")))
     return lines
 
 

@@ -25,10 +25,10 @@ _OWN: Final = (*_LISTS, "break", "tbreak", "clear", "condition", "ignore", "help
 ENDING: Final = frozenset({*(command.name for command in COMMANDS if command.resumes), "quit"})
 _MOVES: Final = ("up", "down")
 _BOUND: Final = (
-    "Commands of the debugger first, then any expression; it is evaluated in the function's worker. Enter: the last"
-    " command again. !EXPRESSION or p EXPRESSION where a name is a command's. NAME = EXPRESSION sets a local,"
-    " NAME[KEY] = EXPRESSION an item. Ctrl-C: clear the line, twice: end the turn. Ctrl-D: q."
-    " /COMMAND: as at the usual prompt, at once or when what runs has ended."
+    "Type a debugger command, or any expression, which is evaluated in the function's worker. Enter: repeat the last"
+    " command. !EXPRESSION or p EXPRESSION: if the expression begins like a command. NAME = EXPRESSION sets a local,"
+    " NAME[KEY] = EXPRESSION an item. Ctrl-C: clear the line; twice: end the turn. Ctrl-D: q."
+    " /COMMAND: as at the usual prompt, now or when the running command has ended."
 )
 
 

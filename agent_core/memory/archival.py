@@ -80,7 +80,7 @@ class Archival:
         ids = await self._kept.passage_ids(self._agent, begins) if len(begins) >= _ID_FROM else []
         if len(ids) != 1:
             many = f"{len(ids)} passages begin so: {', '.join(ids)}." if ids else ""
-            raise UsageError(f"No one passage has the id `{id}`. {many}".strip(), fix="Take it from a search.")
+            raise UsageError(f"No one passage has the id `{id}`. {many}".strip(), fix="Use an id from a search.")
         return PlannedEdit(f"Deleted {ids[0][:_SHOWN_ID]}.", (DropPassages(self._agent, (ids[0],)),))
 
     async def search(self, query: str, tags: Iterable[str] = (), page: int = 0, count: int = PAGE) -> ResultPage:

@@ -31,7 +31,7 @@ class Block(BaseModel):
     @classmethod
     def _can_be_a_tag(cls, label: str) -> str:
         if not (0 < len(label) <= 64 and all(char.isalnum() or char in "_-./" for char in label)):
-            raise ValueError(f"`{label}` can be no label: 1 to 64 letters, digits and any of `_-./` are taken")
+            raise ValueError(f"`{label}` cannot be a label: 1 to 64 letters, digits and any of `_-./` are taken")
         return label
 
     @field_validator("value")

@@ -174,5 +174,5 @@ def named(name: str) -> type[Memory]:
     except (ImportError, AttributeError, SyntaxError) as error:
         raise SettingsError(f"The memory class `{name}` cannot be loaded: {error}.", fix=fix) from error
     if not (isinstance(memory_class, type) and issubclass(memory_class, Memory)):
-        raise SettingsError(f"`{name}` is no class derived from `agent_core.memory.classes.Memory`.", fix=fix)
+        raise SettingsError(f"`{name}` is not a class derived from `agent_core.memory.classes.Memory`.", fix=fix)
     return memory_class

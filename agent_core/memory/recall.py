@@ -1,9 +1,8 @@
 """Recall memory: everything that was said, found by words, meaning and time.
 
-The journal is the truth; the index of words and the vectors follow it when something is searched, and in the
-background after a turn. A search gathers a few hundred rows and sums their signals by the weights.
-
-Ranking of the rows that a search of the conversation collected. The numeric code is loaded with the first search.
+The journal is the source of truth; the word index and the vectors follow it before a search, and in the background
+after a turn. A search gathers a few hundred rows and ranks them by the weighted sum of their signals; the numeric
+code is loaded with the first search.
 """
 
 import asyncio
@@ -11,8 +10,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_core.base.aside import aside
 from agent_core.base.clock import Clock
+from agent_core.base.offload import aside
 from agent_core.storage import MemoryStore, RecallMessage, SaveSaid, Store
 
 from . import dates, hints, search_query, words

@@ -1,7 +1,4 @@
-"""Blocks as they are stored, and as a memory holds them. Pure.
-
-What differs, what would be lost, what an undo puts back.
-"""
+"""Blocks as they are stored and as a memory holds them: differences, lost text, and what an undo restores. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

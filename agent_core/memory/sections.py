@@ -35,7 +35,7 @@ class Sections:
         """
         if not _NAME.fullmatch(name):
             raise UsageError(
-                f"`{name}` can be no section's name.", fix="Take up to 64 letters, digits and any of `_-.`."
+                f"`{name}` cannot be a section's name.", fix="Take up to 64 letters, digits and any of `_-.`."
             )
         if name in POSITIONS:
             raise UsageError(f"The program has a section `{name}` of its own.", fix="Take another name.")

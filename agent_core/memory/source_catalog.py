@@ -41,8 +41,8 @@ class SourceReport:
         many = f"{self.passages:,} passage{'s' * (self.passages != 1)}"
         texts = {
             "added": many,
-            "replaced": f"{many}, in the place of what it was before",
-            "resumed": f"{many}; it went on where it stopped",
+            "replaced": f"{many}, replacing the earlier version",
+            "resumed": f"{many}; it was resumed",
             "there": f"there already, {many}",
             "refused": "left out",
         }
@@ -152,7 +152,7 @@ class Sources:
 
     def _trouble(self) -> tuple[str, ...]:
         trouble = self._archival.vectors.trouble
-        return (f"It is found by words alone for now: {trouble}",) if trouble else ()
+        return (f"For now, it is found only by words: {trouble}",) if trouble else ()
 
 
 def _id(document: str, n: int, text: str) -> str:

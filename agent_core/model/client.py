@@ -1,12 +1,8 @@
-"""The function that opens the chosen model, and the client for models that call functions natively (`native` mode).
+"""Opens the chosen model; the client for native calls; and mode `auto`, which falls back to constrained mode.
 
-A step costs what is new in it: messages written for the last request are not written again.
-
-The size of a model's window: from the settings, the endpoint, the table, or a default.
-
-Mode `auto`: native calls while the endpoint accepts functions, constrained mode afterwards.
-
-What the endpoint shows decides: a refusal in words that `dialects.toml` knows, or a window that the functions fill.
+`auto` switches when the endpoint refuses functions in words that `dialects.toml` knows, or when the functions fill
+the window. The window's size comes from the settings, the endpoint, the table, or a default. A step costs only what
+is new in it: messages that were written before are not written again.
 """
 
 import re
@@ -31,15 +27,15 @@ from .probe import ask
 from .quirks import quirks
 from .reply import Mode, ModeChanged, Model, Piece, Reply, RetryPiece, TokenUsage
 from .request import FunctionShown, Request
+from .schemas import loosened
 from .stream import Assembly
-from .strict import loosened
 from .tokens import Estimator, known_window, listed_window, tells_windows, window
 from .tour.endpoint import TourEndpoint
 from .wire import RequestWriter
 
 _BYTES_PER_TOKEN: Final = 3.4
 _MOST: Final = 0.5  # of the window may be functions
-_FROM_NOW: Final = "its calls are written under a schema from now on (`model.mode` = constrained)."
+_FROM_NOW: Final = "from now on, its calls are written under a schema (`model.mode` = constrained)."
 
 
 class EitherModel:
@@ -302,7 +298,7 @@ async def open_model(chosen: DiscoveredModel, settings: ModelSettings, *, clock:
     if not ways:
         await endpoint.aclose()
         raise ModelError(
-            f"{endpoint.dialect.name} holds no reply to a schema, which constrained mode needs.",
+            f"{endpoint.dialect.name} does not enforce a schema on replies, which constrained mode needs.",
             fix="Set `model.mode` to native: its models call functions by themselves.",
         )
     constrained = partial(ConstrainedModel, endpoint, endpoint.model, window.tokens, settings, clock, ways=ways)

@@ -1,11 +1,8 @@
 """Constrained mode, for a model that cannot call functions natively: each step is one JSON object under a schema.
 
-Works with any endpoint that constrains its model to a JSON schema. The reply's text and the thought are shown
-while they are written. What the endpoint cuts off is reported as cut off.
-
-The ways to constrain a reply to a schema, tried one after another; the first that works is kept.
-
-An incremental reader of the thought and the reply in a JSON object, so that they can be shown as they arrive.
+Works with any endpoint that constrains its model to a JSON schema: the known ways are tried in turn, and the first
+that works is kept. The thought and the reply are shown while they are written, and a truncated reply is reported as
+such.
 """
 
 import re
@@ -129,7 +126,7 @@ def _none_left(failed: Sequence[tuple[str, ModelError]]) -> ModelError:
     if len(failed) > 1 and len({error.message for _, error in failed}) == 1 and isinstance(first, NotTaken):
         return first  # the same words for every way: it is about something else
     tried = "; ".join(f"{name} ({error.message.rstrip('.')})" for name, error in failed)
-    message = "The endpoint holds no reply to a schema, which constrained mode needs."
+    message = "The endpoint does not enforce a schema on replies, which constrained mode needs."
     return ModelError(f"{message} Tried: {tried}.", fix=_FIX)
 
 
@@ -299,7 +296,7 @@ class _Whole:
         base = Reply("", self.step.thought, (), finish, self._tokens(entries), note=NOTES.get(finish, ""))
         step = read_step(text)
         if step is None:
-            note = "The model wrote no step, so its words are taken as they are." if text else base.note
+            note = "The model wrote no step, so its text is used as it is." if text else base.note
             return replace(base, text=text.strip(), note=note)
         if not step.is_whole and finish == "stop":
             raise ModelError(

@@ -1,11 +1,8 @@
 """The choice of the model: from the settings, the environment, what runs on this machine, or what is stored here.
 
-Secrets come from the environment only. Servers on this machine are asked all at once and get no key; one that may be
-another user's gets nothing else either, before this user confirmed it.
-
-Whose a server on this machine is: the owner of the sockets that listen where it is asked, as Linux tells it.
-
-Ports above 1023 are free to every user of a machine, so that a server found there may be somebody else's.
+Secrets come from the environment only. Servers on this machine are asked all at once and get no key. Any user may
+listen on a port above 1023, so the owner of the listening socket is checked, and a server that may be another user's
+gets nothing until this user confirms it.
 """
 
 import asyncio
@@ -78,11 +75,9 @@ class UnconfirmedServer(NoModel):
 
     def __init__(self, url: str) -> None:
         self.url = url
-        what = (
-            f"A server answers at {url}, and it is not known to be yours: its port belongs neither to you nor to root."
-        )
-        fix = "If you know it: toolwright configure --confirm-address"
-        super().__init__(f"{what} So it gets no message.", fix=f"{fix} (or export TOOLWRIGHT_MODEL_BASE_URL={url})")
+        what = f"A server answers at {url}, and it may not be yours: its port belongs neither to you nor to root."
+        fix = "If you trust it: toolwright configure --confirm-address"
+        super().__init__(f"{what} Nothing is sent to it.", fix=f"{fix} (or export TOOLWRIGHT_MODEL_BASE_URL={url})")
 
 
 async def choose(
@@ -105,9 +100,7 @@ async def choose(
     """
     name = settings.name or ""
     if name == TOUR:
-        return DiscoveredModel(
-            "", TOUR, "", f"{TOUR_LABEL}: what it says is written beforehand, what it does is real", kind="tour"
-        )
+        return DiscoveredModel("", TOUR, "", f"{TOUR_LABEL}: its words are scripted, its actions are real", kind="tour")
     if name.startswith(LOCAL_PREFIX):
         return _local(name.removeprefix(LOCAL_PREFIX), "named in the settings")
     named = _named_address(settings, environment)
@@ -201,7 +194,7 @@ def _nothing(name: str) -> NoModel:
     ways = (
         "Three ways to get one:",
         "1. a key:           export OPENAI_API_KEY=…   (another endpoint: --base-url URL --model NAME)",
-        f"2. a local server:  start {servers}; it is found by itself",
+        f"2. a local server:  start {servers}; it is found automatically",
         f"3. a local model:   toolwright models get {_SUGGESTED}   (1.1 GB, no key, no server)",
     )
     return NoModel(f"{message}.", fix="\n".join(ways))

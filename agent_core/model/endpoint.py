@@ -1,9 +1,7 @@
 """One model at one endpoint: sends a body, yields chunks, and retries temporary failures.
 
-Tries again only before the first chunk. Finds its way round parameters that an endpoint refuses by name,
-and says which models there are where the named one is not.
-
-The wait before an endpoint is asked again. Pure: time and randomness are passed in.
+It retries only before the first chunk, after a wait that is a pure function of time and randomness. It works around
+parameters that an endpoint refuses by name, and lists the available models if the named one does not exist.
 """
 
 import asyncio
@@ -142,7 +140,7 @@ class Endpoint:
         """Return the wait before another try; raise the error if the endpoint asks for an unreasonably long wait."""
         asked_s = read_retry_after(error.retry_after, self._clock.now())
         if asked_s is not None and asked_s > self._backoff.longest_s:
-            error.fix = f"It asks to wait {asked_s:.0f} s: try again then, or choose another model."
+            error.fix = f"It says to wait {asked_s:.0f} s: try again then, or choose another model."
             raise error
         return RetryPiece(error.message, self._backoff.wait_s(failed, self._clock.random, asked_s))
 

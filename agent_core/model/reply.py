@@ -14,9 +14,9 @@ Mode: TypeAlias = Literal["native", "constrained"]
 
 
 NOTES: Final[dict[str, str]] = {
-    "filter": "The endpoint's content filter held back the reply, or a part of it: say it in other words.",
-    "refusal": "The model refused to answer: say it in other words, or use another model.",
-    "length": "The reply was cut off at its longest: ask for less at once, or raise `model.max_tokens`.",
+    "filter": "The endpoint's content filter withheld the reply, or part of it: rephrase the request.",
+    "refusal": "The model refused to answer: rephrase the request, or use another model.",
+    "length": "The reply was cut off at its length limit: ask for less at once, or raise `model.max_tokens`.",
 }
 """The note for the user about a reply with this finish reason."""
 

@@ -196,7 +196,7 @@ class Assembly:
         read = read_text(reply.text, self._shown) if reply.finish == "stop" else None
         if read is None:
             return reply
-        note = "The call came as text and was understood as a call."
+        note = "The call was sent as text and was understood as a call."
         calls = tuple(self._call("", call.name, call.arguments) for call in read.calls)
         return replace(reply, text=read.lead_in, calls=calls, finish="calls", note=note)
 
@@ -237,7 +237,8 @@ def cut_argument(arguments: str) -> str:
 def note_on(cut: Iterable[str]) -> str:
     """Return the note for the user about calls that were cut off."""
     where = " and ".join(cut)
-    return f"The reply was cut off at its longest, in {where}: that was not called. `model.max_tokens` sets the limit."
+    head = f"The reply was cut off at its length limit, in {where}: that was not called."
+    return f"{head} `model.max_tokens` sets the limit."
 
 
 def _read(text: str) -> str:

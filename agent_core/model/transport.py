@@ -1,9 +1,8 @@
 """HTTP transport to an endpoint, through the SDK. The only module that imports it (which costs half a second).
 
-The SDK's lower-level `post` keeps its transport, headers and errors; the typed request on top of it walks
-every message on every call. Its client is cheap once the TLS context is shared between clients.
-
-Server-sent events, as far as endpoints use them: the data of each event, from bytes split anywhere.
+The SDK's lower-level `post` keeps its transport, headers and errors; the typed request on top of it walks every
+message on every call. Clients are cheap once they share the TLS context. Server-sent events are read from bytes split
+anywhere.
 """
 
 import asyncio
@@ -135,12 +134,12 @@ class Transport:
             raise self._explain(response.status_code, response.headers, response.text) from error
         except openai.APITimeoutError as error:
             if isinstance(error.__cause__, httpx2.ConnectTimeout):
-                raise Unavailable(f"{self.url} did not take the connection within {_CONNECT_S:g} s.") from error
+                raise Unavailable(f"{self.url} did not accept the connection within {_CONNECT_S:g} s.") from error
             raise self._silent() from error
         except openai.APIConnectionError as error:
             if isinstance(error.__cause__, _Elsewhere):
-                message = f"{self.url} redirects to {error.__cause__}, which is not followed: it was sent nothing."
-                raise ModelError(message, fix="If you know that address, set it as `model.base_url`.") from error
+                message = f"{self.url} redirects to {error.__cause__}, which is not followed: nothing was sent to it."
+                raise ModelError(message, fix="If you trust that address, set it as `model.base_url`.") from error
             if isinstance(error.__cause__, Unbounded):
                 raise self._unbounded(error.__cause__) from error
             fix = "Is it running?" if is_loopback(self.url) else "Check the address, and that this machine is online."
@@ -197,7 +196,9 @@ class Transport:
         return ModelError(message, fix="Try again, or raise `model.timeout_s`.")
 
     def _unbounded(self, error: Unbounded) -> ModelError:
-        return ModelError(f"{self.url} {error}.", fix="Is this a model's endpoint? Choose another one if it goes on.")
+        return ModelError(
+            f"{self.url} {error}.", fix="Is this a model's endpoint? If this continues, choose another one."
+        )
 
     def _broken_off(self) -> ModelError:
         return Unavailable(f"The connection to {self.url} broke off in the middle of the answer.", fix="Try again.")

@@ -1,73 +1,35 @@
 """Messages in the wire format of chat completions. Only here is a function called a tool.
 
-Promises that no server refuses what leaves here for its shape: every call is answered right after it,
-no answer stands without its call, names and arguments are valid. A history that cannot be sent so is a
-bug of ours and raises `InvalidRequest`, before anything is on the network.
-
-A conversion of replies with several calls into several replies, for endpoints that allow one call per message.
-
-Schemas with the few keywords that every endpoint accepts, for endpoints that refuse the others. Pure values.
+No server refuses the shape of what leaves here: every call is answered right after it, no answer stands without its
+call, names and arguments are valid; a history that cannot be sent so raises `InvalidRequest`. For endpoints with
+limits, replies with several calls are split, and schemas reduced to the keywords that all accept.
 """
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from agent_core.base.errors import ToolwrightError
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
-from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.foreign import Malformed, read_json
 
 from .dialect import Dialect
 from .reply import TokenUsage
 from .request import FunctionShown
-from .strict import loosened, strict
+from .schemas import loosened, simple, strict
 from .tokens import count
 
-Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
+Entry: TypeAlias = dict[str, Any]  # Any: one message or function in the wire's own shape
+Group: TypeAlias = tuple[Message, ...]
 
-_AS_THEY_ARE: Final = ("description", "enum")
-_MAX_DEPTH: Final = 12
-
-
-def simple(schema: Mapping[str, Any]) -> Schema:
-    """Return the schema without references and rare keywords; what it omits is checked when the call arrives."""
-    return _simple(schema, schema, 0)
-
-
-def _simple(schema: Any, root: Mapping[str, Any], depth: int) -> Schema:  # Any: JSON Schema, also `true`
-    if depth > _MAX_DEPTH or not isinstance(schema, Mapping):
-        return {}
-    if isinstance(reference := schema.get("$ref"), str):
-        return _simple(_resolve(reference, root), root, depth + 1)
-    result = {key: schema[key] for key in _AS_THEY_ARE if key in schema}
-    if "const" in schema:
-        result["enum"] = [schema["const"]]
-    branches = schema.get("anyOf") or schema.get("oneOf") or _each_type(schema)
-    if isinstance(branches, list):
-        return {**result, "anyOf": [_simple(branch, root, depth + 1) for branch in branches]}
-    if isinstance(schema.get("type"), str):
-        result["type"] = schema["type"]
-    if isinstance(properties := schema.get("properties"), Mapping):
-        result["properties"] = {name: _simple(subschema, root, depth + 1) for name, subschema in properties.items()}
-        result["required"] = [name for name in schema.get("required", ()) if name in properties]
-    if result.get("type") == "array":
-        result["items"] = _simple(schema.get("items"), root, depth + 1)
-    return result
-
-
-def _each_type(schema: Mapping[str, Any]) -> list[Schema] | None:
-    """Return a list of types as one branch each."""
-    types = schema.get("type")
-    return [{**schema, "type": type_name} for type_name in types] if isinstance(types, list) else None
-
-
-def _resolve(reference: str, root: Mapping[str, Any]) -> Any:  # Any: JSON Schema
-    target: Any = root
-    for part in reference.removeprefix("#").strip("/").split("/"):
-        target = target.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(target, Mapping) else {}
-    return target
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+KEPT_EXTRAS = ("extra_content",)
+NOTICE_PREFIX = "[Toolwright] "
+IMPORTED_PREFIX = "[From an agent's file, not from the program] "
+_NOTHING: Entry = {"type": "object", "properties": {}}
+_ROLES = {System: "system", User: "user", Notice: "user", Assistant: "assistant", Answer: "tool"}
 
 
 def one_by_one(messages: Sequence[Message]) -> list[Message]:
@@ -82,17 +44,6 @@ def one_by_one(messages: Sequence[Message]) -> list[Message]:
         elif not isinstance(message, Answer):
             written.append(message)
     return written
-
-
-Entry: TypeAlias = dict[str, Any]  # Any: one message or function in the wire's own shape
-Group: TypeAlias = tuple[Message, ...]
-
-NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-KEPT_EXTRAS = ("extra_content",)
-NOTICE_PREFIX = "[Toolwright] "
-IMPORTED_PREFIX = "[From an agent's file, not from the program] "
-_NOTHING: Entry = {"type": "object", "properties": {}}
-_ROLES = {System: "system", User: "user", Notice: "user", Assistant: "assistant", Answer: "tool"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +75,6 @@ class InvalidRequest(ToolwrightError):
     """
 
     code = "unsendable"
-
-
-def to_wire(messages: Iterable[Message], dialect: Dialect | None = None) -> list[Entry]:
-    """Return the messages of a request: system first, neighbors of the same role merged, empty replies omitted."""
-    entries: list[Entry] = read_json(RequestWriter(dialect).messages(tuple(messages)), LOOSE)
-    return entries
 
 
 def functions_to_wire(functions: Sequence[FunctionShown], dialect: Dialect | None = None) -> list[Entry]:
@@ -165,7 +110,9 @@ class RequestWriter:
         self._functions_text = b"[]"
 
     def messages(self, messages: Sequence[Message]) -> bytes:
-        """Return the same as `to_wire`, as JSON text."""
+        """Return the messages of a request as JSON text: system first, neighbors of the same role merged, empty replies
+        omitted.
+        """
         groups, texts = {}, []
         for group in _groups(one_by_one(messages) if self.dialect.one_call else messages, self.dialect.system):
             key = tuple(map(id, group))

@@ -1,12 +1,7 @@
 """Conversion of a model's arguments to a dictionary that matches the schema, or to every reason why not.
 
-The text is parsed and fixed, what is lossless is coerced, and the rest is reported as
-`path: expected …, got …`, in words that the model can act on.
-
-Lossless coercion of JSON values to a schema: "3" → 3, 3.0 → 3, "true" → true, one value → a list of one.
-
-What already fits stays as it is; what cannot be done without loss stays too, for validation to report.
-Coercing twice gives what coercing once gave.
+The text is parsed and fixed, values are coerced if that loses nothing ("3" → 3, "true" → true, one value → a list of
+one), and the rest is reported as `path: expected …, got …`. Coercing twice gives the same as once.
 """
 
 import json
@@ -181,11 +176,6 @@ def read(
         fix = "send one JSON object with the parameters' names as keys"
         return (Problem("arguments-not-json", str(error), _WHERE, fix),)
     return _fitted(value, schema, len(raw))
-
-
-def read_values(value: dict[str, Any], schema: Schema) -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON
-    """Return the same for arguments that are already parsed, such as those of a person or another function."""
-    return _fitted(value, schema, LIMIT_CHARS)
 
 
 def renamed(raw: str, names: Mapping[str, str]) -> str:

@@ -9,10 +9,10 @@ from sandbox.wire.lines import lines_of
 
 from . import docstring, examples
 from .annotation import Converter, TypeBudget
-from .collected import caller_of
 from .docstring import Described
 from .function import Function, ModuleReading
 from .literals import json_literal
+from .loader_names import caller_of
 from .source import MODULE_LIMIT, ModuleSource, is_helper, parse
 from .tree import Definition, Scope, survey, workspace_imports
 from .typenames import Impossible, Schema, Unresolved

@@ -19,8 +19,8 @@ from agent_core.base.characters import Flaw, flaw_of, name_flaw_of, name_shown, 
 from agent_core.base.problem import Place, Problem
 from sandbox.wire.lines import place_of
 
-from .collected import loader_of, proposed
-from .within import folder, read_only
+from .folder_access import folder, read_only
+from .loader_names import loader_of, proposed
 
 FOLDER = "functions"
 MODULE_LIMIT = 256 * 1024

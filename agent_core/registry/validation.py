@@ -21,7 +21,7 @@ from .typenames import Schema
 
 _MOST_NODES = 5_000
 _DEEPEST = 40
-# `$schema` too: within a schema it would bring back the keywords that `checker` leaves out.
+# `$schema` too: within a schema it would bring back the keywords that `_Checker` leaves out.
 _FOREIGN = frozenset(
     {"$schema", "$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary"}
 )

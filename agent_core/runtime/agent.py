@@ -1,7 +1,7 @@
 """The agent: `Agent.turn` runs the loop, and every interface consumes its events.
 
-A turn is steps; a step is one model reply and the calls it asked for, and it ends with every call
-answered. Whatever ends a turn, its history is valid and on disk.
+A turn is steps; a step is one model reply and the calls it asked for, and it ends with every call answered. Whatever
+ends a turn, its history is valid and on disk.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from agent_core.context import pop as pop_turn
 from agent_core.functions.debug import Debugger, DebuggerSeat
 from agent_core.functions.service import Author, FunctionService, StaleView
 from agent_core.memory.agent_memory import AgentMemory
-from agent_core.model.ahead import Tell
+from agent_core.model.prefill import Tell
 from agent_core.storage import SUMMARY, Inbound, Post, Store
 from agent_core.storage import ClaimedTurn as Claimed
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_core.base import events
-from agent_core.base.aside import aside
 from agent_core.base.clock import Clock
+from agent_core.base.json_form import to_json
 from agent_core.base.messages import Call
+from agent_core.base.offload import aside
 from agent_core.base.problem import Problem
 from agent_core.context import beginning, first_page
 from agent_core.functions import answers
@@ -105,7 +106,7 @@ class CallRecord:
         """Report a change that was carried out, whose answer is stored already."""
         text = beginning(plan.text, self._answer_chars)
         self._note_plan(replace(plan, text=text))
-        self.tell(text, plan.outcome, plan.detail)
+        self.tell(text, plan.outcome, to_json(plan.detail) or {})
         self._tell_remembered(plan.writes)
         return Done(self.call, text, plan.outcome, plan.excluded, self.heartbeat)
 

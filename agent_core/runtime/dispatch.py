@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from agent_core.base.aside import aside
 from agent_core.base.clock import Clock
 from agent_core.base.matching import nearest
 from agent_core.base.messages import Call
+from agent_core.base.offload import aside
 from agent_core.base.settings import TurnSettings
 from agent_core.functions import answers
 from agent_core.functions.answers import Skipped

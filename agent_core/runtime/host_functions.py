@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from agent_core.base.errors import ToolwrightError
 from agent_core.base.interruption import Interrupted as StopRequested
+from agent_core.base.json_form import to_json
 from agent_core.functions.answers import InterruptedCall
 from agent_core.functions.service import Author, FunctionService, PlannedChange
 from agent_core.memory.blocks import Blocks
@@ -98,7 +99,7 @@ class OfferedHostFunction:
             return await record.close(None, plan)
 
         async def store(plan: PlannedChange) -> None:
-            await record.record(plan.text, plan.outcome, plan.detail, plan.writes)
+            await record.record(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes)
 
         return record.close_with(await self.workshop.carry_out(plan, store, Author("agent")))
 

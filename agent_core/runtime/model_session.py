@@ -1,7 +1,7 @@
 """One request to the model: the prompt, the pieces of the reply as events, the tokens counted.
 
-Holds what lasts from step to step: the open model, the functions shown, the system message of this turn, and how
-far the estimate of tokens is off for this model.
+Holds what lasts from step to step: the open model, the functions shown, the system message of this turn, and how far
+the token estimate is off for this model.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ from agent_core.context import (
     SystemMessage,
     build,
 )
-from agent_core.model.ahead import Preparing, Tell
 from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
+from agent_core.model.prefill import Preparing, Tell
 from agent_core.model.reply import Mode, ModeChanged, Model, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.snapshot import Snapshot

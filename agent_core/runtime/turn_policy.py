@@ -1,4 +1,4 @@
-"""The policy of a turn: when it ends, when the model gets advice first, and when repetition is too much.
+"""The policies of a turn: when it ends, when the model gets advice first, and when repetition is too much.
 
 The loop tells it what came of each step, and carries out what follows. There are two policies: for agents whose text
 is the reply, and for agents that reach the user through a function and request another step. With the second, text
@@ -106,7 +106,7 @@ class DirectReplyPolicy:
         if step.more_waits:
             return GoOn()
         if not reply.text.strip():
-            return Ended("failed", warning="The model answered nothing, twice. /retry asks again.")
+            return Ended("failed", warning="The model gave an empty answer twice. /retry asks again.")
         return Ended("replied", reply.text)
 
     def _after_calls(self, step: StepResult) -> GoOn | Ended:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_core.access.grants import Denied, Permit
-from agent_core.base.aside import aside
 from agent_core.base.interruption import Interrupted as StopRequested
+from agent_core.base.offload import aside
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall
 from agent_core.functions.debug import Watch

@@ -26,7 +26,7 @@ SURROUNDINGS = (
     apsw.ConstraintError,
     apsw.TooBigError,
 )
-UNSAVED = "What was under way is not saved; everything before it is."
+UNSAVED = "The change in progress is not saved; everything before it is."
 
 
 def explain(error: apsw.Error, path: Path) -> StorageError:
@@ -46,10 +46,10 @@ def explain(error: apsw.Error, path: Path) -> StorageError:
             fix = "Type: toolwright doctor"
         case apsw.ConstraintError() | apsw.TooBigError():
             message = f"What is in the state file `{path}` does not let this be saved ({error}). {UNSAVED}"
-            fix = "Move the file away if you did not make it: a new one is begun."
+            fix = "Move the file away if you did not make it: a new one will be created."
         case _:
             message = f"The state file `{path}` cannot be read or written ({error}; {_free(path)}). {UNSAVED}"
-            fix = "Look after the disk, its space and your limits on file size, and try again."
+            fix = "Check the disk, its space and your limits on file size, and try again."
     return StorageError(message, fix=fix)
 
 

@@ -57,7 +57,7 @@ def _check_entries(folder: Path) -> None:
             continue
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             raise WorkspaceError(
-                f"`{path}` is a link, or no plain file, so nothing is written through it.",
+                f"`{path}` is a link, or not a plain file, so nothing is written through it.",
                 fix="Remove it if you did not put it there; to keep state elsewhere, move the whole workspace.",
             )
         if status.st_uid != os.geteuid() and (path == folder or path.name.startswith(STATE_FILE)):
@@ -84,7 +84,7 @@ def open_lock(path: Path) -> int:
     descriptor = os.open(path, flags, 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "something that is no plain file has its name")
+        raise OSError(errno.EINVAL, "something that is not a plain file has its name")
     return descriptor
 
 
@@ -124,7 +124,7 @@ def lock_agent(state_dir: Path, agent: str) -> AgentLock:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         descriptor = open_lock(path)
     except OSError as error:
-        fix = "Remove it if it is a link or no plain file." if path.is_symlink() or path.exists() else ""
+        fix = "Remove it if it is a link, or not a plain file." if path.is_symlink() or path.exists() else ""
         raise WorkspaceError(f"The lock `{path}` cannot be made: {error.strerror}.", fix=fix) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

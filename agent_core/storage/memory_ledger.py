@@ -85,7 +85,7 @@ def _refuse_second(session: SqlSession, agent: str, id: str, label: str) -> None
 def _attach(session: SqlSession, write: m.AttachBlock) -> None:
     block = session.one("select label, shared from block where id = ?", write.block)
     if block is None:
-        raise StorageError(f"There is no block {write.block}.", fix="Look at which blocks are shared.")
+        raise StorageError(f"There is no block {write.block}.", fix="See which blocks are shared.")
     if not block[1] and session.one("select 1 from holding where block = ? and agent <> ?", write.block, write.agent):
         raise StorageError(f"The block `{block[0]}` is not shared.", fix="Share it first.")
     _refuse_second(session, write.agent, write.block, block[0])

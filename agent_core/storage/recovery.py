@@ -62,8 +62,8 @@ def replace(place: StatePlace, *, is_damaged: Callable[[], bool]) -> tuple[apsw.
         notes = [*_without_journal(place), *_without_foreign(place)]
         return _connected(place), " ".join(
             [
-                f"The state file `{place.path}` was put aside or taken away by another process, "
-                "and the work goes on with the one that is there now.",
+                f"The state file `{place.path}` was set aside or removed by another process; "
+                "the current one is used from now on.",
                 *notes,
             ]
         )
@@ -103,7 +103,7 @@ def _without_journal(place: StatePlace) -> Iterator[str]:
     if os.path.lexists(journal):
         aside = _free(place, "foreign").with_name(f"{_free(place, 'foreign').name}.journal")
         journal.rename(aside)
-        yield f"`{journal}` was not written by this program. It is kept unread as `{aside.name}`."
+        yield f"`{journal}` was not written by this program. It was set aside unread as `{aside.name}`."
 
 
 def _without_foreign(place: StatePlace) -> Iterator[str]:
@@ -112,12 +112,12 @@ def _without_foreign(place: StatePlace) -> Iterator[str]:
         case "own":
             return
         case "damaged":
-            yield _replaced(place, "was damaged, or another was put in its place")
+            yield _replaced(place, "was damaged, or was replaced by another")
         case "foreign":
             aside = _put_aside(place, "foreign")
             yield (
-                f"The state file `{path}` does not carry your seal: it came from somebody else, or is older than the "
-                f"seal. It is kept unopened as `{aside.name}`, and a new one was begun. If it is yours, type: "
+                f"The state file `{path}` does not carry your seal: it came from someone else, or is older than the "
+                f"seal. It was set aside unopened as `{aside.name}`, and a new one was created. If it is yours, type: "
                 f"toolwright state adopt {aside.name}"
             )
 
@@ -125,7 +125,7 @@ def _without_foreign(place: StatePlace) -> Iterator[str]:
 def _replaced(place: StatePlace, reason: str = "was damaged") -> str:
     aside = _put_aside(place, "corrupt")
     return (
-        f"The state file `{place.path}` {reason}. It is kept as `{aside.name}`, and a new one was begun: "
+        f"The state file `{place.path}` {reason}. It was set aside as `{aside.name}`, and a new one was created: "
         "earlier conversations are in the kept file; functions are loaded from their folder."
     )
 

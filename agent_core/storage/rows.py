@@ -56,7 +56,7 @@ def parse_row(text: str, shape: Shape = ANYTHING) -> Any:  # Any: JSON
     try:
         value = read_json(text, LOOSE, most=_LONGEST_ROW, deepest=DEEPEST_ROW)
     except Malformed as error:
-        raise Misfit(f"A row of the state file is no JSON: {error}.", fix=FIX) from error
+        raise Misfit(f"A row of the state file is not JSON: {error}.", fix=FIX) from error
     return fitting(value, shape)
 
 
@@ -71,7 +71,7 @@ def fitting(value: Any, shape: Shape, subject: str = "A row of the state file") 
     return value
 
 
-FIX: Final = "Move .toolwright/state.db away if you did not make it: a new one is begun."
+FIX: Final = "Move .toolwright/state.db away if you did not make it: a new one will be created."
 
 
 def _fits(value: Any, shape: Shape) -> bool:  # Any: JSON

@@ -341,7 +341,7 @@ class SqliteStore:
         self._inode = _inode(self.path)
         return StorageError(
             f"The state file `{self.path}` {reason}. {self._recovered}",
-            fix="Say it again: what was under way was not saved.",
+            fix="Send it again: the change in progress was not saved.",
         )
 
 

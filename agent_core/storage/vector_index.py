@@ -32,7 +32,7 @@ UNREADABLE: Final = (apsw.SQLError, apsw.CorruptError)
 _TABLE: Final = "CREATE VIRTUAL TABLE bits_{} using vec0(part integer partition key, bits bit[{}], chunk_size=256)"
 _MADE: Final = re.compile(re.escape(_TABLE).replace(r"\{\}", r"\d{1,18}"))
 _MIXED, _PRIME = 2_654_435_761, (1 << 31) - 1  # neighbors come into different parts
-_ALONE: Final = "Texts are found by their words alone:"
+_ALONE: Final = "Texts are found only by their words:"
 
 
 def bits(lane: Lane) -> str:

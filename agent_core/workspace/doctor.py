@@ -14,7 +14,7 @@ from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.memory.embedding import Embedder
 from agent_core.model.dialect import dialect_of
 from agent_core.model.discover import DiscoveredModel, asks_endpoint
-from agent_core.model.strict import loosened
+from agent_core.model.schemas import loosened
 from agent_core.registry.function import Function
 from agent_core.storage import Store
 from sandbox import Sandbox, SandboxUnavailable
@@ -63,7 +63,7 @@ async def embedding(name: str, factory: Callable[[], Embedder | None]) -> dict[s
     return {
         "ok": True,
         "name": name,
-        "why": embedder.space if embedder else "none: texts are found by their words alone",
+        "why": embedder.space if embedder else "none: texts are found only by their words",
     }
 
 

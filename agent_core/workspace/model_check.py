@@ -103,7 +103,7 @@ def check_new_name(name: str) -> str:
         UsageError: it looks like a key, or it is the tour, which is no setting.
     """
     if name == TOUR:
-        raise UsageError("The tour is taken, not set.", fix="Next: toolwright run --model tour")
+        raise UsageError("The tour cannot be set as the model.", fix="Next: toolwright run --model tour")
     if name.startswith("sk-") or any(char.isspace() or not char.isprintable() for char in name):
         raise UsageError("That is not the name of a model.", fix=f"A key goes into the environment: export {KEY}=…")
     return name

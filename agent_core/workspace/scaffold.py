@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.settings import FILE_NAME
-from agent_core.registry import within
+from agent_core.registry import folder_access
 from agent_core.registry.source import FOLDER
 
 NAMES = ("calculate.py", "clock.py", "compare.py", "tables.py", "text.py")
@@ -33,14 +33,14 @@ def create(root: Path) -> list[str]:
     created = []
     try:
         root.mkdir(parents=True, exist_ok=True)
-        if link := within.leaving(root, [FOLDER, FILE_NAME, *(f"{FOLDER}/{file.name}" for file in starters)]):
-            message = f"{link} is a link that leaves the workspace, or leads nowhere, so nothing was made."
-            raise WorkspaceError(message, fix="Remove it, or put the file or folder itself there.")
-        with within.folder(root.resolve(), _inside(root), make=True) as folder_fd:
-            new = [file.name for file in starters if within.create(file.name, folder_fd, file.read_bytes())]
+        if link := folder_access.leaving(root, [FOLDER, FILE_NAME, *(f"{FOLDER}/{file.name}" for file in starters)]):
+            message = f"{link} is a link that leaves the workspace, or is broken, so nothing was created."
+            raise WorkspaceError(message, fix="Remove it, or replace it with the file or folder itself.")
+        with folder_access.folder(root.resolve(), _inside(root), make=True) as folder_fd:
+            new = [file.name for file in starters if folder_access.create(file.name, folder_fd, file.read_bytes())]
         created += [f"{FOLDER}/{name}" for name in new]
-        with within.folder(root.resolve(), ()) as folder_fd:
-            created += [FILE_NAME] if within.create(FILE_NAME, folder_fd, _SETTINGS.encode()) else []
+        with folder_access.folder(root.resolve(), ()) as folder_fd:
+            created += [FILE_NAME] if folder_access.create(FILE_NAME, folder_fd, _SETTINGS.encode()) else []
     except OSError as error:
         raise WorkspaceError(
             f"The workspace {root} cannot be made: {error}.", fix="Choose a folder that you may write to."

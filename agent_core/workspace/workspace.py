@@ -23,7 +23,7 @@ from agent_core.access.grants import (
 )
 from agent_core.access.grants.addresses import is_confirmed
 from agent_core.access.packages import Environment
-from agent_core.access.secrets import GIVEN, Secrets, shade_logs
+from agent_core.access.secrets import DISCLOSED, Secrets, shade_logs
 from agent_core.base.clock import Clock
 from agent_core.base.errors import NoWorkspace, SettingsError, UsageError, WorkspaceError
 from agent_core.base.own_environment import environment as own_environment
@@ -32,9 +32,9 @@ from agent_core.functions.debug import Debugger, Debugging
 from agent_core.functions.gate import FIXES, Gate, Rules
 from agent_core.functions.sandbox_client import SandboxClient, guarded_in
 from agent_core.functions.service import FunctionService
-from agent_core.functions.service.granting import GrantService
-from agent_core.functions.service.one_writer import only_writer
-from agent_core.functions.service.packing import ImportTrials, PackageGrants
+from agent_core.functions.service.grant_service import GrantService
+from agent_core.functions.service.package_grants import ImportTrials, PackageGrants
+from agent_core.functions.service.write_lock import only_writer
 from agent_core.memory.classes import Memory
 from agent_core.memory.embedding import Embedder, embedder
 from agent_core.memory.source_catalog import Sources
@@ -132,7 +132,7 @@ class Workspace:
             NoWorkspace: it is none; the message says what makes it one.
         """
         if not (root / "functions").is_dir() and not (root / FILE_NAME).is_file():
-            message = f"{root.resolve()} is no workspace: it has neither functions/ nor {FILE_NAME}."
+            message = f"{root.resolve()} is not a workspace: it has neither functions/ nor {FILE_NAME}."
             raise NoWorkspace(message, fix=f"Next: toolwright init {root}")
         return root
 
@@ -288,7 +288,7 @@ def _cage(
         settings.turn.parallel,
         guarded=guarded_in(root),
         secrets=Secrets(root, environment),
-        broker=Broker(note=RequestLog(state, GIVEN.clean, Clock().now)),
+        broker=Broker(note=RequestLog(state, DISCLOSED.clean, Clock().now)),
         debugger=debugger,
     )
 
@@ -335,7 +335,7 @@ def _fixes_off(settings: Settings) -> frozenset[str]:
     unknown = sorted({*settings.gate.fixes_off} - FIXES)
     if unknown:
         fix = f"Known are: {', '.join(sorted(FIXES))}."
-        raise SettingsError(f"`gate.fixes_off` names `{unknown[0]}`, which is no fix.", fix=fix)
+        raise SettingsError(f"`gate.fixes_off` names `{unknown[0]}`, which is not a fix.", fix=fix)
     return frozenset(settings.gate.fixes_off if settings.gate.fixes else "*")
 
 

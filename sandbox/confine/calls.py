@@ -1,10 +1,9 @@
 """The numbers of system calls on Linux, by machine: the free ones, and those with arguments that are checked.
 
-Not here, so refused: fork, vfork, exec, every socket but an unnamed pair, sendmsg and recvmsg (they
-pass descriptors), kill and its kin, ptrace, prctl, chmod, chown, links, mknod, xattrs, mounts,
-memfd, io_uring, bpf, keys, perf, userfaultfd, SysV memory, handles, clocks, modules.
-
-What the table of aarch64 has not (open, stat, poll, fork …) is not here either: the C library asks for the newer call.
+Every other call is refused: fork, vfork, exec, every socket but an unnamed pair, sendmsg and recvmsg (they pass
+descriptors), kill and its kin, ptrace, prctl, chmod, chown, links, mknod, xattrs, mounts, memfd, io_uring, bpf, keys,
+perf, userfaultfd, SysV memory, handles, clocks, modules. The aarch64 table lacks open, stat, poll and fork because
+the C library uses the newer calls.
 """
 
 import os

@@ -11,8 +11,8 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from .granted import OpenedGrant
 from .kernel import syscall
+from .opened_grants import OpenedGrant
 
 _CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446
 _VERSION_FLAG: Final = 1

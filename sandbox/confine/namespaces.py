@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from .calls import number
-from .granted import OpenedGrant, walk
 from .kernel import syscall
+from .opened_grants import OpenedGrant, walk
 from .plan import ZygotePlan
 
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # the same on every machine

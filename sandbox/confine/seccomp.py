@@ -1,13 +1,8 @@
 """The system calls that a worker, or a zygote that imports packages, may make: a short list; all others are refused.
 
-Refused calls answer EPERM, so that Python raises PermissionError and the function's own frames
-say where. A call of another architecture kills the process. The list is searched by halves,
-because the kernel runs the filter once for every call number when it is put on.
-
-A small assembler for classic BPF, so that the filter is written with labels instead of offsets.
-
-Manually written offsets cost a day once: one wrong, and every worker dies. Here a jump names a
-label, and a jump that does not reach is an error when the filter is built.
+Refused calls answer EPERM, so that Python raises PermissionError in the function's own frames. A call of another
+architecture kills the process. The filter is searched by halves, and assembled with labels instead of offsets: a jump
+that does not reach is an error when the filter is built.
 """
 
 import ctypes
@@ -27,7 +22,6 @@ EQUAL: Final = 0x15
 AT_LEAST: Final = 0x35
 ANY_BIT: Final = 0x45
 RETURN: Final = 0x06
-JUMP: Final = 0x05
 _FALL_THROUGH: Final = ""
 _FAR: Final = 255
 

@@ -1,12 +1,8 @@
 """Conversion of JSON-like arguments to the annotated types, or an Unfit naming the path, the expected and the actual.
 
-Of a union the first member that fits is taken, members of exactly the value's type before others.
-What is of no kind known here is left to pydantic, where it can be imported.
-
-Single values from JSON values: `"2024-05-01"` → a date, `"1.50"` → a Decimal.
-
-Bytes are base64 text, as their schema says. A duration is a number of seconds, ISO 8601 text
-(`P1DT2H`) or `H:MM:SS`. Nothing is taken that would lose something.
+Of a union, the first member that fits is taken, members of exactly the value's type first. Dates, decimals, durations
+and base64 bytes are read from text only if nothing is lost. Types of no known kind are left to pydantic, if it can be
+imported.
 """
 
 import collections.abc

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..wire.protocol import MAX_JOB, Frame, pack, read_frame
 from ..wire.values import decode, encode
-from .plain import simplify
+from .simplification import simplify
 
 
 class Channel:

@@ -89,7 +89,7 @@ def load_code(text: str) -> CodeType:
     """Return the code object that a compile-only worker has made."""
     code: Any = marshal.loads(a2b_base64(text))  # noqa: S302 - in the confined worker alone
     if not isinstance(code, CodeType):
-        raise TypeError("what the host sent is no code")
+        raise TypeError("what the host sent is not code")
     return code
 
 

@@ -1,9 +1,8 @@
 """The jobs of a worker: call a function, evaluate an example, import, describe types, compile.
 
-Each takes the host's frame and gives the reply. What goes wrong in function code is a reply of
-kind `raised`; a job that does not fit the code is `refused`. A stateful worker answers one call after another in the
-same module, with names that keep their values. Compilation has a worker that does nothing else: no line of the module
-runs there, so what it says can be kept for later workers.
+Each takes the host's frame and returns the reply. An error in function code is a reply of kind `raised`; a job that
+does not fit the code is `refused`. A compiling worker runs no line of the module, so its reply can be kept for later
+workers.
 """
 
 import ast
@@ -27,14 +26,14 @@ from ..wire.protocol import Frame
 from ..wire.values import decode, encode
 from . import canaries, failure, web
 from .build import Unfit
-from .calling import call, is_bare, run
 from .channel import Channel
 from .context import Context
 from .debugger import WorkerDebugger
 from .edge import attempt
 from .finder import ROOT, Finder
 from .hints import Hint, of_function
-from .plain import simplify
+from .invocation import call, is_bare, run
+from .simplification import simplify
 
 
 def install() -> None:

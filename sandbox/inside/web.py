@@ -160,7 +160,7 @@ class WebSocket:
     def _fetch(self, line: bytes, headers: list[list[str]], body: bytes) -> None:
         match = _LINE.fullmatch(line)
         if match is None:
-            raise OSError(f"{line[:100]!r} is no line that begins a request")
+            raise OSError(f"{line[:100]!r} is not a line that begins a request")
         method, target = match[1].decode("latin-1"), match[2].decode("latin-1")
         if method == "CONNECT" or not target.startswith("/"):
             raise PermissionError("there are no proxies here: the host fetches directly, from what was granted")

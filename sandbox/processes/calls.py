@@ -18,7 +18,7 @@ from ..wire.claims import Claimed, SentText
 from ..wire.protocol import Frame as Message
 from ..wire.requests import RequestHandler, RequestRefused, answered
 from ..wire.values import Unsendable, encode, is_large, read
-from .compiled import Compiled, CompiledCache, UncompilableModule
+from .compilation import Compiled, CompiledCache, UncompilableModule
 from .debugging import CallEnded
 from .pool import Places
 

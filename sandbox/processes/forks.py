@@ -16,7 +16,7 @@ from typing import Final
 
 from .usage import pid_of, threads_of
 
-STILL_S: Final = 0.05  # after which a zygote that has nothing to do stands still
+STILL_S: Final = 0.05  # after which a zygote that stands still
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101  # SECCOMP_IOCTL_NOTIF_RECV and _SEND
 _QUESTION: Final = 80  # bytes, which begin with a number that the answer repeats
 _ANSWER: Final = struct.Struct("=QqiI")  # that number, a value, an error, flags

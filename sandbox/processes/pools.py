@@ -17,7 +17,7 @@ from ..access import NOTHING, Access, Identities
 from ..confine import mounts
 from ..confine.plan import Rlimits, ZygotePlan
 from ..policy import Limits
-from .compiled import Compiled, imported_names
+from .compilation import Compiled, imported_names
 from .pool import Pool, kernel_limits
 
 _MAX_POOLS: Final = 6  # of the default reach, and as many that reach further

@@ -1,11 +1,8 @@
-"""The warm process that workers are forked from, and its outer process. Neither sees a line of function code.
+"""The warm process that workers are forked from. It never sees a line of function code.
 
-The host execs it with an empty environment and one descriptor. It enters the namespaces, makes the
-small root, gives up every privilege, imports what was listed, and then answers two orders over
-that descriptor: fork a worker; reap a dead one and empty its scratch. It ends when the host does.
-
-The outer process waits for both, then ends what a package started while it was imported: all of it is in one group, and
-what lost its parent is collected here.
+The host executes it with an empty environment and one descriptor. It enters the namespaces, makes the small root,
+gives up every privilege, imports the listed packages, and then takes two orders: fork a worker; reap a dead one and
+empty its scratch, which untrusted code has filled. It ends when the host does.
 """
 
 import _socket
@@ -31,7 +28,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..access import AccessRefused
-from ..confine import granted, landlock, limits, namespaces, seccomp
+from ..confine import landlock, limits, namespaces, opened_grants, seccomp
 from ..confine.plan import Rlimits, ZygotePlan
 from ..inside import finder
 from ..inside.channel import Channel
@@ -116,7 +113,7 @@ class WarmProcess:
     def prepare(self) -> None:
         """Do everything that is done once, in the order that the kernel requires."""
         try:
-            with granted.opened(self._plan.access, self._plan.guarded) as grants:
+            with opened_grants.opened(self._plan.access, self._plan.guarded) as grants:
                 self._confine(grants)
         except AccessRefused as refusal:
             self._fail("access", str(refusal))
@@ -126,7 +123,7 @@ class WarmProcess:
         _warm_up(self._plan.preload)
         self._tell({"kind": "hello", "held": self._held, "python": sys.version})
 
-    def _confine(self, grants: Sequence[granted.OpenedGrant]) -> None:
+    def _confine(self, grants: Sequence[opened_grants.OpenedGrant]) -> None:
         plan = self._plan
         root = Path(plan.scratch_folder)
         if "namespaces" in plan.layers and not self._held["namespaces"]:
@@ -138,7 +135,7 @@ class WarmProcess:
             self.attempt("privileges", limits.drop_privileges, user, group)
         if plan.has_outer:  # else the parent is the host, and its threads may come and go
             limits.end_with_parent()  # after the change of user, which would undo it
-        granted.require_rights(grants)
+        opened_grants.require_rights(grants)
         self._rules = self._make_rules(grants)
         self._filter = self._make_filter()
 
@@ -184,7 +181,7 @@ class WarmProcess:
         plan = self._plan
         return plan.owner is None and (plan.user is not None or self._held.get("namespaces") == "")
 
-    def _make_rules(self, grants: Sequence[granted.OpenedGrant]) -> list[int | None]:
+    def _make_rules(self, grants: Sequence[opened_grants.OpenedGrant]) -> list[int | None]:
         if "landlock" not in self._plan.layers:
             return [None] * len(self._slots)
         readable = [path for path in self._plan.readable if Path(path).exists()]
@@ -194,7 +191,9 @@ class WarmProcess:
             self._union = self._ruleset(readable, slots, grants)
         return rulesets
 
-    def _ruleset(self, readable: list[str], slots: list[str], grants: Sequence[granted.OpenedGrant]) -> int | None:
+    def _ruleset(
+        self, readable: list[str], slots: list[str], grants: Sequence[opened_grants.OpenedGrant]
+    ) -> int | None:
         listed = [folder for folder in self._plan.access.folders if Path(folder).is_dir()]
         if self._plan.access.home and self._held.get("namespaces") == "":
             listed.append(self._plan.access.home)  # in a root of our own it shows no more than was granted

@@ -15,7 +15,7 @@ from itertools import groupby, islice
 from typing import Any, Final, Literal, TypeAlias
 
 from ..errors import ProtocolError
-from .unhashed import Members, Pairs
+from .claimed_collections import Members, Pairs
 
 Encoded: TypeAlias = Any  # None, bool, int, float, str, list of Encoded, dict of str to Encoded
 Value: TypeAlias = Any  # what the docstring of this module names

@@ -20,7 +20,7 @@ from typing import Any, Final
 from sandbox import Code, FunctionCall, Job, Limits, Outcome, Raised, Returned, Sandbox, TimedOut
 from sandbox.confine.plan import ZygotePlan
 from sandbox.processes.pool import Pool
-from sandbox.processes.starting import Level, StartedLevel, plan_for, try_level, without_root
+from sandbox.processes.startup import Level, StartedLevel, plan_for, try_level, without_root
 from tests.attacks import ahead
 from tests.attacks.rows import MISTAKES, Row, code, modules, rows
 from tests.attacks.world import MOST_OUTPUT, SECRET, World, heed_signals, world

@@ -18,7 +18,7 @@ from sandbox import Limits
 from sandbox.errors import ProtocolError
 from sandbox.inside.channel import Channel
 from sandbox.processes.calls import CallServer
-from sandbox.processes.compiled import CompiledCache
+from sandbox.processes.compilation import CompiledCache
 from sandbox.processes.conversation import WorkerConversation, judge
 from sandbox.processes.launch import Worker
 from sandbox.processes.pool import Places

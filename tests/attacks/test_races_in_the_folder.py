@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.errors import WorkspaceError
-from agent_core.registry.saving import remove
+from agent_core.registry.module_edits import save
+from agent_core.registry.module_file import remove
 from agent_core.registry.source import ModuleSource, hash_of, read_file
-from agent_core.registry.writing import save
 
 SECRET = "x = 'outside'\n"
 ROUNDS = 1.0

@@ -75,7 +75,7 @@ def test_an_agent_is_saved_and_loaded_in_place_after_asking(kept: Path) -> None:
         screen.wait_for("conversation and memory? Type y ")
         agree(screen)
         screen.wait_for("✓ agent main, made of a file of this program's")
-        screen.wait_for("goes on after 1 message, the last: the code word is heron")
+        screen.wait_for("continues after 1 message, the last: the code word is heron")
         screen.line("which word?")
         screen.wait_for("Heron.")
         assert "forget all that" not in model.requests[-1].text
@@ -100,7 +100,7 @@ def test_the_last_message_of_a_file_is_not_sent_again(kept: Path) -> None:
         screen.line("/load kept.json")
         screen.wait_for("conversation and memory? Type y ")
         agree(screen)
-        screen.wait_for("goes on after 1 message")
+        screen.wait_for("continues after 1 message")
         screen.line("/retry")
         screen.wait_for("The last message came with an agent's file.")
 
@@ -123,7 +123,7 @@ async def test_one_switches_between_agents_and_each_has_its_own_conversation(kep
         screen.line("/agents")
         screen.wait_for("* main")
         screen.line("/switch fresh")
-        screen.wait_for("There is no agent fresh. Begin one? Type y ")
+        screen.wait_for("There is no agent fresh. Create it? Type y ")
         agree(screen)
         screen.wait_for("fresh ")
         screen.line("who are you?")
@@ -143,7 +143,7 @@ def test_a_command_typed_while_a_turn_runs_comes_when_it_has_ended(kept: Path) -
         screen.line("/pop")
         screen.wait_for("/pop waits until this turn has ended")
         screen.wait_for("› /pop")
-        screen.wait_for("out of the context: talk")
+        screen.wait_for("removed from the context: talk")
 
 
 def test_a_heartbeat_and_a_memory_warning_give_the_agent_a_turn(kept: Path) -> None:

@@ -75,7 +75,7 @@ async def test_a_breakpoint_that_is_changed_at_a_stop_counts_once_and_as_it_is_n
         ("clear 1", "Breakpoint 1 of sum_up is cleared."),
         ("condition 7 True", "There is no breakpoint 7."),
         ("condition 1 number >", "`number >` is no expression"),
-        ("ignore 1", "is no number that counts"),
+        ("ignore 1", "is not a number that counts"),
         ("undisplay number", "`number` is not shown at stops."),
     ],
 )

@@ -11,7 +11,7 @@ ALLOWED = {
         functions/gate/clones/kept memory/weights model/dialect model/conversation model/quirks model/reading/forms
         model/tour/script storage/migrate workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """
-        functions/service/archive functions/service/checking interfaces/agents memory/sources/places
+        functions/service/archive functions/service/file_checks interfaces/agents memory/sources/places
         workspace/local_models""",
     "a file that this program made for itself, in a folder of its own": """
         access/packages/installation access/packages/resolution functions/service/export interfaces/by_hand
@@ -21,7 +21,7 @@ ALLOWED = {
         model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """
         access/broker/log access/grants/permit access/grants/record access/packages/environment
-        access/secrets/vault base/seal registry/saving registry/within storage/folder storage/origin
+        access/secrets/vault base/seal registry/folder_access registry/module_file storage/folder storage/origin
         storage/recovery""",
     "the one place": "base/plain_files",
 }

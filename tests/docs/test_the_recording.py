@@ -51,7 +51,7 @@ def test_every_paragraph_of_the_scenes_that_are_played_is_in_the_film(scene: dic
         "count_vowels joins tour as trial",
         "initials refused",
         "by hand changed: count_vowels",
-        "It joined by your yes",
+        "It joined with your approval",
     ],
 )
 def test_what_is_typed_and_what_comes_of_it_is_in_the_film(shown: str) -> None:

@@ -55,7 +55,7 @@ def test_breakpoints_are_set_listed_and_cleared(tmp_path: Path) -> None:
         ("/break scale:x", "'x' is no line."),
         ("/break scale:17 if number ==", "is no expression"),
         ("/break clear 7", "There is no breakpoint 7."),
-        ("/debug", "/debug needs to know which."),
+        ("/debug", "/debug needs a name."),
     ],
     ids=["line", "name", "number", "condition", "id", "nothing"],
 )
@@ -145,7 +145,7 @@ def test_where_nobody_sits_at_a_debugger_what_is_seen_is_told(tmp_path: Path) ->
     with scripted([Ask(CALL), seen]) as model:
         lines = f"/break scale:{LOOP_LINE} if number == 3\n/break now\nuse it\n"
         done = toolwright("run", *flags(model), cwd=tmp_path, given=lines)
-    assert "Nobody sits at a debugger here" in done.stdout
+    assert "No human is at a debugger here" in done.stdout
     assert done.stdout.endswith("Done.\n")
 
 

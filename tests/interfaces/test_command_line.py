@@ -61,7 +61,7 @@ def test_the_command_alone_begins_with_what_a_newcomer_types(tmp_path: Path) -> 
         shown = screen.screen()
     assert shown[:2] == [
         "New here? Type:",
-        "  toolwright run --model tour  See it at work; no model is needed.",
+        "  toolwright run --model tour  See it work, without a model.",
     ]
     assert any("Talk to it" in row for row in shown[:6])
     assert any(row.startswith("Usage: toolwright") for row in shown[:8])
@@ -121,7 +121,7 @@ def test_the_doctor_says_why_texts_are_found_by_words_alone(tmp_path: Path) -> N
     storage = json.loads(whole.stdout)["storage"]
     assert storage["ok"]
     assert "the extension sqlite-vec cannot be loaded" in storage["vectors"]
-    assert "found by their words alone" in " ".join(told.stdout.split())
+    assert "found only by their words" in " ".join(told.stdout.split())
 
 
 def test_the_doctor_works_in_any_folder_and_leaves_nothing_there(tmp_path: Path) -> None:

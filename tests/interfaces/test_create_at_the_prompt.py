@@ -43,4 +43,4 @@ def test_what_can_be_no_name_is_told_before_an_editor_opens(tmp_path: Path, name
     (tmp_path / "functions").mkdir()
     with prompt([], tmp_path, environment={"EDITOR": "false"}) as (screen, _):
         screen.line(f"/create {name}")
-        screen.wait_for("can be no function's name")
+        screen.wait_for("cannot be a function's name")

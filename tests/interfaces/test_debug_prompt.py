@@ -108,7 +108,7 @@ def test_a_command_that_comes_too_late_for_its_stop_is_held_back_once(tmp_path: 
         does(screen, "c", "Done.")
         screen.wait_for("› ")
         screen.line("c")
-        screen.wait_for("The call has ended, so this was no command of the debugger.")
+        screen.wait_for("The call has ended, so this was not a debugger command.")
         screen.type(ENTER)
         screen.wait_for("As you say.")
 

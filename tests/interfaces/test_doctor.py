@@ -53,7 +53,7 @@ def test_a_human_reads_them_on_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [None, "gpt-5-mini", "tourist"])
 def test_no_key_goes_to_an_address_that_only_the_folder_names(tmp_path: Path, name: str | None) -> None:
     (tmp_path / FILE_NAME).write_text(STRANGE)
-    with pytest.raises(ModelError, match=r"a key in your environment would be sent there.*export TOOLWRIGHT"):
+    with pytest.raises(ModelError, match=r"a key in your environment are sent there.*export TOOLWRIGHT"):
         check_address(load(tmp_path), name)
 
 
@@ -81,7 +81,7 @@ async def test_the_tour_can_be_taken_in_a_folder_that_names_a_strange_address(tm
     ("chosen", "model", "said"),
     [
         pytest.param("wordllama", "", "✓ embedding: wordllama", id="the-usual-one"),
-        pytest.param("none", "", "✓ embedding: none: texts are found by their words alone", id="none"),
+        pytest.param("none", "", "✓ embedding: none: texts are found only by their words", id="none"),
         pytest.param("endpoint", "", "✗ embedding: endpoint: An endpoint that embeds needs", id="half-set"),
         pytest.param("endpoint", "m", "✗ embedding: endpoint: `m` cannot embed at http://127.0.0.1:9", id="no-answer"),
     ],

@@ -28,7 +28,7 @@ def test_each_editor_is_told_the_line_in_its_own_way(
     ("editor", "says"),
     [
         pytest.param("no-such-editor -w", "The editor `no-such-editor` cannot be started: No such file", id="missing"),
-        pytest.param("vim 'x", "EDITOR is no command line: No closing quotation", id="half-a-quotation"),
+        pytest.param("vim 'x", "EDITOR is not a command line: No closing quotation", id="half-a-quotation"),
     ],
 )
 async def test_an_editor_that_cannot_be_started_is_an_error_that_says_how_to_fix_it(

@@ -122,7 +122,7 @@ def test_what_both_hands_wrote_is_shown_and_either_can_be_taken(words: Path, tmp
         assert '+    """Number the vowels in a text.' in seen
         assert words.read_text() == MINE
         screen.line("/pending")
-        screen.wait_for("To take what is kept: /confirm count_vowels; to give it up: /pending count_vowels drop")
+        screen.wait_for("To use the kept version: /confirm count_vowels; to discard it: /pending count_vowels drop")
         screen.line("/confirm count_vowels")
         screen.wait_for("✓ count_vowels joins words")
         assert words.read_text().strip() == AGENTS.strip()
@@ -135,7 +135,7 @@ def test_what_is_kept_beside_a_humans_save_can_be_given_up_at_the_prompt(words: 
         words.write_text(MINE)
         screen.wait_for("Yours stays.")
         screen.line("/pending count_vowels drop")
-        screen.wait_for("The candidate for count_vowels is given up.")
+        screen.wait_for("The candidate for count_vowels was discarded.")
         screen.line("/pending")
         screen.wait_for("There are no rejected candidates.")
         assert words.read_text() == MINE

@@ -115,7 +115,7 @@ def test_the_last_change_of_a_function_is_taken_back_then_its_making_then_the_me
         for says, then in (
             ("change count_vowels back to version 1", "✓ count_vowels"),
             ("delete count_vowels, made by", "deleted count_vowels"),
-            ("take the message “make it”", "out of the context: make it"),
+            ("remove the message “make it”", "removed from the context: make it"),
         ):
             screen.line("/undo")
             screen.wait_for(f"This would {says}")
@@ -203,7 +203,7 @@ def test_undo_changes_nothing_without_a_yes(tmp_path: Path) -> None:
         screen.line("hello there")
         screen.wait_for("1 step")
         screen.line("/undo")
-        screen.wait_for("take the message “hello there”")
+        screen.wait_for("remove the message “hello there”")
         screen.line("n")
         screen.wait_for("Nothing was changed.")
 
@@ -213,7 +213,7 @@ def test_an_edit_of_memory_is_taken_back(tmp_path: Path) -> None:
         screen.line("/memory edit human Likes tea.")
         screen.wait_for("✓")
         screen.line("/undo")
-        screen.wait_for("put the block human back as it was before your edit “")
+        screen.wait_for("restore the block human as it was before your edit “")
         agree(screen)
         screen.wait_gone("This would")
         screen.line("/memory human")

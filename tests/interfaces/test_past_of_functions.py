@@ -98,9 +98,9 @@ def test_at_the_prompt_what_waits_is_settled_and_an_example_is_kept(tmp_path: Pa
     toolwright("functions", "create", "count_vowels", "--module", "words", cwd=tmp_path, given=FLAWED)
     with prompt([], tmp_path, columns=120) as (screen, _):
         screen.line("/pending")
-        screen.wait_for("Where what came back is right: /confirm count_vowels")
+        screen.wait_for("If the returned results are right: /confirm count_vowels")
         screen.line("/confirm count_vowels")
-        screen.wait_for("its result was taken as it came back, not predicted")
+        screen.wait_for("its result was confirmed, not predicted")
         screen.line('/example count_vowels count_vowels("banana") = 4')
         screen.wait_for("it returned `3`")
         screen.line('/example count_vowels count_vowels("banana") = 3')

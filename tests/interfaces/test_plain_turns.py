@@ -36,7 +36,7 @@ def test_a_message_of_many_lines_comes_from_standard_input(tmp_path: Path) -> No
 def test_each_line_of_a_pipe_is_a_turn_or_a_command(tmp_path: Path) -> None:
     with scripted([Say("One."), Say("Two.")]) as model:
         done = toolwright("run", *flags(model), cwd=tmp_path, given="first\n\n/functions\nsecond")
-    assert (done.returncode, done.stdout) == (0, "One.\nNone. Ask for one.\nTwo.\n")
+    assert (done.returncode, done.stdout) == (0, "One.\nNo functions. Ask for one.\nTwo.\n")
 
 
 def test_events_are_json_lines_that_end_with_the_turn(tmp_path: Path) -> None:

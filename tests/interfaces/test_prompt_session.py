@@ -77,7 +77,7 @@ def test_ctrl_c_ends_the_turn_and_keeps_what_is_being_typed(tmp_path: Path) -> N
         screen.type("typed meanwhile")
         screen.wait_for("› typed meanwhile")
         screen.type(CTRL_C)
-        screen.wait_for("Interrupted. What was said is kept")
+        screen.wait_for("Interrupted. The conversation is kept")
         screen.line(", and sent")
         screen.wait_for("Yes, I am here.")
         assert "› typed meanwhile, and sent" in screen.scrolled()
@@ -103,7 +103,7 @@ def test_a_conversation_that_goes_on_says_so_when_it_is_opened_again(tmp_path: P
         screen.wait_for("∙ 1 step")
         assert leave(screen) == 0
     with prompt([], tmp_path) as (screen, _):
-        screen.wait_for("the conversation goes on after 1 message, the last: the colour is teal")
+        screen.wait_for("the conversation continues after 1 message, the last: the colour is teal")
 
 
 def test_nothing_that_a_model_or_function_says_reaches_the_terminal_as_an_escape(tmp_path: Path) -> None:

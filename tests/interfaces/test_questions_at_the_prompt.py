@@ -31,7 +31,7 @@ def test_a_question_says_who_asks_for_what_why_and_by_which_line(tmp_path: Path,
         ended(screen)
     assert f"? weather asks to join, and to:\n    fetch from {place}\n" in seen
     assert "  The reason given:\n  │ to say if it rains\n  The lines that need it:\n  │ 10 return self.fetch(" in seen
-    assert "  The whole of it:\n" in seen
+    assert "  The full source:\n" in seen
     assert "  │ +def weather(self, city: str) -> str:" in seen
 
 
@@ -65,7 +65,7 @@ def test_a_no_is_told_to_the_model_and_not_asked_again_in_this_turn(tmp_path: Pa
     ) as screen:
         press(screen, "n")
         ended(screen)
-        assert "denied, for you said no in this turn already: rain to fetch from" in screen.scrolled()
+        assert "denied, for you already said no in this turn: rain to fetch from" in screen.scrolled()
         assert screen.scrolled().count("asks to join") == 1
 
 
@@ -77,7 +77,7 @@ def test_a_word_with_a_no_reaches_the_model_and_the_draft_stays(tmp_path: Path, 
     script: Script = [made(place), Expect(DONE, contains("They say: only for Norway\nChange it as they say")), DONE]
     with asked(script, tmp_path) as screen:
         screen.type("\x1b[200~half a thought\x1b[201~")
-        screen.wait_for("Nothing was answered.")
+        screen.wait_for("That answers nothing.")
         press(screen, "w")
         screen.wait_for("word ›")
         screen.type("only for Norway" + ENTER)
@@ -97,9 +97,9 @@ def test_escape_and_ctrl_c_are_a_no_and_the_turn_goes_on(tmp_path: Path, place: 
 def test_enter_and_other_keys_answer_nothing_and_explain(tmp_path: Path, place: str) -> None:
     with asked([made(place), *REFUSED], tmp_path) as screen:
         screen.type(ENTER)
-        screen.wait_for("Enter answers nothing. o: for its next call alone.")
+        screen.wait_for("Enter answers nothing. o: for its next call only.")
         screen.type("x")
-        screen.wait_for("That was typing")
+        screen.wait_for("That was typed text")
         screen.type("\x7f")
         assert "→" not in screen.scrolled().split("? weather")[1]
         press(screen, "n")
@@ -120,7 +120,7 @@ def test_what_is_typed_ahead_answers_nothing_and_stays_in_the_line(tmp_path: Pat
         screen.wait_for("o once")
         screen.type("yes")
         screen.wait_for("› yes")
-        screen.wait_for("That was typing")
+        screen.wait_for("That was typed text")
         screen.wait_for("Enter puts your line aside")
         screen.type(ENTER)
         assert "→ yes" not in screen.scrolled()
@@ -164,7 +164,7 @@ def test_a_yes_takes_enter_and_a_letter_takes_it_back(tmp_path: Path, place: str
 def test_a_yes_and_enter_that_come_together_are_typing(tmp_path: Path, place: str) -> None:
     with asked([made(place), *REFUSED], tmp_path) as screen:
         screen.type(f"y{ENTER}")
-        screen.wait_for("That was typing")
+        screen.wait_for("That was typed text")
         assert "→" not in screen.scrolled().split("? weather")[1]
         screen.type("\x7f")
         press(screen, "n")

@@ -166,7 +166,7 @@ def test_packages_that_cannot_be_had_are_not_told_as_forbidden() -> None:
         word="No\x1b.",
     )
     told = plain(denied_lines([event]))
-    assert told == "! denied, for what it needs cannot be had: f to import the package x\n  No\\x1b.\n"
+    assert told == "! denied, for what it needs is not available: f to import the package x\n  No\\x1b.\n"
 
 
 @pytest.mark.parametrize(

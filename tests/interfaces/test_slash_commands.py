@@ -102,7 +102,7 @@ def test_retry_sends_again_pop_takes_back_and_dump_shows_the_rest(tmp_path: Path
         assert "Second." not in model.requests[-1].text
         assert screen.scrolled().count("› two\n  lines") == 2
         screen.line("/pop")
-        screen.wait_for("out of the context: two")
+        screen.wait_for("removed from the context: two")
         screen.line("/dump kept.txt")
         screen.wait_for("lines in kept.txt")
         assert (tmp_path / "kept.txt").read_text() == "user\n  one\nassistant\n  First.\n"
@@ -118,15 +118,15 @@ def test_new_begins_a_conversation_that_knows_nothing_of_the_one_before(tmp_path
         screen.wait_for("A new conversation. 2 turns left the context and stay on record.")
         screen.wait_for(" 0% ")
         screen.line("/pop")
-        screen.wait_for("There is nothing to take back.")
+        screen.wait_for("There is no turn to remove.")
         screen.line("/new")
-        screen.wait_for("The conversation is new already.")
+        screen.wait_for("The conversation is already new.")
         screen.line("which colour?")
         screen.wait_for("I do not know.")
         assert "teal" not in model.requests[-1].text
         assert leave(screen) == 0
     with prompt([], tmp_path) as (screen, _):
-        screen.wait_for("goes on after 1 message, the last: which colour?")
+        screen.wait_for("continues after 1 message, the last: which colour?")
 
 
 def test_clear_empties_the_screen_and_keeps_what_is_being_typed(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def test_every_screen_says_its_number_and_that_it_is_scripted(tmp_path: Path) ->
     seen = played(*ALL, "next", "next", GRANT, "delete initials", "next", cwd=tmp_path)
     for number in range(1, script().screens + 1):
         assert seen.count(f"**Screen {number} of 9 · {LABEL}**") == 1, number
-    assert "not by my script" not in seen
+    assert "not follow my script" not in seen
     for part in ('There are 5 vowels in "queueing"', '"A. L."', '0 in "rhythm"', "export OPENAI_API_KEY"):
         assert part in seen
 
@@ -100,7 +100,7 @@ def test_a_call_that_did_not_go_by_the_script_is_told_and_not_hidden() -> None:
     ]
     line = play(messages, frozenset())
     assert not line.call
-    assert "did not go by my script" in line.text
+    assert "did not follow my script" in line.text
     assert "is not made yet" in line.text
 
 
@@ -112,7 +112,7 @@ def test_the_tour_asks_for_a_file_and_reads_it_by_a_yes(tmp_path: Path) -> None:
         screen.line(GRANT)
         screen.wait_for("    read functions/tour.py")
         press(screen, "y")
-        screen.wait_for("It joined by your yes")
+        screen.wait_for("It joined with your approval")
         assert leave(screen) == 0
     assert 'read = ["functions/tour.py"]' in (tmp_path / "functions" / "grants.toml").read_text()
 

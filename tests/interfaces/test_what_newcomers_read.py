@@ -22,7 +22,7 @@ def test_help_fits_the_screen_and_keeps_its_texts_near_the_names(screen: int) ->
 
 def test_a_question_is_folded_between_its_words() -> None:
     live = Live()
-    live.question = "This would take the message “make it” and its turn out of the context. Type y and Enter for yes."
+    live.question = "This would remove the message “make it” and its turn from the context. Type y and Enter for yes."
     drawn = "".join(fragment[1] for fragment in live.draw(22)).split("\n")
     assert all(width(each) <= 22 for each in drawn)
     assert " ".join(drawn) == live.question

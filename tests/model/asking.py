@@ -1,6 +1,7 @@
 """Short ways to ask a scripted model, for the tests of this room."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from agent_core.base.clock import Clock
@@ -8,12 +9,22 @@ from agent_core.base.messages import Message, User
 from agent_core.base.settings import ModelSettings
 from agent_core.model import FunctionShown, Piece, Reply, Request
 from agent_core.model.client import open_model
+from agent_core.model.dialect import Dialect
 from agent_core.model.discover import DiscoveredModel
+from agent_core.model.wire import Entry, RequestWriter
 from tests.kit import Raw, ScriptedModel
 
 ADD = FunctionShown(
     "add", "Add two numbers.", {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}}
 )
+
+
+def to_wire(messages: Iterable[Message], dialect: Dialect | None = None) -> list[Entry]:
+    """The messages of a request, as the endpoint reads them."""
+    entries: list[Entry] = json.loads(RequestWriter(dialect).messages(tuple(messages)))
+    return entries
+
+
 HELLO: tuple[Message, ...] = (User("Hello."),)
 
 

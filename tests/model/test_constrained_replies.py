@@ -91,7 +91,7 @@ async def test_a_call_that_was_cut_off_is_no_call_and_says_where(scripted: Calla
     cut = '{"thought": "t", "call": {"name": "add", "arguments": {"a": 1'
     reply = reply_of(await ask(scripted([Say(cut, finish="length")])))
     assert (reply.calls, reply.cut, reply.finish) == ((), ("the argument `a` of a call of `add`",), "length")
-    assert "cut off at its longest, in the argument `a` of a call of `add`: that was not called" in reply.note
+    assert "cut off at its length limit, in the argument `a` of a call of `add`: that was not called" in reply.note
     assert reply.thought == "t"
 
 
@@ -115,7 +115,7 @@ async def test_a_server_that_once_lets_go_of_the_schema_is_taken_at_its_word(
         pieces = [piece async for piece in model.stream(Request(HELLO, (ADD,)))]
     await model.aclose()
     assert pieces[0] == TextPiece("Just text.")
-    assert "taken as they are" in reply_of(pieces).note
+    assert "used as it is" in reply_of(pieces).note
 
 
 async def test_what_is_tried_again_is_told(scripted: Callable[..., ScriptedModel]) -> None:

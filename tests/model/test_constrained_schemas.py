@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.model import FunctionShown
-from agent_core.model.step import REPLY, portable, step_schema
+from agent_core.model.schemas import portable
+from agent_core.model.step import REPLY, step_schema
 
 ADD = FunctionShown(
     "add",

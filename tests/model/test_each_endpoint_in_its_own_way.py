@@ -14,11 +14,11 @@ from agent_core.model.client import NativeModel, Window, open_model
 from agent_core.model.dialect import Dialect, changed, dialect_of, dialects, refuses
 from agent_core.model.discover import DiscoveredModel
 from agent_core.model.endpoint import Endpoint
-from agent_core.model.strict import loosened, strict
-from agent_core.model.wire import functions_to_wire, simple, to_wire
+from agent_core.model.schemas import loosened, simple, strict
+from agent_core.model.wire import functions_to_wire
 from tests.kit import Fail, Say, ScriptedModel
 from tests.kit.rules import fault
-from tests.model.asking import ADD, ask, ask_reply, chunks
+from tests.model.asking import ADD, ask, ask_reply, chunks, to_wire
 
 Scripted = Callable[..., ScriptedModel]
 LIST = {"type": "array"}
@@ -219,5 +219,5 @@ def test_gemini_is_told_that_a_signature_is_not_known_any_more() -> None:
 
 async def test_constrained_mode_is_refused_where_no_schema_holds_a_reply() -> None:
     chosen = DiscoveredModel("https://api.anthropic.com/v1", "claude", "", "", context_tokens=9000)
-    with pytest.raises(ModelError, match=r"Anthropic holds no reply to a schema.*model\.mode"):
+    with pytest.raises(ModelError, match=r"Anthropic does not enforce a schema on replies.*model\.mode"):
         await open_model(chosen, ModelSettings(mode="constrained"))

@@ -91,7 +91,7 @@ async def test_what_does_not_pass_is_said_at_once(scripted: Scripted, step: Step
         pytest.param(Fail(400, "Invalid model: scripted"), "Check the base URL", id="model-under-400"),
         pytest.param(Fail(404, "Resource not found"), "usually ends in /v1", id="404-of-a-path"),
         pytest.param(Fail(429, b'[{"error": {"code": 429, "message": "quota"}}]'), "quota.*wait a little", id="list"),
-        pytest.param(Fail(503, "busy", {"Retry-After": "7200"}), "asks to wait 7200 s: try again then", id="long-wait"),
+        pytest.param(Fail(503, "busy", {"Retry-After": "7200"}), "says to wait 7200 s: try again then", id="long-wait"),
     ],
 )
 async def test_every_failure_ends_in_what_to_do(scripted: Scripted, step: Step, says: str) -> None:

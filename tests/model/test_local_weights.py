@@ -174,7 +174,7 @@ async def test_a_server_that_breaks_off_is_asked_again_as_long_as_it_gives_more(
 @pytest.mark.parametrize(
     ("content", "kind", "says"),
     [
-        pytest.param(b"<html>Sign in", "text/html", "something else than the file", id="a-page-to-sign-in"),
+        pytest.param(b"<html>Sign in", "text/html", "something other than the file", id="a-page-to-sign-in"),
         pytest.param(CONTENT[:-1], "application/octet-stream", "10,239 bytes, not 10,240", id="another-version"),
     ],
 )
@@ -201,7 +201,7 @@ async def test_a_source_with_another_content_is_told_and_the_next_one_tried(
     with serving(CONTENT[::-1]) as url:
         got, told = await fetch(None, replace(WEIGHTS, url=url))
     assert got == CONTENT
-    assert any("What came from 127.0.0.1 has the SHA-256" in each.note for each in told)
+    assert any("The download from 127.0.0.1 has the SHA-256" in each.note for each in told)
     assert sorted(file.name for file in folder().iterdir()) == ["small.gguf", "small.gguf.verified"]
 
 

@@ -96,7 +96,7 @@ def test_what_stands_in_the_way_of_preparing_is_told_and_fails_nothing(
 ) -> None:
     (weights.folder() / weights.named(NAME).file).unlink()
     prepare(NAME)
-    assert "left to the first request: The weights of" in capsys.readouterr().err
+    assert "The first request will do that: The weights of" in capsys.readouterr().err
 
 
 async def test_a_removed_model_takes_what_it_has_read_with_it(machine: Path) -> None:

@@ -13,9 +13,9 @@ from agent_core.model import Reply, TextPiece
 from agent_core.model.reading import Shown, meant, read_text
 from agent_core.model.reply import TokenUsage
 from agent_core.model.stream import Assembly
-from agent_core.model.wire import to_wire
 from tests.kit.drawing import drawn
 from tests.kit.rules import fault
+from tests.model.asking import to_wire
 
 SHOWN: Shown = {"count_vowels": ("text",), "add": ("a", "b"), "now": ()}
 names = st.sampled_from(["add", "ADD", "count_vowels", "countVowels", "now", "rm", "functions.add", "", "add<|x|>"])

@@ -51,7 +51,7 @@ async def test_a_call_cut_off_in_a_long_text_is_not_made_and_both_are_told(
     desk = await at_desk(script, model__mode="constrained", model__stream=model__stream)
     await desk.say("Hi.")
     events = await desk.say("Count vowels.")
-    assert "cut off at its longest, in the argument `function_code_with_docstring`" in warned(events)
+    assert "cut off at its length limit, in the argument `function_code_with_docstring`" in warned(events)
     assert [each.name for each in of(CallStarted, events)] == ["create_function"]
     assert "can be called now" in answers(events)[0]
     assert ended(events).reason == "replied"
@@ -80,7 +80,7 @@ async def test_a_reply_that_is_cut_off_goes_on_once_and_is_shown_as_cut_off(
     desk = await at_desk(script, model__mode="constrained", model__stream=model__stream)
     events = await desk.say("Count.")
     assert ended(events).reply == "One, two, […]"
-    assert warned(events).count("The reply was cut off at its longest") == 2
+    assert warned(events).count("The reply was cut off at its length limit") == 2
     assert ended(await desk.say("Thanks.")).reply == "Hello."
 
 
@@ -155,7 +155,7 @@ async def test_an_endpoint_that_takes_no_functions_is_asked_in_constrained_mode_
     events = await desk.say("Hi.")
     assert ended(events).reply == "Hello."
     (sentence,) = [each.message for each in of(Warned, events)]
-    assert sentence.endswith("So its calls are written under a schema from now on (`model.mode` = constrained).")
+    assert sentence.endswith("So from now on, its calls are written under a schema (`model.mode` = constrained).")
     assert ended(await desk.say("Hi.")).reply == "Hello."
     assert ["tools" in seen.body for seen in desk.model.requests] == [True, False, False]
     assert desk.model.requests[1].messages[0]["content"] == desk.model.requests[2].messages[0]["content"]

@@ -30,7 +30,7 @@ def warned(events: list[Event]) -> str:
         pytest.param(Fail(404, "no such model"), "Check the base URL", id="404"),
         pytest.param(Fail(408, "slow"), "gave up waiting: try again", id="408"),
         pytest.param(Fail(429, "slow down"), "wait a little, or choose another model", id="429"),
-        pytest.param(Fail(429, "no", {"Retry-After": "7200"}), "asks to wait 7200 s: try again then", id="429-long"),
+        pytest.param(Fail(429, "no", {"Retry-After": "7200"}), "says to wait 7200 s: try again then", id="429-long"),
         pytest.param(Fail(500, "oops"), "trouble is at the endpoint: try again later", id="500"),
         pytest.param(Fail(503, b"<html>busy</html>"), "a web page instead of JSON", id="503-page"),
         pytest.param(Fail(400, "flagged", code="content_filter"), "content filter refused it: say it in", id="filter"),
@@ -92,8 +92,8 @@ async def test_an_answer_that_breaks_off_is_said_and_not_taken_for_whole(
 @pytest.mark.parametrize(
     ("step", "sentence"),
     [
-        pytest.param(Say(""), "The model answered nothing, twice. /retry asks again.", id="empty"),
-        pytest.param(Say("", finish="content_filter"), "content filter held back the reply", id="filter"),
+        pytest.param(Say(""), "The model gave an empty answer twice. /retry asks again.", id="empty"),
+        pytest.param(Say("", finish="content_filter"), "content filter withheld the reply", id="filter"),
         pytest.param(Say("", finish="length"), "cut off 3 times at their longest. Ask for less", id="length"),
         pytest.param(Raw(b'{"choices": []}', "application/json"), "answered nothing, twice", id="no-choices"),
     ],
@@ -113,7 +113,7 @@ async def test_a_refusal_is_shown_and_says_what_to_do(at_desk: OpenDesk) -> None
     desk = await at_desk([chunks({"refusal": "I will not."})], model__stream=True)
     events = await desk.say("Hello.")
     assert ended(events).reply == "I will not."
-    assert "refused to answer: say it in other words" in warned(events)
+    assert "refused to answer: rephrase the request" in warned(events)
 
 
 async def test_a_model_that_is_not_there_is_answered_with_those_that_are(at_desk: OpenDesk) -> None:

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.model import FunctionShown
-from agent_core.model.wire import InvalidRequest, RequestWriter, functions_to_wire, to_wire
+from agent_core.model.wire import InvalidRequest, RequestWriter, functions_to_wire
 from tests.kit.rules import fault
+from tests.model.asking import to_wire
 
 texts = st.text(st.characters(), max_size=20)
 calls = st.builds(Call, id=st.uuids().map(str), name=texts, arguments=texts | st.just('{"a": 1}'))

@@ -39,6 +39,6 @@ def environment(index: Path, root: Path) -> Iterator[Environment]:
 
 @pytest.fixture
 def ready(index: Path, root: Path) -> Path:
-    """A workspace in which `abacus` was installed already, so that pip has nothing to do."""
+    """A workspace in which `abacus` was installed already, so that pip."""
     placed(root, "abacus", files=ABACUS | BEADS)
     return root

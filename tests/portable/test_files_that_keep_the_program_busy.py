@@ -52,7 +52,7 @@ async def test_a_block_that_very_many_agents_name_is_not_copied_without_end() ->
     agents = [{"name": f"a{n}", "agent_type": "m", "messages": [], "block_ids": ["b"]} for n in range(100)]
     block = {"id": "b", "label": "l", "value": "v" * 1_000_000}
     told = await refusal(json.dumps({"agents": agents, "blocks": [block]}))
-    assert "block_ids: expected a file that names its parts less often" in told
+    assert "block_ids: expected a file that repeats its parts less often" in told
 
 
 async def test_a_block_or_a_file_that_one_agent_names_twice_comes_once() -> None:

@@ -14,11 +14,11 @@ from agent_core.base.problem import Problem
 from agent_core.registry import arguments, docstring
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.jsontext import read_object
+from agent_core.registry.module_edits import place_function, remove_function
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, read_file
 from agent_core.registry.validation import check_schema
-from agent_core.registry.writing import place_function, remove_function
 from tests.kit.drawing import drawn
 
 MODULE = '''"""Module."""
@@ -200,10 +200,10 @@ def test_a_value_that_fits_its_annotation_is_accepted_as_it_is(data: st.DataObje
 @settings(max_examples=drawn(300))
 def test_coercing_twice_gives_what_coercing_once_gave(typed: Typed, value: Any) -> None:
     schema = parameters_of(typed[0])
-    once = arguments.read_values({"v": value}, schema)
+    once = arguments.read(json.dumps({"v": value}), schema)
     if isinstance(once, dict):
         assert jsonschema.Draft202012Validator(schema).is_valid(once)
-        assert identical(arguments.read_values(once, schema), once)
+        assert identical(arguments.read(json.dumps(once), schema), once)
     else:
         assert once
         assert all(": expected " in problem.message for problem in once)

@@ -29,15 +29,15 @@ NO_SOURCES = {
     "agent_core/access/secrets/forms.py": "a secret: a function may cut it by `str.splitlines`",
     "agent_core/memory/sources/": "documents, and rows of tables",
     "agent_core/functions/service/archive.py": "the members of an archive",
-    "agent_core/functions/service/view.py": "the value of a docstring",
+    "agent_core/functions/service/function_facts.py": "the value of a docstring",
     "agent_core/functions/service/intake.py": "rows of a .jsonl file",
-    "agent_core/functions/service/checking.py": "rows of a .jsonl file",
+    "agent_core/functions/service/file_checks.py": "rows of a .jsonl file",
     "functions/": "the user's own texts and tables",
     "sandbox/processes/cgroup.py": "files of /proc",
     "sandbox/inside/web.py": "HTTP",
     "sandbox/processes/usage.py": "files of /proc",
-    "sandbox/confine/granted.py": "files of /proc",
-    "sandbox/processes/starting.py": "files of /proc",
+    "sandbox/confine/opened_grants.py": "files of /proc",
+    "sandbox/processes/startup.py": "files of /proc",
 }
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.errors import StaleFile, WorkspaceError
-from agent_core.registry import saving
+from agent_core.registry import module_file
+from agent_core.registry.module_edits import save
 from agent_core.registry.source import hash_of
-from agent_core.registry.writing import save
 
 
 def leftovers(root: Path) -> list[str]:
@@ -130,6 +130,6 @@ def test_a_disk_that_takes_no_more_leaves_the_old_file_as_it_was(tmp_path: Path)
 def test_a_module_is_removed_only_as_it_was_read(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     with pytest.raises(StaleFile):
-        saving.remove(tmp_path, "functions/a.py", hash_of("x = 2\n"))
-    saving.remove(tmp_path, "functions/a.py", hash_of("x = 1\n"))
+        module_file.remove(tmp_path, "functions/a.py", hash_of("x = 2\n"))
+    module_file.remove(tmp_path, "functions/a.py", hash_of("x = 1\n"))
     assert leftovers(tmp_path) == []

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_core.registry.module_edits import save
 from agent_core.registry.watch import Watcher, scan
-from agent_core.registry.writing import save
 
 
 @pytest.fixture

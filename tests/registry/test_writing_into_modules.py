@@ -3,7 +3,7 @@
 import pytest
 
 from agent_core.base.problem import Problem
-from agent_core.registry.writing import place_function, remove_function
+from agent_core.registry.module_edits import place_function, remove_function
 
 MODULE = '''#!/usr/bin/env python
 # -*- coding: utf-8 -*-

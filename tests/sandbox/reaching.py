@@ -19,7 +19,7 @@ from typing import Any
 
 from sandbox import Access, FunctionCall, Job, Limits, Outcome, Returned, Sandbox
 from sandbox.processes.pool import Pool
-from sandbox.processes.starting import Level, StartedLevel, plan_for, try_level, without_root
+from sandbox.processes.startup import Level, StartedLevel, plan_for, try_level, without_root
 from sandbox.processes.zygote import wipe
 from tests.sandbox.support import code
 

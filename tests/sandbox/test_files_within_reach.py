@@ -16,7 +16,7 @@ import pytest_asyncio
 
 from sandbox import Access, FunctionCall, Job, Outcome, Raised, Refused, Returned, Sandbox
 from sandbox.access import AccessRefused
-from sandbox.confine.granted import walk
+from sandbox.confine.opened_grants import walk
 from tests.sandbox import reaching
 from tests.sandbox.support import modules
 
@@ -173,9 +173,9 @@ async def test_a_file_that_the_host_replaced_is_seen_as_it_is_now(there: Sandbox
         pytest.param("/proc/self/root", "reaches the kernel", id="below-proc"),
         pytest.param("/sys/kernel", "reaches the kernel", id="sys"),
         pytest.param("/dev/null", "", id="a-device"),
-        pytest.param("relative", "no plain absolute path", id="relative"),
-        pytest.param("/tmp/../etc", "no plain absolute path", id="dots"),
-        pytest.param("//etc", "no plain absolute path", id="two-slashes"),
+        pytest.param("relative", "not a plain absolute path", id="relative"),
+        pytest.param("/tmp/../etc", "not a plain absolute path", id="dots"),
+        pytest.param("//etc", "not a plain absolute path", id="two-slashes"),
     ],
 )
 async def test_what_cannot_be_shown_is_refused_and_said(sandbox: Sandbox, path: str, says: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from sandbox import Sandbox, SandboxUnavailable
 from sandbox.confine.plan import LAYERS
-from sandbox.processes.starting import try_level
+from sandbox.processes.startup import try_level
 from tests.attacks.session import sandbox_without
 from tests.attacks.world import REPOSITORY
 

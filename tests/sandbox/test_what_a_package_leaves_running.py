@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from sandbox import Access, FunctionCall, Job, Limits, Outcome, Refused, Returned, Sandbox
-from sandbox.processes.starting import Level
+from sandbox.processes.startup import Level
 from tests.attacks.outside import zygotes_of
 from tests.attacks.session import sandbox_at
 from tests.sandbox.support import modules

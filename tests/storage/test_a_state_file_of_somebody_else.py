@@ -135,7 +135,7 @@ async def test_a_strangers_file_in_the_place_of_ones_own_is_not_covered_by_its_s
     shutil.copy(other, path)  # as `git pull` writes over what is ignored
     told, said = await history(path, clock)
     assert said == []
-    assert "another was put in its place" in told
+    assert "was replaced by another" in told
 
 
 async def test_a_log_that_was_put_next_to_ones_own_file_is_not_read_into_it(path: Path, clock: ManualClock) -> None:

@@ -36,7 +36,9 @@ def report(what: str, folder: Path) -> dict[str, Any]:  # Any: JSON
 @pytest.mark.parametrize(
     ("what", "expected"),
     [
-        pytest.param("full_disk", "is full. What was under way is not saved; everything before it is. Free", id="disk"),
+        pytest.param(
+            "full_disk", "is full. The change in progress is not saved; everything before it is. Free", id="disk"
+        ),
         pytest.param("size_limit", "limits on file size", id="limit"),
     ],
 )

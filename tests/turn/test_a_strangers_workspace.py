@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.errors import SettingsError, WorkspaceError
-from agent_core.registry.saving import save
+from agent_core.registry.module_file import save
 from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
@@ -135,7 +135,7 @@ async def test_removing_the_file_that_lost_a_clash_takes_nothing_away(at_desk: O
 
 def test_a_pipe_in_the_place_of_a_module_stops_nobody(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "grown.py")
-    with pytest.raises(WorkspaceError, match="no regular file"):
+    with pytest.raises(WorkspaceError, match="not a regular file"):
         save(tmp_path, "functions/grown.py", "x = 1\n", None)
 
 

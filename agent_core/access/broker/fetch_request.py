@@ -124,4 +124,4 @@ def _joined(base: str, location: str) -> str:
     try:
         return urljoin(base, location)
     except ValueError as error:
-        raise RequestRefused(f"{base} redirects to {shown(location)}, which is no URL") from error
+        raise RequestRefused(f"{base} redirects to {shown(location)}, which is not a URL") from error

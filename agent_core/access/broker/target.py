@@ -58,7 +58,7 @@ def read(url: object, limit: int) -> Target:
     match = _URL.fullmatch(text)
     scheme = match[1].lower() if match else ""
     if match is None or scheme not in DEFAULT_PORTS:
-        raise RequestRefused(f"{shown(text)} is no URL that can be fetched: write https://host/path, or http://")
+        raise RequestRefused(f"{shown(text)} is not a URL that can be fetched: write https://host/path, or http://")
     host, port = authority(match[2])
     if port == 0 or (port or 1) > 0xFFFF:
         raise RequestRefused(f"{shown(text)} names port {port}; ports are 1 to 65535")
@@ -71,7 +71,9 @@ def authority(text: str) -> tuple[str, int | None]:
         raise RequestRefused("a URL with a user or password before an @ is not fetched: send them in a header")
     match = _AUTHORITY.fullmatch(text)
     if match is None:
-        raise RequestRefused(f"{shown(text)} is no host: write a name or an address, and a port in digits if need be")
+        raise RequestRefused(
+            f"{shown(text)} is not a host: write a name or an address, and a port in digits if need be"
+        )
     return _host(match[1]), None if match[2] is None else int(match[2])
 
 
@@ -106,7 +108,9 @@ def _host(text: str) -> str:
         return str(address)
     labels = name.split(".")
     if len(name) > _NAME_LIMIT or not all(map(_LABEL.fullmatch, labels)) or _NUMBER.fullmatch(labels[-1]):
-        raise RequestRefused(f"{shown(text)} is no host name, and no address in its usual form (127.0.0.1, [::1])")
+        raise RequestRefused(
+            f"{shown(text)} is not a host name, and not an address in its usual form (127.0.0.1, [::1])"
+        )
     return name
 
 

@@ -26,10 +26,12 @@ class UnconfirmedAddress(ModelError):
 
     def __init__(self, url: str) -> None:
         self.url = url
-        message = f"{FILE_NAME} names {shown(url)}, which you did not confirm here, so it gets no key and no message."
-        why = "With your yes the conversation and a key in your environment would be sent there."
+        message = (
+            f"{FILE_NAME} names {shown(url)}, which you did not confirm here, so no key and no message is sent to it."
+        )
+        why = "If you say yes, the conversation and a key in your environment are sent there."
         super().__init__(
-            f"{message} {why}", fix=f"If you know it: {CONFIRM} (or export TOOLWRIGHT_MODEL_BASE_URL={url})"
+            f"{message} {why}", fix=f"If you trust it: {CONFIRM} (or export TOOLWRIGHT_MODEL_BASE_URL={url})"
         )
 
 

@@ -85,8 +85,8 @@ class Decision:
     """An answer: yes for the next call only, yes for good, or no; `word` is a message for the model.
 
     `by` says who gave it: a human now; nobody, for none could be asked; the human's no earlier in the same turn, or
-    their several noes in it; nobody ever, for no human can grant it; nobody, for what it needs cannot be had; nobody,
-    for the turn ended before.
+    their several noes in it; nobody ever, for no human can grant it; nobody, for what it needs is not available; or
+    nobody, for the turn ended before.
     """
 
     answer: Answer

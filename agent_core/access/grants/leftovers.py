@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.base.untrusted import fence
-from agent_core.registry import within
+from agent_core.registry import folder_access
 from sandbox import Killed, Outcome, Refused
 
 from .repositories import FAR, NEAR, WalkLimits, disarm, is_part, rename, repository_in
@@ -59,7 +59,7 @@ def _unmade(path: Path, reach: WalkLimits) -> list[str]:
     if path.is_dir() and not path.is_symlink():
         return [str(path / name) for name in disarm(path, reach)]
     if path.exists() and is_part(path):
-        with within.folder(path.parent, ()) as folder_fd:
+        with folder_access.folder(path.parent, ()) as folder_fd:
             rename(path.name, folder_fd)
         return [str(path)]
     return []

@@ -98,11 +98,13 @@ class GrantRecord:
             with _alone(self._file().parent) as folder:
                 statements = self.read()
                 if not statements.is_trusted:
-                    message = f"{self._file()} is not yours alone, or not whole, so no yes counts here."
-                    raise WorkspaceError(message, fix="Remove it; what was confirmed here is then asked for once more.")
+                    message = f"{self._file()} is not only yours, or is incomplete, so no approval counts here."
+                    raise WorkspaceError(
+                        message, fix="Remove it; you will be asked again for everything that you confirmed here."
+                    )
                 _write(folder, self._file(), different(statements).to_text())
         except (OSError, RuntimeError) as error:
-            raise WorkspaceError(f"What you said here cannot be kept: {error}.", fix=_FIX) from error
+            raise WorkspaceError(f"What you said here cannot be stored: {error}.", fix=_FIX) from error
 
 
 def _counted(statements: Statements, function: str) -> Statements:

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from agent_core.registry import within
+from agent_core.registry import folder_access
 
 MOST_ENTRIES: Final = 5_000
 DEEPEST: Final = 8
@@ -133,7 +133,7 @@ def disarm(folder: Path, reach: WalkLimits = NEAR) -> tuple[str, ...]:
         if not is_own(place.name):
             names, _, _ = _entries(str(folder / place), reach.entries)
             place /= _bare(str(folder / place), names)
-        with within.folder(folder, place.parts[:-1]) as folder_fd:
+        with folder_access.folder(folder, place.parts[:-1]) as folder_fd:
             rename(place.name, folder_fd)
         renamed.append(str(place))
     return tuple(renamed)

@@ -1,8 +1,7 @@
 """The packages of one workspace: resolved from requirements, installed after approval, found for a call.
 
-Nothing here asks: who does so shows a `Resolution`, and hands it back to be installed. `.toolwright/env/` has one
-folder per set of pinned files, with its facts, sealed for this user and this place. A folder that came from elsewhere
-has no seal and is not used. Whoever uses one holds a lock on it, so that it stays.
+Nothing here asks the user: the caller shows a `Resolution` and hands it back to be installed. Wheels are downloaded
+by hash, checked before they are unpacked, unpacked by pip, cleaned up and tried.
 """
 
 import asyncio
@@ -330,4 +329,4 @@ def _compare(pins: tuple[Pin, ...], locked: tuple[Pin, ...]) -> None:
         if hashes.get((pin.project, pin.version), pin.sha256) != pin.sha256:
             which = "a changed one, or another platform's"
             message = f"{pin.project} {pin.version} is not the file that `{LOCK_PATH}` names: {which}."
-            raise PackagesError(message, fix="To pin what is there now, take its section out of that file.")
+            raise PackagesError(message, fix="To pin the current one, remove its section from that file.")

@@ -20,7 +20,7 @@ _MEANINGS = (
     (
         r"DO NOT MATCH THE HASHES",
         "A package is not the file with the approved hash, so nothing was installed.",
-        "Whoever changed it should say why. To agree to the new file, take its section out of the lock.",
+        "Find out why it changed. To accept the new file, remove its section from the lock.",
     ),
     (
         r"ResolutionImpossible|conflicting dependencies",
@@ -30,7 +30,7 @@ _MEANINGS = (
     (
         r"NewConnectionError|NameResolutionError|ConnectTimeout|Retrying \(|SSLError|ProxyError",
         "The package index that pip is configured for cannot be reached.",
-        "Look at the network, or at the configuration: pip config list",
+        "Check the network or the configuration: pip config list",
     ),
     (
         r"No matching distribution found for (?P<what>\S+)",
@@ -40,7 +40,7 @@ _MEANINGS = (
     ),
     (
         r"No space left on device",
-        "There is no room on the disk.",
+        "The disk is full.",
         "",
     ),
 )
@@ -62,4 +62,4 @@ def meaning(output: Iterable[str]) -> PackagesError:
         if match := re.search(pattern, text):
             subject = fence(match.groupdict().get("what") or "", 80)
             return PackagesError(template.format(told=shown, what=subject), fix=fix)
-    return PackagesError(f"pip could not do it. It says {shown}.", fix="Look at: pip config list")
+    return PackagesError(f"pip failed. It says {shown}.", fix="See: pip config list")

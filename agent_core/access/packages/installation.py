@@ -153,8 +153,8 @@ def names_in(wheel: Path, listed: Mapping[str, str]) -> dict[str, str]:
         if PurePosixPath(top).suffix not in _SUFFIXES or not name.isidentifier():
             continue
         if name in _RESERVED or name in sys.stdlib_module_names or listed.get(name, owner) != owner:
-            message = f"{fence(wheel.name, 120)} brings {fence(name, 60)}, which would stand in the place of another."
-            raise PackagesError(message, fix="It is not installed; look whether the package is the one that was meant.")
+            message = f"{fence(wheel.name, 120)} brings {fence(name, 60)}, which would replace another."
+            raise PackagesError(message, fix="It is not installed; check that it is the intended package.")
         owners[name] = owner
     return {name: owner for name in owners if name not in listed}
 
@@ -197,7 +197,7 @@ def _opened(wheel: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(wheel)
     except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise PackagesError(f"{fence(wheel.name, 120)} is no wheel that can be read.") from error
+        raise PackagesError(f"{fence(wheel.name, 120)} is not a wheel that can be read.") from error
 
 
 Names: TypeAlias = tuple[tuple[str, str], ...]  # import name → folder
@@ -252,7 +252,7 @@ async def importable(installed: Installed, requirements: Iterable[str], tries: T
 
 def _looked_at(wheels: list[Path], pins: tuple[Pin, ...], listed: tuple[str, ...]) -> tuple[dict[str, str], set[str]]:
     if {project(wheel.name.partition("-")[0]) for wheel in wheels} != {pin.project for pin in pins}:
-        raise PackagesError("What was downloaded is not what was asked for, so nothing was installed.")
+        raise PackagesError("The downloaded files are not the requested ones, so nothing was installed.")
     owners, names, tops = _own(listed), dict[str, str](), set[str]()
     for wheel in wheels:
         names |= names_in(wheel, owners)

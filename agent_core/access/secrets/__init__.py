@@ -6,10 +6,10 @@ the user's configuration folder.
 """
 
 from .curtain import Curtain
-from .given import GIVEN, shade_logs
+from .disclosures import DISCLOSED, shade_logs
 from .masks import Masks
 from .session import CallSecrets
 from .source import Secrets
 from .vault import Vault
 
-__all__ = ["GIVEN", "CallSecrets", "Curtain", "Masks", "Secrets", "Vault", "shade_logs"]
+__all__ = ["DISCLOSED", "CallSecrets", "Curtain", "Masks", "Secrets", "Vault", "shade_logs"]

@@ -1,12 +1,8 @@
 """The mask over all output of one call's worker, applied at the one place where the host receives it.
 
-Whoever stands behind it (progress, other functions, memory, the debugger, the record for a replay, the prints, the
-outcome) never has a secret's value. Two alone have: the vault, which gives it, and the broker, which sends it where a
-human let it be sent.
-
-The printed output of a running call, reported as it arrives: masked, and at a limited rate.
-
-Masking needs secrets whole, so the end of a text that may be the beginning of one waits for what follows.
+Whatever reads the output (progress, other functions, memory, the debugger, replay records, the outcome) never sees a
+secret's value; only the vault and the broker have it. Printed output is masked as it arrives, at a limited rate; the
+end of a text that may be the beginning of a secret waits for what follows.
 """
 
 import asyncio

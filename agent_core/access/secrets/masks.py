@@ -1,13 +1,8 @@
 """Removal of secrets from texts and nested values.
 
-A mask is put between two characters that no form of a secret has, so that what stands around it cannot make one again.
-Where nothing is found, which is looked for first, a text stays as it is.
-
-All texts in a nested value, collected fast: most values are large lists of one kind, and hold no secret.
-
-Pieces of secrets: the rest of one at a cut of a text, and long pieces anywhere.
-
-A traceback's locals are cut in the worker, printed output at its limit: half a secret is found by no whole form.
+A mask is put between two characters that no form of a secret has, so that its surroundings cannot form one again.
+Values are searched as one list of texts first, because most hold no secret. Texts are cut in the worker, so pieces
+are masked too: the rest of a secret at a cut, and long pieces anywhere.
 """
 
 import re
@@ -20,7 +15,7 @@ from itertools import chain
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from sandbox.wire.unhashed import Members, Pairs
+from sandbox.wire.claimed_collections import Members, Pairs
 from sandbox.wire.values import BODY, encode
 
 from .forms import byte_forms, forms, needed, normal

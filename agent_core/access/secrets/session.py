@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from agent_core.base.errors import ToolwrightError
 from sandbox import Outcome, RequestRefused
 
-from .given import GIVEN
+from .disclosures import DISCLOSED
 from .masks import Masks, Pair
 from .source import Secrets, is_name
 
@@ -45,7 +45,9 @@ class CallSecrets:
         self._around = around
         self._asked: set[str] = set()
         self._known: frozenset[Pair] = frozenset()
-        if pairs := (secrets.pairs(granted) | GIVEN.of(granted) if granted else frozenset()) | GIVEN.to(function):
+        if pairs := (secrets.pairs(granted) | DISCLOSED.of(granted) if granted else frozenset()) | DISCLOSED.to(
+            function
+        ):
             self._know(pairs)
 
     async def answer(self, name: object) -> str:
@@ -64,7 +66,7 @@ class CallSecrets:
         except ToolwrightError as error:
             raise RequestRefused(str(error)) from error
         self._know({(name, value)})
-        GIVEN.hand(self._function, (name, value))
+        DISCLOSED.hand(self._function, (name, value))
         return value
 
     def over(self, outcome: Outcome) -> Outcome:
@@ -88,7 +90,7 @@ class CallSecrets:
         return _masks(self._known).settled(text)
 
     def _know(self, pairs: Iterable[Pair]) -> None:
-        GIVEN.note(pairs)
+        DISCLOSED.note(pairs)
         self._known |= frozenset(pairs)
         if self._around:
             self._around._know(pairs)

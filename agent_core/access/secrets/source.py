@@ -93,7 +93,7 @@ class Secrets:
         check_name(name)
         if name not in self.vault.read():
             is_set = name in self._variables()
-            fix = f"It comes from the variable {VARIABLE}{name}." if is_set else "Look: toolwright secrets list"
+            fix = f"It comes from the variable {VARIABLE}{name}." if is_set else "See: toolwright secrets list"
             raise NoSecret(f"There is no secret `{name}` in {shown(self.vault.path)}.", fix=fix)
         self.vault.change(lambda values: {key: value for key, value in values.items() if key != name})
 

@@ -108,7 +108,9 @@ def _read(folder: int, path: Path) -> Mapping[str, str]:
     with os.fdopen(os.open(FILE, _LOOKING, dir_fd=folder), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
-            raise Unsafe(f"{shown(path)} is no file of secrets.", fix="Move it away, and set the secrets again.")
+            raise Unsafe(
+                f"{shown(path)} is not a file of secrets.", fix="Move it elsewhere, and set the secrets again."
+            )
         _check_owner(status, path)
         if status.st_mode & 0o077:
             message = f"{shown(path)} can be read by others, so no secret is taken from it."

@@ -4,10 +4,10 @@ What comes from a worker is a claim: it is checked for shape, capped, masked and
 """
 
 from .breakpoints import Breakpoint, Breakpoints, Placed
+from .breakpoints import stopping_lines
 from .debugging import DebuggerSeat, Debugging, Watch
-from .lines import stopping_lines
 from .stop import COMMANDS, Command, Debugger, DebugStop
-from .typed import typed_breakpoint
+from .typed_line import typed_breakpoint
 
 __all__ = [
     "COMMANDS",

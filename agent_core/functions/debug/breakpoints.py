@@ -1,22 +1,81 @@
 """The breakpoints of a workspace; they follow their line when the function is edited above it, or in it.
 
-A breakpoint is anchored to its function and to the text of its line; where the text stands several times, the one that
-is nearest to the old place counts. One that lost its line stays, says so, and is armed again if the line comes back.
+A function can stop at the first lines of its statements, which its text alone tells. A breakpoint is anchored to its
+function and to the text of its line; where the text stands several times, the one that is nearest to the old place
+counts. One that lost its line stays, says so, and is armed again if the line comes back.
 """
 
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 from sandbox import Point
-from sandbox.wire.lines import bare_lines
+from sandbox.wire.lines import bare_lines, lines_of
 
 from agent_core.base import matching
 from agent_core.base.errors import UsageError
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from .lines import nearest, stopping, text_of
+
+
+def text_of(function: Function, snapshot: Snapshot) -> str:
+    """Return the function's own lines."""
+    lines = lines_of(snapshot.modules[function.module].text)[function.line - 1 : function.end_line]
+    return "\n".join(line.rstrip("\r\n") for line in lines)
+
+
+@lru_cache(maxsize=256)
+def stopping(text: str) -> dict[int, int]:
+    """Return the lines (from 1) at which a function stops, each with the last line of its statement."""
+    try:
+        top = ast.parse(text).body[0]
+    except (SyntaxError, ValueError, IndexError, RecursionError):
+        return {}
+    last_lines: dict[int, int] = {}
+    for statement in _statements(top):
+        is_text = (
+            isinstance(statement, ast.Expr)
+            and isinstance(statement.value, ast.Constant)
+            and isinstance(statement.value.value, str)
+        )
+        if not is_text and not isinstance(statement, ast.Global | ast.Nonlocal):
+            last_lines.setdefault(statement.lineno, _end(statement))
+    return dict(sorted(last_lines.items()))
+
+
+def stopping_lines(name: str, snapshot: Snapshot) -> list[tuple[int, str]]:
+    """Return the lines of its file at which a function stops, each with its text; empty if there is no such
+    function.
+    """
+    function = snapshot.functions.get(name)
+    if function is None:
+        return []
+    text = text_of(function, snapshot)
+    rows = bare_lines(text)
+    return [(line + function.line - 1, rows[line - 1]) for line in stopping(text)]
+
+
+def nearest(text: str, line: int) -> int | None:
+    """Return the stopping line for any line of the text: its statement's, else the next one; 0 gives the first."""
+    lines = stopping(text)
+    inside = [first for first, last in lines.items() if first <= line <= last]
+    return max(inside) if inside else next((first for first in lines if first >= line), None)
+
+
+def _end(statement: ast.stmt) -> int:
+    """Return the last line of a statement; for a compound statement, of its head."""
+    inner = [child.lineno for child in _statements(statement)]
+    return max(statement.lineno, min(inner) - 1) if inner else statement.end_lineno or statement.lineno
+
+
+def _statements(node: ast.AST) -> Iterator[ast.stmt]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            yield child
+        yield from _statements(child)
+
 
 MOST: Final = 50
 MOST_EXPRESSIONS, MOST_CHARS = 10, 500

@@ -8,7 +8,7 @@ from sandbox.wire.lines import bare_lines
 
 from agent_core.registry.snapshot import Snapshot
 from agent_core.base.untrusted import block, shorten
-from .claims import BreakpointRecord, TraceLine
+from .stop import BreakpointRecord, TraceLine
 from .stop import At
 
 MOST_CHARS: Final = 4_000

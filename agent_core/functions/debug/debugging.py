@@ -20,10 +20,10 @@ from agent_core.storage import SaveRecorded
 from . import halt as halting
 from . import debug_text
 from .breakpoints import Breakpoints
-from .claims import BreakpointRecord, Claim, Reader, TraceLine
+from .stop import BreakpointRecord, Claim, Reader, TraceLine
 from .halt import Halt
 from .recording import Recording, kept_call
-from .spoken import Order
+from .typed_line import Order
 from .stop import Debugger, DebugStop
 
 WAIT_S: Final = 1800.0

@@ -13,10 +13,10 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.base.untrusted import visible
 from .breakpoints import Breakpoints, Placed
-from .claims import Claim, Reader
-from .spoken import Order, expression_of, order_of
+from .stop import Claim, Reader
+from .typed_line import Order, expression_of, order_of
 from .stop import BY_NAME, COMMANDS, RESUMING, Command, Debugger, DebugStop
-from .typed import typed_breakpoint
+from .typed_line import typed_breakpoint
 
 MOST_DIGITS: Final = 9
 WHY: Final = frozenset(
@@ -298,5 +298,5 @@ def _numbered(stop: DebugStop, lines: Any) -> str:  # Any: pairs of number and t
 
 def _counted(text: str) -> int:
     if not text.isdecimal() or len(text) > MOST_DIGITS:
-        raise UsageError(f"`{visible(text[:20])}` is no number that counts something.", fix="For example: ignore 1 20")
+        raise UsageError(f"`{visible(text[:20])}` is not a number that counts something.", fix="For example: ignore 1 20")
     return int(text)

@@ -1,8 +1,7 @@
 """Records what a call got through `self`, so that it can be replayed; secrets by their names alone.
 
-Every answer is kept in its order, masked, until there is too much of it; what a replay cannot have is said.
-
-Finds what a replay cannot reproduce in a function's text: clock, system randomness, threads, files.
+Answers are kept in order, masked, up to a limit. What a replay cannot reproduce is reported: data beyond the limit,
+and uses of the clock, system randomness, threads or files that the function's text shows.
 """
 
 import os

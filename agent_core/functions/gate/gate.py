@@ -14,7 +14,7 @@ from typing import Generic, TypeAlias
 from sandbox import Limits
 from sandbox.wire.lines import lines_of
 
-from agent_core.base.aside import aside
+from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.snapshot import Snapshot
@@ -24,7 +24,7 @@ from .clones.kept import IndexStore
 from .mutation.stage import check_mutants
 from .candidate import Candidate, Policy
 from .capability import capability
-from .confirm import with_returned_values
+from .examples.example_text import with_returned_values
 from .conform import conform
 from .draft import TOO_DEEP, D, Draft
 from .duplicate import duplicate

@@ -18,7 +18,7 @@ from .candidate import GivenExample
 from .draft import Draft, ExampleTrials, Finding
 from .examples.agreement import agrees, doctest_form, given_agrees, promises_floats
 from .examples.enough import ALIKE, contradicted, is_unproven, too_few
-from .examples.result_hint import with_result_hint
+from .examples.suggest import with_result_hint
 from .examples.suggest import other_call
 from .substance import HOLLOW
 from .trial import TrialTools
@@ -100,27 +100,21 @@ async def prove(draft: Draft, bench: TrialTools) -> Draft:
         unproven = "effects"
         message = f"{len(tried) - len(results)} of its examples need what a grant alone gives, so it joins as a draft"
         draft = draft.with_findings(STAGE, [Finding("unproven", f"`{function.name}`: {message}")])
-    agreed = sum(result.agreed for result in results)
-    trials = ExampleTrials(
-        agreed,
-        tuple(_disagreements(results)),
-        unproven == "effects" or (bool(unproven) and agreed == 0),
-        tuple(_values(results)),
-    )
-    draft = replace(draft, trials=trials)
+    trials = _trials(results, unproven)
+    missing = [*too_few(function, examples, unproven)]
+    if any(finding.code in {*TOO_FEW, *ALIKE} for finding in missing):
+        trials = replace(trials, offered=await _other_call(results, draft, bench))
     twice = contradicted(examples)
     told_of = [result for result in results if result.call not in twice]
-    missing = [*too_few(function, examples, unproven)]
-    offered = (
-        await _other_call(results, draft, bench)
-        if any(finding.code in {*TOO_FEW, *ALIKE} for finding in missing)
-        else None
-    )
-    draft = replace(draft, trials=replace(draft.trials, offered=offered))
-    draft = draft.with_findings(
-        STAGE, [*_example_findings(told_of, function.name), *(_offering(finding, offered) for finding in missing)]
-    )
-    return with_result_hint(replace(draft, note=_note(agreed, len(results), len(examples))))
+    offers = [_offering(finding, trials.offered) for finding in missing]
+    draft = replace(draft, trials=trials, note=_note(trials.agreed, len(results), len(examples)))
+    return with_result_hint(draft.with_findings(STAGE, [*_example_findings(told_of, function.name), *offers]))
+
+
+def _trials(results: Sequence[ExampleResult], unproven: str) -> ExampleTrials:
+    agreed = sum(result.agreed for result in results)
+    is_unproven = unproven == "effects" or (bool(unproven) and agreed == 0)
+    return ExampleTrials(agreed, tuple(_disagreements(results)), is_unproven, tuple(_values(results)))
 
 
 async def _other_call(results: Sequence[ExampleResult], draft: Draft, bench: TrialTools) -> Disagreement | None:

@@ -19,7 +19,7 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.validation import check_schema
-from agent_core.registry.writing import CANDIDATE, place_function
+from agent_core.registry.module_edits import CANDIDATE, place_function
 from agent_core.base.untrusted import fence
 from .clones.index import Alike
 from .draft import Draft, Finding

@@ -1,9 +1,7 @@
-"""Every use in a module that needs a grant, or that no grant allows, inferred from the module's tree.
+"""Every use in a module that needs a grant, or that no grant allows, inferred from the module's syntax tree.
 
-Pure. This is advice for a human's decision and a clear word to the model; what holds is the sandbox.
-What lies below `self.scratch` needs no grant.
-
-Tracks by syntax where values come from: names that hold a path, names below the call's scratch folder.
+Pure. Tracks by syntax which names hold a path; what lies below `self.scratch` needs no grant. This is advice for a
+human's decision and a clear message to the model: the sandbox enforces it.
 """
 
 import ast

@@ -54,19 +54,19 @@ class Library:
         """Count one more member, of whatever kind."""
         self._members += 1
         if self._members > caps.members:
-            raise UsageError(f"{self.name} holds more than {caps.members:,} members.", fix="Import a part of it.")
+            raise UsageError(f"{self.name} holds more than {caps.members:,} members.", fix="Import part of it.")
 
     def take(self, name: str, content: bytes, caps: LibraryLimits) -> None:
         """Take one Python file if it is text of an acceptable size."""
         self._bytes += len(content)
         if self._bytes > caps.text_bytes:
             limit = f"{caps.text_bytes >> 20} MiB"
-            raise UsageError(f"{self.name} holds more than {limit} of Python.", fix="Import a part of it.")
+            raise UsageError(f"{self.name} holds more than {limit} of Python.", fix="Import part of it.")
         if len(content) > caps.file_bytes:
             self.refuse("too-large", name, f"it is larger than {caps.file_bytes >> 10} KiB", "split it")
             return
         if name in self.files:
-            self.refuse("twice", name, "it is there twice, and the first is taken", "remove one of them")
+            self.refuse("twice", name, "it is there twice, and the first is used", "remove one of them")
             return
         try:
             self.files[name] = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
@@ -159,7 +159,7 @@ class _Capped(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes."""
         if size < 0 or size > self._left:
-            raise UsageError(f"{self._name} unpacks to far more than it should.", fix="Import a part of it.")
+            raise UsageError(f"{self._name} unpacks to far more than it should.", fix="Import part of it.")
         content = self._stream.read(size)
         self._left -= len(content)
         return content
@@ -167,7 +167,7 @@ class _Capped(io.RawIOBase):
 
 def _check_size(path: Path, caps: LibraryLimits) -> None:
     if path.stat().st_size > caps.archive_bytes:
-        raise UsageError(f"{path} is larger than {caps.archive_bytes >> 20} MiB.", fix="Import a part of it.")
+        raise UsageError(f"{path} is larger than {caps.archive_bytes >> 20} MiB.", fix="Import part of it.")
 
 
 def _is_wanted(name: str, library: Library, *, is_plain: bool) -> bool:

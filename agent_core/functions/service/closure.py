@@ -14,7 +14,7 @@ from agent_core.base.problem import Problem
 from agent_core.registry.source import ModuleSource, parse
 from agent_core.registry.spans import LineEdit, ParsedText, applied, bound_names, is_blank
 from agent_core.registry.tree import Definition, survey
-from agent_core.registry.writing import remove_function
+from agent_core.registry.module_edits import remove_function
 
 _ALWAYS = frozenset({"*"})
 

@@ -50,7 +50,7 @@ class Replays:
         """Return one recorded call with its arguments and the answers it got.
 
         Raises:
-            UsageError: it is not kept.
+            UsageError: it is not recorded.
         """
         row = await self._row(call)
         return {**_shown(row), **row.data}
@@ -62,7 +62,7 @@ class Replays:
         hash. With `looks_back` and a human at the debugger, a call that raises stops there; `quit`: it was ended there.
 
         Raises:
-            UsageError: the call, or the version, is not kept.
+            UsageError: the call, or the version, is not recorded.
         """
         row = await self._row(call)
         module, snapshot = await self._code(row, version)
@@ -93,7 +93,7 @@ class Replays:
     async def _row(self, call: int) -> RecordedRow:
         row = await self._store.recorded.call(call)
         if row is None:
-            raise UsageError(f"The call {call} is not kept.", fix="toolwright calls list shows those that are.")
+            raise UsageError(f"The call {call} is not recorded.", fix="To see the recorded calls: toolwright calls list")
         return row
 
     async def _code(self, row: RecordedRow, version: str) -> tuple[str, Snapshot]:
@@ -101,7 +101,7 @@ class Replays:
         now, module = self._registry.snapshot(), row.data["module"]
         if version == NOW:
             if row.function not in now.functions:
-                raise UsageError(f"`{row.function}` is not there any more.", fix="Leave --version away, or give one.")
+                raise UsageError(f"`{row.function}` no longer exists.", fix="Omit --version, or give one.")
             return now.functions[row.function].module, now
         module_versions: dict[str, str] = dict(row.data["modules"])
         if version:
@@ -128,7 +128,7 @@ class Replays:
             return existing
         text = await self._store.text(hash)
         if text is None:
-            raise UsageError(f"The text of `{name}` of then is not kept.", fix="Use --version now.")
+            raise UsageError(f"The text of `{name}` of then is not recorded.", fix="Use --version now.")
         return ModuleSource.of(name, text)
 
 

@@ -118,5 +118,5 @@ def _agrees(name: str) -> bool:
     from ..question import agreed
 
     if not sys.stdin.isatty():
-        raise UsageError("There is no terminal to ask at.", fix="Give -y to delete without asking.")
+        raise UsageError("There is no terminal for the question.", fix="Give -y to delete without asking.")
     return agreed(f"Delete {name} with all that it remembers?")

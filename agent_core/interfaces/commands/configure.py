@@ -48,7 +48,7 @@ def configure(scene: CliContext, model: str | None, base_url: str | None, **flag
     yes, confirms = flags["yes"], flags["confirm_address"]
     if not yes and not sys.stdin.isatty():
         next_command = "--confirm-address --yes" if confirms else "--yes --model NAME"
-        raise UsageError("There is no terminal to ask at.", fix=f"Next: toolwright configure {next_command}")
+        raise UsageError("There is no terminal for the question.", fix=f"Next: toolwright configure {next_command}")
     root = Workspace.find(scene.root)
     if confirms:
         return _confirm(scene, root, yes=yes)
@@ -191,7 +191,7 @@ def _in_force(values: dict[str, Any]) -> list[Line]:
 
 
 def _shown(value: Any) -> str:
-    return "found by itself" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return "found automatically" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _value(settings: Any, key: str) -> Any:

@@ -38,11 +38,11 @@ _STYLES: dict[Role, str] = {
     "strong": "bold",
     "alarm": "bold",
 }
-_TYPED = "That was typing: it is in the line below."
+_TYPED = "That was typed text: it is in the line below."
 _CONFIRMED = ("o", "y")  # by Enter
 _MORE = "There is more: press d for the next page."
 _ALL = "That was all of it."
-_ENTER = "Enter answers nothing. " + EXPLAINED.removeprefix("Nothing was answered. ")
+_ENTER = "Enter answers nothing. " + EXPLAINED.removeprefix("That answers nothing. ")
 State = Literal["quiet", "armed", "pressed", "chosen", "word"]
 
 

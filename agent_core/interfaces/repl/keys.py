@@ -1,10 +1,8 @@
 """Key bindings of the prompt: Enter sends, Alt-Enter breaks the line, Ctrl-C ends the turn, Ctrl-D leaves.
 
-Where nothing runs, Ctrl-C leaves when it comes twice.
-
-While a function stands still, the debugger's line has the keys: there Ctrl-C ends the turn when it comes twice, and
-Ctrl-D ends the call. While a question is open a key answers it, or says what would; Enter answers nothing, and Ctrl-C
-is a no.
+If nothing runs, Ctrl-C pressed twice leaves. While a function is stopped, the debugger's line has the keys: Ctrl-C
+pressed twice ends the turn, and Ctrl-D ends the call. While a question is open, a key answers it or says which would;
+Enter answers nothing, and Ctrl-C is a no.
 """
 
 from typing import Protocol
@@ -16,7 +14,7 @@ from prompt_toolkit.keys import Keys
 from .open import OpenQuestion, OpenTable
 from .prompt import Prompt
 
-_TOO_LATE = "The call has ended, so this was no command of the debugger. Enter again sends it to the assistant."
+_TOO_LATE = "The call has ended, so this was not a debugger command. Enter again sends it to the assistant."
 _LEAVING = "Nothing is running. Ctrl-C again, Ctrl-D or /exit leaves."
 
 

@@ -1,11 +1,8 @@
 """The prompt itself: the input line, the moving part above it and the bar below, as one small application.
 
-Nothing of it waits for the terminal's answers, and what is printed above goes out in the same write
-as the redrawn prompt, so that nothing flickers.
-
-The prompt's terminal output: whole frames, and none after the reader has gone.
-
-The colors of the prompt: the sixteen of the terminal, for a dark screen, and what differs on a light one.
+It never waits for the terminal's answers. Output above it is written in one frame with the redrawn prompt, so that
+nothing flickers, and not at all once the reader has gone. It uses the terminal's sixteen colors, with variants for
+dark and light screens.
 """
 
 import os

@@ -1,10 +1,7 @@
-"""The voice of a conversation at the prompt, printing everything above it. Slow to import, like `render`.
+"""The terminal's side of a conversation at the prompt: output, browsable tables, and the debugger's front end.
 
-The debugger's front end at the `(debug)` prompt. Slow to import: loaded after the prompt is shown.
-
-A table above the input line to look through: letters filter, arrows move, details of the row are below it.
-
-Enter prints that above the prompt, Esc leaves. Heavy: loaded behind the prompt.
+Everything is printed above the prompt. In a table, letters filter, arrows move, Enter prints the row and Esc leaves.
+Slow to import: loaded after the prompt is shown.
 """
 
 import asyncio
@@ -102,7 +99,7 @@ class Browser:
 
     def _preview(self, columns: int, rows: int) -> list[str]:
         if not self._found:
-            return ["Nothing fits; Backspace takes letters back."]
+            return ["No match; Backspace removes letters."]
         choice = self._found[self._at]
         key = (choice.name, columns, rows)
         if key not in self._shown:

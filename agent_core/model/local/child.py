@@ -26,10 +26,10 @@ Line = dict[str, Any]  # Any: JSON
 _PROGRAM: Final = Path(__file__).with_name("engine.py")
 _LONGEST_LINE: Final = 1 << 24
 _LONGEST_ADDRESS: Final = 66  # of 107 bytes; a socket below a new folder takes 39 more
-_FIX: Final = "Try again; if it goes on, use another model: toolwright models list"
+_FIX: Final = "Try again; if this continues, use another model: toolwright models list"
 _ENDS: Final[Mapping[int, tuple[str, str]]] = {
     signal.SIGKILL: (
-        "was killed, most likely since memory ran out",
+        "was killed, most likely because memory ran out",
         "Close other programs, set `model.context_tokens` lower, or use a smaller model: toolwright models list",
     ),
     signal.SIGILL: (

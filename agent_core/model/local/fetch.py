@@ -119,12 +119,12 @@ class _Fetching:
             return
         self._partial.truncate(0)
         if begun:
-            self._tell("What a broken download had left was of another file: once more from the start.")
+            self._tell("The partial download was of another file: starting over.")
             await self._take(source)
             return
         raise IntegrityError(
-            f"What came from {source.label} has the SHA-256 {digest[:16]}…, expected was "
-            f"{self._weights.sha256[:16]}…. It was thrown away.",
+            f"The download from {source.label} has the SHA-256 {digest[:16]}…, expected was "
+            f"{self._weights.sha256[:16]}…. It was deleted.",
             fix=f"Try again: toolwright models get {self._weights.name}",
         )
 
@@ -154,7 +154,7 @@ class _Fetching:
             while remaining:
                 remaining = remaining[self._partial.write(remaining) :]
         except OSError as error:
-            fix = f"Make room; what came is kept: toolwright models get {self._weights.name} goes on there."
+            fix = f"Make room; the partial download is kept: toolwright models get {self._weights.name} goes on there."
             raise ModelError(f"{folder()} cannot be written: {error.strerror}.", fix=fix) from error
 
     @asynccontextmanager

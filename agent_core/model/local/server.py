@@ -1,9 +1,8 @@
 """The function that opens a local model: obstacles are reported at once, and the engine loads in the background.
 
-The engine is a process of its own (`engine`, `child`), shared between models (`pool`). It keeps what it has read of the
-last conversation, and the fixed part of the prompt between runs (`prefix`), so neither is read again.
-
-The largest window that fits this machine's memory. `context_size` is pure; `available` asks the kernel.
+The engine is a separate process (`engine`, `child`), shared between models (`pool`). It keeps what it has read of the
+last conversation, and the fixed part of the prompt between runs (`prefix`). The window is the largest that fits the
+available memory.
 """
 
 import asyncio
@@ -19,9 +18,9 @@ from typing import Any, Final
 from agent_core.base.errors import ModelError
 from agent_core.base.settings import ModelSettings
 
-from ..ahead import Tell
 from ..constrained import ConstrainedModel
 from ..conversation import WireConversation, fixed_part
+from ..prefill import Tell
 from ..request import Request
 from . import pool
 from .child import EnginePlan

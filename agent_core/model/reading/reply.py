@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from sandbox.wire.foreign import LOOSE, Malformed, read_json, read_next
 
-from .forms import MOST_PARTS, Tag, announces, forms
-from .found import ParsedCall, Shown, meant, parsed_call
+from .forms import MOST_PARTS, ParsedCall, Shown, Tag, announces, forms, meant, parsed_call
 
 _MOST_CHARS: Final = 20_000
 

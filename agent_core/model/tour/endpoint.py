@@ -1,8 +1,7 @@
-"""The tour as an ordinary endpoint: its server runs while the model is open.
+"""The tour as an ordinary endpoint: a small chat completions server on the loopback that plays the script.
 
-A small chat completions server on the loopback, built on the standard library. It plays the script.
-
-It keeps nothing: what it answers follows from the request alone.
+It is built on the standard library, runs while the model is open, and keeps nothing: each answer follows from the
+request alone.
 """
 
 import asyncio

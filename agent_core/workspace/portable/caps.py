@@ -46,7 +46,7 @@ class Room:
         """
         self.left -= chars
         if self.left < 0:
-            raise AgentFileError(where, "expected a file that names its parts less often: too much text comes of it")
+            raise AgentFileError(where, "expected a file that repeats its parts less often: it produces too much text")
 
 
 def at_most(where: str, most: int, count: int) -> None:

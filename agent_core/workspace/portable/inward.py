@@ -1,8 +1,7 @@
 """Conversion of a document to the agent that it describes, checked before anything is created. Nothing in it is run.
 
-The validator's errors in the words of this program: a path, and what was expected there.
-
-Consistency checks between the parts of a file: unique names, histories in order, every call answered once.
+Checks single fields and the consistency between parts: unique names, histories in order, every call answered once.
+Errors are a path and what was expected there.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,7 @@
-"""Conversion of Letta's agent files (.af) to agents: one agent per file, or several with shared parts next to them.
+"""Conversion of Letta's agent files (.af), with messages, blocks and attached files, to agents.
 
-The content of a Letta message: pieces of text, reasoning, and kinds that have no place here.
-
-Conversion of the files of a Letta agent, with their text in its agent file, to documents and passages.
+A file may hold several agents that share blocks and files. Parts of a message that have no counterpart here are
+reported.
 """
 
 from collections import Counter

@@ -83,7 +83,9 @@ def _leave(raw: Json, many: int, report: AgentReport) -> None:
         report.leaves("model", "the workspace's settings say which model answers")
     functions = list(objects_at(raw, "functions"))
     report.leaves(
-        "functions", "the file has their schemas alone; MemGPT's own are here under the same names", len(functions)
+        "functions",
+        "the file has their schemas alone; MemGPT's own functions are here under the same names",
+        len(functions),
     )
     total = raw.get("messages_total")
     if isinstance(total, int) and not isinstance(total, bool) and many - 1 < total < 1 << 40:

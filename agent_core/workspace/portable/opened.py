@@ -1,7 +1,7 @@
-"""The text of a file → the agents in it, each as it will be here, with what became of what. Runs in `child.py`.
+"""Conversion of a file's text to the agents in it, each as it will be here, and the report. Runs in `child.py`.
 
-Conversion of a file's sections to ones that fit a system message here: next to the program's own, and of its
-size.
+Sections are adapted to fit a system message here: none takes the name of one of the program's own, and each keeps to
+the size limit.
 """
 
 from collections.abc import Collection, Iterator, Sequence

@@ -126,7 +126,7 @@ def _definition(root: Path, name: str) -> tuple[Mapping[str, Any], Traversable]:
         except Malformed as error:
             raise SettingsError(f"presets/{name}.toml is not valid TOML: {error}.") from error
     if name not in _shipped()["presets"]:
-        fix = f"Known are: {', '.join(_names(root))}. Your own go into presets/NAME.toml."
+        fix = f"Known are: {', '.join(_names(root))}. Put your own into presets/NAME.toml."
         raise UsageError(f"There is no preset `{name}`.", fix=fix)
     return _shipped()["presets"][name], _SHIPPED
 
@@ -151,7 +151,7 @@ def _functions(preset: str, names: list[str]) -> frozenset[str]:
     unknown = [name for name in names if name not in groups and name not in _optional()]
     if unknown:
         fix = f"Known are the groups {', '.join(groups)}, and what is in them."
-        raise SettingsError(f"The preset `{preset}` names `{unknown[0]}`, which is no function.", fix=fix)
+        raise SettingsError(f"The preset `{preset}` names `{unknown[0]}`, which is not a function.", fix=fix)
     return frozenset(name for entry in names for name in groups.get(entry, [entry]))
 
 

@@ -156,7 +156,7 @@ def test_a_class_without_source_says_where_to_put_it() -> None:
         pytest.param("chatty", "names no memory class", id="unknown"),
         pytest.param("no_such_package:Class", "cannot be loaded", id="no-module"),
         pytest.param("json:Nothing", "cannot be loaded", id="no-class"),
-        pytest.param("json:JSONDecoder", "no class derived from", id="another-class"),
+        pytest.param("json:JSONDecoder", "not a class derived from", id="another-class"),
     ],
 )
 def test_a_setting_that_names_no_memory_class_is_refused(name: str, says: str) -> None:

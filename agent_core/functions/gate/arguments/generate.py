@@ -1,9 +1,7 @@
-"""Calls of a function that its author may not have thought of, from the simple to the odd.
+"""Calls of a function that its author may not have thought of, from simple to odd.
 
-Three sources: the examples' own arguments changed a little, the edges of the declared types, and random
-arguments like those of the examples. Pure: the same source gives the same calls.
-
-Random values like those that were seen: of their types, sizes, ranges and characters. Pure, given the chance.
+Three sources: the examples' own arguments changed slightly, the edges of the declared types, and random values with
+the types, sizes, ranges and characters of the examples. Pure: the same source gives the same calls.
 """
 
 import ast

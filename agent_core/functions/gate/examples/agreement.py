@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from sandbox.outcome import Outcome, Raised, Returned
-from sandbox.wire.unhashed import Members, Pairs, by_text
+from sandbox.wire.claimed_collections import Members, Pairs, by_text
 
 from agent_core.registry.examples import Example
 from ..candidate import GivenExample

@@ -1,20 +1,25 @@
-"""Writes an example into a function's docstring, which is the one store of examples; nothing else is touched.
+"""Examples as text in a function's docstring, their one store: a new one is added, a returned result is accepted.
 
-Pure text → text. A new example stands below the last one, or at the docstring's end; a function without a docstring
-gets one.
+Pure text → text; nothing else is touched. A new example stands below the last one, or at the docstring's end; a
+function without a docstring gets one. A result that is confirmed as it came back is weaker evidence than a predicted
+one, so who asks has to know which is which.
 """
 
 import ast
 import re
 from typing import Final
 
-from sandbox.wire.lines import lines_of
+from sandbox.wire.lines import bare_lines, lines_of
 
 from agent_core.base.problem import Place, Problem
-from agent_core.registry.source import ModuleSource, parse
+from agent_core.registry.source import ModuleSource, parse as parse_source
 from agent_core.registry.spans import column_of
 from agent_core.registry.tree import Definition, survey
+from ..candidate import Candidate, GivenExample
+from ..tree import find, parse
+from ..verdict import Disagreement, Verdict
 from .agreement import literal_value
+
 
 _ERROR = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Warning)(?::.*)?$")
 _TRACEBACK: Final = "Traceback (most recent call last):"
@@ -31,7 +36,7 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
         return Problem(
             "bad-example", wrong, Place(name), f"give a call such as `{name}(…)`, and its result as Python writes it"
         )
-    tree = parse(ModuleSource(name, name, code, ""))
+    tree = parse_source(ModuleSource(name, name, code, ""))
     node = survey(tree).definitions.get(name) if isinstance(tree, ast.Module) else None
     if node is None:
         return Problem(
@@ -113,3 +118,70 @@ def _span(code: str, node: ast.stmt) -> tuple[int, int]:
 
 def _escaped(line: str, quotes: str, *, is_raw: bool) -> str:
     return line if is_raw else line.replace("\\", "\\\\").replace(quotes, "".join(f"\\{quote}" for quote in quotes))
+
+
+def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
+    """Return the candidate with the returned results in place of the written or missing ones."""
+    text = verdict.source
+    if not verdict.disagreements:
+        for mismatch in verdict.to_confirm:
+            added = with_example(text, candidate.name, mismatch.call, mismatch.returned)
+            text = text if isinstance(added, Problem) else added
+    raw = _is_raw(text, candidate.name)
+    for mismatch in sorted(verdict.disagreements, key=lambda disagreement: -disagreement.line):
+        if mismatch.line:
+            text = _rewrite(text, mismatch, raw=raw)
+    returned = {
+        disagreement.call: disagreement.returned for disagreement in verdict.disagreements if not disagreement.line
+    }
+    examples = tuple(
+        GivenExample(example.call, returned.get(example.call, example.expected), example.approx)
+        for example in candidate.examples
+    )
+    return Candidate(
+        candidate.name,
+        text,
+        candidate.module,
+        candidate.reason,
+        examples,
+        replaces=candidate.replaces,
+        description=candidate.description,
+    )
+
+
+def _is_raw(text: str, name: str) -> bool:
+    tree = parse(text)
+    node = find(tree, name) if isinstance(tree, ast.Module) else None
+    if node is None:
+        return False
+    start = lines_of(text)[node.body[0].lineno - 1][node.body[0].col_offset :]
+    return start[:1] in "rR"
+
+
+def _rewrite(text: str, disagreement: Disagreement, *, raw: bool) -> str:
+    """Return the text with the lines under one prompt replaced."""
+    lines = lines_of(text)
+    if disagreement.line > len(lines):
+        return text
+    prompt = lines[disagreement.line - 1]
+    indent = prompt[: len(prompt) - len(prompt.lstrip())]
+    start = disagreement.line
+    while start < len(lines) and lines[start].strip().startswith("..."):
+        start += 1
+    end = start
+    while end < len(lines) and lines[end].strip() and not _ends_example(lines[end]):
+        end += 1
+    new = [
+        f"{indent}{_escaped(line, _QUOTES, is_raw=raw)}\n" if line else f"{indent}<BLANKLINE>\n"
+        for line in bare_lines(disagreement.returned)
+    ]
+    tail = lines[end:]
+    if tail and tail[0].strip() and not tail[0].strip().startswith((">>>", '"""', "'''")):
+        closing = tail[0].rstrip("\n")[-3:]
+        tail = [f"{indent}{closing}\n", *tail[1:]]
+    return "".join([*lines[:start], *([] if disagreement.returned == "None" else new), *tail])
+
+
+def _ends_example(line: str) -> bool:
+    """Check whether a line is the next prompt or closes the docstring."""
+    return line.strip().startswith(">>>") or '"""' in line or "'''" in line

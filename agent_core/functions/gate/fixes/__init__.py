@@ -4,11 +4,11 @@ from .hints import hint_from_docstring, hint_none
 from .imports import add_imports
 from .inferred import hint_result, infer_hints
 from .inferred import told as inferred
-from .modern import OLD_MARKS, modernize
+from .hints import OLD_MARKS, modernize
 from .prompts import has_other_examples, write_prompts
 from .prose import add_description
 from .sections import STYLE_MARKS, describe_parameters, to_google
-from .signature import add_self
+from .view import add_self
 from .view import View
 
 __all__ = [

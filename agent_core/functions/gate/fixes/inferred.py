@@ -1,10 +1,7 @@
-"""Hints that the examples prove: a parameter that is a `list[int]` in all of them, the type of all results.
+"""Type hints that the examples prove, read from the literal arguments and results of their calls.
 
-A literal default counts as an example. One example alone needs the default or the body to agree.
-
-Derives a hint from values and uses; None if they prove none.
-
-The calls that the examples show: the literal arguments of each, and its literal result.
+A parameter that is a `list[int]` in every example gets that hint. A literal default counts as an example; a single
+example needs the default or the body to agree. None if they prove nothing.
 """
 
 import ast

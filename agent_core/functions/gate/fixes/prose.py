@@ -7,7 +7,7 @@ from textwrap import dedent
 
 from agent_core.base.characters import escaped, stray_characters
 from ..tree import FunctionNode, first_line
-from .signature import offset
+from .view import offset
 from .view import View
 
 _BREAK = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break

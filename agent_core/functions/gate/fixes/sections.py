@@ -1,19 +1,16 @@
-"""Docstrings in the Google style: fields of other styles and stray descriptions move to their section.
+"""Docstrings in the Google style: fields of other styles and descriptions in plain sentences move to their section.
 
-Words are moved, never invented; examples and all other text stay as they are, in their order.
-
-Descriptions in plain sentences: "`n` is the number of words", "a list of integers `items`".
-
-Only what certainly speaks of a parameter is taken. A sentence of its own moves, words inside another are copied.
+Words are moved, never invented, and only if they certainly describe a parameter: a sentence of its own moves, words
+inside another are copied. Examples and all other text stay as they are, in their order.
 """
 
 import re
+import textwrap
 from dataclasses import dataclass, field
+
 from ..tree import FunctionNode, parameters
 from .prose import prose
 from .view import View
-import re
-import textwrap
 
 _END = re.compile(r"(?<=[.;!?])(?<!e\.g\.)(?<!i\.e\.)\s+")
 _SECTION = re.compile(r"^\s*[A-Z]\w*(?: \w+)?:\s*$")
@@ -35,7 +32,7 @@ _MOST, _LONGEST = 40, 8_000
 
 def take(lines: list[str], missing: list[str]) -> tuple[list[str], dict[str, str]]:
     """Return the lines without the sentences that describe one of the parameters, and the description of each."""
-    end = next((at for at, line in enumerate(lines) if ">>>" in line or _SECTION.match(line)), len(lines))
+    end = _first_section(lines)
     descriptions: dict[str, str] = {}
     remaining_lines: list[str] = []
     if len(missing) > _MOST or sum(map(len, lines[:end])) > _LONGEST:
@@ -47,6 +44,11 @@ def take(lines: list[str], missing: list[str]) -> tuple[list[str], dict[str, str
         if name not in descriptions and (phrase := _phrase_before(name, text)):
             descriptions[name] = phrase
     return [*remaining_lines, *lines[end:]], descriptions
+
+
+def _first_section(lines: list[str]) -> int:
+    """Return the number of lines before the first example or section."""
+    return next((at for at, line in enumerate(lines) if ">>>" in line or _SECTION.match(line)), len(lines))
 
 
 def _paragraphs(lines: list[str]) -> list[list[str]]:
@@ -123,7 +125,6 @@ _FIELD = re.compile(
 )
 _RULE = re.compile(r"^-{3,}\s*$")
 _NUMPY = {"Parameters": "Args", "Other Parameters": "Args", "Returns": "Returns", "Raises": "Raises"}
-_HEADING = re.compile(r"^\s*[A-Z]\w*(?: \w+)?:\s*$")
 STYLE_MARKS = (":param", ":arg", ":key", ":type", ":return", ":rtype", ":raise", ":except", "@", "---")
 _HEADER = re.compile(r"^(Args|Arguments|Parameters|Params|Inputs?)\s*:\s*$", re.IGNORECASE)
 
@@ -177,11 +178,8 @@ def describe_parameters(view: View) -> str:
     moved = _take_stray(lines, missing)
     if not moved.arguments:
         remaining_lines, descriptions = take(lines, missing)
-        at = next(
-            (number for number, line in enumerate(remaining_lines) if ">>>" in line or _HEADING.match(line)),
-            len(remaining_lines),
-        )
-        moved = _Moved(remaining_lines, at, {name: _Entry(name, "", [text]) for name, text in descriptions.items()})
+        entries = {name: _Entry(name, "", [text]) for name, text in descriptions.items()}
+        moved = _Moved(remaining_lines, _first_section(remaining_lines), entries)
     if not moved.arguments:
         return text
     headers = [index for index, line in enumerate(moved.kept) if _HEADER.match(line)]
@@ -302,10 +300,8 @@ def _take_stray(lines: list[str], missing: list[str]) -> _Moved:
         match = stray.match(line)
         if match and match["name"] not in moved.arguments:
             moved.mark()
-            entry, depth = (
-                _Entry(match["name"], (match["kind"] or "").strip(), [match["text"].strip()]),
-                len(match["indent"]),
-            )
+            entry = _Entry(match["name"], (match["kind"] or "").strip(), [match["text"].strip()])
+            depth = len(match["indent"])
             moved.arguments[entry.name] = entry
         elif entry and line.strip() and len(line) - len(line.lstrip()) > depth and ">>>" not in line:
             entry.text.append(line.strip())
@@ -319,11 +315,8 @@ def _entries(moved: _Moved, node: FunctionNode) -> list[str]:
     hinted = {parameter.arg for parameter in parameters(node) if parameter.annotation is not None}
     order = [parameter.arg for parameter in parameters(node)]
     names = sorted(moved.arguments, key=lambda name: order.index(name) if name in order else len(order))
-    return [
-        _entry_line(moved.arguments[name], with_kind=name not in hinted)
-        for name in names
-        if moved.arguments[name].text or moved.arguments[name].kind
-    ]
+    entries = [moved.arguments[name] for name in names]
+    return [_entry_line(entry, with_kind=entry.name not in hinted) for entry in entries if entry.text or entry.kind]
 
 
 def _entry_line(entry: _Entry, *, with_kind: bool) -> str:
@@ -339,18 +332,13 @@ def _compose(moved: _Moved, node: FunctionNode) -> list[str]:
         blocks.append(["Returns:", f"    {kind}{returns}".rstrip()] if kind or returns else [])
     if moved.raises:
         blocks.append(["Raises:", *(_entry_line(entry, with_kind=False) for entry in moved.raises)])
-    before, after = moved.kept[: moved.at], moved.kept[moved.at :]
-    parts = [_trimmed(before), *(block for block in blocks if block), _trimmed(after)]
     lines: list[str] = []
-    for part in filter(None, parts):
+    for part in filter(None, [_trimmed(moved.kept[: moved.at]), *blocks, _trimmed(moved.kept[moved.at :])]):
         lines += ["", *part] if lines else part
     return lines
 
 
 def _trimmed(lines: list[str]) -> list[str]:
-    start, end = 0, len(lines)
-    while start < end and not lines[start].strip():
-        start += 1
-    while end > start and not lines[end - 1].strip():
-        end -= 1
-    return lines[start:end]
+    """Return the lines without blank ones at the beginning and the end."""
+    written = [at for at, line in enumerate(lines) if line.strip()]
+    return lines[written[0] : written[-1] + 1] if written else []

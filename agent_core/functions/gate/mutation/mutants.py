@@ -1,12 +1,8 @@
 """Mutants of one function: its module's text with one small change, or with a stub as the body.
 
-Pure: text in, texts out, nothing runs. All but the change stays as it is, byte for byte. Each mutant
-knows the kind of example that would notice it.
-
-The places of a function where a small change could be made: each node of its body with its context.
-
-Pure. What an example can hardly see is left out: the signature, docstrings, what is raised, asserted
-or reported as progress, and f-strings, because Python does not give their inner positions.
+Pure: text in, texts out, nothing runs. Everything but the change stays the same, byte for byte, and each mutant knows
+the kind of example that would detect it. Places that an example can hardly see are left out: the signature,
+docstrings, what is raised, asserted or reported, and f-strings, because Python does not give their inner positions.
 """
 
 import ast

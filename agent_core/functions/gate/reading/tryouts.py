@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sandbox.wire.lines import bare_lines, lines_of
 
 from ..fixes.prose import prose
-from ..fixes.signature import offset
+from ..fixes.view import offset
 from ..tree import FunctionNode, find, first_line, literal, nodes_of, parse
 
 _DRIVERS = frozenset(["print", "main", "unittest.main", "doctest.testmod", "pytest.main"])

@@ -1,0 +1,176 @@
+"""A failing call: whether the function may raise that, how far it is excused, and how it is described. Pure.
+
+A function may raise what its docstring, an example or a `raise` names. What an exception is a kind of is known for the
+builtins and a few more; a class by another name is itself.
+"""
+
+import ast
+import builtins
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sandbox import Killed, Outcome, Raised, TimedOut
+
+from agent_core.base.untrusted import fence
+from agent_core.registry import docstring
+from agent_core.registry.examples import Example
+from ..tree import FunctionNode
+from .generate import Arguments
+from .likeness import CallDifference, Weight
+from .shrink import measure
+
+
+CRASHES = frozenset({"TypeError", "AttributeError", "RecursionError", "AssertionError", "ReturnTypeError", "Killed"})
+UNDEFINED = frozenset({"NameError", "UnboundLocalError"})
+_NAME = re.compile(r"name '(\w{1,100})'")
+_TOO_MUCH = frozenset({"ResultTooLarge", "MemoryError", "OverflowError", "Unsendable", "TimedOut"})
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCall:
+    """A failing call, how it failed, and how it differs from the examples."""
+
+    call: Arguments
+    outcome: Raised | TimedOut | Killed
+    outside: tuple[CallDifference, ...]
+
+    @property
+    def kind(self) -> tuple[str, int]:
+        """The identity of a failure: the error and its line."""
+        if not isinstance(self.outcome, Raised):
+            return type(self.outcome).__name__, 0
+        is_endless = self.outcome.failure.type == "RecursionError"  # which may stop at any line of a cycle
+        return self.outcome.failure.type, 0 if is_endless else line_of(self.outcome)
+
+    def is_like(self, other: "FailedCall") -> bool:
+        """Return whether two failures are one: what uses up its time in one worker may use up its memory in another."""
+        return self.kind == other.kind or (self._is_endless and other._is_endless)
+
+    @property
+    def _is_endless(self) -> bool:
+        return not isinstance(self.outcome, Raised) or self.outcome.failure.type == "MemoryError"
+
+    @property
+    def rank(self) -> tuple[Weight, int, tuple[int, str]]:
+        """The sort key: failures most like the examples first, then the shortest."""
+        return self.weight, len(self.outside), measure(self.call)
+
+    @property
+    def weight(self) -> Weight:
+        """The degree to which the call's difference from the examples excuses the failure."""
+        return max((difference.weight for difference in self.outside), default=Weight.SLIGHT)
+
+    @property
+    def is_told(self) -> bool:
+        """True if the failure is worth reporting: large arguments may take long and produce much."""
+        is_large = any(difference.words.endswith(("that large", "that long")) for difference in self.outside)
+        return self.weight < Weight.FOREIGN and not (is_large and self.kind[0] in _TOO_MUCH)
+
+    @property
+    def code(self) -> str:
+        """The code of the problem: a crash or a hang if nothing excuses it."""
+        kind = self.kind[0]
+        is_excused = self.weight > Weight.SLIGHT or (self.outside and kind == "RecursionError")
+        if is_excused and not self._lacks_a_name:
+            return "fails-on"
+        if kind in CRASHES or kind in UNDEFINED:
+            return "crashes"
+        return {"TimedOut": "hangs-on", "Unsendable": "not-json"}.get(kind, "fails-on")
+
+    @property
+    def _lacks_a_name(self) -> bool:
+        """True if the line that raised uses an undefined name, which no arguments can excuse."""
+        if not isinstance(self.outcome, Raised) or self.kind[0] != "NameError":
+            return False
+        frames, name = self.outcome.failure.frames, _NAME.search(self.outcome.failure.message)
+        return bool(frames and name and name[1] in frames[-1].source)
+
+
+def line_of(outcome: Outcome) -> int:
+    """Return the line that raised; 0 if there is none."""
+    frames = outcome.failure.frames if isinstance(outcome, Raised) else ()
+    return frames[-1].line if frames else 0
+
+
+def described(failure: FailedCall, call: str) -> str:
+    """Return what happens, where, and how the call differs from every example."""
+    excuses = [difference.words for difference in failure.outside if difference.weight == failure.weight][:2]
+    unseen = f"; in no example {' and '.join(excuses)}" if excuses and failure.code == "fails-on" else ""
+    return f"{fence(call, 160)} {_how(failure.outcome)}{unseen}"
+
+
+def _how(outcome: Raised | TimedOut | Killed) -> str:
+    match outcome:
+        case Raised(failure=failure):
+            at = f" at {fence(failure.frames[-1].source.strip(), 120)}" if failure.frames else ""
+            return f"raises {fence(f'{failure.type}: {failure.message}'.rstrip(': '), 200)}{at}"
+        case TimedOut(limit_s=limit_s):
+            return f"does not end within {limit_s:g} s"
+        case Killed(reason=reason):
+            return f"is stopped: {fence(reason)}"
+
+
+def fix_of(failure: FailedCall) -> str:
+    """Return what would resolve the failure."""
+    kind = failure.kind[0]
+    if kind in _FIXES:
+        return _FIXES[kind]
+    named = f"`{kind}`" if kind.isidentifier() and kind.isascii() else "the exception"
+    return f"handle that case, or name {named} under `Raises:` if it is meant"
+
+
+_FIXES = {
+    "NameError": "define that name, or fix its spelling",
+    "UnboundLocalError": "give that variable a value on every way to this line",
+    "ReturnTypeError": "return what the hint promises, or widen the hint",
+    "Unsendable": "return text, numbers, lists or dictionaries",
+    "TimedOut": "look for a loop that these arguments never end",
+    "Killed": "fix the body where it asks for too much",
+}
+
+
+# Exceptions of the standard library that are meant when their base is named.
+_KINDS = {
+    "JSONDecodeError": "ValueError",
+    "StatisticsError": "ValueError",
+    "ValidationError": "ValueError",
+    "ZoneInfoNotFoundError": "KeyError",
+    "InvalidOperation": "ArithmeticError",
+    "DivisionByZero": "ZeroDivisionError",
+    "DivisionUndefined": "ZeroDivisionError",
+}
+
+
+def named(tree: ast.Module, function: FunctionNode, examples: Sequence[Example]) -> frozenset[str]:
+    """Return the exceptions that a function is known to raise."""
+    described = docstring.read(ast.get_docstring(function)).raises
+    shown = (example.raises.partition(":")[0].strip() for example in examples if example.raises)
+    return frozenset(name.rpartition(".")[2] for name in (*described, *shown, *_raised(tree)))
+
+
+def _raised(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+            yield ast.unparse(raised)
+
+
+def is_right(raised: Raised, names: frozenset[str]) -> bool:
+    """Check whether the exception is one of those named, a subclass of one, or marked as intended by its line."""
+    frames = raised.failure.frames
+    if frames and frames[-1].source.lstrip().startswith("raise "):
+        return True
+    kind = raised.failure.type.rpartition(".")[2]
+    return kind in names or any(issubclass(_class(kind), _class(name)) for name in names if name in _BUILTIN)
+
+
+_BUILTIN: dict[str, type] = {name: value for name, value in vars(builtins).items() if isinstance(value, type)}
+
+
+class _Unknown:
+    """A class that no known exception is."""
+
+
+def _class(name: str) -> type:
+    return _BUILTIN.get(_KINDS.get(name, name), _Unknown)

@@ -1,0 +1,263 @@
+"""Edits of modules that preserve the user's text: one function's span, imports at the top, and a literal `__all__`.
+
+`place_function` and `remove_function` are text → text; `save` (in `module_file`) touches one file.
+"""
+
+import ast
+from collections.abc import Iterable
+
+from agent_core.base.problem import Place, Problem
+from sandbox.wire.lines import bare_lines, lines_of
+
+from . import imports
+from .module_file import save
+from .source import ModuleSource, parse
+from .spans import LineEdit, ParsedText, applied, bound_names, column_of, is_blank, with_newline
+from .tree import Definition
+
+_Exported = ast.List | ast.Tuple
+
+
+def adding(module: ParsedText, name: str) -> list[LineEdit]:
+    """Return the edit that adds `name` to `__all__`, if there is an `__all__` without it."""
+    exported = _exported(module)
+    if exported is None or any(_holds(element, name) for element in exported.elts):
+        return []
+    lines = list(module.lines)
+    if exported.elts:
+        _add_after(lines, exported, name, module.newline)
+    else:
+        row, column = exported.lineno - 1, column_of(lines[exported.lineno - 1], exported.col_offset) + 1
+        comma = "," if isinstance(exported, ast.Tuple) else ""
+        lines[row] = f'{lines[row][:column]}"{name}"{comma}{lines[row][column:]}'
+    return [_edit(module, exported, lines)]
+
+
+def dropping(module: ParsedText, name: str) -> list[LineEdit]:
+    """Return the edit that removes `name` from `__all__`, if it is there."""
+    exported = _exported(module)
+    index = next((n for n, element in enumerate(exported.elts) if _holds(element, name)), None) if exported else None
+    if exported is None or index is None:
+        return []
+    lines = list(module.lines)
+    _drop(lines, exported, index)
+    return [_edit(module, exported, lines)]
+
+
+def _edit(module: ParsedText, exported: _Exported, lines: list[str]) -> LineEdit:
+    start, end = exported.lineno - 1, _last_row(exported) + 1
+    return LineEdit(start, end, tuple(lines[start : end + len(lines) - len(module.lines)]))
+
+
+def _add_after(lines: list[str], exported: _Exported, name: str, newline: str) -> None:
+    last = exported.elts[-1]
+    row, column = _end(lines, last)
+    first = column_of(lines[last.lineno - 1], last.col_offset)
+    quote = "'" if lines[last.lineno - 1][first] == "'" else '"'
+    shown = f"{quote}{name}{quote}"
+    if _last_row(exported) == row:
+        lines[row] = f"{lines[row][:column]}, {shown}{lines[row][column:]}"
+        return
+    has_comma = lines[row][column:].lstrip().startswith(",")
+    if not has_comma:
+        lines[row] = f"{lines[row][:column]},{lines[row][column:]}"
+    before = lines[last.lineno - 1][:first]
+    indent = before if is_blank(before) else "    "
+    lines.insert(row + 1, f"{indent}{shown}{',' if has_comma else ''}{newline}")
+
+
+def _drop(lines: list[str], exported: _Exported, index: int) -> None:
+    item = exported.elts[index]
+    row, column = _end(lines, item)
+    start = column_of(lines[item.lineno - 1], item.col_offset)
+    tail = lines[row][column:]
+    if item.lineno - 1 == row and is_blank(lines[row][:start]) and tail.strip() in ("", ","):
+        del lines[row]
+        if index and index == len(exported.elts) - 1 and not tail.strip():
+            _drop_comma(lines, exported.elts[index - 1])
+        return
+    before_row, before = _end(lines, exported.elts[index - 1]) if index else (-1, 0)
+    if before_row == row:
+        lines[row] = lines[row][:before] + tail
+    else:
+        lines[row] = lines[row][:start] + tail.lstrip(" \t").removeprefix(",").lstrip(" \t")
+
+
+def _drop_comma(lines: list[str], item: ast.expr) -> None:
+    row, column = _end(lines, item)
+    lines[row] = lines[row][:column] + lines[row][column:].replace(",", "", 1)
+
+
+def _last_row(node: ast.expr) -> int:
+    return (node.end_lineno or node.lineno) - 1
+
+
+def _end(lines: list[str], node: ast.expr) -> tuple[int, int]:
+    row = _last_row(node)
+    return row, column_of(lines[row], node.end_col_offset or 0)
+
+
+def _holds(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Constant) and node.value == name
+
+
+def _exported(module: ParsedText) -> _Exported | None:
+    for node in module.body:
+        match node:
+            case (
+                ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List() | ast.Tuple() as value)
+                | ast.AnnAssign(target=ast.Name(id="__all__"), value=ast.List() | ast.Tuple() as value)
+            ):
+                return value
+    return None
+
+
+__all__ = ["place_function", "remove_function", "save"]
+
+CANDIDATE = "candidate"
+
+
+def place_function(module_text: str, candidate: str, name: str, *, path: str = "module") -> str | Problem:
+    """Return the module's text with the candidate's function in place of the old one, or at the end.
+
+    Missing imports go to the top of the module, missing helpers go before the function, and a name
+    that means something else in the module is a problem. A module without statements becomes the candidate.
+    """
+    brought, module = _read(candidate, CANDIDATE), _read(module_text, path)
+    if isinstance(brought, Problem):
+        return brought
+    if isinstance(module, Problem):
+        return module
+    function = _definition(brought, name, CANDIDATE)
+    if function is None:
+        message = f"the candidate does not define `{name}` at its top level"
+        return Problem("name-missing", message, Place(CANDIDATE), f"write `def {name}(…):`")
+    old = _definition(module, name, path)
+    problem = next((item for item in (function, old) if isinstance(item, Problem)), None) or _loose(brought)
+    if problem is not None:
+        return problem
+    if not module_text.strip():
+        return with_newline(f"{candidate.strip()}\n", brought.newline)
+    assert not isinstance(function, Problem)
+    assert not isinstance(old, Problem)
+    return _placed(module if old else module.ended(), brought, function, old, path)
+
+
+def _placed(
+    module: ParsedText, brought: ParsedText, function: Definition, old: Definition | None, path: str
+) -> str | Problem:
+    added = imports.brought_by(brought, module, path)
+    helpers = _helpers(module, brought, function, path)
+    if isinstance(added, Problem):
+        return added
+    if isinstance(helpers, Problem):
+        return helpers
+    block = [*helpers, brought.segment(function)]
+    edits = [
+        *imports.edits(module, added),
+        _replacement(module, old, block) if old is not None else _addition(module, block),
+        *(adding(module, function.name) if not function.name.startswith("_") else []),
+    ]
+    return applied(module.lines, edits)
+
+
+def remove_function(module_text: str, name: str, *, path: str = "module") -> str | Problem:
+    """Return the module's text without one function; its imports and helpers stay, as others may use them."""
+    module = _read(module_text, path)
+    if isinstance(module, Problem):
+        return module
+    old = _definition(module, name, path)
+    if isinstance(old, Problem):
+        return old
+    if old is None:
+        return Problem("name-missing", f"`{name}` is not defined in this module", Place(path))
+    text = applied(module.lines, [_removal(module, old), *dropping(module, name)])
+    result = _read(text, path)  # a comment that comes to the top may declare an encoding
+    return result if isinstance(result, Problem) else text
+
+
+def _removal(module: ParsedText, old: Definition) -> LineEdit:
+    """Return the removal of the function's lines, with the blank lines that separate it from the next or previous
+    one.
+    """
+    start, end = module.span(old)
+    start -= 1
+    while end < len(module.lines) and is_blank(module.lines[end]):
+        end += 1
+    while end == len(module.lines) and start and is_blank(module.lines[start - 1]):
+        start -= 1
+    return LineEdit(start, end, ())
+
+
+def _read(text: str, path: str) -> ParsedText | Problem:
+    tree = parse(ModuleSource(path, path, text, ""))
+    return tree if isinstance(tree, Problem) else ParsedText.of(text, tree)
+
+
+def _definition(text: ParsedText, name: str, path: str) -> Definition | Problem | None:
+    """Return the only definition of a function, None if the name is free, or why a program cannot edit it."""
+    holders = [node for node in text.body if name in bound_names(node)]
+    if not holders:
+        return None
+    where = Place(path, holders[-1].lineno)
+    if len(holders) > 1:
+        message = f"`{name}` is bound {len(holders)} times in one module, so it is not clear which one is meant"
+        return Problem("bound-twice", message, where, "leave one of them")
+    holder = holders[0]
+    if isinstance(holder, ast.FunctionDef | ast.AsyncFunctionDef):
+        return holder
+    message = f"`{name}` is not a plain function at the top level of its module (line {holder.lineno})"
+    return Problem("not-a-plain-function", message, where, "choose another name, or edit the file manually")
+
+
+def _loose(candidate: ParsedText) -> Problem | None:
+    """Return the problem of code in a candidate that is no docstring, import, helper or function: it would run at
+    import.
+    """
+    for index, node in enumerate(candidate.body):
+        is_docstring = index == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_docstring or imports.is_import(node) or bound_names(node):
+            continue
+        message = f"`{bare_lines(ast.unparse(node))[0][:60]}` would run whenever the module is imported"
+        return Problem(
+            "loose-code", message, Place(CANDIDATE, node.lineno), "leave only imports, helpers and the function"
+        )
+    return None
+
+
+def _helpers(module: ParsedText, candidate: ParsedText, function: Definition, path: str) -> list[str] | Problem:
+    """Return the helpers that the module does not have, as text; or the problem that one differs from the module's."""
+    helpers = []
+    for node in candidate.body:
+        names = bound_names(node)
+        if node is function or imports.is_import(node) or not names:
+            continue
+        holders = [statement for statement in module.body if names & bound_names(statement)]
+        if not holders:
+            helpers.append(candidate.segment(node))
+        elif not any(ast.dump(statement) == ast.dump(node) for statement in holders):
+            name = sorted(names)[0]
+            message = (
+                f"the candidate's helper `{name}` differs from the `{name}` on line {holders[0].lineno} of the module"
+            )
+            where = Place(path, holders[0].lineno)
+            return Problem("helper-clash", message, where, "use that one, or give the candidate's another name")
+    return helpers
+
+
+def _addition(module: ParsedText, block: Iterable[str]) -> LineEdit:
+    newline, at_end = module.newline, len(module.lines)
+    lines: list[str] = []
+    for text in block:
+        above = [*module.lines[-2:], *lines][-2:]
+        missing = 2 - next((n for n, line in enumerate(reversed(above)) if not is_blank(line)), len(above))
+        lines += [newline] * missing + lines_of(with_newline(f"{text}\n", newline))
+    return LineEdit(at_end, at_end, tuple(lines))
+
+
+def _replacement(module: ParsedText, old: Definition, block: list[str]) -> LineEdit:
+    start, end = module.span(old)
+    text = with_newline("\n\n\n".join(block), module.newline)
+    last = module.lines[end - 1]
+    ending = last[len(last.rstrip("\r\n")) :]
+    return LineEdit(start - 1, end, tuple(lines_of(text + ending)))

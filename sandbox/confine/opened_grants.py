@@ -1,0 +1,196 @@
+"""Opening of granted paths, once, by descriptors: no name is looked up twice and no symbolic link is followed.
+
+Whoever may write in a folder may have swapped what lies in it since a human looked. So every component of a
+path is opened by itself, what it really is is compared by device and inode, and all else refers to the descriptor.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from ..access import Access, AccessRefused
+
+Identity: TypeAlias = tuple[int, int]  # device, inode
+
+_ONLY_NAME: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
+_OURS: Final = ("/scratch", "/.old")  # what lies there in the small root is its own
+_OF_THE_KERNEL: Final = (
+    "proc",
+    "sysfs",
+    "cgroup",
+    "cgroup2",
+    "devtmpfs",
+    "devpts",
+    "debugfs",
+    "tracefs",
+    "securityfs",
+    "bpf",
+    "configfs",
+    "efivarfs",
+    "pstore",
+    "binfmt_misc",
+    "mqueue",
+    "fusectl",
+    "autofs",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedGrant:
+    """One granted file or folder, held by a descriptor that can only name it."""
+
+    path: str
+    descriptor: int
+    is_folder: bool
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Guard:
+    """A path that no function may change: its identity, if it exists, and those of all folders above it."""
+
+    own: Identity | None
+    above: tuple[Identity, ...]
+
+    @classmethod
+    def of(cls, path: str) -> "_Guard":
+        real = Path(os.path.realpath(path))
+        above = tuple(_identity(parent.stat()) for parent in real.parents if parent.exists())
+        return cls(_identity(real.stat()) if real.exists() else None, above)
+
+    def forbids(self, chain: list[Identity]) -> bool:
+        """Return whether writing in the place that this chain leads to could change it."""
+        return self.own in chain or chain[-1] in self.above
+
+
+@contextmanager
+def opened(access: Access, guarded: Sequence[str]) -> Iterator[tuple[OpenedGrant, ...]]:
+    """Open what was granted, parents first, for as long as the block lasts.
+
+    Raises:
+        AccessRefused: something is missing, is no longer what was granted, or must not be granted.
+    """
+    guards = [_Guard.of(path) for path in guarded] if access.writable else []
+    with ExitStack() as stack:
+        entries = []
+        for path in _outermost(access):
+            entry = _open(path, guards, writable=path in access.writable)
+            stack.callback(os.close, entry.descriptor)
+            entries.append(entry)
+        yield tuple(entries)
+
+
+def _outermost(access: Access) -> list[str]:
+    """Return the paths without those in a folder that gives at least as much."""
+    shown: list[str] = []
+    for path in sorted({*access.readable, *access.writable}):
+        around = [folder for folder in shown if path.startswith(f"{folder}/")]
+        if not around or (path in access.writable and not any(folder in access.writable for folder in around)):
+            shown.append(path)
+    return shown
+
+
+def _open(path: str, guards: list[_Guard], *, writable: bool) -> OpenedGrant:
+    if not path.startswith("/") or path.startswith("//") or os.path.normpath(path) != path:
+        raise AccessRefused(f"{path!r} is not a plain absolute path")
+    if path == "/" or any(path == own or path.startswith(f"{own}/") for own in _OURS):
+        raise AccessRefused(f"{path} cannot be shown to a function: the sandbox has its own there")
+    _refuse_the_kernels(path)
+    descriptor, chain = walk(path)
+    try:
+        return _looked_at(OpenedGrant(path, descriptor, _is_folder(descriptor), writable), chain, guards)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def walk(path: str) -> tuple[int, list[Identity]]:
+    """Return the path's descriptor, opened component by component, and the identity of each component."""
+    descriptor = os.open("/", _ONLY_NAME)
+    chain = [_identity(os.fstat(descriptor))]
+    for part in path.strip("/").split("/"):
+        above = descriptor
+        try:
+            descriptor = os.open(part, _ONLY_NAME, dir_fd=above)
+        except OSError as error:
+            raise AccessRefused(f"{path} cannot be opened: {error.strerror} at {part!r}") from error
+        finally:
+            os.close(above)
+        facts = os.fstat(descriptor)
+        if stat.S_ISLNK(facts.st_mode):
+            os.close(descriptor)
+            raise AccessRefused(f"{path}: {part!r} is a symbolic link; grant what it leads to, by its real path")
+        chain.append(_identity(facts))
+    return descriptor, chain
+
+
+def _is_folder(descriptor: int) -> bool:
+    return stat.S_ISDIR(os.fstat(descriptor).st_mode)
+
+
+def _identity(facts: os.stat_result) -> Identity:
+    return facts.st_dev, facts.st_ino
+
+
+def _looked_at(entry: OpenedGrant, chain: list[Identity], guards: list[_Guard]) -> OpenedGrant:
+    facts = os.fstat(entry.descriptor)
+    if not entry.is_folder and not stat.S_ISREG(facts.st_mode):
+        raise AccessRefused(f"{entry.path} is neither a file nor a folder")
+    if not entry.writable:
+        return entry
+    if not entry.is_folder and facts.st_nlink > 1:
+        raise AccessRefused(f"{entry.path} has another name, too (a hard link), so it cannot be granted for writing")
+    if any(guard.forbids(chain) for guard in guards):
+        raise AccessRefused(
+            f"{entry.path} cannot be written by a function: it holds, or lies in, what no function may change"
+        )
+    return entry
+
+
+def require_rights(grants: Sequence[OpenedGrant]) -> None:
+    """Raise AccessRefused unless this process, as its current user, may do what was granted.
+
+    Raises:
+        AccessRefused: it may not; the message names the owner of the file.
+    """
+    for grant in grants:
+        mode = os.R_OK | (os.X_OK if grant.is_folder else 0) | (os.W_OK if grant.writable else 0)
+        if not os.access(grant.path, mode, follow_symlinks=False):
+            facts = os.fstat(grant.descriptor)
+            action = "read and written" if grant.writable else "read"
+            raise AccessRefused(
+                f"{grant.path} cannot be {action} by user {os.geteuid()}, as whom functions run that reach it: "
+                f"it belongs to user {facts.st_uid}, mode {stat.S_IMODE(facts.st_mode):o}"
+            )
+
+
+def _refuse_the_kernels(path: str) -> None:
+    """Raise AccessRefused for a kernel file system, either on the path or mounted anywhere below it."""
+    deepest, kind_there = "", ""
+    for point, kind in _mounts():
+        if point == path or point.startswith(f"{path}/"):
+            _refuse_kind(path, kind)
+        if path == point or path.startswith(f"{point.rstrip('/')}/"):
+            deepest, kind_there = max((deepest, kind_there), (point, kind), key=lambda pair: len(pair[0]))
+    _refuse_kind(path, kind_there)
+
+
+def _refuse_kind(path: str, kind: str) -> None:
+    if kind in _OF_THE_KERNEL:
+        raise AccessRefused(f"{path} cannot be shown to a function: it reaches the kernel ({kind})")
+
+
+def _mounts() -> list[tuple[str, str]]:
+    """Return every mount point with the kind of its file system."""
+    mounts = []
+    for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
+        before, _, after = line.partition(b" - ")
+        point = _ESCAPED.sub(lambda match: bytes([int(match[1], 8)]), before.split(b" ")[4])
+        mounts.append((os.fsdecode(point), after.split(b" ")[0].decode()))
+    return mounts

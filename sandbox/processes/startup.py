@@ -1,0 +1,238 @@
+"""Search for the strongest level that holds on this machine, or refusal with the choices named.
+
+No flag of the platform is believed: a self-test runs canaries in a real worker and asks the kernel about it. Each
+canary is an attempt to escape, and the host would see its success.
+"""
+
+import asyncio
+import os
+import socket
+import stat
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal
+
+from ..confine import mounts
+from ..confine.calls import NEVER_RUN, TABLES
+from ..confine.plan import LAYERS, ZygotePlan
+from ..errors import ProtocolError, SandboxError, SandboxUnavailable
+from ..policy import Limits
+from ..wire.protocol import Frame as Message
+from ..wire.protocol import pack
+from .conversation import WorkerConversation
+from .launch import LayerFailed, ZygoteEnded
+from .pool import Pool, kernel_limits
+
+_LIMITS = Limits(wall_s=10.0)
+_CONTENT = "canary"
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTestReport:
+    """The result of a self-test: what got out (`escaped`) and what does not work (`broken`), both empty if good."""
+
+    escaped: tuple[str, ...]
+    broken: tuple[str, ...]
+
+    @property
+    def is_good(self) -> bool:
+        """Whether function code may run."""
+        return not self.escaped and not self.broken
+
+
+async def examine(pool: Pool) -> SelfTestReport:
+    """Run the canaries in one worker of this pool."""
+    with (
+        tempfile.TemporaryDirectory(prefix="toolwright-canary-") as folder,
+        socket.create_server(("127.0.0.1", 0)) as server,
+    ):
+        _lay_out(Path(folder))
+        job: Message = {"kind": "canaries", "folder": folder, "port": server.getsockname()[1]}
+        kernel_flags, reply = await _fly(pool, job)
+        seen = _seen_outside(Path(folder), server)
+    return _report(kernel_flags, reply, seen)
+
+
+def _lay_out(folder: Path) -> None:
+    folder.chmod(0o755)
+    folder.joinpath("secret").write_text(_CONTENT)
+    folder.joinpath("secret").chmod(0o644)
+
+
+async def _fly(pool: Pool, job: Message) -> tuple[list[str], Message | None]:
+    worker = await pool.take(kernel_limits(_LIMITS))
+    talk = WorkerConversation(worker, _LIMITS)
+    try:
+        async with asyncio.timeout(_LIMITS.wall_s):
+            if not await talk.ready():
+                return ["confinement"], None
+            return _status_of(worker.sight.pid), await talk.hold(pack(job), _nothing)
+    except (TimeoutError, ProtocolError):
+        return [], None
+    finally:
+        pool.give_back(worker)
+
+
+async def _nothing(_frame: Message) -> Message:
+    return {"kind": "absent"}
+
+
+def _status_of(pid: int) -> list[str]:
+    """Return the kernel's flags on the worker that are not as they must be."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    # Not CapBnd: an ordinary user cannot empty it, and with no new privileges nothing is ever got from it.
+    expected = {"NoNewPrivs": "1", "Seccomp": "2"} | dict.fromkeys(("CapEff", "CapPrm", "CapInh", "CapAmb"), "0" * 16)
+    return [f"kernel:{name}" for name, value in expected.items() if status.get(name, "").strip() != value]
+
+
+def _seen_outside(folder: Path, server: socket.socket) -> list[str]:
+    """Return what the attempts left behind, whatever the worker says."""
+    seen = []
+    if {entry.name for entry in folder.iterdir()} != {"secret"}:
+        seen.append("write")
+    if folder.joinpath("secret").read_text() != _CONTENT or folder.joinpath("secret").stat().st_mode & 0o777 != 0o644:
+        seen.append("change")
+    server.setblocking(False)
+    try:
+        server.accept()[0].close()
+        seen.append("connect")
+    except BlockingIOError:
+        pass
+    return seen
+
+
+def _report(kernel_flags: list[str], reply: Message | None, seen: list[str]) -> SelfTestReport:
+    match reply:
+        case {"kind": "canaries", "escaped": list(escaped), "broken": list(broken), "python": str(python)}:
+            mismatches = [] if python == sys.version else ["the same interpreter"]
+            return SelfTestReport(tuple(dict.fromkeys([*kernel_flags, *seen, *escaped])), (*broken, *mismatches))
+        case {"kind": "raised", "message": str(message)}:
+            return SelfTestReport((*kernel_flags, *seen), (f"canaries: {message}",))
+        case _:
+            return SelfTestReport((*kernel_flags, *seen), ("a worker that answers",))
+
+
+Level = Literal["full", "core", "none"]
+
+_CORE: Final = tuple(layer for layer in LAYERS if layer != "namespaces")
+_NOBODY_BASE: Final = 0x60000000  # users above here belong to no account; each host process takes its own
+_NOBODY: Final = 65534
+_CHOICES: Final = (
+    "Function code does not run without it. Your choices: a Linux machine (x86-64) with Landlock and "
+    "seccomp, also as WSL2, a container or a virtual machine; or TOOLWRIGHT_SANDBOX_UNSAFE=true, which "
+    "runs function code with whatever layers hold, with your own rights."
+)
+_ADVICE: Final = {
+    "win32": " (install WSL2 by `wsl --install`, and run toolwright in it; WSL1 has no Linux kernel and does not work)",
+    "darwin": " (use a Linux virtual machine or container)",
+}
+_UNTRIED: Final = "trial: the table of system calls for {} was never run before this, so the self-test alone decides"
+
+
+@dataclass(frozen=True, slots=True)
+class StartedLevel:
+    """The result of the start: the plan that holds, its level, its first pool, and what is missing."""
+
+    level: Level
+    plan: ZygotePlan
+    pool: Pool
+    layers: dict[str, bool]
+    missing: tuple[str, ...]
+
+
+async def find_ground(packages: dict[str, str], slots: int, scratch_folder: str, *, override: bool) -> StartedLevel:
+    """Return the strongest level that passes its self-test. Raise SandboxUnavailable if none does."""
+    _require_platform(override=override)
+    plan = plan_for(packages, slots, scratch_folder)
+    missing = [_UNTRIED.format(machine)] if (machine := os.uname().machine) in NEVER_RUN else []
+    levels: tuple[tuple[Level, ZygotePlan], ...] = (
+        ("full", plan),
+        ("core", without_root(plan)),
+    )
+    for level, candidate in () if override else levels:
+        ground = await try_level(level, candidate, missing)
+        if ground is not None:
+            return ground
+    if override:
+        return await _unsafe(replace(without_root(plan), layers=LAYERS, tolerant=True))
+    reasons = tuple(dict.fromkeys(missing))
+    raise SandboxUnavailable(f"The sandbox cannot be enforced here: {'; '.join(reasons)}. {_CHOICES}", reasons)
+
+
+async def try_level(level: Level, plan: ZygotePlan, missing: list[str]) -> StartedLevel | None:
+    """Return the ground at this level, or None after adding one more line to `missing`."""
+    pool = Pool(plan)
+    try:
+        await pool.started()
+        report = await examine(pool)
+    except (LayerFailed, ZygoteEnded) as error:
+        missing.append(str(error))
+        await pool.aclose()
+        return None
+    if report.is_good:
+        layers = dict.fromkeys(LAYERS, True) | ({} if level == "full" else {"namespaces": False})
+        return StartedLevel(level, plan, pool, layers, tuple(missing))
+    escaped = [f"the self-test's {name} escaped" for name in report.escaped]
+    missing += [f"{level}: {text}" for text in (*escaped, *[f"no {name} inside" for name in report.broken])]
+    await pool.aclose()
+    return None
+
+
+async def _unsafe(plan: ZygotePlan) -> StartedLevel:
+    """Return whatever holds, with the level `none`, for as long as the override is on."""
+    pool = Pool(plan)
+    zygote = await pool.started()
+    report = await examine(pool)
+    layers = {layer: zygote.held.get(layer, "not on") == "" for layer in LAYERS}
+    missing = [f"{layer}: {reason}" for layer, reason in zygote.held.items() if reason]
+    missing += [f"the self-test's {name} escaped" for name in report.escaped]
+    return StartedLevel("none", plan, pool, layers, tuple(missing))
+
+
+def plan_for(packages: dict[str, str], slots: int, scratch_folder: str) -> ZygotePlan:
+    """Return the plan of level `full`."""
+    return ZygotePlan(
+        readable=mounts.readable(packages),
+        hidden=mounts.hidden(),
+        packages=packages,
+        preload=mounts.COMMON,
+        layers=LAYERS,
+        slots=slots,
+        scratch=Limits().scratch,
+        scratch_folder=scratch_folder,
+        user=_another_user() if os.geteuid() == 0 else None,
+    )
+
+
+def _another_user() -> int | None:
+    """Return a user that no account has, if this system can have one, else `nobody`."""
+    lines = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    mapped = [range(int(first), int(first) + int(count)) for first, _outside, count in lines]
+    candidates = (_NOBODY_BASE + os.getpid(), _NOBODY)
+    return next((user for user in candidates if any(user in span for span in mapped)), None)
+
+
+def without_root(plan: ZygotePlan) -> ZygotePlan:
+    """Return the plan without its own root. No new page can become executable, so extension modules load first."""
+    preload = plan.preload + mounts.extension_modules()
+    return replace(plan, layers=_CORE, user=_user_without_root(plan), preload=preload)
+
+
+def _user_without_root(plan: ZygotePlan) -> int | None:
+    """Return the plan's user if that user can read the interpreter, else None."""
+    library = mounts.library()
+    open_to_all = all(folder.stat().st_mode & stat.S_IXOTH for folder in (library, *library.parents))
+    return plan.user if open_to_all else None
+
+
+def _require_platform(*, override: bool) -> None:
+    machine = os.uname().machine if hasattr(os, "uname") else sys.platform
+    if sys.platform == "linux" and machine in TABLES:
+        return
+    missing = (f"no sandbox for {sys.platform} on {machine} yet{_ADVICE.get(sys.platform, '')}",)
+    if override:
+        raise SandboxError(f"{missing[0]}: not even its parent process runs here, so the override cannot help")
+    raise SandboxUnavailable(f"The sandbox cannot be enforced here: {missing[0]}. {_CHOICES}", missing)
