@@ -30,24 +30,24 @@ from meta_functions import MODULES  # noqa: E402
 HEAD = """\
 # Reference
 
-Generated from the program by `python docs/generate.py`; a test compares the two.
+This page lists every command, setting and event. It is generated from the program by `python docs/generate.py`; a test compares the two.
 
-Every command takes `--json` and `--workspace DIR` (both also right after `toolwright`), prints its result on standard output and all else on
-standard error, and exits with 0 (done), 1 (refused or failed) or 2 (usage). The JSON shapes: `problem` `{code, message, fix, path, line, column, severity}`,
+Every command takes `--json` and `--workspace DIR` (both also right after `toolwright`), prints its result on standard output and everything else on
+standard error, and exits with 0 (done), 1 (rejected or failed) or 2 (usage). The JSON shapes: `problem` `{code, message, fix, path, line, column, severity}`,
 `verdict` `{name, module, admitted, standing, version, fixes, problems, stages, source, agreed, confirmed, disagreements, denied}`, `outcome`
 `{outcome, value, output, seconds, memory, cpu_s, error}` with `error` `{type, message, frames, cause}` (`cause`: the error that it was raised from or,
-with `was_handled`, while that was handled), and one `event` a line for `run --json`. A command that could not do its work prints
+with `was_handled`, while that was handled), and one `event` per line for `run --json`. A command that fails prints
 `{"error": {code, message, fix}}`.
 """
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return "\n".join([HEAD, *commands(), *slash_commands(), *debugger(), *meta_functions(), *settings(), *told()])
 
 
 def commands() -> Iterator[str]:
-    """The help of every command."""
+    """Yield the help of every command."""
     yield "## Commands\n"
     for names, command in every_command(LazyGroup("toolwright"), ()):
         context = click.Context(
@@ -60,7 +60,7 @@ def commands() -> Iterator[str]:
 
 
 def every_command(group: click.Group, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """All commands below a group, each with its name in parts."""
+    """Yield all commands below a group, each with its name in parts."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -71,7 +71,7 @@ def every_command(group: click.Group, above: tuple[str, ...]) -> Iterator[tuple[
 
 
 def slash_commands() -> Iterator[str]:
-    """What can be typed at the prompt."""
+    """Yield the slash commands."""
     yield "## At the prompt\n"
     yield "| type | what it does |\n|---|---|"
     yield from (f"| `{entry.typed}` | {entry.says} |" for entry in ENTRIES)
@@ -79,7 +79,7 @@ def slash_commands() -> Iterator[str]:
 
 
 def debugger() -> Iterator[str]:
-    """What can be typed at a stop."""
+    """Yield the commands of the debugger."""
     yield "## At the `(debug)` prompt\n"
     yield "Anything that is not a command is an expression; `name = value` sets a local. Enter repeats the last command.\n"
     yield "| command | short | what |\n|---|---|---|"
@@ -90,7 +90,7 @@ def debugger() -> Iterator[str]:
 
 
 def meta_functions() -> Iterator[str]:
-    """What the model can call besides the functions of the workspace."""
+    """Yield the functions that the model can call in the host."""
     yield "## Meta-functions\n"
     yield "| the model calls | what it does |\n|---|---|"
     for module in MODULES:
@@ -104,12 +104,12 @@ def meta_functions() -> Iterator[str]:
 
 
 def settings() -> Iterator[str]:
-    """Every setting with its variable."""
+    """Yield every setting with its default."""
     yield "## Settings\n"
-    yield f"In `toolwright.toml` (`[section]` and `key`), or as a variable (`{PREFIX}SECTION_KEY`), or as a flag; each takes precedence"
-    yield "over the one before. Keys are read from `OPENAI_API_KEY` only, an address also from `OPENAI_BASE_URL`. `sandbox.unsafe` cannot"
-    yield "be set in the file, and an address that only the file names is sent nothing before `toolwright configure --confirm-address`.\n"
-    yield "| setting | default | what it is |\n|---|---|---|"
+    yield f"Set them in `toolwright.toml` (`[section]` and `key`), as a variable (`{PREFIX}SECTION_KEY`), or as a flag; each takes precedence"
+    yield "over the one before. Keys are read only from `OPENAI_API_KEY`, an address also from `OPENAI_BASE_URL`. `sandbox.unsafe` cannot"
+    yield "be set in the file, and nothing is sent to an address that only the file names until `toolwright configure --confirm-address`.\n"
+    yield "| setting | default | meaning |\n|---|---|---|"
     for name, field in Settings.model_fields.items():
         section = field.annotation
         if isinstance(section, type) and issubclass(section, BaseModel):
@@ -119,10 +119,10 @@ def settings() -> Iterator[str]:
 
 
 def told() -> Iterator[str]:
-    """Every event of a turn with its fields."""
+    """Yield every event of a turn with its fields."""
     yield "\n## Events\n"
-    yield "What `run --json` prints, one object a line, and what `Agent.turn` yields: `type`, `turn`, `step` and these.\n"
-    yield "| type | fields | what it tells |\n|---|---|---|"
+    yield "`run --json` prints these events, one object per line, and `Agent.turn` yields them: `type`, `turn`, `step` and these fields.\n"
+    yield "| type | fields | meaning |\n|---|---|---|"
     for kind in get_args(events.Event):
         own = ", ".join(f"`{field.name}`" for field in fields(kind) if field.name not in ("turn", "step"))
         says = " ".join(inspect.cleandoc(kind.__doc__ or "").split()).replace("|", "\\|")
@@ -130,13 +130,13 @@ def told() -> Iterator[str]:
 
 
 def row(name: str, field: FieldInfo) -> str:
-    """One setting's line."""
+    """Return the row of one setting."""
     default = "" if field.default is None else f"`{field.default}`"
     return f"| `{name}` | {default} | {field.description} |"
 
 
 def agent_file() -> str:
-    """The JSON Schema of an agent's file."""
+    """Return the JSON Schema of an agent file."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **AgentFile.model_json_schema()}
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 

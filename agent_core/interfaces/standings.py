@@ -46,7 +46,7 @@ def statistics_lines(statistics: "FunctionStatistics") -> list[Line]:
 
 def released_lines(released: "Released") -> list[Line]:
     """Return the message that a function is released from quarantine."""
-    message = " is released: the model sees it again, and its failures count anew"
+    message = " is released: the model sees it again, and its failures are counted from zero"
     return [line(("ok", "✓ "), ("name", released.released), message)]
 
 

@@ -190,7 +190,7 @@ class ModelSession:
             return "Stopped: the conversation is as it was."
         self._rendered_for = None
         if summary is None:
-            return "There is nothing to summarise yet."
+            return "There is nothing to summarize yet."
         return f"A summary stands for {summary.covers:,} messages now:\n{summary.text}"
 
     async def ask_alone(self, message: str, turn: Turn | None) -> str:

@@ -94,7 +94,7 @@ async def test_a_summary_on_request_stands_for_the_older_part_and_goes_with_the_
 
 async def test_there_is_nothing_to_summarise_in_a_conversation_that_has_not_begun(at_desk: OpenDesk) -> None:
     here = await at_desk([])
-    assert await here.agent.summarize() == "There is nothing to summarise yet."
+    assert await here.agent.summarize() == "There is nothing to summarize yet."
 
 
 async def test_the_warning_comes_at_once_on_request_and_not_again_in_this_period(at_desk: OpenDesk) -> None:

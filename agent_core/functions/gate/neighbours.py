@@ -105,7 +105,7 @@ def caller_finding(broken: BrokenCaller, name: str) -> Finding:
     """Return the finding about a caller that a change breaks."""
     user = broken.caller
     message = f"`{user.name}` ({user.path}:{user.line}) uses `{name}`: {differs(broken)}"
-    fix = f"keep what `{user.name}` relies on, or give the new behaviour a function of its own"
+    fix = f"keep what `{user.name}` relies on, or give the new behavior a function of its own"
     return Finding("breaks-caller", message, fix)
 
 

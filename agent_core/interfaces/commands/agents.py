@@ -93,8 +93,8 @@ def export(scene: CliContext, name: str, file: str) -> None:
 def import_(scene: CliContext, file: str, **options: Any) -> None:  # Any: the options above
     """Create an agent from a file. Accepts files from `agents export`, MemGPT's save_to_json_file, or Letta (.af).
 
-    Nothing in the file is run, and no agent is written over. - reads standard input. What was imported as what, and
-    what was left out, is reported.
+    Nothing in the file is run, and no agent is overwritten. Use - for standard input. The report says how each part was
+    imported, and what was left out.
     """
     from agent_core.workspace.portable import AgentReport, ImportOptions, read_file
 

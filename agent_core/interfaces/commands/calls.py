@@ -54,7 +54,7 @@ def show(scene: CliContext, call: int) -> None:
 def replay(scene: CliContext, call: int, version: str, is_debugged: bool) -> int:  # noqa: FBT001  (click hands it in)
     """Replay a call with the original arguments, time zone, random seed and fetches.
 
-    Exit code 1: its outcome is another.
+    The exit code is 1 if the outcome differs.
     """
     from ..opened import with_workspace
     from ..question_of_grants import is_attended

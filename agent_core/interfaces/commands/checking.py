@@ -39,7 +39,8 @@ POLICIES = ("agent", "human", "import")
 def check(scene: CliContext, **options: Any) -> int:  # Any: the options above
     """Run the gate on files without admitting anything.
 
-    PATH is a .py file, a .jsonl file with one candidate a line, or a folder of both. Exit code 1: something is refused.
+    PATH is a .py file, a .jsonl file with one candidate per line, or a folder of both. The exit code is 1 if something
+    is rejected.
     """
     from agent_core.functions.service import CheckRequest, count
 

@@ -115,7 +115,7 @@ def list_(scene: CliContext, pattern: str, module: str, standing: str | None, un
 @click.argument("name")
 @scene
 def release(scene: CliContext, name: str) -> None:
-    """Release a function from quarantine. The model sees it again, and its failures count anew."""
+    """Release a function from quarantine. The model sees it again, and its failures are counted from zero."""
     from ..opened import with_workshop
 
     released = with_workshop(scene, lambda shop: shop.release(name))

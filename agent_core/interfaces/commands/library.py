@@ -21,8 +21,8 @@ from .checking import POLICIES
 def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the options above
     """Import a library: a .py file, a folder, a .zip or .tar(.gz), or a .jsonl with one candidate per line.
 
-    Each function is judged with what it needs. Nothing that is there is overwritten; what was imported before is
-    passed over. Exit code 1: something is refused.
+    Each function is judged with its dependencies. Nothing that exists is overwritten, and functions that were imported
+    before are skipped. The exit code is 1 if something is rejected.
     """
     from agent_core.functions.service import Taking
     from agent_core.functions.service.intake import ImportedFunction

@@ -109,9 +109,9 @@ def add(scene: CliContext, label: str, agent: str, **fields: Any) -> int:  # Any
 
 
 _HANDED = {  # verb of `Blocks` → what it says of itself
-    "share": "Let other agents have a block. They get it by `memory attach`, and what one changes the others see.",
-    "attach": "Give an agent a block that another shares. Its own of this label makes way for it.",
-    "detach": "Take a block out of an agent's memory. Its history stays, and others keep it.",
+    "share": "Share a block with other agents. They get it by `memory attach`, and see each other's changes.",
+    "attach": "Give an agent a block that another shares. It replaces the agent's own block of this label.",
+    "detach": "Remove a block from an agent's memory. Its history is kept, and other agents keep the block.",
 }
 
 

@@ -27,9 +27,9 @@ def sources() -> None:
 def add(scene: CliContext, place: str, name: str | None, agent: str | None) -> int:
     """Read a source into archival memory. A file, a folder's files, a page, or - for standard input.
 
-    Text, Markdown, HTML, PDF, source code, CSV and JSON are cut at their structure. A text that is there already is not
-    kept twice; what was interrupted goes on where it stopped. A URL is fetched from public addresses, and from this
-    machine where the URL itself names it (localhost, 127.0.0.1).
+    Text, Markdown, HTML, PDF, source code, CSV and JSON are split along their structure. A text that is already stored
+    is not stored again; an interrupted source is resumed. A URL is fetched from public addresses, and from this machine
+    only if the URL itself names it (localhost, 127.0.0.1).
     """
     from ..attached import SourceProgressBar, report_json, report_lines
     from ..opened import with_workspace

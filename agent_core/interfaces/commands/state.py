@@ -15,7 +15,7 @@ def state() -> None:
 @click.argument("file")
 @scene
 def adopt(scene: CliContext, file: str) -> None:
-    """Adopt FILE, which was put aside in .toolwright/ because it did not carry your seal.
+    """Adopt FILE, which was set aside in .toolwright/ because it did not carry your seal.
 
     Only do so if you trust whoever made it: its conversations, memory and recorded calls become yours.
     """

@@ -16,14 +16,14 @@ from agent_core.registry.typenames import Schema
 from ..tree import literal
 from .boundary import boundary
 from .domain import Domain
-from .fitting import fits
+from .schema_fit import fits
 from .likeness import Likeness, Weight
-from .vary import Value, variants
+from .variants import Value, variants
 import random
 from collections.abc import Callable
 from typing import Any
 from .likeness import Likeness
-from .vary import Value
+from .variants import Value
 
 def draw(likeness: Likeness, chance: random.Random) -> Value:
     """Return a random value like those that were seen."""

@@ -18,7 +18,7 @@ from agent_core.registry.function import ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from ..arguments.vary import variants
+from ..arguments.variants import variants
 from ..autofix import keeps_meaning, view_of
 from ..draft import Draft
 from ..fixes import hint_result, inferred

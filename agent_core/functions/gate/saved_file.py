@@ -28,7 +28,7 @@ from . import capability, conform, neighbours, proof, substance
 from .clones.index import surroundings
 from .candidate import Candidate, Policy
 from .draft import Draft, ExampleTrials
-from .examples.enough import is_unproven, too_few
+from .examples.sufficiency import is_unproven, too_few
 from .grants import Way
 from .proof import ExampleResult
 from .rules import Rules
