@@ -14,6 +14,8 @@ from agent_core.context import beginning, first_page
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, Skipped
 from agent_core.functions.service import PlannedChange
+from agent_core.memory.function_api import FunctionMemoryApi
+from agent_core.memory.planned_edit import NO_EDIT, PlannedEdit, commit
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.function import Function
 from agent_core.storage import SaveBlock, Write
@@ -51,6 +53,7 @@ class CallRecord:
         self.call = call
         self.turn = turn
         self.step = turn.step
+        self.memory: FunctionMemoryApi | None = None  # holds what it edits until its answer is stored
         self.heartbeat = False
         self._clock = clock
         self._began = clock.monotonic()
@@ -98,7 +101,14 @@ class CallRecord:
         detail = await aside(size, answers.outcome_json, outcome) if outcome is not None else {}
         if unproven:
             full, detail = self.noted(full, answers.UNPROVEN), {**detail, "unproven": True}
-        shown = await self.record(full, word, detail, writes)
+
+        async def store(edit: PlannedEdit) -> None:
+            nonlocal full
+            full = self.noted(full, edit.text) if edit.text else full
+            await self.record(full, word, detail, (*writes, *edit.writes))
+
+        await commit(self.memory.held if self.memory else NO_EDIT, store, self._clock)
+        shown = beginning(full, self._answer_chars)
         self.tell(shown, word, detail)
         return Done(self.call, shown, word, heartbeat=self.heartbeat)
 
@@ -109,6 +119,18 @@ class CallRecord:
         self.tell(text, plan.outcome, to_json(plan.detail) or {})
         self._tell_remembered(plan.writes)
         return Done(self.call, text, plan.outcome, plan.excluded, self.heartbeat)
+
+    async def close_with_edit(self, edit: PlannedEdit) -> Done:
+        """Store a planned edit of memory together with its answer, and report both."""
+
+        async def store(edit: PlannedEdit) -> None:
+            await self.record(edit.text, edit.outcome, {}, edit.writes)
+
+        edit = await commit(edit, store, self._clock)
+        text = beginning(edit.text, self._answer_chars)
+        self.tell(text, edit.outcome, {})
+        self._tell_remembered(edit.writes)
+        return Done(self.call, text, edit.outcome, edit.excluded, self.heartbeat)
 
     def noted(self, text: str, note: str) -> str:
         """Return an answer with a note, placed where it is seen if only the beginning is shown."""

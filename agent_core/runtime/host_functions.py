@@ -7,7 +7,7 @@ memory class, and come with the agent.
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
@@ -19,9 +19,8 @@ from agent_core.base.json_form import to_json
 from agent_core.functions.answers import InterruptedCall
 from agent_core.functions.service import Author, FunctionService, PlannedChange
 from agent_core.memory.blocks import Blocks
-from agent_core.memory.classes import KNOWN
+from agent_core.memory.classes import KNOWN, methods_of
 from agent_core.memory.edits import ALREADY
-from agent_core.memory.offered import methods_of
 from agent_core.memory.planned_edit import EditAuthor, PlannedEdit
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
@@ -45,7 +44,7 @@ class HostFunction:
     """A function that runs in the host with the agent as `self`: its schema and the function itself."""
 
     function: Function
-    run: Callable[..., Awaitable[PlannedChange | str]]
+    run: Callable[..., Awaitable[PlannedChange | PlannedEdit | str]]
 
 
 class HostFunctions:
@@ -74,7 +73,7 @@ class OfferedHostFunction:
     """A host function as the model calls it."""
 
     function: Function
-    run: Callable[..., Awaitable[PlannedChange | str]]
+    run: Callable[..., Awaitable[PlannedChange | PlannedEdit | str]]
     workshop: FunctionService
     is_parallel: bool = False
     version: str | None = None
@@ -97,6 +96,8 @@ class OfferedHostFunction:
             return await record.close(Refused("internal error"), text)
         if isinstance(plan, str):
             return await record.close(None, plan)
+        if isinstance(plan, PlannedEdit):
+            return await record.close_with_edit(plan)
 
         async def store(plan: PlannedChange) -> None:
             await record.record(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes)
@@ -129,23 +130,16 @@ class _Editor(Protocol):
         """The author of a change."""
 
 
-async def _edit(blocks: Blocks, name: str, editor: _Editor, /, **arguments: Any) -> PlannedChange:  # Any: JSON
-    return _plan(blocks, name, await blocks.call(name, arguments, editor.author))
+async def _edit(blocks: Blocks, name: str, editor: _Editor, /, **arguments: Any) -> PlannedEdit:  # Any: JSON
+    return _with_settled(blocks, name, await blocks.call(name, arguments, editor.author))
 
 
-def _plan(blocks: Blocks, name: str, edit: PlannedEdit) -> PlannedChange:
-    async def replan() -> PlannedChange:
+def _with_settled(blocks: Blocks, name: str, edit: PlannedEdit) -> PlannedEdit:
+    async def replan() -> PlannedEdit:
         assert edit.replan is not None
-        return _plan(blocks, name, await edit.replan())
+        return _with_settled(blocks, name, await edit.replan())
 
-    return PlannedChange(
-        edit.text,
-        edit.outcome,
-        writes=edit.writes,
-        excluded=_settled(blocks, name, edit),
-        replan=replan if edit.replan else None,
-        done=partial(blocks.applied, edit),
-    )
+    return replace(edit, excluded=_settled(blocks, name, edit), replan=replan if edit.replan else None)
 
 
 def _settled(blocks: Blocks, name: str, edit: PlannedEdit) -> frozenset[str]:

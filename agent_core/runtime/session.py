@@ -143,7 +143,7 @@ class AgentSession:
         self._woken = self.clock.now()
 
     async def _kept(self) -> dict[str, Any]:  # Any: JSON
-        return await self._store.memory.agent_settings(self._agent) or {}
+        return await self._store.agent_settings(self._agent) or {}
 
     async def _last_said(self) -> float | None:
         messages = await self._store.history(self._agent, kinds=("user",))
@@ -170,7 +170,7 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession) -> str:
     if not any(entry.kind in ("user", "notice") for entry in entries):
         closing.insert(0, entry_of(claimed.event, session.style, session.clock.now()))
     await store.append(claimed.id, claimed.attempt, n, closing)
-    await store.questions.settle(claimed.id)
+    await store.settle_questions(claimed.id)
     await store.finish(claimed.id, claimed.attempt, "interrupted")
     unknown = [entry.payload["name"] for entry in closing if entry.payload.get("outcome") == "unknown"]
     calls = f" Whether these calls took effect is unknown: {', '.join(unknown)}." if unknown else ""

@@ -19,7 +19,7 @@ from agent_core.context import History, Section
 from agent_core.functions.debug import DebuggerSeat
 from agent_core.model.request import FunctionShown
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import Entry, Inbound, SaveText, Shape, Store, Write, content_hash, fitting
+from agent_core.storage import Entry, Inbound, SaveText, Shape, TurnStore, Write, content_hash, fitting
 
 from .message_protocol import DIRECT, MessageProtocol, moment
 
@@ -34,7 +34,7 @@ class Turn:
     agent: str
     attempt: int
     n: int
-    store: Store
+    store: TurnStore
     history: History
     emit: Emit
     hand: object

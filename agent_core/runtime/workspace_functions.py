@@ -96,6 +96,7 @@ class WorkspaceFunction:
 
     async def _run(self, record: CallRecord, arguments: dict[str, Any], permit: Permit, watch: Watch) -> CallOutcome:
         turn, room = record.turn, self.room
+        record.memory = FunctionMemoryApi(room.blocks, turn.agent, turn.id) if room.blocks is not None else None
         if record.call.id not in turn.started:
             await turn.append([call_started(record.call, self.version)])
         record.announce()
@@ -106,7 +107,7 @@ class WorkspaceFunction:
             record.tell_progress,
             room.workshop.granting.during(turn.approvals),
             broker=room.cage.broker,
-            memory=FunctionMemoryApi(room.blocks, turn.agent, turn.id) if room.blocks is not None else None,
+            memory=record.memory,
             watch=watch,
             on_output=record.tell_printed,
         )

@@ -166,7 +166,7 @@ class Workspace:
 
     async def questions(self) -> list[PendingQuestion]:
         """Return the questions about grants that wait for an answer in any process at this workspace, oldest first."""
-        rows = await self._store.questions.pending()
+        rows = await self._store.pending_questions()
         return [PendingQuestion(Question.from_json(row.question), row.agent, row.turn, row.asked_at) for row in rows]
 
     async def answer(self, question: str, decision: Decision) -> None:
@@ -175,7 +175,7 @@ class Workspace:
         Raises:
             UsageError: no question of that id is pending: it was answered, or its turn has ended.
         """
-        if not await self._store.questions.answer(question, decision.to_json()):
+        if not await self._store.answer_question(question, decision.to_json()):
             raise UsageError(f"No question {question} is pending: it was answered, or its turn has ended.")
 
     @staticmethod
@@ -191,7 +191,7 @@ class Workspace:
             UsageError: no agent has that name, which is not the usual one's.
         """
         name = name or self.settings.agent
-        if name != self.settings.agent and await self._store.memory.agent_settings(name) is None:
+        if name != self.settings.agent and await self._store.agent_settings(name) is None:
             raise UsageError(f"There is no agent {name}.", fix="Type: toolwright agents list")
         return sources_of(self._ground(), name)
 
@@ -316,7 +316,7 @@ def _workshop(  # noqa: PLR0913 - what it is made of
     listed, trials = settings.sandbox.packages, ImportTrials(cage, cage.limits)
     environment = Environment(root, alone, trials, listed, settings.grants.packages_mib, tell=on_status)
     packing = PackageGrants(environment, GrantStore(root, store, alone))
-    reach, queue = AccessResolver(root, environment.folders, cage.secrets), ApprovalQueue(approver, store.questions)
+    reach, queue = AccessResolver(root, environment.folders, cage.secrets), ApprovalQueue(approver, store)
     granting = GrantService(packing, reach, settings.grants, cage.limits, listed, queue)
     return FunctionService(
         root,

@@ -211,7 +211,12 @@ def test_configure_at_a_terminal_asks_before_it_tries_what_the_file_names(folder
     with listening() as listener:
         names(folder, listener.url)
         with terminal("configure", cwd=folder, environment={**home, **KEY}) as screen:
-            for question in ("Address of an endpoint", "Model: its name", "Model replies", "Seconds that one call"):
+            for question in (
+                "Address of an endpoint",
+                "Model: its name",
+                "Maximum number of model replies",
+                "Maximum seconds per",
+            ):
                 screen.wait_for(question)
                 screen.line("")
             screen.wait_for("Type y ")

@@ -119,7 +119,7 @@ def test_a_block_is_made_shared_attached_and_taken_out_of_a_memory(kept: Path) -
     ("words", "says"),
     [
         pytest.param(("human",), "two blocks `human`", id="there-already"),
-        pytest.param(("a b",), "`a b` can be no label", id="no-label"),
+        pytest.param(("a b",), "`a b` cannot be a label", id="no-label"),
         pytest.param(("big", "--limit", "3", "--value", "abcd"), "1 too many", id="past-its-limit"),
     ],
 )

@@ -77,7 +77,7 @@ async def test_a_candidate_that_came_while_a_human_looked_does_not_join_by_their
     question = await here.shop.grants.question("weather")
     worse = WEATHER.replace("{city}", "{city}?sent={__file__}")
     await here.shop.replace("weather", worse, author=AGENT)
-    with pytest.raises(WorkspaceError, match="another"):
+    with pytest.raises(WorkspaceError, match="has changed since the question"):
         await here.shop.grants.grant("weather", question.missing, version=question.version)
     assert "weather" not in here.shop.names()
 
@@ -86,7 +86,7 @@ async def test_a_yes_to_a_function_lets_no_candidate_in_that_came_meanwhile(here
     await here.save(WEATHER, here.root / "functions" / "sky.py")
     question = await here.shop.grants.question("weather")
     await here.shop.replace("weather", WIDER, author=AGENT)
-    with pytest.raises(WorkspaceError, match="another"):
+    with pytest.raises(WorkspaceError, match="has changed since the question"):
         await here.shop.grants.grant("weather", question.missing, version=question.version)
     assert OTHER not in here.shop.source("weather")
 

@@ -78,4 +78,4 @@ def test_doctor_and_the_answer_of_a_failed_call_say_that_the_file_decides(tmp_pa
     assert "by functions/grants.toml alone" in told
     report = json.loads(toolwright("doctor", "--json", cwd=tmp_path, environment=VARIABLE).stdout)
     assert report["grants"] == {"unattended": "file"}
-    assert "without a yes" in toolwright("doctor", cwd=tmp_path, environment=VARIABLE).stdout
+    assert "without an approval" in toolwright("doctor", cwd=tmp_path, environment=VARIABLE).stdout

@@ -87,4 +87,4 @@ async def test_the_model_and_the_human_are_told_that_nobody_is_asked_any_more() 
     assert (last.by, last.says) == ("often", ("fetch from h3.example.org",))
     told = denial(questions[-1], decision)
     assert "has said no several times in this turn" in told
-    assert "not asked again until the next" in told
+    assert "not asked again before the next" in told

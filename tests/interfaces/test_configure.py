@@ -36,7 +36,7 @@ def test_an_address_that_only_the_file_names_gets_no_key_and_configure_says_so(t
     (tmp_path / "toolwright.toml").write_text('[model]\nbase_url = "http://127.0.0.2:9/v1"\nname = "m"\n')
     done = toolwright("configure", "--yes", cwd=tmp_path, environment=KEY)
     assert "export TOOLWRIGHT_MODEL_BASE_URL=http://127.0.0.2:9/v1" in done.stderr
-    assert "gets no key" in done.stderr
+    assert "no key and no message is sent to it" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -64,14 +64,14 @@ def test_at_a_terminal_it_asks_shows_what_is_in_force_and_asks_again_for_what_ca
         screen.wait_for("Address of an endpoint")
         assert "turn.max_steps" in screen.scrolled()
         screen.line(model.base_url)
-        screen.wait_for("Model: its name there")
+        screen.wait_for("Model: its name at the endpoint")
         screen.line("scripted")
         screen.wait_for("Maximum number of model replies per turn [30]:")
         screen.line("none")
         screen.wait_for("The setting `turn.max_steps` cannot be 'none'")
         screen.wait_count("Maximum number of model replies per turn [30]:", 2)
         screen.line("12")
-        screen.wait_for("Seconds that one call")
+        screen.wait_for("Maximum seconds per function call")
         screen.line("")
         screen.wait_for("answers (")
         assert screen.exit_code() == 0

@@ -9,7 +9,7 @@ from tests.interfaces.support import COUNT_VOWELS, prompt
 from tests.kit import Repeat, Say
 
 TYPED = {
-    "help": ("/help", "The functions, to be looked through"),
+    "help": ("/help", "Browse the functions"),
     "functions": ("/functions vow", "Count the vowels in a text."),
     "introspect": ("/introspect count_vowels", "functions/words.py:1"),
     "show": ("/show", "No call was made in this session."),
@@ -34,7 +34,7 @@ TYPED = {
     "attach": ("/attach", "Type /attach PATH|URL."),
     "summarize": ("/summarize", "othing"),
     "agents": ("/agents", "main"),
-    "switch": ("/switch main", "You talk to main already."),
+    "switch": ("/switch main", "You are already talking to main."),
     "save": ("/save kept.json", "main is in kept.json"),
     "load": ("/load nothing.json", "nothing.json"),
     "retry": ("/retry", "There is no message to send again."),

@@ -71,9 +71,9 @@ def test_arrows_move_and_enter_prints_the_row_above_the_prompt(grown: Path) -> N
         screen.wait_for("of 61:")
         screen.resize(80, 24)
         screen.type("zzzz")
-        screen.wait_for("Nothing fits")
+        screen.wait_for("No match")
         screen.type(CTRL_C)
-        screen.wait_gone("Nothing fits")
+        screen.wait_gone("No match")
         assert leave(screen) == 0
 
 

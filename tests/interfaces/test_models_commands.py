@@ -90,7 +90,7 @@ def test_a_download_that_is_killed_goes_on_where_it_stopped(tmp_path: Path) -> N
             screen.wait_for("from 127.0.0.1, continued")
             screen.wait_for("MB/s")
             screen.type(CTRL_C)
-            screen.wait_for("What came is kept")
+            screen.wait_for("The partial download is kept")
             assert screen.exit_code() == 1
             assert not any("█" in line or "░" in line for line in screen.screen())
     assert asked == ["", f"bytes={kept}-"]

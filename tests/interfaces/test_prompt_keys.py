@@ -53,7 +53,7 @@ def test_commands_and_functions_complete_as_one_types(tmp_path: Path) -> None:
     (tmp_path / "functions" / "voice.py").write_text(SHOUT)
     with prompt([], tmp_path) as (screen, _):
         screen.type("/intro")
-        screen.wait_for("A function's source, standing")
+        screen.wait_for("Show a function's source, standing")
         screen.type(TAB)
         screen.wait_for("› /introspect")
         screen.type(" sho")

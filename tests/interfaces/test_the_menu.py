@@ -118,7 +118,7 @@ def test_what_cannot_be_used_is_said_and_the_choice_comes_back(tmp_path: Path, t
 def test_the_third_choice_takes_the_tour_on_a_dumb_terminal_too(tmp_path: Path) -> None:
     with menu(tmp_path, {"TERM": "dumb"}) as screen:
         screen.line("7")
-        screen.wait_for("none of the choices")
+        screen.wait_for("not one of the choices")
         screen.line("3")
         screen.wait_for("Type: `how many vowels are in queueing?`")
 

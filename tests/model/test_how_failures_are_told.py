@@ -127,7 +127,7 @@ async def test_the_wait_is_the_one_that_the_endpoint_asks_for(scripted: Scripted
 @pytest.mark.parametrize(
     ("step", "says"),
     [
-        pytest.param(Say("", finish="content_filter"), "say it in other words", id="filter"),
+        pytest.param(Say("", finish="content_filter"), "rephrase the request", id="filter"),
         pytest.param(chunks({"refusal": "No."}), "refused to answer", id="refusal"),
         pytest.param(Say("half", finish="length"), r"raise `model\.max_tokens`", id="length"),
     ],

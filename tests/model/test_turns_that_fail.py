@@ -95,7 +95,7 @@ async def test_an_answer_that_breaks_off_is_said_and_not_taken_for_whole(
         pytest.param(Say(""), "The model gave an empty answer twice. /retry asks again.", id="empty"),
         pytest.param(Say("", finish="content_filter"), "content filter withheld the reply", id="filter"),
         pytest.param(Say("", finish="length"), "cut off 3 times at their longest. Ask for less", id="length"),
-        pytest.param(Raw(b'{"choices": []}', "application/json"), "answered nothing, twice", id="no-choices"),
+        pytest.param(Raw(b'{"choices": []}', "application/json"), "gave an empty answer twice", id="no-choices"),
     ],
 )
 async def test_an_answer_with_nothing_in_it_is_asked_for_again_and_then_said(

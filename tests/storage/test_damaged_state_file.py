@@ -104,7 +104,7 @@ async def test_damage_that_is_met_later_is_told_and_the_store_goes_on(path: Path
     async with open_store(path, clock=clock) as store:
         assert not store.recovered
         assert await store.check() is not None
-        with pytest.raises(StorageError, match=r"is damaged.*kept as `state\.db\.corrupt-") as caught:
+        with pytest.raises(StorageError, match=r"is damaged.*set aside as `state\.db\.corrupt-") as caught:
             await store.history("main")
         assert caught.value.fix
         assert store.recovered is not None

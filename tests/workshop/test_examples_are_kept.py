@@ -231,6 +231,7 @@ async def test_given_examples_are_kept_in_the_docstring_where_it_has_too_few(
 ) -> None:
     candidate = Candidate("count_vowels", code, "letters", examples=(GivenExample(*given),))
     verdict = await here.shop.make(await here.shop.plans.create(candidate, AGENT), AGENT)
+    assert isinstance(verdict, Judgment)
     assert verdict.admitted, verdict
     calls = [example.call for example in here.shop.registry.snapshot().functions["count_vowels"].examples]
     assert (given[0] in calls) is kept

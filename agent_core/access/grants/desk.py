@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from agent_core.base import events
-from agent_core.storage import QuestionRow, Questions
+from agent_core.storage import ApprovalStore, QuestionRow
 
 from .approval import Approver, Decision, Question
 
@@ -37,7 +37,7 @@ class TurnSink(Protocol):
 class ApprovalQueue:
     """A queue of questions to one approver; without one, every answer is no."""
 
-    def __init__(self, approver: Approver | None = None, rows: Questions | None = None) -> None:
+    def __init__(self, approver: Approver | None = None, rows: ApprovalStore | None = None) -> None:
         self.approver = approver
         self.rows = rows
         self.one_at_a_time = asyncio.Lock()
@@ -91,11 +91,11 @@ class Approvals:
             turn.emit(_asked(question, turn))
             return await approver(question)
         try:
-            await rows.ask(QuestionRow(question.id, turn.agent, turn.id, question.to_json()))
+            await rows.ask_question(QuestionRow(question.id, turn.agent, turn.id, question.to_json()))
             turn.emit(_asked(question, turn))
             return await _first_answer(question, approver, rows)
         finally:
-            await rows.settle(turn.id)
+            await rows.settle_questions(turn.id)
 
     def _said_no(self, question: Question) -> Decision | None:
         earlier = next((decision for prior, decision in self.noes if _is_same(question, prior, decision)), None)
@@ -106,7 +106,7 @@ class Approvals:
         return Decision("no", by="often") if is_often or len(self.noes) >= MOST_NOES_IN_A_TURN else None
 
 
-async def _first_answer(question: Question, approver: Approver, rows: Questions) -> Decision:
+async def _first_answer(question: Question, approver: Approver, rows: ApprovalStore) -> Decision:
     """Return what is stored as the answer: the approver's, unless somebody else was first."""
     here = asyncio.ensure_future(approver(question))
     elsewhere = asyncio.create_task(_answered_elsewhere(question.id, rows))
@@ -115,8 +115,8 @@ async def _first_answer(question: Question, approver: Approver, rows: Questions)
         if elsewhere.done():
             return elsewhere.result()
         decision = here.result()
-        await rows.answer(question.id, decision.to_json())
-        stored = await rows.decision(question.id)  # none if a stranger wrote into the row
+        await rows.answer_question(question.id, decision.to_json())
+        stored = await rows.answer_to(question.id)  # none if a stranger wrote into the row
         return decision if stored is None else Decision.from_json(stored)
     finally:
         here.cancel()
@@ -124,9 +124,9 @@ async def _first_answer(question: Question, approver: Approver, rows: Questions)
         await asyncio.gather(here, elsewhere, return_exceptions=True)
 
 
-async def _answered_elsewhere(id: str, rows: Questions) -> Decision:
+async def _answered_elsewhere(id: str, rows: ApprovalStore) -> Decision:
     """Wait until the row of a question has an answer, and return it."""
-    while (decision := await rows.decision(id)) is None:  # noqa: ASYNC110 - another process answers it
+    while (decision := await rows.answer_to(id)) is None:  # noqa: ASYNC110 - another process answers it
         await asyncio.sleep(_LOOK_S)
     return Decision.from_json(decision)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..sandbox_client import SandboxClient
 from ..gate import CONTEXT, Gate
 from agent_core.registry.registry import Registry
-from agent_core.storage import Store
+from agent_core.storage import FunctionStore
 from . import file_checks
 from .file_checks import CheckRequest
 from .export import ExportReport, Handing, export
@@ -24,7 +24,7 @@ class BatchOperations:
     """Operations on many functions of one workspace."""
 
     root: Path
-    store: Store
+    store: FunctionStore
     registry: Registry
     gate: Gate
     cage: SandboxClient

@@ -19,7 +19,7 @@ from agent_core.registry.docstring import read
 from agent_core.registry.standing import summed
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import CallRow, KindRow, RecordCall, Stats, Store, Write
+from agent_core.storage import CallRow, CallStore, KindRow, RecordCall, Stats, Write
 
 _TURNS = 10
 _NAMES = re.compile(r"[\w.]+")
@@ -197,7 +197,7 @@ def by_function(rows: Iterable[Stats]) -> dict[str, list[Stats]]:
     return grouped
 
 
-async def statistics(store: Store, function: Function, rows: Sequence[Stats]) -> FunctionStatistics:
+async def statistics(store: CallStore, function: Function, rows: Sequence[Stats]) -> FunctionStatistics:
     """Return the totals over all versions, each version by itself, and the stored single calls."""
     kinds, recent = await store.call_kinds(function.name), await store.recent_calls(function.name)
     whole = summed(list(rows))

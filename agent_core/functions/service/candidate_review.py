@@ -14,7 +14,7 @@ from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, path_of
-from agent_core.storage import DropPending, SavePending, SaveVerdict, Store
+from agent_core.storage import DropPending, SavePending, SaveVerdict, FunctionStore
 from . import example_regression, change_texts
 from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
 from .grant_service import CandidateGrants, GrantService
@@ -28,7 +28,7 @@ _UNPROVEN = frozenset({"example-disagrees", "example-raises", "example-hangs", "
 class CandidateReview:
     """Judge of candidates that plans what follows from the verdict."""
 
-    def __init__(self, store: Store, gate: Gate, granting: GrantService) -> None:
+    def __init__(self, store: FunctionStore, gate: Gate, granting: GrantService) -> None:
         self.gate = gate
         self._granting = granting
         self._store = store
@@ -129,7 +129,7 @@ class CandidateReview:
         )
 
 
-async def confirmed(store: Store, anew: tuple[str, ...], before: Function | None, after: Function) -> tuple[str, ...]:
+async def confirmed(store: FunctionStore, anew: tuple[str, ...], before: Function | None, after: Function) -> tuple[str, ...]:
     """Return the calls of a version with results that were accepted as returned, now or earlier and kept since."""
     calls = [*anew]
     for earlier in filter(None, (before, after)):

@@ -17,7 +17,7 @@ from agent_core.base.problem import Place, Problem
 from agent_core.registry.registry import Registry
 from agent_core.registry.module_file import remove, save
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import STATE, BeginWrite, EndWrite, ManifestConflict, Store
+from agent_core.storage import STATE, BeginWrite, EndWrite, ManifestConflict, FunctionStore
 from .judgment import Judgment
 from .write_lock import only_writer
 from .plan import FileChange, PlannedChange
@@ -29,7 +29,7 @@ _TRIES = 20  # each time that a plan is too late, another process has made its c
 class ChangeExecutor:
     """Executor of changes, one after another in one process."""
 
-    def __init__(self, root: Path, store: Store, registry: Registry, book: GrantStore) -> None:
+    def __init__(self, root: Path, store: FunctionStore, registry: Registry, book: GrantStore) -> None:
         self.one_at_a_time = asyncio.Lock()
         self._folder = root / "functions"
         self._state = root / STATE
@@ -56,7 +56,6 @@ class ChangeExecutor:
     async def _try(self, plan: PlannedChange, record: Record, by: str) -> PlannedChange:
         if plan.change is None and plan.giving is None:
             await record(plan)
-            plan.done()
             return plan
         async with self.one_at_a_time, only_writer(self._state):
             if plan.giving is not None:  # an entry without its row grants nothing, so it goes first

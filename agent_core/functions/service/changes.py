@@ -15,7 +15,7 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.uses import callers
 from agent_core.registry.module_edits import remove_function
-from agent_core.storage import DropPending, Store
+from agent_core.storage import DropPending, FunctionStore
 from agent_core.base.untrusted import block
 from . import conflict, change_texts
 from .file_sync import FileSync, own_text
@@ -28,7 +28,7 @@ from .function_facts import unknown_function
 class ChangePlanner:
     """The planning half of the workshop."""
 
-    def __init__(self, store: Store, ground: FileSync, judging: CandidateReview) -> None:
+    def __init__(self, store: FunctionStore, ground: FileSync, judging: CandidateReview) -> None:
         self._store = store
         self._ground = ground
         self._judging = judging

@@ -20,7 +20,7 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import FOLDER, ModuleSource, module_of, path_of, read_file
 from agent_core.base.plain_files import read_named_text
-from .review_job import Job, unreadable
+from .review_job import ReviewJob, unreadable
 from .judgment import Judgment
 from .review_pool import Judge
 
@@ -40,7 +40,7 @@ class CheckRequest:
     root: Path = field(default_factory=Path)  # the workspace: files of its folder are judged as the modules they are
 
 
-async def check(jobs: Iterable[Job], judge: Judge, tell: Callable[[Judgment], None]) -> None:
+async def check(jobs: Iterable[ReviewJob], judge: Judge, tell: Callable[[Judgment], None]) -> None:
     """Report the verdict on every job, in order."""
     waiting: deque[asyncio.Task[list[Judgment]]] = deque()
 
@@ -58,7 +58,7 @@ async def check(jobs: Iterable[Job], judge: Judge, tell: Callable[[Judgment], No
             await tell_first()
 
 
-async def _judged(job: Job, judge: Judge) -> list[Judgment]:
+async def _judged(job: ReviewJob, judge: Judge) -> list[Judgment]:
     return await judge(job)
 
 
@@ -67,7 +67,7 @@ def count(request: CheckRequest) -> int:
     return sum(_lines(path) if path.suffix == ".jsonl" else 1 for path, _ in _files(request.paths))
 
 
-def jobs(request: CheckRequest, snapshot: Snapshot) -> Iterator[Job]:
+def jobs(request: CheckRequest, snapshot: Snapshot) -> Iterator[ReviewJob]:
     """Yield every job, read when it is needed.
 
     Raises:
@@ -108,7 +108,7 @@ def _lines(path: Path) -> int:
         return sum(1 for line in stream if line.strip())
 
 
-def _of_lines(path: Path, policy: Policy) -> Iterator[Job]:
+def _of_lines(path: Path, policy: Policy) -> Iterator[ReviewJob]:
     with path.open("rb") as stream:
         number = 0
         while line := stream.readline(_LONGEST):
@@ -123,11 +123,11 @@ def _of_lines(path: Path, policy: Policy) -> Iterator[Job]:
                 yield _of_line(line, where, policy)
 
 
-def _of_line(line: bytes, where: str, policy: Policy) -> Job:
+def _of_line(line: bytes, where: str, policy: Policy) -> ReviewJob:
     candidate = parse_line(line, where)
     if isinstance(candidate, Problem):
-        return Job(where, problem=candidate)
-    return Job(where, policy, candidate)
+        return ReviewJob(where, problem=candidate)
+    return ReviewJob(where, policy, candidate)
 
 
 def parse_line(line: bytes, where: str, module: str = "checked") -> Candidate | Problem:
@@ -151,7 +151,7 @@ def parse_line(line: bytes, where: str, module: str = "checked") -> Candidate | 
         return Problem("not-a-candidate", message, Place(where), fix)
 
 
-def _of_file(path: Path, folder: Path | None, request: CheckRequest, snapshot: Snapshot) -> Job:
+def _of_file(path: Path, folder: Path | None, request: CheckRequest, snapshot: Snapshot) -> ReviewJob:
     shown = path.as_posix()
     own = request.root / FOLDER
     if path.resolve().is_relative_to(own.resolve()) and not request.name:
@@ -165,14 +165,14 @@ def _of_file(path: Path, folder: Path | None, request: CheckRequest, snapshot: S
     reading = read_module(source)
     if len(reading.functions) > 1 and not request.name:
         local_sources = _folder_sources(reading.imports, folder) if folder else ()
-        return Job(shown, request.policy, file=source, around=(_absent(module), *local_sources))
+        return ReviewJob(shown, request.policy, file=source, around=(_absent(module), *local_sources))
     name = request.name or (reading.functions[0].name if reading.functions else path.stem)
     holder = snapshot.functions.get(name)
     if not reading.functions and reading.parsed and not request.name and not reading.problems:
-        return Job(shown, request.policy, file=source, around=(_absent(module),))  # only helpers, to be imported
+        return ReviewJob(shown, request.policy, file=source, around=(_absent(module),))  # only helpers, to be imported
     candidate = Candidate(name, text, holder.module if holder else module, replaces=holder is not None, file=shown)
     around = () if holder else (_absent(module),) if not request.module else ()
-    return Job(
+    return ReviewJob(
         shown,
         request.policy,
         candidate,
@@ -180,19 +180,19 @@ def _of_file(path: Path, folder: Path | None, request: CheckRequest, snapshot: S
     )
 
 
-def _of_workspace(path: Path, own: Path, policy: Policy, snapshot: Snapshot) -> Job:
+def _of_workspace(path: Path, own: Path, policy: Policy, snapshot: Snapshot) -> ReviewJob:
     """Return the job for a file of the workspace's own folder, with the module name that saving it would give."""
     inside = path.resolve().relative_to(own.resolve())
     source = read_file(own, inside)
     if isinstance(source, Problem):
-        return Job(path.as_posix(), problem=replace(source, where=Place(path.as_posix(), source.where.line)))
+        return ReviewJob(path.as_posix(), problem=replace(source, where=Place(path.as_posix(), source.where.line)))
     functions = snapshot.functions
     offered = read_module(source).functions
     if len(offered) == 1 and (offered[0].name not in functions or functions[offered[0].name].module == source.module):
         name = offered[0].name
         candidate = Candidate(name, source.text, source.module, replaces=name in functions, file=path.as_posix())
-        return Job(path.as_posix(), policy, candidate)
-    return Job(path.as_posix(), policy, file=source)
+        return ReviewJob(path.as_posix(), policy, candidate)
+    return ReviewJob(path.as_posix(), policy, file=source)
 
 
 def _module_name(path: Path, folder: Path | None) -> str:

@@ -13,7 +13,7 @@ from agent_core.base.problem import Problem
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Registry
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import Store
+from agent_core.storage import FunctionStore
 from .changes import ChangePlanner, require_same
 from .grant_service import GrantService
 from .judgment import Judgment, PendingCandidate, pending_candidate
@@ -56,7 +56,7 @@ class GrantCommands:
     """The grants of one workspace, as the user manages them."""
 
     def __init__(
-        self, store: Store, registry: Registry, changes: ChangePlanner, granting: GrantService, carry_out: CarryOut
+        self, store: FunctionStore, registry: Registry, changes: ChangePlanner, granting: GrantService, carry_out: CarryOut
     ) -> None:
         self._store = store
         self._registry = registry

@@ -11,7 +11,7 @@ from typing import Any
 from agent_core.access.grants import Grants
 from agent_core.base.json_form import fields_to_json, to_json
 from agent_core.base.problem import Problem
-from agent_core.storage import Store
+from agent_core.storage import FunctionStore
 
 from ..gate import Candidate, GivenExample, Verdict
 from ..gate.verdict import GRANTABLE, Fix, StageReport, Survivor
@@ -137,13 +137,13 @@ class PendingCandidate:
         return {key: value for key, value in data.items() if value is not None}
 
 
-async def pending_candidate(store: Store, name: str) -> PendingCandidate | None:
+async def pending_candidate(store: FunctionStore, name: str) -> PendingCandidate | None:
     """Return the rejected candidate of this name."""
     pending = await store.pending(name)
     return None if pending is None else PendingCandidate.from_json(pending)
 
 
-async def judgment_on(store: Store, version: str, name: str) -> Judgment | None:
+async def judgment_on(store: FunctionStore, version: str, name: str) -> Judgment | None:
     """Return the stored verdict on a version of a function."""
     verdict = await store.verdict(version, name)
     return None if verdict is None else Judgment.from_json(verdict)

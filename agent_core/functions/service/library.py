@@ -19,10 +19,10 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.module_edits import place_function
-from agent_core.storage import Store
+from agent_core.storage import FunctionStore
 from .closure import ModuleParts
 from .intake import ImportedFunction, ImportedModule, ImportReport, Outcome, SkippedFile, Taking
-from .review_job import Job
+from .review_job import ReviewJob
 from .judgment import Judgment, judgment_on
 from .joined_module import joined, plan
 from .review_pool import Judge
@@ -38,7 +38,7 @@ class Importer:
 
     taking: Taking
     snapshot: Snapshot
-    store: Store
+    store: FunctionStore
     gate: Gate
     judge: Judge
     carry: Callable[[PlannedChange], Awaitable[PlannedChange]]
@@ -127,11 +127,11 @@ class Importer:
     ) -> Judgment:
         around = self._around(part, texts)
         candidate = candidates.get(part.module) or Candidate(name, code, part.module, file=part.file)
-        (verdict,) = await self.judge(Job(part.file, self.taking.policy, candidate, around=around))
+        (verdict,) = await self.judge(ReviewJob(part.file, self.taking.policy, candidate, around=around))
         if not (verdict.admitted and candidate.examples):
             return verdict
         extended = replace(candidate, code=_with_examples(candidate, verdict.source), examples=(), exact=True)
-        (rejudged,) = await self.judge(Job(part.file, self.taking.policy, extended, around=around))
+        (rejudged,) = await self.judge(ReviewJob(part.file, self.taking.policy, extended, around=around))
         return replace(rejudged, fixes=verdict.fixes) if rejudged.admitted and rejudged.agreed else verdict
 
     def _around(self, part: LibraryFile, texts: Mapping[str, str]) -> tuple[ModuleSource, ...]:

@@ -20,7 +20,7 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, parse_accepted, read_file, shown_path
 from agent_core.registry.watch import scan
-from agent_core.storage import STATE, EndWrite, ManifestConflict, SaveVerdict, Store, Write
+from agent_core.storage import STATE, EndWrite, ManifestConflict, SaveVerdict, FunctionStore, Write
 from . import example_regression
 from .candidate_review import confirmed
 from .judgment import judgment_on
@@ -42,7 +42,7 @@ class Loader:
     def __init__(  # noqa: PLR0913 - the rooms that it joins
         self,
         root: Path,
-        store: Store,
+        store: FunctionStore,
         registry: Registry,
         gate: Gate,
         packing: PackageGrants,

@@ -72,7 +72,7 @@ class PlannedChange:
     `text` is for a model, `detail` for programs and people. `refused` names a candidate that now
     is rejected; `excluded` names functions that the next step should not offer. `replan` plans the same
     anew, on what the file has become meanwhile. `giving` is what a human lets a function have from now on, `lent` what
-    its next call may have; `revoked` is a function that loses all. `done` is called once it is on disk.
+    its next call may have; `revoked` is a function that loses all.
     """
 
     text: str
@@ -87,7 +87,6 @@ class PlannedChange:
     giving: Giving | None = None
     lent: Giving | None = None
     revoked: str = ""
-    done: Callable[[], None] = lambda: None
 
 
 class StaleView:

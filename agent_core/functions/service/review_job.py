@@ -20,7 +20,7 @@ _AT_ONCE = 2  # functions of a file that are looked at: other files are judged i
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ReviewJob:
     """A candidate, or a whole file, or (with neither) a problem that stands for its verdict.
 
     `path` is what the verdict calls it. `around` are modules next to it, or in the place of those of the
@@ -39,7 +39,7 @@ class Job:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "Job":
+    def from_json(cls, data: dict[str, Any]) -> "ReviewJob":
         """Return the job that was sent."""
         candidate_data, file = data["candidate"], data["file"]
         candidate = None
@@ -59,7 +59,7 @@ class Job:
         )
 
 
-async def judged(job: Job, gate: Gate, snapshot: Snapshot) -> list[Judgment]:
+async def judged(job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Judgment]:
     """Return the verdict on a candidate, or one for each function of a file."""
     if job.problem is not None:
         return [refusal(job.problem, job.path)]
@@ -84,7 +84,7 @@ def _with(source: ModuleSource, snapshot: Snapshot) -> Snapshot:
     return snapshot.with_module(read_module(source)) if source.text else snapshot
 
 
-async def _of_file(file: ModuleSource, job: Job, gate: Gate, snapshot: Snapshot) -> list[Judgment]:
+async def _of_file(file: ModuleSource, job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Judgment]:
     """Return the verdicts on a file, including those that the background review of a save would report."""
     verdict = await gate.judge_module(file, snapshot, job.policy)
     ground = snapshot.with_module(verdict.reading)
@@ -141,6 +141,6 @@ def _concerns(problem: Problem, span: tuple[int, int], spans: dict[str, tuple[in
     return not any(first <= line <= last for first, last in spans.values())
 
 
-def unreadable(path: str, reason: str) -> Job:
+def unreadable(path: str, reason: str) -> ReviewJob:
     """Return the job of a file that cannot be judged, with its refusal."""
-    return Job(path, problem=Problem("unreadable", reason, Place(path), "check the file and its encoding, UTF-8"))
+    return ReviewJob(path, problem=Problem("unreadable", reason, Place(path), "check the file and its encoding, UTF-8"))

@@ -27,10 +27,10 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.base.settings import SandboxSettings
-from .review_job import Job, judged
+from .review_job import ReviewJob, judged
 from .judgment import Judgment
 
-Judge = Callable[[Job], Awaitable[list[Judgment]]]
+Judge = Callable[[ReviewJob], Awaitable[list[Judgment]]]
 AT_ONCE = 6  # jobs in one process: while one waits for its worker, others are read
 _FEW = 12  # jobs for which another process does not pay: it takes half a second to start
 _LONGEST_LINE = 64 << 20
@@ -77,7 +77,7 @@ async def judges(
     if count <= 1 and processes is None:
         slots = asyncio.Semaphore(AT_ONCE)
 
-        async def judge_locally(job: Job) -> list[Judgment]:
+        async def judge_locally(job: ReviewJob) -> list[Judgment]:
             async with slots:
                 return await judged(job, gate, bench.snapshot)
 
@@ -91,7 +91,7 @@ async def judges(
             readers = [group.create_task(helper.read()) for helper in helpers]
             slots = asyncio.Semaphore(AT_ONCE * count)
 
-            async def judge_in_helper(job: Job) -> list[Judgment]:
+            async def judge_in_helper(job: ReviewJob) -> list[Judgment]:
                 if job.problem is not None:
                     return await judged(job, gate, bench.snapshot)
                 async with slots:
@@ -130,7 +130,7 @@ class _Process:
         )
         await self._write(ground)
 
-    async def ask(self, job: Job) -> list[Judgment]:
+    async def ask(self, job: ReviewJob) -> list[Judgment]:
         self._count += 1
         number = self._count
         self._answers[number] = asyncio.get_running_loop().create_future()
@@ -186,7 +186,7 @@ async def serve(read: Callable[[], Awaitable[bytes]], write: Callable[[bytes], N
     gate = Gate(cage, limits=cage.limits, rules=bench.rules)
 
     async def answer(number: int, job: dict[str, Any]) -> None:  # Any: JSON
-        rows = await judged(Job.from_json(job), gate, bench.snapshot)
+        rows = await judged(ReviewJob.from_json(job), gate, bench.snapshot)
         write(json.dumps([number, to_json(rows)], default=str).encode() + b"\n")
 
     try:

@@ -17,7 +17,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from agent_core.storage import Store
+from agent_core.storage import FunctionStore
 from agent_core.base.untrusted import fence, one_line
 from . import conflict, history, example_regression, change_texts
 from .file_sync import FileSync, own_text
@@ -120,7 +120,7 @@ def _words(node: ast.stmt) -> Iterator[str]:
 class VersionHistory:
     """Queries on the versions of functions, and plans for rollback and for new examples."""
 
-    def __init__(self, store: Store, ground: FileSync, judging: CandidateReview) -> None:
+    def __init__(self, store: FunctionStore, ground: FileSync, judging: CandidateReview) -> None:
         self._store = store
         self._ground = ground
         self._judging = judging

@@ -32,14 +32,13 @@ from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
 from .loader import Loader
 from .package_grants import imported_at_the_top
 from .version_history import VersionHistory
-from .plan import Author, Deletion, Dropped, PlannedChange
+from .plan import Author, Deletion, Detail, Dropped, PlannedChange
 from .quarantine import Quarantine, Released
 from .replay import Replays
 from .background_review import BackgroundReview
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.base.settings import StandingSettings
-from agent_core.storage import Store
 from .function_facts import standing_now
 
 class ProvenIndex:
@@ -125,29 +124,29 @@ class FunctionService:
     ) -> Judgment:
         """Judge a new function and, if it passes, admit it. Return its verdict."""
         plan = await self.plan_create(name, code, module, reason, author or Author())
-        return await self.make(plan, author)
+        return await self._judged(plan, author)
 
     async def edit(
         self, name: str, old_text: str, new_text: str, *, reason: str = "", author: Author | None = None
     ) -> Judgment:
         """Change one place of a function, or of the rejected candidate of that name. Return its verdict."""
-        return await self.make(await self.plans.edit(name, old_text, new_text, reason, author or Author()), author)
+        return await self._judged(await self.plans.edit(name, old_text, new_text, reason, author or Author()), author)
 
     async def replace(self, name: str, code: str, *, reason: str = "", author: Author | None = None) -> Judgment:
         """Give a function new source. Return its verdict."""
-        return await self.make(await self.plans.replace(name, code, reason, author or Author()), author)
+        return await self._judged(await self.plans.replace(name, code, reason, author or Author()), author)
 
     async def confirm(self, name: str, *, reason: str = "", author: Author | None = None) -> Judgment:
         """Admit a rejected candidate with the values that its examples really returned. Return its verdict."""
-        return await self.make(await self.plans.confirm(name, reason, author or Author()), author)
+        return await self._judged(await self.plans.confirm(name, reason, author or Author()), author)
 
     async def rollback(self, name: str, version: str = "", *, author: Author | None = None) -> Judgment:
         """Restore an earlier version of a function, or a deleted function. Return its verdict."""
-        return await self.make(await self.past.rollback(name, version, author or Author()), author)
+        return await self._judged(await self.past.rollback(name, version, author or Author()), author)
 
     async def add_example(self, name: str, call: str, expected: str, *, author: Author | None = None) -> Judgment:
         """Add one more example to a function if it passes. Return its verdict."""
-        return await self.make(await self.past.add_example(name, call, expected, author or Author()), author)
+        return await self._judged(await self.past.add_example(name, call, expected, author or Author()), author)
 
     async def delete(self, name: str, *, author: Author | None = None) -> Deletion:
         """Delete a function from its module.
@@ -167,7 +166,7 @@ class FunctionService:
         Raises:
             UsageError: there is none of this name.
         """
-        dropped = (await self._now(await self.plans.drop(name), None)).detail
+        dropped = await self.make(await self.plans.drop(name), None)
         assert isinstance(dropped, Dropped)
         return dropped
 
@@ -248,7 +247,7 @@ class FunctionService:
         _, data, writes = await self.calls.made(function, snapshot, arguments, on_progress)
         await self._store.apply(writes)
         news = await self.quarantine.entered({name}) if data["outcome"] in FAILURES else []
-        return {**data, **({"quarantined": news[0].to_json()} if news else {})}
+        return {**data, **({"quarantined": news[0]} if news else {})}
 
     async def trace(
         self, name: str, arguments: str | Mapping[str, Any], author: Author | None = None
@@ -325,9 +324,12 @@ class FunctionService:
             raise function_facts.unknown_function(name, self.registry.snapshot().functions)
         return function
 
-    async def make(self, plan: PlannedChange, author: Author | None) -> Judgment:
-        """Carry out the plan of a candidate, outside of a turn. Return its verdict."""
-        verdict = (await self._now(plan, author)).detail
+    async def make(self, plan: PlannedChange, author: Author | None) -> Detail | None:
+        """Carry out a plan, outside of a turn. Return its detail."""
+        return (await self._now(plan, author)).detail
+
+    async def _judged(self, plan: PlannedChange, author: Author | None) -> Judgment:
+        verdict = await self.make(plan, author)
         assert isinstance(verdict, Judgment)
         return verdict
 

@@ -1,14 +1,16 @@
-"""A complete agent as values, read from the store in one transaction and written into one in one transaction.
+"""Agents in the store: their settings, and complete agents as values, each read and written in one transaction.
 
-Order stands for numbers: entries are counted through all turns from 1, and a summary's `upto` is such a count.
+In a complete agent order stands for numbers: entries are counted through all turns from 1, and a summary's `upto`
+is such a count.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, overload
 
-from .memory_writes import BlockChange, BlockRow, DocumentRow, PassageRow, SectionRow
-from .store import Entry
+from .memory_store import BlockChange, BlockRow, DocumentRow, PassageRow, SectionRow
+from .subject import Subject, Write
+from .turn_store import Entry
 
 _TOLD = ("user", "notice", "assistant", "result", "summary")
 
@@ -37,6 +39,30 @@ class Made(Sequence[T]):
     def __getitem__(self, at: slice) -> "Made[T]": ...
     def __getitem__(self, at: int | slice) -> "T | Made[T]":
         return Made(self._rows[at], self._make) if isinstance(at, slice) else self._make(*self._rows[at])
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """An agent that has had a turn, with the number of turns and the start of the last one."""
+
+    name: str
+    turns: int
+    last_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class SaveAgent(Write):
+    """A write that stores an agent's settings, as JSON: preset, memory class, style of summaries."""
+
+    agent: str
+    settings: dict[str, Any]  # Any: JSON
+
+
+@dataclass(frozen=True, slots=True)
+class DropAgent(Write):
+    """A write that deletes an agent: its conversation, memory, passages, sources and pins; shared blocks stay."""
+
+    agent: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +144,22 @@ class Moved:
     attached: tuple[str, ...]
 
 
-class Wholes(Protocol):
-    """Complete agents: the queries for moving them, and the one way to insert them."""
+class AgentStore(Subject, Protocol):
+    """Agents, their settings, and the queries for moving them."""
 
-    async def names(self) -> list[str]:
+    async def agents(self) -> list[AgentRow]:
+        """Return the agents that have had a turn, by name."""
+
+    async def agent_settings(self, agent: str) -> dict[str, Any] | None:  # Any: JSON
+        """Return the saved settings of an agent; None if none were saved."""
+
+    async def agent_names(self) -> list[str]:
         """Return the names of all agents that have stored data."""
 
-    async def read(self, agent: str) -> WholeAgent | None:
+    async def read_agent(self, agent: str) -> WholeAgent | None:
         """Return all stored data of an agent, or None if there is none."""
 
-    async def write(self, whole: WholeAgent, *, share: bool = False, drop: bool = False) -> Moved:
+    async def write_agent(self, whole: WholeAgent, *, share: bool = False, drop: bool = False) -> Moved:
         """Insert an agent. `share` reuses an existing shared block; `drop` deletes the existing agent of that name.
 
         Raises:

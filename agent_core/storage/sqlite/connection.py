@@ -1,22 +1,25 @@
-"""One connection to the state file, and the operations of the store on it.
+"""One connection to the state file, the operations of the store on it, and its errors as sentences.
 
 Everything is written ahead to a log and synced on commit. A session is used by one thread at a
-time: the store's own.
+time: the store's own. Only errors that the surroundings cause are translated: a wrong statement is a bug
+and stays what it is.
 """
 
-import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 import apsw
 
 from agent_core.base.errors import StorageError
 from agent_core.base.seal import Sealer
 
+from ..call_store import KEEP_CALLS
+from ..subject import StoreClock
 from .migrate import check_schema, migrate, schema
 
 BUSY_MS = 10_000
@@ -30,7 +33,6 @@ _SWITCHES = (
     (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
     (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
 )
-KEEP_CALLS = 100
 # apsw runs a text of several statements lazily and stops at the first row, so each pragma goes alone and is read out.
 PRAGMAS = (
     "pragma journal_mode = wal",
@@ -39,17 +41,26 @@ PRAGMAS = (
     "pragma trusted_schema = off",  # the file may come from somebody else's folder
     "pragma cell_size_check = on",
     "pragma journal_size_limit = 67108864",
+    "pragma cache_size = -16000",  # KiB: a search of vectors reads a thousand rows all over the file
 )
 
-
-class StoreClock(Protocol):
-    """The part of `agent_core.base.clock.Clock` that the store needs, so that tests can pass in less."""
-
-    def now(self) -> float:
-        """Return the seconds since the epoch."""
-
-    def new_id(self) -> str:
-        """Return a new uuid7."""
+DAMAGE = (apsw.CorruptError, apsw.NotADBError)
+SURROUNDINGS = (
+    apsw.FullError,
+    apsw.IOError,
+    apsw.ReadOnlyError,
+    apsw.CantOpenError,
+    apsw.PermissionsError,
+    apsw.AuthError,
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.ProtocolError,
+    apsw.NoMemError,
+    apsw.InterruptError,
+    apsw.ConstraintError,
+    apsw.TooBigError,
+)
+UNSAVED = "The change in progress is not saved; everything before it is."
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,18 +145,38 @@ def abandon(db: apsw.Connection) -> None:
         db.close(True)
 
 
-def dump(value: object) -> str:
-    """Return JSON as short as possible; text that UTF-8 cannot hold (a lone surrogate) is escaped.
+def explain(error: apsw.Error, path: Path) -> StorageError:
+    """Return the error for the caller of the store."""
+    match error:
+        case apsw.BusyError() | apsw.LockedError() | apsw.ProtocolError():
+            message = f"The state file `{path}` is kept locked by another process."
+            fix = "End the process that holds it, and try again."
+        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError() | apsw.AuthError():
+            message = f"The state file `{path}` cannot be opened for writing ({error})."
+            fix = "Make its folder writable for you, or work in another folder."
+        case apsw.FullError():
+            message = f"The disk of the state file `{path}` is full. {UNSAVED}"
+            fix = "Free some space and try again."
+        case apsw.InterruptError():
+            message = f"The state file `{path}` took longer than a minute to answer, or was interrupted. {UNSAVED}"
+            fix = "Type: toolwright doctor"
+        case apsw.ConstraintError() | apsw.TooBigError():
+            message = f"What is in the state file `{path}` does not let this be saved ({error}). {UNSAVED}"
+            fix = "Move the file away if you did not make it: a new one will be created."
+        case _:
+            message = f"The state file `{path}` cannot be read or written ({error}; {_free(path)}). {UNSAVED}"
+            fix = "Check the disk, its space and your limits on file size, and try again."
+    return StorageError(message, fix=fix)
 
-    Raises:
-        StorageError: the value has no JSON form.
-    """
+
+def explain_os(error: OSError, path: Path) -> StorageError:
+    """Return the error for files around the state file that cannot be created or moved."""
+    message = f"The state file `{path}` cannot be opened for writing ({error.strerror})."
+    return StorageError(message, fix="Make its folder writable for you, or work in another folder.")
+
+
+def _free(path: Path) -> str:
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        if not text.isascii():
-            text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise StorageError(f"A {type(value).__name__} cannot be stored as JSON: {error}.") from error
-    return text
+        return f"{shutil.disk_usage(path.parent).free // 2**20} MiB free"
+    except OSError:
+        return "its folder cannot be read"

@@ -1,4 +1,4 @@
-"""A complete agent in SQL: read in one transaction, written in one transaction.
+"""Agents in the tables: their settings, and a complete agent, read in one transaction and written in one.
 
 What has a name of its own everywhere (turns, blocks) keeps it where it is free and gets a new one where it is not.
 Derived data (the index of what was said, vectors) is made anew by who needs it.
@@ -11,24 +11,28 @@ from typing import Any
 
 from agent_core.base.errors import StorageError
 
-from .connection import SqlSession, dump
-from .journal import IMPORTED, N_BITS
-from .ledger import apply
-from .memory_writes import (
-    BlockChange,
-    BlockRow,
-    DocumentRow,
+from ..agent_store import (
+    AgentRow,
     DropAgent,
-    PassageRow,
+    EntryText,
+    Moved,
     SaveAgent,
-    SaveDocument,
-    SavePassages,
-    SectionRow,
+    WholeAgent,
+    WholeBlock,
+    WholeEvent,
+    WholeTurn,
+    text_names,
 )
-from .rows import TEXTS, parse_row
-from .store import SUMMARY, Entry
-from .whole import EntryText, Moved, WholeAgent, WholeBlock, WholeEvent, WholeTurn, text_names
-from .writes import PinFunction, SaveText, Write
+from ..function_store import PinFunction
+from ..memory_store import BlockChange, DocumentRow, PassageRow, SaveDocument, SavePassages, SectionRow
+from ..rows import SETTINGS, dump, parse_row
+from ..subject import SaveText, Write
+from ..turn_store import SUMMARY, Entry
+from . import vector_index, word_index
+from .block_tables import block_of, block_value
+from .connection import SqlSession
+from .tables import Tables, apply, change, perform, query
+from .turn_tables import IMPORTED, N_BITS
 
 _TABLES = {"turn": "agent", "event": "agent", "agent": "name", "holding": "agent", "section": "agent"} | {
     "passage": "agent",
@@ -37,22 +41,100 @@ _TABLES = {"turn": "agent", "event": "agent", "agent": "name", "holding": "agent
 }
 
 
-def exists(session: SqlSession, agent: str) -> bool:
+_ALL_OF_AN_AGENT = (
+    "delete from block where not shared and id in (select block from holding where agent = ?1)"
+    " and not exists (select 1 from holding where block = id and agent <> ?1)",
+    "delete from holding where agent = ?",
+    "delete from section where agent = ?",
+    "delete from passage where agent = ?",
+    "delete from document where agent = ?",
+    "delete from said where agent = ?",
+    "delete from lane where agent = ?",
+    "delete from pin where agent = ?",
+    "delete from question where agent = ?",
+    "delete from agent where name = ?",
+    "delete from entry where seq in (select e.seq from turn t"
+    " join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1 where t.agent = ?)",
+    "update event set turn = null where agent = ?",
+    "delete from turn where agent = ?",
+    "delete from event where agent = ?",
+)
+
+
+class AgentTables(Tables):
+    """Agents, with all that is theirs."""
+
+    @query
+    def agent_settings(self, session: SqlSession, agent: str) -> dict[str, Any] | None:  # Any: JSON
+        """Return the saved settings."""
+        row = session.one("select settings from agent where name = ?", agent)
+        return parse_row(row[0], SETTINGS) if row else None
+
+    @query
+    def agents(self, session: SqlSession) -> list[AgentRow]:
+        """Return the agents that have had a turn."""
+        rows = session.all("select agent, count(*), max(started) from turn group by agent order by agent")
+        return [AgentRow(*row) for row in rows]
+
+    @query
+    def agent_names(self, session: SqlSession) -> list[str]:
+        """Return the name of every agent with stored data."""
+        union = " union ".join(f"select {key} from {table}" for table, key in _TABLES.items())  # noqa: S608
+        return sorted(str(name) for (name,) in session.all(union))
+
+    @query
+    def read_agent(self, session: SqlSession, agent: str) -> WholeAgent | None:
+        """Return all that is stored of an agent, as of one moment."""
+        with session.snapshot():
+            return _read(session, agent) if _exists(session, agent) else None
+
+    @change
+    def write_agent(self, session: SqlSession, whole: WholeAgent, *, share: bool = False, drop: bool = False) -> Moved:
+        """Write an agent; `share` reuses a shared block that is already here, `drop` first deletes the namesake.
+
+        One that goes keeps what it shares: what it had already is no new right.
+
+        Raises:
+            StorageError: there is one of that name.
+        """
+        attached = {row[0] for row in session.all("select block from holding where agent = ? and attached", whole.name)}
+        if drop:
+            apply(session, [DropAgent(whole.name)])
+        if _exists(session, whole.name):
+            raise StorageError(f"There is an agent `{whole.name}` already.")
+        turns = {turn.id: _free(session, "turn", turn.id) for turn in whole.turns}
+        blocks = {block.row.id: _free(session, "block", block.row.id) for block in whole.blocks}
+        had = [block for block in whole.blocks if (share or block.row.id in attached) and _is_shared(session, block)]
+        blocks |= {block.row.id: block.row.id for block in had}
+        apply(session, _writes(whole))
+        _put_sections(session, whole)
+        _put_turns(session, whole, turns)
+        for block in whole.blocks:
+            if block not in had:
+                _put_block(session, block, blocks[block.row.id], turns)
+            _hold(session, whole.name, block, blocks[block.row.id])
+        for event in whole.inbox:
+            _put_event(session, whole.name, event)
+        return Moved(turns, blocks, tuple(block.row.label for block in had))
+
+
+def _exists(session: SqlSession, agent: str) -> bool:
     """Check whether anything is stored for an agent of that name."""
-    query = " union all ".join(f"select 1 from {table} where {key} = ?1" for table, key in _TABLES.items())  # noqa: S608
-    return session.one(f"select 1 where exists ({query})", agent) is not None
+    union = " union all ".join(f"select 1 from {table} where {key} = ?1" for table, key in _TABLES.items())  # noqa: S608
+    return session.one(f"select 1 where exists ({union})", agent) is not None
 
 
-def names(session: SqlSession) -> list[str]:
-    """Return the name of every agent with stored data."""
-    query = " union ".join(f"select {key} from {table}" for table, key in _TABLES.items())  # noqa: S608
-    return sorted(str(name) for (name,) in session.all(query))
+@perform.register
+def _save_agent(write: SaveAgent, session: SqlSession) -> None:
+    session.all("insert or replace into agent (name, settings) values (?, ?)", write.agent, dump(write.settings))
 
 
-def read(session: SqlSession, agent: str) -> WholeAgent | None:
-    """Return all that is stored of an agent, as of one moment."""
-    with session.snapshot():
-        return _read(session, agent) if exists(session, agent) else None
+@perform.register
+def _drop_agent(write: DropAgent, session: SqlSession) -> None:
+    word_index.remove_agent(session, write.agent)
+    for sql in _ALL_OF_AN_AGENT:
+        session.all(sql, write.agent)
+    vector_index.sweep(session)
 
 
 def _read(session: SqlSession, agent: str) -> WholeAgent:
@@ -70,36 +152,6 @@ def _read(session: SqlSession, agent: str) -> WholeAgent:
         tuple(row[0] for row in session.all("select function from pin where agent = ? order by function", agent)),
         _texts(session, turns),
     )
-
-
-def write(session: SqlSession, whole: WholeAgent, share: bool, drop: bool) -> Moved:  # noqa: FBT001  (by position alone)
-    """Write an agent; `share` reuses a shared block that is already here, `drop` first deletes the agent of that name.
-
-    One that goes keeps what it shares: what it had already is no new right.
-
-    Raises:
-        StorageError: there is one of that name.
-    """
-    attached = {row[0] for row in session.all("select block from holding where agent = ? and attached", whole.name)}
-    if drop:
-        apply(session, [DropAgent(whole.name)])
-    if exists(session, whole.name):
-        raise StorageError(f"There is an agent `{whole.name}` already.")
-    turns = {turn.id: _free(session, "turn", turn.id) for turn in whole.turns}
-    blocks = {block.row.id: _free(session, "block", block.row.id) for block in whole.blocks}
-    had = [block for block in whole.blocks if (share or block.row.id in attached) and _is_shared(session, block)]
-    blocks |= {block.row.id: block.row.id for block in had}
-    for change in _writes(whole):
-        apply(session, [change])
-    _put_sections(session, whole)
-    _put_turns(session, whole, turns)
-    for block in whole.blocks:
-        if block not in had:
-            _put_block(session, block, blocks[block.row.id], turns)
-        _hold(session, whole.name, block, blocks[block.row.id])
-    for event in whole.inbox:
-        _put_event(session, whole.name, event)
-    return Moved(turns, blocks, tuple(block.row.label for block in had))
 
 
 def _turns(session: SqlSession, agent: str) -> Iterator[WholeTurn]:
@@ -133,24 +185,19 @@ def _events(session: SqlSession, where: str, *values: object) -> Iterator[WholeE
 
 def _blocks(session: SqlSession, agent: str) -> Iterator[WholeBlock]:
     rows = session.all(
-        "select b.id, b.label, b.value, b.chars, b.description, b.read_only, b.shared, h.position, b.version, b.edited,"
-        " h.attached from holding h join block b on b.id = h.block where h.agent = ?"
+        "select h.attached, b.id, b.label, b.value, b.chars, b.description, b.read_only, b.shared, h.position,"
+        " b.version, b.edited from holding h join block b on b.id = h.block where h.agent = ?"
         " order by h.attached desc, h.position, b.label, b.id",
         agent,
     )
-    for id, label, value, chars, description, read_only, shared, position, version, edited, attached in rows:
-        flags = (bool(read_only), bool(shared))
-        row = BlockRow(id, label, _value(value), chars, description, *flags, position, version, edited)
+    for attached, *columns in rows:
+        row = block_of(tuple(columns))
         changes = session.all(
-            "select version, value, what, by, agent, turn, at from block_change where block = ? order by version", id
+            "select version, value, what, by, agent, turn, at from block_change where block = ? order by version",
+            row.id,
         )
-        history = tuple(BlockChange(id, change[0], _value(change[1]), *change[2:]) for change in changes)
+        history = tuple(BlockChange(row.id, change[0], block_value(change[1]), *change[2:]) for change in changes)
         yield WholeBlock(row, history, bool(attached))
-
-
-def _value(text: str) -> str | tuple[str, ...]:
-    value = parse_row(text, TEXTS)
-    return value if isinstance(value, str) else tuple(value)
 
 
 def _sections(session: SqlSession, agent: str) -> Iterator[SectionRow]:
@@ -268,12 +315,12 @@ def _put_block(session: SqlSession, block: WholeBlock, id: str, turns: dict[str,
         *(id, row.label, dump(row.value), row.limit, row.description, row.read_only, row.shared),
         *(row.version, row.edited),
     )
-    for change in block.history:
+    for line in block.history:
         session.all(
             "insert into block_change (block, version, value, what, by, agent, turn, at)"
             " values (?, ?, ?, ?, ?, ?, ?, ?)",
-            *(id, change.version, dump(change.value), change.action, change.by, change.agent),
-            *(turns.get(change.turn, change.turn), change.at),
+            *(id, line.version, dump(line.value), line.action, line.by, line.agent),
+            *(turns.get(line.turn, line.turn), line.at),
         )
 
 

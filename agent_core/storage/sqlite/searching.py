@@ -8,11 +8,10 @@ import numpy.typing as npt
 
 from agent_core.base.errors import StorageError
 
+from ..memory_store import Hit, Shelf
 from . import vector_index, word_index
 from .connection import SqlSession
 from .lanes import Key, Lane, lane, numbers
-from .memory_store import Hit
-from .memory_writes import Shelf
 from .vector_index import FLOAT, PARTS, UNREADABLE, WIDEST, bits, trouble
 
 Array: TypeAlias = npt.NDArray[Any]  # Any: the type of its numbers, which each use names
@@ -63,10 +62,8 @@ def _rarest(holding: Sequence[Array], total: int, limit: int) -> list[Hit]:
     return [Hit(seq, score) for seq, score in zip(seqs[best].tolist(), scores[best].tolist(), strict=True)]
 
 
-def nearest(session: SqlSession, place: tuple[Shelf, str, str], vector: bytes, limit: int) -> list[Hit]:
+def nearest(session: SqlSession, key: Key, vector: bytes, limit: int) -> list[Hit]:
     """Return the best rows by cosine. Half as many again are rescored with full precision."""
-    shelf, agent, space = place
-    key = Key(agent, shelf, space)
     index = lane(session, key)
     if index is None or limit < 1 or trouble(session) or not _is_comparable(session, index, vector):
         return []
@@ -111,12 +108,9 @@ def _nearest_by_signs(session: SqlSession, found: Lane, vector: bytes, limit: in
     return _nearest(session, found, vector, limit, among, most, within)
 
 
-def cosines(
-    session: SqlSession, place: tuple[Shelf, str, str], vector: bytes, seqs: Collection[int]
-) -> dict[int, float]:
+def cosines(session: SqlSession, key: Key, vector: bytes, seqs: Collection[int]) -> dict[int, float]:
     """Return the cosines of those rows that have a vector."""
-    shelf, agent, space = place
-    found = lane(session, Key(agent, shelf, space))
+    found = lane(session, key)
     if found is None or trouble(session):
         return {}
     among = "and seq in (select value from json_each(?3))"

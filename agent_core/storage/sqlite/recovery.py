@@ -11,17 +11,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 import apsw
 
 from agent_core.base.errors import StorageError
 from agent_core.base.seal import Sealer
 
+from ..folder import open_lock
+from ..rows import ANYTHING, Misfit, Shape, parse_row, sign
+from ..subject import StoreClock
 from . import origin, vector_index, word_index
-from .connection import StoreClock, bounded, connect
-from .faults import DAMAGE
-from .folder import open_lock
-from .rows import sign_all
+from .connection import DAMAGE, bounded, connect
 
 COMPANIONS = (*origin.LOGS, "")  # the file itself last: a new one must never meet the old one's log
 JOURNAL = "-journal"
@@ -88,7 +89,7 @@ def adopt(path: Path, name: str, clock: StoreClock) -> str:
             raise StorageError(f"{name} is damaged or not this program's: {error}.") from error
         replaced = _put_aside(place, "replaced").name if path.exists() else ""
         with bounded(db):
-            sign_all(db, place.sealer)
+            _sign_all(db, place.sealer)
             vector_index.forget(db)
             word_index.forget(db)
             origin.mark(db, origin.sealed_id(path, place.sealer))
@@ -181,3 +182,51 @@ def _alone(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+_PROBLEM: Final = {"code": str, "message": str, "severity": str, "line?": (int, None), "fix?": (str, None)}
+_VERDICT: Final = {"problems": [_PROBLEM], "fixes?": [{"message": str}], "standing?": str, "confirmed?": [str]}
+_CANDIDATE: Final = {"name": str, "version": str, "source": str, "needs?": dict, **_VERDICT}
+_HEARD: Final = {"name": str, "arguments": ANYTHING, "refused?": str}
+_OUTCOME: Final = {
+    "outcome": str,
+    "value": ANYTHING,
+    "digest": str,
+    "error": (None, {"type": str, "message": str}),
+    "output": str,
+}
+_RECORDED: Final = {
+    "module": str,
+    "modules": {"*": str},
+    "arguments": dict,
+    "seed": int,
+    "zone": str,
+    "heard": [_HEARD],
+    "lacking": [str],
+    "outcome": _OUTCOME,
+}
+_SIGNED: Final[tuple[tuple[str, tuple[str, ...], Shape], ...]] = (
+    ("verdict", ("version", "function", "verdict"), _VERDICT),
+    ("pending", ("function", "candidate"), {"code": str, "module": str, "reason": str, "verdict": _CANDIDATE}),
+    ("recorded", ("function", "outcome", "turn", "data"), _RECORDED),
+)
+
+
+def _sign_all(db: apsw.Connection, sealer: Sealer) -> None:
+    """Seal each verdict, candidate and recorded call of the right shape in a file that its user adopts.
+
+    What was read of files is not kept: it is read anew.
+    """
+    list(db.execute("delete from reading"))
+    for table, columns, shape in _SIGNED:
+        rows = list(db.execute(f"select rowid, {', '.join(columns)} from {table}"))  # noqa: S608  (names of ours)
+        seals = [(sign(sealer, table, *row), n) for n, *row in rows if _is_of(row[-1], shape)]
+        db.executemany(f"update {table} set seal = ? where rowid = ?", seals)  # noqa: S608  (names of ours)
+
+
+def _is_of(text: str, shape: Shape) -> bool:
+    try:
+        parse_row(text, shape)
+    except Misfit:
+        return False
+    return True
