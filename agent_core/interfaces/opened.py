@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from agent_core.access.grants import Approver
 from agent_core.base.errors import WorkspaceError
+from agent_core.functions.debug import Debugger
 from agent_core.functions.service import FunctionService
 from agent_core.functions.service.change_texts import ReloadReport
 from agent_core.workspace.workspace import Workspace
@@ -19,13 +20,19 @@ from .scene import CliContext
 T = TypeVar("T")
 
 
-def with_workspace(scene: CliContext, use: Callable[[Workspace], Awaitable[T]]) -> T:
+def with_workspace(
+    scene: CliContext,
+    use: Callable[[Workspace], Awaitable[T]],
+    *,
+    debugger: Debugger | None = None,
+    on_status: Callable[[str], None] | None = None,
+) -> T:
     """Open the scene's workspace, report what it recovered, and use it.
 
     Raises:
         WorkspaceError: there is none: a command that looks makes nothing.
     """
-    return _use(scene, Workspace.find(scene.root), use)
+    return _use(scene, Workspace.find(scene.root), use, debugger=debugger, on_status=on_status)
 
 
 def with_any_workspace(scene: CliContext, use: Callable[[Workspace], Awaitable[T]]) -> T:
@@ -38,11 +45,17 @@ def with_any_workspace(scene: CliContext, use: Callable[[Workspace], Awaitable[T
         return _use(scene, root, use)
 
 
-def _use(
-    scene: CliContext, root: Path, use: Callable[[Workspace], Awaitable[T]], approver: Approver | None = None
+def _use(  # noqa: PLR0913 - who is there while it is open
+    scene: CliContext,
+    root: Path,
+    use: Callable[[Workspace], Awaitable[T]],
+    *,
+    approver: Approver | None = None,
+    debugger: Debugger | None = None,
+    on_status: Callable[[str], None] | None = None,
 ) -> T:
     async def opened() -> T:
-        async with Workspace.open(root, approver=approver) as workspace:
+        async with Workspace.open(root, approver=approver, debugger=debugger, on_status=on_status) as workspace:
             scene.talk(*workspace.recovered)
             return await use(workspace)
 
@@ -57,7 +70,7 @@ def with_workshop(scene: CliContext, use: Callable[[FunctionService], Awaitable[
 def with_asking_workshop(scene: CliContext, use: Callable[[FunctionService], Awaitable[T]]) -> T:
     """Do the same, but ask the user at the terminal for missing grants. For a script, the answer is no."""
     approver = decide if is_attended() and not scene.as_json else None
-    return _use(scene, Workspace.find(scene.root), lambda workspace: use(workspace.workshop), approver)
+    return _use(scene, Workspace.find(scene.root), lambda workspace: use(workspace.workshop), approver=approver)
 
 
 async def edit_function(workshop: FunctionService, name: str) -> ReloadReport:

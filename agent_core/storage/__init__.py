@@ -17,7 +17,7 @@ from .agent_store import (
     WholeTurn,
     text_names,
 )
-from .approval_store import ApprovalStore, DropYes, SaveYes, YesRow
+from .approval_store import ApprovalStore, DropYes, QuestionRow, SaveYes, YesRow
 from .call_store import (
     FAILURES,
     CallRow,
@@ -136,6 +136,7 @@ __all__ = [
     "PassageRow",
     "PinFunction",
     "Post",
+    "QuestionRow",
     "ReadingRow",
     "RecallMessage",
     "RecordCall",

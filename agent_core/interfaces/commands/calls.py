@@ -65,9 +65,8 @@ def replay(scene: CliContext, call: int, version: str, is_debugged: bool) -> int
         raise UsageError("There is no terminal for the debugger.", fix="Omit --debug, or run it at a terminal.")
 
     async def replay_call(workspace: Any) -> dict[str, Any]:
-        workspace.debugging.debugger = human_at_terminal() if is_debugged else None
         return await replayed(workspace, call, version, is_debugged=is_debugged)
 
-    result = with_workspace(scene, replay_call)
+    result = with_workspace(scene, replay_call, debugger=human_at_terminal() if is_debugged else None)
     scene.result(result, replay_lines(result))
     return 0 if result["same"] or result["quit"] else 1

@@ -55,7 +55,6 @@ def grant(scene: CliContext, name: str, is_sure: bool, **options: Any) -> int:  
 
     async def granted(workspace: Workspace) -> Given | Judgment | None:
         shop = workspace.workshop
-        shop.granting.packing.environment.tell = status.show
         question = await shop.grants.question(name, shop.grants.wanted(options))
         if not question.missing:
             raise UsageError(f"`{name}` has all of it already.", fix="See: toolwright functions grants")
@@ -64,7 +63,7 @@ def grant(scene: CliContext, name: str, is_sure: bool, **options: Any) -> int:  
         return await shop.grants.grant(name, question.missing, version=question.version)
 
     with StatusLine() as status:
-        result = with_workspace(scene, granted)
+        result = with_workspace(scene, granted, on_status=status.show)
     if result is None:
         scene.talk("Nothing was granted.")
         return 1
