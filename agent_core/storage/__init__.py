@@ -80,6 +80,7 @@ from .sqlite import adopt
 from .store import Store, open_store
 from .subject import SaveText, Subject, Write, content_hash
 from .turn_store import (
+    SUMMARY,
     Appended,
     ClaimedTurn,
     Due,
@@ -95,6 +96,7 @@ __all__ = [
     "FIX",
     "STATE",
     "STATE_FILE",
+    "SUMMARY",
     "AgentLock",
     "AgentRow",
     "AgentStore",
