@@ -20,7 +20,7 @@ import apsw
 import numpy as np
 
 from agent_core.base.clock import Clock
-from agent_core.storage import PassageRow, SavePassages, SaveVectors, SqliteStore, open_store
+from agent_core.storage import PassageRow, SavePassages, SaveVectors, Store, open_store
 from benchmarks.measure import Row, line, median_ms, timed
 from benchmarks.passages_texts import Floats, Texts, embed, exact_scores, texts
 
@@ -79,9 +79,9 @@ async def measure(folder: Path, found: Texts) -> tuple[list[Row], dict[str, floa
     return rows, shares
 
 
-async def fill(store: SqliteStore, agent: str, words: Sequence[str], vectors: Floats) -> None:
+async def fill(store: Store, agent: str, words: Sequence[str], vectors: Floats) -> None:
     """Passages and their vectors, a thousand a transaction."""
-    before = await store.memory.unembedded("archival", SPACE, 1)
+    before = await store.unembedded("archival", SPACE, 1)
     assert not before
     for start in range(0, len(words), BATCH):
         rows = (
@@ -89,7 +89,7 @@ async def fill(store: SqliteStore, agent: str, words: Sequence[str], vectors: Fl
             for n, one in enumerate(words[start : start + BATCH])
         )
         await store.apply([SavePassages(tuple(rows))])
-        fresh = await store.memory.unembedded("archival", SPACE, BATCH)
+        fresh = await store.unembedded("archival", SPACE, BATCH)
         pairs = zip(fresh, vectors[start : start + BATCH], strict=True)
         await store.apply([SaveVectors("archival", SPACE, tuple((seq, one.tobytes()) for (seq, _), one in pairs))])
 
@@ -133,7 +133,7 @@ class Taken:
 class Search:
     """The questions, timed one after another with what they are compared with."""
 
-    def __init__(self, store: SqliteStore, vectors: Vectors, fts: apsw.Connection) -> None:
+    def __init__(self, store: Store, vectors: Vectors, fts: apsw.Connection) -> None:
         self._store, self._vectors, self._fts = store, vectors, fts
 
     async def first(self) -> list[Row]:
@@ -145,11 +145,11 @@ class Search:
         ]
 
     async def _words(self, agent: str, words: Sequence[str]) -> list[int]:
-        return [hit.seq for hit in await self._store.memory.search_words("archival", agent, words, TOP)]
+        return [hit.seq for hit in await self._store.search_words("archival", agent, words, TOP)]
 
     async def _near(self, agent: str, number: int) -> list[int]:
         vector = self._vectors.questions[number].tobytes()
-        return [hit.seq for hit in await self._store.memory.search_vector("archival", agent, SPACE, vector, TOP)]
+        return [hit.seq for hit in await self._store.search_vector("archival", agent, SPACE, vector, TOP)]
 
     async def _match(self, words: Sequence[str]) -> list[tuple[Any, ...]]:  # Any: columns
         asked = " OR ".join(f'"{word}"' for word in words)
@@ -212,7 +212,7 @@ class Search:
         """What it takes to ask the store anything: on a busy machine, most of what a search takes."""
         idle = Taken()
         for _ in asked:
-            await idle.add(self._store.memory.counts("large"))
+            await idle.add(self._store.memory_counts("large"))
         return [Row("a question that computes nothing", idle.ms), Row("  in processor time", idle.worked_ms)]
 
     async def shares(self, found: Texts) -> dict[str, float]:
@@ -225,7 +225,7 @@ class Search:
         shares = {"vectors: recall@10 against all float32": sum(near) / TOP / len(near)}
         for what, asked in (("natural questions", found.asked), ("very frequent words", found.frequent)):
             best = exact_scores(found.words, asked)
-            hits = [await self._store.memory.search_words("archival", "large", words, TOP) for words in asked]
+            hits = [await self._store.search_words("archival", "large", words, TOP) for words in asked]
             pairs = [pair for ours, exact in zip(hits, best, strict=True) for pair in zip(ours, exact, strict=True)]
             same = sum(abs(hit.score - score) < SAME for hit, score in pairs)
             shares[f"words: first ten as by an exact search, {what}"] = same / len(pairs)

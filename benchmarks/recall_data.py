@@ -88,7 +88,7 @@ async def _talk(one: dict[str, Any], store: Store, hands: Hands, embedder: Embed
         ids += [message["id"] for message in session["messages"]]
         await _say(store, [_entry(message) for message in session["messages"]])
     hands.at += _DAY
-    recall = Recall(store, store.memory, AGENT, embedder, hands.clock)
+    recall = Recall(store, AGENT, embedder, hands.clock)
     await recall.catch_up()
     await recall.vectors.embed_all()
     seqs = dict(zip(ids, [entry.seq for entry in await store.history(AGENT)], strict=True))
@@ -96,7 +96,7 @@ async def _talk(one: dict[str, Any], store: Store, hands: Hands, embedder: Embed
         Question(each["question"], each["category"], frozenset(seqs[id] for id in each["evidence"] if id in seqs))
         for each in one["questions"]
     ]
-    return Read(one["id"], recall, store.memory, tuple(each for each in asked if each.gold))
+    return Read(one["id"], recall, store, tuple(each for each in asked if each.gold))
 
 
 def _entry(message: dict[str, Any]) -> Entry:  # Any: JSON
@@ -115,20 +115,20 @@ async def _say(store: Store, entries: list[Entry]) -> None:
 
 
 async def _notes(one: dict[str, Any], store: Store, hands: Hands, embedder: Embedder | None) -> Read:  # Any: JSON
-    archival = Archival(store, store.memory, AGENT, embedder, hands.clock)
+    archival = Archival(store, AGENT, embedder, hands.clock)
     texts = [text for talk in one["conversations"] for text in talk["messages"] if text.strip()]
     for text in texts:
         hands.at += 1
         await store.apply((await archival.insert(text)).writes)
     await archival.vectors.embed_all()
-    _, newest = await store.memory.list_passages(AGENT, "", 0, len(texts))
+    _, newest = await store.list_passages(AGENT, "", 0, len(texts))
     seqs = [row.seq for row in reversed(newest)]
     words = [_triples(text) for text in texts]
     asked = [
         Question(each["question"], 0, frozenset(seqs[place] for place in _sources(each["source"], words)))
         for each in one["questions"]
     ]
-    return Read(one["scenario"], archival, store.memory, tuple(each for each in asked if each.gold))
+    return Read(one["scenario"], archival, store, tuple(each for each in asked if each.gold))
 
 
 def _triples(text: str) -> set[tuple[str, str, str]]:

@@ -17,14 +17,14 @@ from agent_core.access.grants import GrantStore
 from agent_core.access.packages import Environment
 from agent_core.base.clock import Clock
 from agent_core.functions.gate import Gate
-from agent_core.functions.service.load import Loader
-from agent_core.functions.service.one_writer import only_writer
-from agent_core.functions.service.packing import PackageGrants
+from agent_core.functions.service.loader import Loader
+from agent_core.functions.service.package_grants import PackageGrants
+from agent_core.functions.service.write_lock import only_writer
 from agent_core.registry.registry import Registry, RegistryChange
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import MODULE_LIMIT, ModuleSource, read_file
-from agent_core.storage import STATE, SqliteStore, open_store
+from agent_core.storage import STATE, Store, open_store
 from agent_core.workspace.workspace import Workspace
 from sandbox import Sandbox
 
@@ -128,7 +128,7 @@ async def _starts(root: Path, rounds: int) -> dict[str, list[float]]:
 
 
 @asynccontextmanager
-async def _ground(root: Path) -> AsyncIterator[tuple[SqliteStore, Sandbox]]:
+async def _ground(root: Path) -> AsyncIterator[tuple[Store, Sandbox]]:
     async with open_store(root / ".toolwright" / "state.db", clock=Clock()) as store, await Sandbox.start() as sandbox:
         yield store, sandbox
 
@@ -148,7 +148,7 @@ async def _no_packages(_names: object, _name: str) -> bool:
     return False
 
 
-async def _start(root: Path, store: SqliteStore, gate: Gate) -> float:
+async def _start(root: Path, store: Store, gate: Gate) -> float:
     registry = Registry(Snapshot.empty())
     alone = partial(only_writer, root / STATE)
     packing = PackageGrants(Environment(root, alone, _no_packages, (), 1), GrantStore(root, store, alone))

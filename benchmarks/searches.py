@@ -18,7 +18,7 @@ from agent_core.memory.archival import Archival, Piece
 from agent_core.memory.embedding import embedder
 from agent_core.memory.journal_messages import JournalMessage, derive
 from agent_core.memory.recall import Recall
-from agent_core.storage import SaveSaid, SqliteStore, open_store
+from agent_core.storage import SaveSaid, Store, open_store
 from benchmarks.measure import Row, line
 from benchmarks.passages import PATHS, Taken
 from benchmarks.passages_texts import texts
@@ -68,7 +68,7 @@ async def measure(folder: Path, passages: list[str], questions: list[str]) -> li
     return rows
 
 
-async def filled(store: SqliteStore, agent: str, passages: list[str]) -> tuple[Recall, Archival]:
+async def filled(store: Store, agent: str, passages: list[str]) -> tuple[Recall, Archival]:
     """An agent to whom all this was said, and who put it aside."""
     clock, model = Clock(), embedder("wordllama")
     at = clock.now() - len(passages) * PAUSE_S / SESSION * 2
@@ -79,8 +79,8 @@ async def filled(store: SqliteStore, agent: str, passages: list[str]) -> tuple[R
     said = derive(agent, lines, None, 60)
     for start in range(0, len(said), BATCH):
         await store.apply([SaveSaid(tuple(said[start : start + BATCH]))])
-    recall = Recall(store, store.memory, agent, model, clock)
-    archival = Archival(store, store.memory, agent, model, clock)
+    recall = Recall(store, agent, model, clock)
+    archival = Archival(store, agent, model, clock)
     for start in range(0, len(passages), BATCH):
         await archival.add_passages([Piece(text, "bench") for text in passages[start : start + BATCH]])
     await recall.vectors.embed_all()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import apsw
 
-from agent_core.storage import Entry, Post, RecordCall, SaveReading, SqliteStore, Write, content_hash, open_store
+from agent_core.storage import Entry, Post, RecordCall, SaveReading, Store, Write, content_hash, open_store
 
 PAYLOAD = {"id": "call_1", "name": "count_vowels", "arguments": '{"text": "queueing"}', "note": "x" * 150}
 READING = json.dumps({"functions": [{"name": "f", "description": "d" * 120, "parameters": {"p": "x" * 1800}}]})
@@ -125,7 +125,7 @@ class _Append(_Times):
             self.add(started)
 
 
-async def _appends(store: SqliteStore) -> list[_Append]:
+async def _appends(store: Store) -> list[_Append]:
     call = (Entry("call", PAYLOAD),)
     record = (RecordCall("count_vowels", content_hash("x"), "returned", 0.01),)
     return [
@@ -136,7 +136,7 @@ async def _appends(store: SqliteStore) -> list[_Append]:
 
 
 async def _turn(
-    store: SqliteStore, agent: str, entries: tuple[Entry, ...], writes: tuple[Write, ...] = ()
+    store: Store, agent: str, entries: tuple[Entry, ...], writes: tuple[Write, ...] = ()
 ) -> Callable[[], Awaitable[object]]:
     await store.post(Post(agent, "user", {}))
     turn = await store.next(agent, "benchmark")
@@ -145,7 +145,7 @@ async def _turn(
     return lambda: store.append(turn.id, 1, next(places), entries, writes=writes)
 
 
-async def _reads(store: SqliteStore) -> Figures:
+async def _reads(store: Store) -> Figures:
     stamp, version = (1, 2, 3), content_hash("x")
     started = time.perf_counter()
     await store.apply([SaveReading(f"functions/m{n}.py", stamp, version, READING) for n in range(1000)])

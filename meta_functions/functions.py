@@ -191,7 +191,7 @@ async def trace_function(self: Agent, function_name: str, arguments: dict[str, A
         arguments: The arguments of the call.
     """
     trace = await self.workshop.trace(function_name, arguments)
-    return f"{presentation.tested({**trace, 'examples': []})}\n{trace['text']}"
+    return f"{presentation.outcome(trace.outcome)}\n{trace.text}"
 
 
 async def add_function(self: Agent, function_name: str) -> str:

@@ -1,11 +1,13 @@
 """The events of a turn: frozen dataclasses that every interface consumes.
 
 The REPL, the one-shot command and the tests read the same events and reach past them to
-nothing. `to_json` gives the published shape: one object a line, `type` first.
+nothing. Their published shape is one object a line, `type` first.
 """
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
+
+from .json_form import fields_to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +15,10 @@ class _Base:
     type: ClassVar[str]
     turn: str
     step: int = 0
+
+    def to_json(self) -> dict[str, Any]:  # Any: values of JSON
+        """Return the published shape of an event."""
+        return {"type": self.type, **fields_to_json(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,8 +244,3 @@ Event: TypeAlias = (
     | Usage
     | TurnEnded
 )
-
-
-def to_json(event: Event) -> dict[str, Any]:  # Any: values of JSON
-    """Return the published shape of an event."""
-    return {"type": event.type, **{item.name: getattr(event, item.name) for item in fields(event)}}

@@ -4,8 +4,9 @@ Problems come in numbers and are expected, so they are data and not exceptions. 
 is a contract: fields may be added, never changed.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Severity = Literal["refuses", "warns"]
 
@@ -35,6 +36,12 @@ class Problem:
     def __str__(self) -> str:
         advice = f" — {self.fix}" if self.fix else ""
         return f"{self.where} {self.code}: {self.message}{advice}"
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Problem":  # Any: JSON
+        """Return the problem in its published shape."""
+        where = Place(data["path"], data.get("line") or 0, data.get("column") or 0)
+        return cls(data["code"], data["message"], where, data.get("fix"), data.get("severity", "refuses"))
 
     def to_json(self) -> dict[str, str | int | None]:
         """Return the published shape of a problem."""

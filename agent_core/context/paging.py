@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agent_core.base.errors import UsageError
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
-from agent_core.storage import SaveText, Store, content_hash
+from agent_core.storage import SaveText, TurnStore, content_hash
 from sandbox.wire.foreign import LOOSE, read_json
 
 _NAME: Final = "text-"
@@ -85,7 +85,7 @@ def _shorter(call: Call, most: int) -> Call:
 class PageReader:
     """Returns the pages of texts that one agent was shown in part; `page_chars` is read for each page."""
 
-    def __init__(self, store: Store, agent: str, page_chars: Callable[[], int]) -> None:
+    def __init__(self, store: TurnStore, agent: str, page_chars: Callable[[], int]) -> None:
         self._store = store
         self._agent = agent
         self._page_chars = page_chars

@@ -4,8 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_core.access.grants import Grants
-from agent_core.base.clock import shown_time
+from agent_core.base.events import Quarantined
+from agent_core.base.problem import Problem
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
+from agent_core.functions.gate import ExampleResult
+from agent_core.functions.gate.verdict import Survivor
+from agent_core.functions.service.call_records import CallTotals, FunctionStatistics
+from agent_core.functions.service.change_texts import ReloadReport
+from agent_core.functions.service.function_facts import Coverage, FunctionDetails, FunctionListing, FunctionTestReport
+from agent_core.functions.service.history import FunctionHistory, HistoryEntry
+from agent_core.functions.service.judgment import PendingCandidate
 from sandbox.wire.lines import bare_lines
 
 PAGE = 40
@@ -15,78 +23,78 @@ _MAX_SOURCE = 8_000
 Shape = Mapping[str, Any]  # Any: JSON of a published shape
 
 
-def listing(data: Shape, page: int) -> str:
+def listing(data: FunctionListing, page: int) -> str:
     """Return a page of functions, one line each, and the number of the others."""
-    rows = data["functions"]
+    rows = data.functions
     pages = max((len(rows) + PAGE - 1) // PAGE, 1)
     page = min(max(page, 1), pages)
     shown = rows[(page - 1) * PAGE : page * PAGE]
     lines = [f"{len(rows)} functions, page {page} of {pages}." if rows else "There are no such functions."]
-    lines += [f"- {_row(row)}" for row in shown]
-    lines += [f"Rejected: {_problem(problem)}" for problem in data["rejected"][:5]]
+    lines += [f"- {row.name} ({row.module}, {row.standing}): {shorten(row.description, 120)}" for row in shown]
+    lines += [f"Rejected: {_problem(problem)}" for problem in data.rejected[:5]]
     if page < pages:
         lines.append(f"Next: list_functions(page={page + 1}).")
     return "\n".join(lines)
 
 
-def introspection(data: Shape) -> str:
+def introspection(details: FunctionDetails) -> str:
     """Return a function's source with line numbers, and what is known of it."""
-    numbered = _numbered(data["source"], data["line"])
+    function, kept = details.function, len(details.versions)
     lines = [
-        f"`{data['name']}` in {data['path']}, standing {data['standing']}.",
-        *_quarantine(data.get("quarantine")),
-        block(numbered, _MAX_SOURCE),
-        *_statistics(data["statistics"]),
-        *_granted(data["grants"]),
-        f"Used by: {', '.join(data['callers']) or 'no other'}. Uses: {', '.join(data['callees']) or 'none'}.",
-        f"{_versions(len(data['versions']))} of its module {'is' if len(data['versions']) == 1 else 'are'} kept.",
-        *_confirmed((data.get("verdict") or {}).get("confirmed")),
-        *_coverage(data.get("coverage")),
-        *_survivors(data["survivors"]),
+        f"`{function.name}` in {function.path}, standing {details.standing}.",
+        *_quarantine(details.quarantine),
+        block(_numbered(details.source, function.line), _MAX_SOURCE),
+        *_statistics(details.statistics),
+        *_granted(details.grants),
+        f"Used by: {', '.join(details.callers) or 'no other'}. Uses: {', '.join(details.callees) or 'none'}.",
+        f"{_versions(kept)} of its module {'is' if kept == 1 else 'are'} kept.",
+        *_confirmed(details.verdict.confirmed if details.verdict else ()),
+        *_coverage(details.coverage),
+        *_survivors(details.survivors),
     ]
     return "\n".join(lines)
 
 
-def _coverage(coverage: Shape | None) -> list[str]:
+def _coverage(coverage: Coverage) -> list[str]:
     """Return the lines that no example reaches, if any."""
-    if not coverage or not coverage["missed"]:
+    if not coverage.missed:
         return []
-    missed = ", ".join(map(str, coverage["missed"][:20]))
-    return [f"Its examples reach {coverage['reached']} of {coverage['lines']} lines; none reaches: {missed}."]
+    missed = ", ".join(map(str, coverage.missed[:20]))
+    return [f"Its examples reach {coverage.reached} of {coverage.lines} lines; none reaches: {missed}."]
 
 
-def _granted(grants: Shape) -> list[str]:
+def _granted(grants: Grants) -> list[str]:
     """Return what the user granted it."""
-    says = Grants.from_json(grants).sentences()
+    says = grants.sentences()
     return [f"A human lets it: {one_line('; '.join(says), 1_000)}."] if says else []
 
 
-def _confirmed(calls: Sequence[str] | None) -> list[str]:
+def _confirmed(calls: Sequence[str]) -> list[str]:
     """Return the examples that are weaker evidence, if any."""
     return [f"Taken as they came back, not as predicted: {'; '.join(map(fence, calls))}."] if calls else []
 
 
-def _survivors(rows: Sequence[Shape]) -> list[str]:
+def _survivors(survivors: Sequence[Survivor]) -> list[str]:
     """Return the changes that its examples would not detect, and what to do about it."""
-    if not rows:
+    if not survivors:
         return []
-    shown = [f"{block(row['diff'], 400)}\nNoticed by {one_line(row['kind_of_example'], 300)}." for row in rows]
+    shown = [f"{block(row.diff, 400)}\nNoticed by {one_line(row.kind_of_example, 300)}." for row in survivors]
     return ["No example of it notices if its body is changed so:", *shown, "Keep such examples with add_example."]
 
 
-def history(data: Shape) -> str:
+def history(history: FunctionHistory) -> str:
     """Return the versions of a function, newest first, and how to go back to one."""
-    rows = data["versions"]
-    has = "is deleted; it had" if data["deleted"] else "has"
-    lines = [f"`{data['name']}` {has} {_versions(len(rows))}, the newest first:"]
-    for row in reversed(rows[-_MOST_VERSIONS:]):
-        lines += _version(row)
-    if len(rows) > _MOST_VERSIONS:
-        lines.append(f"- and {len(rows) - _MOST_VERSIONS} older ones.")
-    if not data["goes_back"]:
+    entries = history.versions
+    has = "is deleted; it had" if history.deleted else "has"
+    lines = [f"`{history.name}` {has} {_versions(len(entries))}, the newest first:"]
+    for entry in reversed(entries[-_MOST_VERSIONS:]):
+        lines += _version(entry)
+    if len(entries) > _MOST_VERSIONS:
+        lines.append(f"- and {len(entries) - _MOST_VERSIONS} older ones.")
+    if not history.goes_back:
         return "\n".join([*lines, "There is no other text of it to go back to."])
-    which = f"rollback_function(function_name={data['name']!r}"
-    brings = "brings it back" if data["deleted"] else "puts the one before the current back"
+    which = f"rollback_function(function_name={history.name!r}"
+    brings = "brings it back" if history.deleted else "puts the one before the current back"
     return "\n".join([*lines, f"{which}) {brings}; with version=… another one."])
 
 
@@ -94,85 +102,78 @@ def _versions(count: int) -> str:
     return f"{count} version{'' if count == 1 else 's'}"
 
 
-def _version(row: Shape) -> list[str]:
-    who = " ".join(filter(None, [row["by"], row["agent"], f"({row['model']})" if row["model"] else ""]))
-    when = shown_time(row["at"])
-    now = ", the current one" if row["current"] else ""
-    name = f"{row['number']} ({row['version'][:8]})" if row["version"] else f"{row['number']}"
-    lines = [f"- {name}{now}: {row['what']} {when} by {one_line(who, 80)}, +{row['added']} -{row['removed']} lines."]
-    lines[0] += f" Why: {one_line(row['reason'], 200)}" if row["reason"] else ""
-    below = [*_confirmed(row["confirmed"]), *(f"{shorten(text, 400)}." for text in row["dropped"])]
-    return [*lines, *(f"  {text}" for text in below)]
+def _version(entry: HistoryEntry) -> list[str]:
+    version, reason = entry.version, entry.version.row.reason
+    name = f"{version.number} ({version.short})" if version.hash else f"{version.number}"
+    made = f"{version.change_kind} {version.when} by {one_line(version.who, 80)}, +{version.added} -{version.removed}"
+    why = f" Why: {one_line(reason, 200)}" if reason else ""
+    below = [*_confirmed(entry.confirmed), *(f"{shorten(text, 400)}." for text in entry.dropped)]
+    head = f"- {name}{', the current one' if entry.is_current else ''}: {made} lines.{why}"
+    return [head, *(f"  {text}" for text in below)]
 
 
-def pending(name: str, pending_version: Shape) -> str:
+def pending(name: str, candidate: PendingCandidate) -> str:
     """Return a rejected candidate: its text, and what is in the way."""
-    verdict = pending_version["verdict"]
-    source = verdict["source"] or pending_version["code"]
-    numbered = _numbered(source, 1)
-    reasons = [f"- {_problem(problem)}" for problem in verdict["problems"] if problem["severity"] == "refuses"]
-    return "\n".join([f"`{name}` is not a function yet: it is rejected.", block(numbered, _MAX_SOURCE), *reasons])
+    reasons = [f"- {_problem(problem)}" for problem in candidate.verdict.refusals]
+    text = block(_numbered(candidate.text, 1), _MAX_SOURCE)
+    return "\n".join([f"`{name}` is not a function yet: it is rejected.", text, *reasons])
 
 
-def reloaded(data: Shape) -> str:
+def reloaded(report: ReloadReport) -> str:
     """Return what a look at the folder changed."""
-    parts = [f"{key}: {', '.join(data[key])}." for key in ("loaded", "changed", "removed") if data[key]]
+    names = {"loaded": report.loaded, "changed": report.changed, "removed": report.removed}
+    parts = [f"{verb}: {', '.join(functions)}." for verb, functions in names.items() if functions]
     lines = [" ".join(parts).capitalize() if parts else "Nothing changed."]
-    lines += [f"Rejected: {_problem(problem)}" for problem in data["rejected"]]
+    lines += [f"Rejected: {_problem(problem)}" for problem in report.rejected]
     return "\n".join(lines)
 
 
-def tested(data: Shape) -> str:
+def tested(report: FunctionTestReport) -> str:
     """Return the result of examples, or of one call."""
-    if data["outcome"] is not None:
-        return _outcome(data["outcome"])
-    rows = data["examples"]
-    if not rows:
-        return f"`{data['name']}` has no examples. Give it some, or test it with arguments."
-    passed = sum(row["passed"] for row in rows)
-    lines = [f"{passed} of {len(rows)} examples hold."]
-    lines += [_example(row) for row in rows]
-    return "\n".join(lines)
+    if report.outcome is not None:
+        return outcome(report.outcome)
+    results = report.examples
+    if not results:
+        return f"`{report.name}` has no examples. Give it some, or test it with arguments."
+    passed = sum(result.agreed for result in results)
+    return "\n".join([f"{passed} of {len(results)} examples hold.", *map(_example, results)])
 
 
-def _example(row: Shape) -> str:
-    word = "holds" if row["passed"] else "DIFFERS"
-    printed = f" and printed {fence(row['printed'])}" if row.get("printed") else ""
-    expected = "" if row["passed"] else f", expected {fence(row['expected'])}"
-    return f"- {word}: {fence(row['call'])} gave {fence(row.get('value', row['returned']))}{printed}{expected}"
+def _example(result: ExampleResult) -> str:
+    word = "holds" if result.agreed else "DIFFERS"
+    printed = f" and printed {fence(result.printed)}" if result.printed else ""
+    expected = "" if result.agreed else f", expected {fence(result.expected)}"
+    return f"- {word}: {fence(result.call)} gave {fence(result.value)}{printed}{expected}"
 
 
-def _quarantine(case: Shape | None) -> list[str]:
+def _quarantine(case: Quarantined | None) -> list[str]:
     if case is None:
         return []
-    back = "rollback_function, " if len(case["ways"]) > 1 else ""
-    failed = "; ".join(fence(failure, 160) for failure in case["failures"])
+    back = "rollback_function, " if len(case.ways) > 1 else ""
+    failed = "; ".join(fence(failure, 160) for failure in case.failures)
     return [f"It kept failing, so you cannot call it: {failed}. Fix it with edit_function, {back}or tell the user."]
 
 
-def _statistics(statistics: Shape) -> list[str]:
-    if not statistics["calls"]:
+def _statistics(statistics: FunctionStatistics) -> list[str]:
+    totals = statistics.totals
+    if not totals.calls:
         return ["It was never called."]
-    now = next((version["calls"] for version in statistics["versions"] if version["present"]), 0)
-    counted = f"Called {statistics['calls']} times, {now} of them in this version: {statistics['returned']} returned"
-    kinds = [f"{fence(kind['error'] or kind['outcome'], 80)} {kind['calls']} ×" for kind in statistics["kinds"][:5]]
+    now = next((version.totals.calls for version in statistics.versions if version.present), 0)
+    counted = f"Called {totals.calls} times, {now} of them in this version: {totals.returned} returned"
+    kinds = [f"{fence(kind.error or kind.outcome, 80)} {kind.calls} ×" for kind in statistics.kinds[:5]]
     ended = f"; ended otherwise: {', '.join(kinds)}" if kinds else ""
-    usual, longest = statistics["median_s"] * 1000, statistics["longest_s"] * 1000
+    usual, longest = (totals.median_s or 0.0) * 1000, totals.longest_s * 1000
     return [
-        f"{counted}, {statistics['failed']} failed{ended}.",
-        f"A call takes {usual:.0f} ms, at most {longest:.0f} ms.{_cost(statistics)}",
+        f"{counted}, {totals.failed} failed{ended}.",
+        f"A call takes {usual:.0f} ms, at most {longest:.0f} ms.{_cost(totals)}",
     ]
 
 
-def _cost(statistics: Shape) -> str:
-    if statistics["cpu_s"] is None or not statistics["memory"]:
+def _cost(totals: CallTotals) -> str:
+    if totals.cpu_s is None or not totals.memory:
         return ""
-    spent = statistics["cpu_s"] * 1000 / statistics["calls"]
-    return f" It computes for {spent:.0f} ms a call and has taken {statistics['memory'] / 2**20:.0f} MiB at most."
-
-
-def _row(row: Shape) -> str:
-    return f"{row['name']} ({row['module']}, {row['standing']}): {shorten(row['description'], 120)}"
+    spent = totals.cpu_s * 1000 / totals.calls
+    return f" It computes for {spent:.0f} ms a call and has taken {totals.memory / 2**20:.0f} MiB at most."
 
 
 def _numbered(source: str, first: int) -> str:
@@ -181,7 +182,8 @@ def _numbered(source: str, first: int) -> str:
     )
 
 
-def _outcome(outcome: Shape) -> str:
+def outcome(outcome: Shape) -> str:
+    """Return how one call ended."""
     error = outcome["error"]
     result = fence(f"{error['type']}: {error['message']}") if error else fence(repr(outcome["value"]), 2_000)
     printed = f"\nIt printed:\n{block(outcome['output'], 2_000)}" if outcome["output"].strip() else ""
@@ -189,6 +191,6 @@ def _outcome(outcome: Shape) -> str:
     return f"{outcome['outcome']} in {outcome['seconds'] * 1000:.1f} ms: {result}{printed}{debugged}"
 
 
-def _problem(problem: Shape) -> str:
-    fix = f" Fix: {problem['fix']}" if problem["fix"] else ""
-    return f"{problem['path']}:{problem['line']} {problem['message']}.{fix}"
+def _problem(problem: Problem) -> str:
+    fix = f" Fix: {problem.fix}" if problem.fix else ""
+    return f"{problem.where.path}:{problem.where.line} {problem.message}.{fix}"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from agent_core.base.messages import Message
-from agent_core.storage import ClaimedTurn, Entry, Store
+from agent_core.storage import ClaimedTurn, Entry, TurnStore
 
 from .history import History, Summary
 from .room import KIND
@@ -12,7 +12,7 @@ ReadEntries = Callable[[Sequence[Entry]], Sequence[Message]]
 """Entries of a journal → what the model reads of them."""
 
 
-async def resume(store: Store, agent: str, history: History, read: ReadEntries) -> None:
+async def resume(store: TurnStore, agent: str, history: History, read: ReadEntries) -> None:
     """Rebuild the history from storage, as after a restart or when turns were removed from it."""
     history.clear()
     entries = await store.history(agent, kinds=(KIND,))
@@ -25,7 +25,7 @@ async def resume(store: Store, agent: str, history: History, read: ReadEntries) 
         history.add(entry.turn, read([entry]), entry.seq, entry.payload.get("chars", 0))
 
 
-async def pop(store: Store, agent: str) -> list[Entry]:
+async def pop(store: TurnStore, agent: str) -> list[Entry]:
     """Remove the last turn in which something was said, with later summaries, from the history; return its entries."""
     while entries := await store.hide_last_turn(agent):
         if any(entry.kind != KIND for entry in entries):
@@ -33,7 +33,7 @@ async def pop(store: Store, agent: str) -> list[Entry]:
     return []
 
 
-async def claim(store: Store, agent: str, owner: str) -> ClaimedTurn | None:
+async def claim(store: TurnStore, agent: str, owner: str) -> ClaimedTurn | None:
     """Return the open turn, or a new one for what is waiting; a requested summary that was never made is abandoned."""
     while (claimed := await store.next(agent, owner)) is not None and claimed.event.kind == KIND:
         await store.finish(claimed.id, claimed.attempt)

@@ -22,7 +22,7 @@ async def agents_listing(state: WorkspaceState) -> Json:
     last = {row.name: row for row in await state.store.agents()}
     rows = []
     for name in await state.moves.names():
-        counts = await state.store.memory.counts(name)
+        counts = await state.store.memory_counts(name)
         had = last.get(name)
         rows.append(
             {
@@ -31,7 +31,7 @@ async def agents_listing(state: WorkspaceState) -> Json:
                 "last_at": had.last_at if had else None,
                 "messages": counts.messages,
                 "passages": counts.passages,
-                "blocks": [row.label for row in await state.store.memory.blocks(name)],
+                "blocks": [row.label for row in await state.store.blocks(name)],
             }
         )
     return {"agents": rows}

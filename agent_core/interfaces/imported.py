@@ -1,12 +1,13 @@
 """The results of an import or an export, as lines."""
 
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from .spans import Line, Role, Span, indented, line
 from .verdicts import problem_line
 
-Document: TypeAlias = Mapping[str, Any]  # Any: JSON of the report
+if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.service.export import ExportReport
+    from agent_core.functions.service.intake import ImportedFunction, ImportReport
 
 _MARKS: dict[str, tuple[Role, str]] = {
     "joined": ("ok", "✓ "),
@@ -16,43 +17,44 @@ _MARKS: dict[str, tuple[Role, str]] = {
 }
 
 
-def function_lines(row: Document, *, is_tried: bool) -> list[Line]:
+def function_lines(function: "ImportedFunction", *, is_tried: bool) -> list[Line]:
     """Return one function's result, its fixes, and its problems with their fixes."""
-    outcome = row["outcome"]
+    joins = f" {'could join' if is_tried else 'joins'} {function.module} as {function.standing}"
     text = {
-        "joined": f" {'could join' if is_tried else 'joins'} {row['module']} as {row['standing']}",
-        "fixed": f" {'could join' if is_tried else 'joins'} {row['module']} as {row['standing']}, fixed",
-        "skipped": f" is in {row['module']} already",
+        "joined": joins,
+        "fixed": f"{joins}, fixed",
+        "skipped": f" is in {function.module} already",
         "refused": " refused",
-    }[outcome]
-    tail: Span = ("dim", f"  {row['from']}")
+    }[function.outcome]
+    tail: Span = ("dim", f"  {function.from_}")
     return [
-        line(_MARKS[outcome], ("name", row["name"]), text, tail),
-        *indented(line(("warn", "~ "), ("dim", "fixed: "), str(fix["message"])) for fix in row["fixes"]),
-        *indented(problem_line(problem) for problem in row["problems"] if problem.get("severity") != "warns"),
+        line(_MARKS[function.outcome], ("name", function.name), text, tail),
+        *indented(line(("warn", "~ "), ("dim", "fixed: "), fix.message) for fix in function.fixes),
+        *indented(problem_line(problem) for problem in function.problems if problem.severity != "warns"),
     ]
 
 
-def summary_lines(report: Document) -> list[Line]:
+def summary_lines(report: "ImportReport") -> list[Line]:
     """Return what was skipped, the modules that were written, and the counts."""
     lines = [
-        line(("dim", "· "), f"{file['path']} passed over: {file['message']}")
-        if file["code"] == "passed-over"
-        else line(("warn", "! "), f"{file['path']} {file['code']}: {file['message']}")
-        for file in report["files"]
+        line(("dim", "· "), f"{file.path} passed over: {file.message}")
+        if file.code == "passed-over"
+        else line(("warn", "! "), f"{file.path} {file.code}: {file.message}")
+        for file in report.files
     ]
-    for module in report["modules"]:
-        verb = "written" if module["written"] else "would be written"
-        lines.append(line(("name", module["path"]), f" {verb}"))
-    counts = report["summary"]
+    lines += [
+        line(("name", module.path), f" {'written' if module.written else 'would be written'}")
+        for module in report.modules
+    ]
+    counts = report.summary
     shown = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) or "no function"
     mark: Span = ("bad", "✗ ") if counts["refused"] else ("ok", "✓ ")
-    return [*lines, line(mark, f"{report['from']}: {shown}")]
+    return [*lines, line(mark, f"{report.from_}: {shown}")]
 
 
-def export_lines(report: Document) -> list[Line]:
+def export_lines(report: "ExportReport") -> list[Line]:
     """Return the package, its functions, and what could not be included."""
-    lines = [line(("warn", "! "), f"{note['name']}: {note['message']}") for note in report["notes"]]
-    count = len(report["functions"])
-    summary = f"{count} function{'' if count == 1 else 's'} in {report['folder']}, package {report['package']}"
+    lines = [line(("warn", "! "), f"{note.name}: {note.message}") for note in report.notes]
+    count = len(report.functions)
+    summary = f"{count} function{'' if count == 1 else 's'} in {report.folder}, package {report.package}"
     return [*lines, line(("ok", "✓ "), summary)]

@@ -30,7 +30,7 @@ class JsonLines:
 
     def hear(self, event: Event) -> None:
         """Print the event's published shape."""
-        print_json(events.to_json(event))
+        print_json(event)
 
 
 class PlainText:
@@ -68,7 +68,7 @@ class PlainText:
             case events.Warned():
                 self._talk([line(("warn", event.message))])
             case events.Quarantined():
-                self._talk(quarantine_lines(events.to_json(event)))
+                self._talk(quarantine_lines(event))
             case events.GrantAnswered():
                 self._denied.append(event)
             case _:

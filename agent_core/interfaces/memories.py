@@ -33,11 +33,10 @@ async def memory_document(store: Store, agent: str, label: str = "") -> Json:
     Raises:
         UsageError: there is none of that name.
     """
-    memory_store = store.memory
-    blocks = [row for row in await memory_store.blocks(agent) if label in ("", row.label)]
-    sections = [row for row in await memory_store.sections(agent) if label in ("", row.name)]
+    blocks = [row for row in await store.blocks(agent) if label in ("", row.label)]
+    sections = [row for row in await store.sections(agent) if label in ("", row.name)]
     if label and not (blocks or sections):
-        raise UsageError(f"`{agent}` has no block `{label}`.", fix=await known_labels(memory_store, agent))
+        raise UsageError(f"`{agent}` has no block `{label}`.", fix=await known_labels(store, agent))
     counts = await counts_of(store, agent)
     return {
         "agent": agent,
@@ -49,27 +48,25 @@ async def memory_document(store: Store, agent: str, label: str = "") -> Json:
     }
 
 
-async def history_document(memory_store: MemoryStore, agent: str, label: str = "") -> Json:
+async def history_document(store: MemoryStore, agent: str, label: str = "") -> Json:
     """Return every change of a block, even of one the agent no longer has, or of all its blocks, oldest first.
 
     Raises:
         UsageError: the agent never had a block of that label.
     """
     ids = [
-        (id, block_label)
-        for id, block_label in (await memory_store.block_ids(agent)).items()
-        if label in ("", block_label)
+        (id, block_label) for id, block_label in (await store.block_ids(agent)).items() if label in ("", block_label)
     ]
     if not ids and label:
-        raise UsageError(f"`{agent}` never had a block `{label}`.", fix=await known_labels(memory_store, agent))
-    changes = [(block_label, change) for id, block_label in ids for change in await memory_store.block_history(id)]
+        raise UsageError(f"`{agent}` never had a block `{label}`.", fix=await known_labels(store, agent))
+    changes = [(block_label, change) for id, block_label in ids for change in await store.block_history(id)]
     changes.sort(key=lambda pair: pair[1].at)
     return {"agent": agent, "changes": [_change(block_label, change) for block_label, change in changes]}
 
 
-async def known_labels(memory_store: MemoryStore, agent: str) -> str:
+async def known_labels(store: MemoryStore, agent: str) -> str:
     """Return a sentence that names the existing blocks."""
-    labels = [row.label for row in await memory_store.blocks(agent)]
+    labels = [row.label for row in await store.blocks(agent)]
     return f"There are: {', '.join(labels)}." if labels else f"Next: toolwright run --agent {agent}"
 
 

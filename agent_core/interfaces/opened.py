@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from agent_core.access.grants import Approver
 from agent_core.base.errors import WorkspaceError
 from agent_core.functions.service import FunctionService
+from agent_core.functions.service.change_texts import ReloadReport
 from agent_core.workspace.workspace import Workspace
 
 from .editor import open_editor
@@ -59,11 +60,6 @@ def with_asking_workshop(scene: CliContext, use: Callable[[FunctionService], Awa
     return _use(scene, Workspace.find(scene.root), lambda workspace: use(workspace.workshop), approver)
 
 
-async def edit_function(workshop: FunctionService, name: str) -> dict[str, Any]:  # Any: the shape of `reload`
+async def edit_function(workshop: FunctionService, name: str) -> ReloadReport:
     """Open the user's editor on a function, wait until it is closed, and read the folder again."""
     return await workshop.reload_after(open_editor(*workshop.path_of(name)))
-
-
-async def drop_pending(workshop: FunctionService, name: str) -> dict[str, Any]:  # Any: JSON
-    """Discard a rejected candidate."""
-    return await workshop.make(await workshop.plans.drop(name), None)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_core.base.clock import shown_time
 from agent_core.base.untrusted import one_line, visible
@@ -12,6 +12,9 @@ from .columns import columns
 from .spans import Line, indented, line
 from .verdicts import compact_call, outcome_lines, outcome_role, value_lines
 from .versions import coloured
+
+if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.service.call_service import TraceReport
 
 Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design publishes
 
@@ -58,10 +61,10 @@ def replay_lines(result: Document) -> list[Line]:
     return [(*head, ("warn", "another outcome")), *indented(diff), *_lacking(result["lacking"])]
 
 
-def trace_lines(result: Document) -> list[Line]:
+def trace_lines(result: "TraceReport") -> list[Line]:
     """Return the lines that a call ran, and its outcome."""
-    ran = [text for text in bare_lines(str(result["text"])) if not text.startswith("```")]
-    return [*(line(text) for text in ran), *_ended(result["outcome"])]
+    ran = [text for text in bare_lines(result.text) if not text.startswith("```")]
+    return [*(line(text) for text in ran), *_ended(result.outcome)]
 
 
 def _ended(outcome: Document) -> Sequence[Line]:

@@ -7,15 +7,18 @@ scanning takes: rules with descriptions, one location a result, relative address
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
 
 from agent_core.base.matching import compare
 from agent_core.base.plain_files import read_named_text
 from sandbox.wire.lines import lines_of
+
+if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.service.judgment import Judgment
 
 Document: TypeAlias = dict[str, Any]  # Any: JSON of SARIF
 
@@ -35,7 +38,7 @@ class SarifLog:
         self._seen: Counter[str] = Counter()
         self._began = False
 
-    def add(self, verdict: Mapping[str, Any]) -> None:  # Any: a verdict as published
+    def add(self, verdict: "Judgment") -> None:
         """Write the results of one verdict."""
         for result in self._results(verdict):
             self._write(",\n" if self._began else self._head())
@@ -63,26 +66,24 @@ class SarifLog:
     def _head(self) -> str:
         return f'{{"$schema": {json.dumps(SCHEMA)}, "version": "2.1.0", "runs": [{{"results": ['
 
-    def _results(self, verdict: Mapping[str, Any]) -> Iterator[Document]:
-        for problem in verdict["problems"]:
-            level = _LEVELS[problem.get("severity", "refuses")]
-            fix = f" — {problem['fix']}" if problem.get("fix") else ""
-            place = problem["line"] or 1, problem["column"]
-            yield self._result(verdict, problem["code"], level, f"{problem['message']}{fix}", place)
-        for number, fix in enumerate(verdict["fixes"]):
-            result = self._result(verdict, f"fix/{fix['code']}", "note", f"The gate {fix['message']}.", (1, 0))
+    def _results(self, verdict: "Judgment") -> Iterator[Document]:
+        for problem in verdict.problems:
+            level = _LEVELS[problem.severity]
+            advice = f" — {problem.fix}" if problem.fix else ""
+            place = problem.where.line or 1, problem.where.column
+            yield self._result(verdict, problem.code, level, f"{problem.message}{advice}", place)
+        for number, fix in enumerate(verdict.fixes):
+            result = self._result(verdict, f"fix/{fix.code}", "note", f"The gate {fix.message}.", (1, 0))
             if number == 0 and (replacement := self._fix(verdict)):
                 result["fixes"] = [replacement]
             yield result
 
-    def _result(
-        self, verdict: Mapping[str, Any], code: str, level: str, message: str, place: tuple[int, int]
-    ) -> Document:
-        file, row = _file_of(verdict["path"])
+    def _result(self, verdict: "Judgment", code: str, level: str, message: str, place: tuple[int, int]) -> Document:
+        file, row = _file_of(verdict.path)
         region: Document = {"startLine": row or place[0]}
         if place[1] and not row:
             region["startColumn"] = place[1]
-        name = verdict["name"]
+        name = verdict.name
         return {
             "ruleId": code,
             "ruleIndex": self._rule(code, level),
@@ -129,10 +130,10 @@ class SarifLog:
         self._seen[digest] += 1
         return f"{digest}:{self._seen[digest]}"
 
-    def _fix(self, verdict: Mapping[str, Any]) -> Document | None:
+    def _fix(self, verdict: "Judgment") -> Document | None:
         """Return all fixes of a function as one, if its text is a file of its own."""
-        file, row = _file_of(verdict["path"])
-        before, after = _lines_of(file), lines_of(verdict["source"])
+        file, row = _file_of(verdict.path)
+        before, after = _lines_of(file), lines_of(verdict.source)
         if row or not before or not after:
             return None
         changes = [
@@ -144,7 +145,7 @@ class SarifLog:
             if tag != "equal"
         ]
         change = {"artifactLocation": self._address(file), "replacements": changes}
-        description = "; ".join(fix["message"] for fix in verdict["fixes"])
+        description = "; ".join(fix.message for fix in verdict.fixes)
         return {"description": {"text": f"The gate {description}."}, "artifactChanges": [change]} if changes else None
 
 

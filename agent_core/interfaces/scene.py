@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from agent_core.base.json_form import to_json
 from agent_core.base.untrusted import in_json
 
 from .spans import Line, line
@@ -23,10 +24,10 @@ class CliContext:
     root: Path
     as_json: bool
 
-    def result(self, document: Any, lines: Iterable[Line]) -> None:  # Any: a JSON document of a published shape
-        """Print the result: the document for scripts, the lines for people."""
+    def result(self, result: object, lines: Iterable[Line]) -> None:
+        """Print the result: its JSON for scripts, the lines for people."""
         if self.as_json:
-            print_json(document)
+            print_json(result)
         else:
             write(lines, sys.stdout)
 
@@ -65,9 +66,9 @@ def scene(command: Command) -> Command:
     return prepared
 
 
-def print_json(document: Any) -> None:  # Any: a JSON document of a published shape
-    """Print one JSON document on one line of standard output."""
-    sys.stdout.write(in_json(json.dumps(document, ensure_ascii=not _takes_unicode(), default=str)) + "\n")
+def print_json(result: object) -> None:
+    """Print the published JSON of a result on one line of standard output."""
+    sys.stdout.write(in_json(json.dumps(to_json(result), ensure_ascii=not _takes_unicode(), default=str)) + "\n")
     sys.stdout.flush()
 
 

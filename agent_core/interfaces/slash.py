@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from agent_core.base.errors import ToolwrightError, UsageError
@@ -29,7 +30,7 @@ from .verdicts import (
     value_lines,
     verdict_lines,
 )
-from .views import facts_lines, list_lines, missed_by_examples
+from .views import facts_lines, list_lines
 from .wrap import screen_columns
 
 _BEGUN: Final = '''\
@@ -53,17 +54,17 @@ async def _create(talk: Conversation, words: str) -> None:
     if name in talk.names():
         raise UsageError(f"There is a function {name} already.", fix=f"Type /edit {name}.")
     shop = talk.workspace.workshop
-    pending = await shop.pending(name) or {}
-    begun = str(pending.get("code") or _BEGUN.format(name=name))
+    pending = await shop.pending(name)
+    begun = pending.code if pending else _BEGUN.format(name=name)
     async with talk.aside():
         code = await text_from_editor(name, begun, suffix=".py")
     if code is None:
         talk.voice.lines([line(("dim", "Nothing was made: the text is unchanged."))])
         return
-    into = [module.strip() or str(pending.get("module") or "")]
+    into = [module.strip() or (pending.module if pending else "")]
     verdict = await shop.create(name, code, *filter(None, into), reason="written at the prompt")
     hint = line(("dim", f"  /create {name} opens it again; /pending lists rejected candidates."))
-    talk.voice.lines([*verdict_lines(verdict), *([] if verdict["admitted"] else [hint])])
+    talk.voice.lines([*verdict_lines(verdict), *([] if verdict.admitted else [hint])])
 
 
 RUNS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[None]]]] = {"create": _create}
@@ -152,7 +153,7 @@ async def _functions(talk: Conversation, words: str) -> None:
         talk.voice.lines(unused_lines(await shop.unused(), SLASH) or [none])
         return
     data = await shop.list(words)
-    if words or not data["functions"]:
+    if words or not data.functions:
         why = (
             f"No function has “{one_line(words)}” in its name, module or description."
             if words
@@ -160,14 +161,14 @@ async def _functions(talk: Conversation, words: str) -> None:
         )
         talk.voice.lines(list_lines(data, heads=True) or [line(("dim", why))])
         return
-    below = (*list_lines({**data, "functions": []}), *unused_hint(data, "/functions unused"))
+    below = (*list_lines(replace(data, functions=())), *unused_hint(data, "/functions unused"))
     await talk.voice.browse(functions_table(data, shop.source, below))
 
 
 async def _introspect(talk: Conversation, words: str) -> None:
     data = await talk.workspace.workshop.introspect(needed(words, "introspect"))
     talk.voice.lines(facts_lines(data, SLASH))
-    talk.voice.source(data["source"], data["line"], missed_by_examples(data))
+    talk.voice.source(data.source, data.function.line, data.coverage.missed)
 
 
 async def _show(talk: Conversation, words: str) -> None:
@@ -200,7 +201,7 @@ async def _examples(talk: Conversation, name: str) -> None:
 
 
 async def _call(talk: Conversation, name: str, arguments: str) -> None:
-    outcome = (await talk.workspace.workshop.test(name, arguments))["outcome"]
+    outcome = (await talk.workspace.workshop.test(name, arguments)).outcome or {}
     talk.voice.lines([line(("name", compact_call(name, arguments))), *value_lines(outcome), *outcome_lines(outcome)])
 
 
@@ -215,16 +216,16 @@ async def _delete(talk: Conversation, words: str) -> None:
         raise UsageError(f"There is no function {name}.", fix="Type /functions for the list.")
     if await talk.voice.confirm(f"Delete {name}?"):
         result = await talk.workspace.workshop.delete(name)
-        talk.voice.lines([line(("ok", "✓ "), f"deleted {result['deleted']} from {result['module']}")])
+        talk.voice.lines([line(("ok", "✓ "), f"deleted {result.name} from {result.module}")])
     else:
         talk.voice.lines([line(("dim", "Nothing was deleted."))])
 
 
 async def _reload(talk: Conversation, words: str) -> None:
     change = await talk.workspace.workshop.reload()
-    announced = change["loaded"] or change["changed"] or change["removed"] or change["fixed"]
+    announced = change.loaded or change.changed or change.removed or change.fixed
     summary = [] if announced else [changes_line(change)]
-    talk.voice.lines([*summary, *problem_lines(change["rejected"])])
+    talk.voice.lines([*summary, *problem_lines(change.rejected)])
 
 
 async def _pop(talk: Conversation, words: str) -> None:

@@ -1,10 +1,10 @@
 """The slash command for grants: list who may reach what, and revoke it."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from agent_core.access.grants import Grants
 from agent_core.base.errors import UsageError
+from agent_core.functions.service.grant_commands import GrantListing
 
 from .catalogue import BY_NAME
 from .conversation import Conversation
@@ -26,9 +26,9 @@ async def _grants(talk: Conversation, words: str) -> None:
     talk.voice.lines(grants_lines(data) or [line(("dim", none))])
 
 
-def _named(name: str, data: dict[str, Any], item: str) -> Grants:  # Any: JSON
+def _named(name: str, listing: GrantListing, item: str) -> Grants:
     """Return one kind of a function's grants, or one item."""
-    current = {key: value for row in data["grants"] for key, value in row["grants"].items()}
+    current = {key: value for row in listing.grants for key, value in row.grants.to_json().items()}
     selection = (
         {key: current[key]}
         if (key := item) in current

@@ -6,7 +6,6 @@ from agent_core.base.errors import UsageError
 
 from .catalogue import needed
 from .conversation import Conversation
-from .opened import drop_pending
 from .spans import line
 from .tables import versions_table
 from .verdicts import verdict_lines
@@ -14,9 +13,8 @@ from .versions import blame_lines, diff_lines, pending_hint, pending_lines
 
 
 async def _history(talk: Conversation, words: str) -> None:
-    past = talk.workspace.workshop.past
-    data = await past.history(needed(words, "history"))
-    await talk.voice.browse(versions_table(data, await past.versions(words)))
+    history = await talk.workspace.workshop.past.history(needed(words, "history"))
+    await talk.voice.browse(versions_table(history))
 
 
 async def _diff(talk: Conversation, words: str) -> None:
@@ -24,7 +22,7 @@ async def _diff(talk: Conversation, words: str) -> None:
 
 
 async def _blame(talk: Conversation, words: str) -> None:
-    talk.voice.lines(blame_lines(await talk.workspace.workshop.past.blame(*_two(words, "blame"))))
+    talk.voice.lines(blame_lines((await talk.workspace.workshop.past.blame(*_two(words, "blame"))).lines))
 
 
 async def _rollback(talk: Conversation, words: str) -> None:
@@ -48,7 +46,7 @@ async def _pending(talk: Conversation, words: str) -> None:
     shop = talk.workspace.workshop
     name, _, action = words.partition(" ")
     if action == "drop":
-        await drop_pending(shop, name)
+        await shop.drop(name)
         talk.voice.lines([line(("ok", "✓ "), f"The candidate for {name} was discarded.")])
         return
     everything = await shop.all_pending()

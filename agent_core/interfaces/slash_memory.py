@@ -45,7 +45,7 @@ async def _edit(talk: Conversation, words: str) -> None:
 
 async def _history(talk: Conversation, words: str) -> None:
     async with opened_state(talk.workspace.root) as state:
-        data = await history_document(state.store.memory, talk.agent.name, words)
+        data = await history_document(state.store, talk.agent.name, words)
     _show(talk, history_lines(data), "Nothing was ever changed.")
 
 

@@ -86,12 +86,12 @@ async def _not_undone(talk: Conversation, since: float) -> list[Line]:
 async def _unmake(talk: Conversation, name: str) -> None:
     result = await talk.workspace.workshop.delete(name)
     await _note_undone(talk, name)
-    talk.voice.lines([line(("ok", "✓ "), f"deleted {result['deleted']} from {result['module']}")])
+    talk.voice.lines([line(("ok", "✓ "), f"deleted {result.name} from {result.module}")])
 
 
 async def _restore(talk: Conversation, name: str, version: Version) -> None:
     verdict = await talk.workspace.workshop.rollback(name, version.hash)
-    if verdict["admitted"]:
+    if verdict.admitted:
         await _note_undone(talk, name)
     talk.voice.lines(verdict_lines(verdict))
 

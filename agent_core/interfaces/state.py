@@ -9,8 +9,7 @@ from typing import TypeVar
 
 from agent_core.base.clock import Clock
 from agent_core.base.settings import load
-from agent_core.storage import AgentLock, SqliteStore, lock_agent, open_store, prepare_state_dir
-from agent_core.storage.sqlite_whole import SqliteWholes
+from agent_core.storage import AgentLock, Store, lock_agent, open_store, prepare_state_dir
 from agent_core.workspace.portable import KnownNames, Moves, reader_of_files
 from agent_core.workspace.presets import presets
 from agent_core.workspace.workspace import Workspace
@@ -24,7 +23,7 @@ T = TypeVar("T")
 class WorkspaceState:
     """The store of a workspace, and the operations that move agents in it."""
 
-    store: SqliteStore
+    store: Store
     moves: Moves
     folder: Path
     agent: str
@@ -53,7 +52,7 @@ async def opened_state(root: Path) -> AsyncIterator[WorkspaceState]:
         settings = load(root)
         known_names = KnownNames({name for name, _ in presets(root)}, {"chat", settings.memory.class_name})
         async with reader_of_files() as reader:
-            yield WorkspaceState(store, Moves(store, SqliteWholes(store), reader, known_names), folder, settings.agent)
+            yield WorkspaceState(store, Moves(store, reader, known_names), folder, settings.agent)
     finally:
         await store.close()
 

@@ -1,10 +1,11 @@
 """Functions, and the versions of one, as tables to look through."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
 
-from agent_core.functions.service.history import Version, diff
+from agent_core.functions.service.function_facts import FunctionListing, FunctionSummary
+from agent_core.functions.service.history import FunctionHistory, HistoryEntry, Version, diff
 from sandbox.wire.lines import bare_lines
 
 from .choices import Choice, Table
@@ -12,35 +13,32 @@ from .spans import Line, line
 from .versions import coloured, history_lines
 from .views import list_lines
 
-Document: TypeAlias = dict[str, Any]  # Any: JSON of a shape that the design publishes
-
 _HEAD = line("version · what · when · who · lines · standing · why")
 
 
-def functions_table(data: Document, source: Callable[[str], str], below: tuple[Line, ...]) -> Table:
+def functions_table(listing: FunctionListing, source: Callable[[str], str], below: tuple[Line, ...]) -> Table:
     """Return the functions of a listing with their source, and further lines."""
-    head, *lines = list_lines({**data, "rejected": []}, heads=True)
-    choices = map(partial(_function, source), data["functions"], lines)
+    head, *lines = list_lines(replace(listing, rejected=()), heads=True)
+    choices = map(partial(_function, source), listing.functions, lines)
     return Table("functions", head, tuple(choices), below=below)
 
 
-def versions_table(data: Document, versions: Sequence[Version]) -> Table:
+def versions_table(history: FunctionHistory) -> Table:
     """Return the versions of a function, newest first, each with its change."""
-    pairs = zip((None, *versions), versions, data["versions"], strict=False)
-    choices = [_version(data["name"], row, before, after) for before, after, row in pairs]
-    return Table(f"versions of {data['name']}", _HEAD, tuple(reversed(choices)), keeps_order=True)
+    befores = (None, *(entry.version for entry in history.versions))
+    choices = map(partial(_version, history.name), befores, history.versions)
+    return Table(f"versions of {history.name}", _HEAD, tuple(choices)[::-1], keeps_order=True)
 
 
-def _function(source: Callable[[str], str], row: Document, shown: Line) -> Choice:
-    name = str(row["name"])
-    text = f"{name} {row['module']} {row['standing']} {row['description']}"
-    return Choice(name, shown, text, list, lambda: (source(name), 1))
+def _function(source: Callable[[str], str], row: FunctionSummary, shown: Line) -> Choice:
+    text = f"{row.name} {row.module} {row.standing} {row.description}"
+    return Choice(row.name, shown, text, list, lambda: (source(row.name), 1))
 
 
-def _version(name: str, row: Document, before: Version | None, after: Version) -> Choice:
-    shown, *_ = history_lines({"versions": [row]})
+def _version(name: str, before: Version | None, entry: HistoryEntry) -> Choice:
+    shown, *_ = history_lines([entry])
     text = "".join(part for _, part in shown)
-    return Choice(f"{after.number}", shown, text, lambda: _difference(name, before, after))
+    return Choice(f"{entry.version.number}", shown, text, lambda: _difference(name, before, entry.version))
 
 
 def _difference(name: str, before: Version | None, after: Version) -> list[Line]:

@@ -6,9 +6,10 @@ The prompt and the plain output show the same lines; only the reply's text diffe
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_core.base.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded, to_json
+from agent_core.base.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded
 from agent_core.base.messages import SEND
 from agent_core.base.untrusted import one_line
+from agent_core.functions.service.judgment import Judgment
 from sandbox.wire.lines import bare_lines
 
 from .columns import cut, width
@@ -40,7 +41,12 @@ class ShownCall:
     @property
     def source(self) -> str:
         """The source of the function that this call made, if it made one."""
-        return str(self.detail.get("source") or "") if "admitted" in self.detail else ""
+        return self.verdict.source if self.verdict else ""
+
+    @property
+    def verdict(self) -> Judgment | None:
+        """The verdict on the function that this call made or changed."""
+        return Judgment.from_json(self.detail) if "admitted" in self.detail else None
 
 
 class CallLog:
@@ -85,10 +91,9 @@ def call_line(call: ShownCall, columns: int) -> Line:
 
 def verdict_part(call: ShownCall) -> list[Line]:
     """Return the verdict under a call that made or changed a function: headline, fixes, problems."""
-    if "admitted" not in call.detail:
+    if call.verdict is None:
         return []
-    lines, apart = verdict_lines(call.detail), str(call.detail.get("conflict") or "")
-    return indented([*lines, *indented(coloured(bare_lines(apart)))])
+    return indented([*verdict_lines(call.verdict), *indented(coloured(bare_lines(call.verdict.conflict)))])
 
 
 def laid_open(call: ShownCall) -> list[Line]:
@@ -104,11 +109,10 @@ def laid_open(call: ShownCall) -> list[Line]:
 
 def changed_lines(event: FunctionsChanged, when: str = "") -> list[Line]:
     """Return what someone else changed in the functions, and `when`, if not just now."""
-    change = to_json(event)
-    below = [*save_lines(change), *(row for text in event.rejected for row in _rejected(event, text))]
+    below = [*save_lines(event), *(row for text in event.rejected for row in _rejected(event, text))]
     if not (event.loaded or event.changed or event.removed):
         return below
-    return [changes_line(change, when + ("by hand" if event.by == "human" else f"by {event.by}")), *indented(below)]
+    return [changes_line(event, when + ("by hand" if event.by == "human" else f"by {event.by}")), *indented(below)]
 
 
 def _rejected(event: FunctionsChanged, text: str) -> list[Line]:
@@ -151,14 +155,12 @@ def ended_lines(event: TurnEnded, seconds: float) -> list[Line]:
 
 def _call_text(call: ShownCall) -> str:
     # The source and the verdict are shown below such a call: its name says enough.
-    return (
-        f"{call.name}({call.detail['name']})" if "admitted" in call.detail else compact_call(call.name, call.arguments)
-    )
+    return f"{call.name}({call.verdict.name})" if call.verdict else compact_call(call.name, call.arguments)
 
 
 def _result(call: ShownCall) -> tuple[str, Role]:
-    if "admitted" in call.detail:
-        return ("admitted", "ok") if call.detail["admitted"] else ("refused", "bad")
+    if call.verdict is not None:
+        return ("admitted", "ok") if call.verdict.admitted else ("refused", "bad")
     first = call.text.partition("\n")[0]
     if call.outcome == "returned":
         return one_line(first), ""

@@ -2,13 +2,21 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from agent_core.base.events import FunctionsChanged
+from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 from sandbox.wire.lines import bare_lines
 
 from .spans import Line, Role, Span, indented, line, quoted
+
+if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.gate.verdict import StageReport
+    from agent_core.functions.service.change_texts import ReloadReport
+    from agent_core.functions.service.function_facts import FunctionTestReport
+    from agent_core.functions.service.judgment import Judgment
 
 Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design publishes
 
@@ -16,62 +24,54 @@ _LONGEST_READ = 100_000  # characters of arguments: to read and write them takes
 _OUTCOME_ROLES: dict[str, Role] = {"returned": "ok", "interrupted": "warn", "skipped": "warn", "unknown": "warn"}
 
 
-def verdict_lines(verdict: Document, joins: str = "joins") -> list[Line]:
+def verdict_lines(verdict: "Judgment", joins: str = "joins") -> list[Line]:
     """Return one headline, then the fixes and every problem with its place and fix."""
-    if verdict.get("error") and not verdict.get("problems"):
-        first, *more = bare_lines(str(verdict["error"]))
+    if verdict.error and not verdict.problems:
+        first, *more = bare_lines(verdict.error)
         return [line(("bad", "✗ "), first), *indented(line(text) for text in more)]
     return [
         verdict_headline(verdict, joins),
-        *indented(line(("warn", "~ "), ("dim", "fixed: "), str(fix["message"])) for fix in verdict.get("fixes", ())),
-        *indented(problem_line(problem) for problem in verdict.get("problems", ())),
+        *indented(line(("warn", "~ "), ("dim", "fixed: "), fix.message) for fix in verdict.fixes),
+        *indented(problem_lines(verdict.problems)),
         *indented(
             line(("warn", "~ "), call, ("dim", ": its result was confirmed, not predicted"))
-            for call in verdict.get("confirmed", ())
+            for call in verdict.confirmed
         ),
     ]
 
 
-def verdict_headline(verdict: Document, joins: str) -> Line:
+def verdict_headline(verdict: "Judgment", joins: str) -> Line:
     """Return whether the function joined, with which standing, and what the gate checked."""
-    name, module = str(verdict.get("name") or verdict.get("path", "")), str(verdict.get("module", ""))
-    stages = verdict.get("stages", ())
-    ran = [stage for stage in stages if not str(stage.get("note", "")).startswith("not run")]
-    notes = "; ".join(str(stage["note"]) for stage in ran if stage.get("note"))
-    spent = _passed(stages)
+    name, stages = verdict.name or verdict.path, verdict.stages
+    ran = [stage for stage in stages if not stage.note.startswith("not run")]
+    notes = "; ".join(stage.note for stage in ran if stage.note)
     count = f"{len(stages)}" if len(ran) == len(stages) else f"{len(ran)} of {len(stages)}"
-    tail: Span = ("dim", f"  {count} stages, {duration(spent)}" + (f" · {notes}" if notes else ""))
-    if verdict.get("admitted"):
-        return line(("ok", "✓ "), ("name", name), f" {joins} {module} as {verdict.get('standing', '')}", tail)
-    problems = sum(problem.get("severity") != "warns" for problem in verdict.get("problems", ()))
+    tail: Span = ("dim", f"  {count} stages, {duration(_passed(stages))}" + (f" · {notes}" if notes else ""))
+    if verdict.admitted:
+        return line(("ok", "✓ "), ("name", name), f" {joins} {verdict.module} as {verdict.standing}", tail)
+    problems = len(verdict.refusals)
     return line(("bad", "✗ "), ("name", name), f" refused: {problems} problem{'' if problems == 1 else 's'}", tail)
 
 
-def _passed(stages: Iterable[Document]) -> float:
+def _passed(stages: Iterable["StageReport"]) -> float:
     """Return the elapsed time: of stages that ran concurrently, that of the longest."""
     spent: list[float] = []
     for stage in stages:
-        seconds = float(stage.get("seconds", 0))
-        if stage.get("beside") and spent:
-            spent[-1] = max(spent[-1], seconds)
+        if stage.beside and spent:
+            spent[-1] = max(spent[-1], stage.seconds)
         else:
-            spent.append(seconds)
+            spent.append(stage.seconds)
     return sum(spent)
 
 
-def problem_line(problem: Document) -> Line:
+def problem_line(problem: Problem) -> Line:
     """Return `path:line:column code: message — fix`."""
-    place = ":".join(str(problem[key]) for key in ("path", "line", "column") if problem.get(key))
-    role: Role = "warn" if problem.get("severity") == "warns" else "bad"
-    fix = problem.get("fix")
-    return line(
-        (role, f"{place} {problem['code']}".strip()),
-        f": {problem['message']}",
-        ("strong", f" — {fix}" if fix else ""),
-    )
+    role: Role = "warn" if problem.severity == "warns" else "bad"
+    fix = f" — {problem.fix}" if problem.fix else ""
+    return line((role, f"{problem.where} {problem.code}".strip()), f": {problem.message}", ("strong", fix))
 
 
-def problem_lines(problems: Iterable[Document]) -> list[Line]:
+def problem_lines(problems: Iterable[Problem]) -> list[Line]:
     """Return each problem on its own line."""
     return [problem_line(problem) for problem in problems]
 
@@ -110,54 +110,52 @@ def outcome_role(word: str) -> Role:
     return _OUTCOME_ROLES.get(word, "bad")
 
 
-def examples_lines(tested: Document) -> list[Line]:
+def examples_lines(tested: "FunctionTestReport") -> list[Line]:
     """Return each example of a tested function, with what it returned if that differs from the example."""
     lines: list[Line] = []
-    examples = tested.get("examples", ())
-    for example in examples:
-        mark: Span = ("ok", "✓ ") if example["passed"] else ("bad", "✗ ")
-        printed = str(example.get("printed") or "")
-        first, *more = bare_lines(f"{example['call']} → {example.get('value', example['returned'])}")
+    for example in tested.examples:
+        mark: Span = ("ok", "✓ ") if example.agreed else ("bad", "✗ ")
+        first, *more = bare_lines(f"{example.call} → {example.value}")
         lines += [line(mark, first), *quoted(line(text) for text in more)]
-        lines += [line(("dim", "  printed  "), text) for text in bare_lines(printed)]
-        if not example["passed"]:
-            lines.append(line(("dim", "  expected "), str(example["expected"])))
-    passed = sum(bool(example["passed"]) for example in examples)
-    return [*lines, line(("name", str(tested.get("name", ""))), f": {passed} of {len(examples)} examples agree")]
+        lines += [line(("dim", "  printed  "), text) for text in bare_lines(example.printed)]
+        if not example.agreed:
+            lines.append(line(("dim", "  expected "), example.expected))
+    passed = sum(example.agreed for example in tested.examples)
+    return [*lines, line(("name", tested.name), f": {passed} of {len(tested.examples)} examples agree")]
 
 
-def changes_line(change: Document, by: str = "") -> Line:
+def changes_line(change: "ReloadReport | FunctionsChanged", by: str = "") -> Line:
     """Return what a reload, or someone else, changed in the set of functions."""
     spans: list[Span] = [("name", "⟳"), ("dim", f" {by}" if by else "")]
-    roles: dict[str, Role] = {"loaded": "ok", "changed": "warn", "removed": "bad"}
-    for key, role in roles.items():
-        names = change.get(key) or ()
+    groups: tuple[tuple[str, Role, tuple[str, ...]], ...] = (
+        ("loaded", "ok", change.loaded),
+        ("changed", "warn", change.changed),
+        ("removed", "bad", change.removed),
+    )
+    for verb, role, names in groups:
         if names:
-            spans += [(role, f" {key}: "), ("", ", ".join(map(str, names)))]
-    if len(spans) == 2 and not change.get("rejected"):
+            spans += [(role, f" {verb}: "), ("", ", ".join(names))]
+    if len(spans) == 2 and not change.rejected:
         spans.append(("dim", " nothing changed"))
     return tuple(spans)
 
 
-def save_lines(change: Document) -> list[Line]:
+def save_lines(change: "ReloadReport | FunctionsChanged") -> list[Line]:
     """Return the standing of functions after a save, those with failing examples, and the files that work again."""
-    stands: dict[str, str] = change.get("standings") or {}
-    differing: dict[str, str] = change.get("disagreeing") or {}
-    noted: dict[str, str] = change.get("noted") or {}
     good: Span = ("ok", "✓ ")
     doubtful: Span = ("warn", "~ ")
     return [
         *(
             line(good if how.startswith("trial") else doubtful, ("name", name), f" is a {how}")
-            for name, how in stands.items()
+            for name, how in change.standings.items()
         ),
-        *(line(("warn", "~ "), ("name", name), f" is a draft now: {how}") for name, how in differing.items()),
+        *(line(doubtful, ("name", name), f" is a draft now: {how}") for name, how in change.disagreeing.items()),
         *(
-            line(("warn", "~ "), ("name", name), f": {text}")
-            for name, note in noted.items()
+            line(doubtful, ("name", name), f": {text}")
+            for name, note in change.noted.items()
             for text in bare_lines(note)
         ),
-        *(line(("ok", "✓ "), f"{path} is good again") for path in change.get("fixed") or ()),
+        *(line(good, f"{path} is good again") for path in change.fixed),
     ]
 
 

@@ -1,18 +1,19 @@
-"""A list of functions, and the details of one, as lines, from their published JSON."""
+"""A list of functions, and the details of one, as lines."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING
 
-from agent_core.access.grants import Grants
 from sandbox.wire.lines import bare_lines
 
 from .columns import columns
-from .spans import Line, indented, line
+from .spans import Line, Span, indented, line
 from .standings import COMMAND, quarantine_lines, statistics_lines
 from .verdicts import problem_lines, verdict_lines
 
-Document: TypeAlias = dict[str, Any]  # Any: JSON of a shape that the design publishes
+if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.gate.verdict import Survivor
+    from agent_core.functions.service.function_facts import Coverage, FunctionDetails, FunctionListing
 
 MARK = "❱ "  # as the highlighted source has it
 MOST_MISSED = 20
@@ -34,70 +35,58 @@ class SourceRow:
         return f"{'●' if self.is_armed else ' '}{'→' if self.is_next else ' '}{self.number:4} "
 
 
-def list_lines(data: Document, *, heads: bool = False) -> list[Line]:
+def list_lines(listing: "FunctionListing", *, heads: bool = False) -> list[Line]:
     """Return each function with its module, standing, author, calls and first sentence; then what was rejected."""
     rows = [
-        [
-            str(function["name"]),
-            str(function["module"]),
-            str(function["standing"]),
-            str(function["source"]),
-            f"{function['calls'] or ''}",
-            str(function["description"]).partition("\n")[0],
-        ]
-        for function in data["functions"]
+        (row.name, row.module, row.standing, row.source, f"{row.calls or ''}", row.description)
+        for row in listing.functions
     ]
     lines = columns([*([HEADS] if heads else []), *rows], ("name", "dim", "", "dim", "", "")) if rows else []
     if heads and lines:
         lines[0] = tuple(("dim", text) for _, text in lines[0])
-    if data["rejected"]:
-        lines += [line(("bad", "rejected:")), *indented(problem_lines(data["rejected"]))]
+    if listing.rejected:
+        lines += [line(("bad", "rejected:")), *indented(problem_lines(listing.rejected))]
     return lines
 
 
-def introspection_lines(data: Document) -> list[Line]:
+def introspection_lines(details: "FunctionDetails") -> list[Line]:
     """Return the details of one function: its place, its history, its callers, and its numbered source."""
-    return [*facts_lines(data), *source_lines(data["source"], data["line"], missed_by_examples(data))]
+    return [*facts_lines(details), *source_lines(details.source, details.function.line, details.coverage.missed)]
 
 
-def facts_lines(data: Document, typed: str = COMMAND) -> list[Line]:
+def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
     """Return everything about a function except its source."""
-    lines = [line(("name", data["name"]), f" · {data['standing']}", ("dim", f" · {data['path']}:{data['line']}"))]
-    if case := data.get("quarantine"):
-        lines += quarantine_lines(case, typed)
-    lines += statistics_lines(data["statistics"])
-    if may := Grants.from_json(data.get("grants") or {}).sentences():
+    function = details.function
+    place: Span = ("dim", f" · {function.path}:{function.line}")
+    lines = [line(("name", function.name), f" · {details.standing}", place)]
+    if details.quarantine:
+        lines += quarantine_lines(details.quarantine, typed)
+    lines += statistics_lines(details.statistics)
+    if may := details.grants.sentences():
         lines.append(line(("dim", "it may: "), "; ".join(may)))
-    neighbours = [key for key in ("callers", "callees") if data.get(key)]
-    lines += [line(("dim", f"{key}: "), ", ".join(map(str, data[key]))) for key in neighbours]
-    if data.get("verdict"):
-        lines += verdict_lines(data["verdict"])
-    return [*lines, *_coverage_lines(data), *survivor_lines(data["survivors"])]
+    for word, neighbours in (("callers", details.callers), ("callees", details.callees)):
+        lines += [line(("dim", f"{word}: "), ", ".join(neighbours))] if neighbours else []
+    if details.verdict:
+        lines += verdict_lines(details.verdict)
+    return [*lines, *_coverage_lines(details.coverage), *survivor_lines(details.survivors)]
 
 
-def missed_by_examples(data: Document) -> Sequence[int]:
-    """Return the lines of a function that none of its examples reaches; nothing if it has none, or they disagree."""
-    coverage = data.get("coverage") or {}
-    return coverage.get("missed") or ()
-
-
-def _coverage_lines(data: Document) -> list[Line]:
-    missed = missed_by_examples(data)
+def _coverage_lines(coverage: "Coverage") -> list[Line]:
+    missed = coverage.missed
     if not missed:
         return []
-    coverage = data["coverage"]
     more = f" and {len(missed) - MOST_MISSED} more" if len(missed) > MOST_MISSED else ""
-    summary = f"its examples reach {coverage['reached']} of {coverage['lines']} lines; none reaches "
+    summary = f"its examples reach {coverage.reached} of {coverage.lines} lines; none reaches "
     return [line(("warn", "~ "), summary, ", ".join(map(str, missed[:MOST_MISSED])), more, ("dim", " (marked below)"))]
 
 
-def survivor_lines(survivors: Sequence[Document]) -> list[Line]:
+def survivor_lines(survivors: Sequence["Survivor"]) -> list[Line]:
     """Return the changes of a body that no example notices, each with the kind of example that would."""
     lines = [line(("warn", "~ "), "no example detects these changes of its body:")] if survivors else []
     for survivor in survivors:
-        changed = bare_lines(survivor["diff"])
+        changed = bare_lines(survivor.diff)
         lines += indented(line(("bad" if text.startswith("-") else "ok", text)) for text in changed)
-        lines += indented([line(("dim", "  noticed by "), survivor["kind_of_example"])])
+        lines += indented([line(("dim", "  noticed by "), survivor.kind_of_example)])
     return lines
 
 

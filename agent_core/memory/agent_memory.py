@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from agent_core.storage import Counts, MemoryStore, SectionRow, Store
+from agent_core.storage import Counts, SectionRow, Store
 
 from .archival import Archival
 from .blocks import Blocks
@@ -18,7 +18,7 @@ _MANY: Final = 100  # messages that wait to be indexed; where nobody searches or
 
 async def counts_of(store: Store, agent: str) -> Counts:
     """Count what an agent remembers, including messages that are not indexed yet."""
-    counts, last = await store.memory.counts(agent), await store.memory.last_said(agent)
+    counts, last = await store.memory_counts(agent), await store.last_message(agent)
     waiting = lines(await store.history(agent, since=last.seq if last else 0, kinds=KINDS))
     return replace(counts, messages=counts.messages + len(waiting))
 
@@ -29,7 +29,6 @@ class AgentMemory:
 
     agent: str
     store: Store
-    memory_store: MemoryStore
     blocks: Blocks
     sections: Sections
     recall: Recall
@@ -52,7 +51,7 @@ class AgentMemory:
 
     async def counts(self) -> Counts:
         """Return the counts of everything besides the blocks."""
-        counts, indexed = await counts_of(self.store, self.agent), await self.memory_store.counts(self.agent)
+        counts, indexed = await counts_of(self.store, self.agent), await self.store.memory_counts(self.agent)
         if counts.messages - indexed.messages > _MANY:
             await self.recall.catch_up()
         return counts

@@ -9,7 +9,7 @@ from typing import Final
 
 from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
-from agent_core.storage import DropPassages, MemoryStore, PassageRow, SavePassages, Store
+from agent_core.storage import DropPassages, MemoryStore, PassageRow, SavePassages
 
 from . import hints, search_query, words
 from .embedding import Embedder
@@ -39,12 +39,9 @@ class Piece:
 class Archival:
     """The passages of one agent."""
 
-    def __init__(
-        self, store: Store, memory_store: MemoryStore, agent: str, embedder: Embedder | None, clock: Clock
-    ) -> None:
-        self.vectors = ShelfVectors(store, memory_store, "archival", embedder)
+    def __init__(self, store: MemoryStore, agent: str, embedder: Embedder | None, clock: Clock) -> None:
+        self.vectors = ShelfVectors(store, "archival", embedder)
         self._store = store
-        self._kept = memory_store
         self._agent = agent
         self._clock = clock
 
@@ -58,7 +55,7 @@ class Archival:
         if not text:
             raise UsageError("`content` is empty, so there is nothing to keep.")
         passage = self._passage(Piece(text, "", tags=_tags(tags)))
-        total = (await self._kept.counts(self._agent)).passages + 1
+        total = (await self._store.memory_counts(self._agent)).passages + 1
         message = f"Kept as {passage.id[:_SHOWN_ID]}; archival memory now holds {total} {_plural(total)}."
         return PlannedEdit(message, (SavePassages((passage,)),))
 
@@ -77,7 +74,7 @@ class Archival:
             UsageError: there is none, or there are several.
         """
         begins = id.strip()
-        ids = await self._kept.passage_ids(self._agent, begins) if len(begins) >= _ID_FROM else []
+        ids = await self._store.passage_ids(self._agent, begins) if len(begins) >= _ID_FROM else []
         if len(ids) != 1:
             many = f"{len(ids)} passages begin so: {', '.join(ids)}." if ids else ""
             raise UsageError(f"No one passage has the id `{id}`. {many}".strip(), fix="Use an id from a search.")
@@ -98,21 +95,21 @@ class Archival:
     async def rank(self, question: search_query.ParsedQuery) -> list[PassageRow]:
         """Return the passages that contain a word of the question or are near it, best first."""
         limits = pool("archival")
-        worded = await self._kept.search_words("archival", self._agent, question.words, limits["words"])
+        worded = await self._store.search_words("archival", self._agent, question.words, limits["words"])
         vector = await self.vectors.of(question.text)
         neighbors = await self.vectors.near(self._agent, vector, limits["vectors"])
-        rows = await self._kept.passages({hit.seq for hit in [*worded, *neighbors]})
+        rows = await self._store.passages({hit.seq for hit in [*worded, *neighbors]})
         cosines = await self.vectors.cosines(self._agent, vector, [row.seq for row in rows])
-        total = (await self._kept.counts(self._agent)).passages
-        from . import passages  # noqa: PLC0415 - numpy is loaded with the first search
+        total = (await self._store.memory_counts(self._agent)).passages
+        from . import signals  # noqa: PLC0415 - numpy is loaded with the first search
 
-        signals = passages.measure(rows, question, {hit.seq for hit in worded}, cosines, total)
-        return passages.order(rows, signals, weights("archival", self.vectors.recipe))
+        measured = signals.measure_passages(rows, question, {hit.seq for hit in worded}, cosines, total)
+        return signals.order_passages(rows, measured, weights("archival", self.vectors.recipe))
 
     async def _newest(self, tags: Sequence[str], page: int, count: int) -> ResultPage:
         """Return the newest passages first, for a search without a question."""
         first = tags[0] if tags else ""
-        total, rows = await self._kept.list_passages(self._agent, first, max(page, 0) * count, count)
+        total, rows = await self._store.list_passages(self._agent, first, max(page, 0) * count, count)
         return ResultPage(_PASSAGES, _items([row for row in rows if set(tags) <= set(row.tags)]), page, total, count)
 
     def _passage(self, piece: Piece) -> PassageRow:

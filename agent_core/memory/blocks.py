@@ -1,28 +1,22 @@
 """The blocks of one agent: kept in the store, edited by the methods of its memory class.
 
-An edit is planned on a copy and comes out as writes; it counts once they are on disk (`applied`, `commit`).
-A block that somebody else changed meanwhile is read again, and the same is done on what it has become.
+An edit is planned on a copy and comes out as writes; it counts once they are on disk (`planned_edit.commit`).
 """
 
-import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from agent_core.base.clock import Clock
 from agent_core.registry.function import Function
-from agent_core.storage import AttachBlock, BlockChange, BlockRow, DetachBlock, ManifestConflict, MemoryStore, Store
+from agent_core.storage import AttachBlock, BlockChange, BlockRow, DetachBlock, MemoryStore
 
 from .block import Block
-from .classes import Memory, UnknownBlock
-from .offered import methods_of
+from .classes import Memory, UnknownBlock, methods_of
 from .old_names import ALIASES, renamed
-from .planned_edit import Deed, EditAuthor, EditRequest, PlannedEdit, adding, called, plan, refused
+from .planned_edit import Deed, EditAuthor, EditRequest, PlannedEdit, adding, called, commit, plan, refused
 from .rows import BlockDifference, StoredMemory, opened, undo_of
-
-_TRIES = 100  # each time that an edit is too late, someone else has made one
-_LONGEST_PAUSE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +31,8 @@ class _Class:
 class Blocks:
     """The blocks of one agent; call `load` first."""
 
-    def __init__(self, store: Store, memory_store: MemoryStore, agent: str, memory: Memory, clock: Clock) -> None:
+    def __init__(self, store: MemoryStore, agent: str, memory: Memory, clock: Clock) -> None:
         self._store = store
-        self._kept = memory_store
         self._agent = agent
         self._clock = clock
         self._first = memory
@@ -58,15 +51,16 @@ class Blocks:
 
     async def load(self) -> None:
         """Read the blocks. Blocks of the class that this agent never had are added to it."""
-        await self._read()
-        ever = {*(await self._kept.block_ids(self._agent)).values()}
+        await self.reload()
+        ever = {*(await self._store.block_ids(self._agent)).values()}
         missing = [block for block in self._first.blocks if block.label not in ever]
         if missing:
             await self.commit(await self._plan(adding(missing), _Class(), "begun"))
         self._told = {row.id: row for row in self.rows}
 
-    async def _read(self) -> None:
-        self._now = opened(self._first, await self._kept.blocks(self._agent))
+    async def reload(self) -> None:
+        """Read the blocks anew."""
+        self._now = opened(self._first, await self._store.blocks(self._agent))
 
     def functions(self) -> list[Function]:
         """Return the functions shown to the model: the methods of the class."""
@@ -81,9 +75,13 @@ class Blocks:
         renamed_arguments = renamed(name, arguments, function.parameters["properties"])
         return await self._plan(called(today, renamed_arguments), author, today)
 
-    async def edit(self, deed: Deed, author: EditAuthor, action: str) -> PlannedEdit:
-        """Plan an edit of any kind, by applying it to a copy of the memory."""
-        return await self._plan(deed, author, action)
+    def request(self, deed: Deed, author: EditAuthor, action: str, held: Sequence[BlockDifference] = ()) -> EditRequest:
+        """Return the request for an edit of any kind, by someone who knows the blocks with these differences."""
+        return EditRequest(deed, author, action, self.with_differences(held))
+
+    async def plan(self, request: EditRequest, held: Sequence[BlockDifference] = ()) -> PlannedEdit:
+        """Plan an edit on top of differences that are not on disk, by applying it to a copy of the memory."""
+        return await plan(request, self.with_differences(held), self._agent, self._clock)
 
     async def write(self, label: str, value: str | list[str], author: EditAuthor) -> PlannedEdit:
         """Plan to replace a block's whole value."""
@@ -128,11 +126,11 @@ class Blocks:
     async def history(self, label: str) -> list[BlockChange]:
         """Return every change of a block, oldest first, even if the agent no longer has it."""
         if label in self._now.rows:
-            return await self._kept.block_history(self._now.rows[label].id)
-        ids = [id for id, block_label in (await self._kept.block_ids(self._agent)).items() if block_label == label]
+            return await self._store.block_history(self._now.rows[label].id)
+        ids = [id for id, block_label in (await self._store.block_ids(self._agent)).items() if block_label == label]
         if not ids:
             raise UnknownBlock(label, self.memory.labels)
-        return await self._kept.block_history(ids[-1])
+        return await self._store.block_history(ids[-1])
 
     async def share(self, label: str, author: EditAuthor) -> PlannedEdit:
         """Plan to share a block with other agents."""
@@ -145,7 +143,7 @@ class Blocks:
 
     async def attach(self, label: str, author: EditAuthor) -> PlannedEdit:
         """Plan to attach a block that another agent shares. An own block with the same label is detached."""
-        shared = await self._kept.shared_blocks()
+        shared = await self._store.shared_blocks()
         matches = [row for row in shared if label in (row.label, row.id)]
         if len(matches) != 1:
             among = ", ".join(f"{row.label} ({row.id})" for row in shared) or "none"
@@ -158,7 +156,8 @@ class Blocks:
         row = replace(matches[0], position=place)
         detachments = (DetachBlock(self._agent, own.id),) if own else ()
         writes = (*detachments, AttachBlock(self._agent, row.id, place))
-        return PlannedEdit(f"`{row.label}` is attached.", writes, by=author.by, changed=(BlockDifference(own, row),))
+        edit = PlannedEdit(f"`{row.label}` is attached.", writes, by=author.by, changed=(BlockDifference(own, row),))
+        return replace(edit, done=partial(self.applied, edit))
 
     async def detach(self, label: str, author: EditAuthor) -> PlannedEdit:
         """Plan to detach a block; its history stays."""
@@ -174,43 +173,42 @@ class Blocks:
         return await self._planned(EditRequest(deed, author, action, self._now))
 
     async def _planned(self, order: EditRequest) -> PlannedEdit:
-        edit = await plan(order, self._now, self._agent, self._clock)
-        return replace(edit, replan=partial(self._again, order)) if edit.writes else edit
+        edit = await self.plan(order)
+        return (
+            replace(edit, replan=partial(self._again, order), done=partial(self.applied, edit)) if edit.writes else edit
+        )
 
     async def _again(self, order: EditRequest) -> PlannedEdit:
-        await self._read()
+        await self.reload()
         return await self._planned(order)
 
     async def commit(self, edit: PlannedEdit) -> PlannedEdit:
-        """Commit an edit outside of a turn, retrying as often as necessary; return the edit in its final form."""
-        for tried in range(_TRIES):
-            try:
-                await self._store.apply(edit.writes)
-            except ManifestConflict:
-                if edit.replan is None:
-                    raise
-                # Out of step with the other hand, which would else be first each time.
-                await asyncio.sleep(self._clock.random.uniform(0, min(0.002 * (tried + 1), _LONGEST_PAUSE_S)))
-                edit = await edit.replan()
-            else:
-                self.applied(edit)
-                return edit
-        return refused("Others change it all the time. Try again later.", edit.by)
+        """Commit an edit outside of a turn; return the edit in its final form."""
+        return await commit(edit, self._apply, self._clock)
+
+    async def _apply(self, edit: PlannedEdit) -> None:
+        await self._store.apply(edit.writes)
 
     def applied(self, edit: PlannedEdit) -> None:
         """Update the memory from an edit that is on disk."""
         if not edit.changed:
             return
+        self._now = self.with_differences(edit.changed)
+        if edit.by == "agent":
+            self._told |= {change.after.id: change.after for change in edit.changed if change.after}
+            self._told = {id: row for id, row in self._told.items() if row.label in self._now.rows}
+
+    def with_differences(self, changed: Sequence[BlockDifference]) -> StoredMemory:
+        """Return the memory as these differences make it."""
+        if not changed:
+            return self._now
         rows = dict(self._now.rows)
-        for change in edit.changed:
+        for change in changed:
             if change.before is not None:
                 rows.pop(change.before.label, None)
             if change.after is not None:
                 rows[change.after.label] = change.after
-        self._now = opened(self._first, [*rows.values()])
-        if edit.by == "agent":
-            self._told |= {change.after.id: change.after for change in edit.changed if change.after}
-            self._told = {id: row for id, row in self._told.items() if row.label in rows}
+        return opened(self._first, [*rows.values()])
 
     def render(self) -> str:
         """Return the blocks as the model reads them, and record that it now knows them."""
@@ -222,9 +220,9 @@ class Blocks:
 
         Whoever has just heard the versions of the shared blocks from the store gives them: else it is asked.
         """
-        stored_versions = await self._kept.versions(self._agent) if versions is None else versions
+        stored_versions = await self._store.block_versions(self._agent) if versions is None else versions
         if stored_versions != {row.id: row.version for row in self.rows if row.id in stored_versions or row.shared}:
-            await self._read()
+            await self.reload()
         return await self._news()
 
     async def _news(self) -> list[str]:
@@ -245,6 +243,6 @@ class Blocks:
         text = self.memory[row.label].render(self.memory.labels)
         if previous is None:
             return f"A block is new in your memory:\n{text}"
-        later = [change for change in await self._kept.block_history(row.id) if change.version > previous.version]
+        later = [change for change in await self._store.block_history(row.id) if change.version > previous.version]
         hands = {f"agent `{change.agent}`" if change.by == "agent" else f"a {change.by}" for change in later}
         return f"Your memory was changed by {' and '.join(sorted(hands)) or 'someone else'}. It reads now:\n{text}"

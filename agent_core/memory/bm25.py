@@ -14,7 +14,11 @@ _B: Final = 0.75
 
 def counted(texts: Sequence[Mapping[str, int]], terms: Sequence[str]) -> Array:
     """Count each term in each text; the result has one row per text."""
-    return np.array([[counts.get(term, 0) for term in terms] for counts in texts], "f4").reshape(len(texts), len(terms))
+    table, known = np.zeros((len(texts), len(terms)), "f4"), {*terms}
+    for row, counts in zip(table, texts, strict=True):
+        if not known.isdisjoint(counts):  # most texts hold one term or none
+            row[:] = [counts.get(term, 0) for term in terms]
+    return table
 
 
 def rarity(counts: Array, worded: Array, total: int) -> Array:

@@ -5,12 +5,15 @@ A class's public methods become functions by the same loader as all others; they
 """
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agent_core.base.errors import SettingsError, UsageError
+from agent_core.registry.function import Function
+from agent_core.registry.methods import read_methods
 
 from . import edits
 from .block import Block, too_large
@@ -176,3 +179,14 @@ def named(name: str) -> type[Memory]:
     if not (isinstance(memory_class, type) and issubclass(memory_class, Memory)):
         raise SettingsError(f"`{name}` is not a class derived from `agent_core.memory.classes.Memory`.", fix=fix)
     return memory_class
+
+
+@lru_cache(maxsize=16)
+def methods_of(memory_class: type[Memory]) -> tuple[Function, ...]:
+    """Return the functions of a class. One that no model could call is an error, since its author can fix it."""
+    functions, problems = read_methods(memory_class, BaseModel)
+    refused = [problem for problem in problems if problem.severity == "refuses"]
+    if refused:
+        reasons = "; ".join(f"{problem.where}: {problem.message}" for problem in refused)
+        raise SettingsError(f"The memory class `{memory_class.__qualname__}` cannot be used: {reasons}.")
+    return tuple(function for function in functions if function.name not in memory_class.without)

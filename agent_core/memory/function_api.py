@@ -1,12 +1,15 @@
 """Access of a function to a memory block that the user granted: `self.memory` in its source, answered by the host."""
 
+import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from . import edits
 from .blocks import Blocks
 from .classes import Memory, check_given
+from .planned_edit import EditRequest, PlannedEdit
 
 
 class MemoryAccessRefused(Exception):
@@ -22,17 +25,26 @@ class _Function:
     by: Literal["function"] = "function"
 
 
-@dataclass(frozen=True, slots=True)
 class FunctionMemoryApi:
-    """The blocks of an agent, for the functions that it calls in one turn."""
+    """The blocks of an agent, for one call and the functions that it calls in turn.
 
-    blocks: Blocks
-    agent: str
-    turn: str
+    Its edits are held, and read back by the call, until its answer is stored: both come on disk in one transaction.
+    """
+
+    def __init__(self, blocks: Blocks, agent: str, turn: str) -> None:
+        self._blocks = blocks
+        self._author = _Function(agent, turn)
+        self._requests: list[EditRequest] = []
+        self._one_at_a_time = asyncio.Lock()
+        self.held = PlannedEdit("", by="function")
+
+    @property
+    def _memory(self) -> Memory:
+        return self._blocks.with_differences(self.held.changed).memory
 
     def has(self, label: str) -> bool:
         """Check whether the agent has this block."""
-        return label in self.blocks.memory
+        return label in self._memory
 
     async def answer(
         self,
@@ -43,11 +55,11 @@ class FunctionMemoryApi:
         """Read or edit a block, and return what was read. An edit that would assemble a secret from pieces is refused.
 
         Raises:
-            DoorRefused: the request has no known shape, or the edit is refused.
+            MemoryAccessRefused: the request has no known shape, or the edit is refused.
         """
         match arguments:
             case {"act": "read", "block": str(label)}:
-                return self.blocks.memory[label].text
+                return self._memory[label].text
             case {"act": "append", "block": str(label), "text": str(text)}:
                 await self._edit(function, label, lambda lines: edits.append(lines, text).lines, (text,), masked)
             case {"act": "replace", "block": str(label), "old": str(old), "new": str(new)}:
@@ -76,6 +88,27 @@ class FunctionMemoryApi:
                 raise edits.EditRefused("the edit would put a secret together.")
             memory[label].put(lines)
 
-        edit = await self.blocks.edit(deed, _Function(self.agent, self.turn), f"{function}()")
-        if edit.outcome == "refused" or (await self.blocks.commit(edit)).outcome == "refused":
-            raise MemoryAccessRefused(f"`{label}` stays as it is: {edit.text}")
+        async with self._one_at_a_time:
+            request = self._blocks.request(deed, self._author, f"{function}()", self.held.changed)
+            edit = await self._blocks.plan(request, self.held.changed)
+            if edit.outcome == "refused":
+                raise MemoryAccessRefused(f"`{label}` stays as it is: {edit.text}")
+            self._requests.append(request)
+            self._hold(self.held, edit)
+
+    def _hold(self, held: PlannedEdit, edit: PlannedEdit) -> None:
+        changed = (*held.changed, *edit.changed)
+        self.held = replace(held, writes=(*held.writes, *edit.writes), changed=changed, replan=self._replan)
+        self.held = replace(self.held, done=partial(self._blocks.applied, self.held))
+
+    async def _replan(self) -> PlannedEdit:
+        """Plan the same edits on what the blocks have become; what cannot be done any more is said in the text."""
+        await self._blocks.reload()
+        self.held, refusals = PlannedEdit("", by="function"), list[str]()
+        for request in self._requests:
+            edit = await self._blocks.plan(request, self.held.changed)
+            if edit.outcome == "refused":
+                refusals.append(f"An edit of the memory by {request.action} was not made: {edit.text}")
+            else:
+                self._hold(self.held, edit)
+        return replace(self.held, text="\n".join(refusals))

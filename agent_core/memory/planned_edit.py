@@ -1,4 +1,7 @@
-"""One edit of blocks, planned on a copy of the memory: the answer, and what to write."""
+"""One edit of blocks: planned on a copy of the memory, and committed, which is the one way to disk.
+
+Whoever commits gives the transaction: the answer of a call and its journal entry, or the writes alone.
+"""
 
 import asyncio
 import inspect
@@ -11,7 +14,7 @@ from pydantic import ValidationError
 
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ToolwrightError
-from agent_core.storage import BlockRow, DetachBlock, SaveBlock, Write
+from agent_core.storage import BlockRow, DetachBlock, ManifestConflict, SaveBlock, Write
 
 from .block import Block, reasons
 from .classes import Memory
@@ -19,6 +22,8 @@ from .edits import EditRefused, difference, listed
 from .rows import BlockDifference, StoredMemory, differences, lost
 
 _SHOWN = 4000
+_TRIES = 100  # each time that an edit is too late, someone else has made one
+_LONGEST_PAUSE_S = 0.2
 _LARGE = 4_000  # characters of a block; the usual one may have half of them
 _BOUND = frozenset({"agent", "function"})  # who may not touch what is read-only
 _ANSWERED = (ToolwrightError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
@@ -43,7 +48,10 @@ class EditAuthor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlannedEdit:
-    """The result of an edit: the answer, and the writes; `replan` plans the same edit on the state at that time."""
+    """The result of an edit: the answer, and the writes; `replan` plans the same edit on the state at that time.
+
+    `done` is called once it is on disk; `excluded` names functions that the next step should not offer.
+    """
 
     text: str
     writes: tuple[Write, ...] = ()
@@ -51,7 +59,33 @@ class PlannedEdit:
     replan: "Callable[[], Awaitable[PlannedEdit]] | None" = None
     by: str = "agent"
     changed: tuple[BlockDifference, ...] = field(default=(), repr=False)
+    done: Callable[[], None] = field(default=lambda: None, repr=False)
+    excluded: frozenset[str] = frozenset()
 
+
+async def commit(edit: PlannedEdit, record: Callable[[PlannedEdit], Awaitable[None]], clock: Clock) -> PlannedEdit:
+    """Commit an edit in the transaction of `record`; return its final form, which is on disk.
+
+    A block that somebody else changed meanwhile is read again, and the same is done on what it has become.
+    """
+    for tried in range(_TRIES):
+        try:
+            await record(edit)
+        except ManifestConflict:
+            if edit.replan is None:
+                raise
+            # Out of step with the other writer, who would else be first each time.
+            await asyncio.sleep(clock.random.uniform(0, min(0.002 * (tried + 1), _LONGEST_PAUSE_S)))
+            edit = await edit.replan()
+        else:
+            edit.done()
+            return edit
+    edit = refused("Others change it all the time. Try again later.", edit.by)
+    await record(edit)
+    return edit
+
+
+NO_EDIT = PlannedEdit("")
 
 Deed: TypeAlias = Callable[[Memory], Any]  # Any: what a human's method returns, awaited if it has to be
 """What is done to a copy of the memory; it returns what is said of it."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.clock import Clock
 from agent_core.base.offload import aside
-from agent_core.storage import MemoryStore, RecallMessage, SaveSaid, Store
+from agent_core.storage import RecallMessage, SaveSaid, Store
 
 from . import dates, hints, search_query, words
 from .embedding import Embedder
@@ -72,20 +72,18 @@ class Ranking:
 class Recall:
     """The record of one agent's conversation."""
 
-    def __init__(  # noqa: PLR0913 what it stands on, one thing each
+    def __init__(
         self,
         store: Store,
-        memory_store: MemoryStore,
         agent: str,
         embedder: Embedder | None,
         clock: Clock,
         *,
         gap_minutes: float = 60,
     ) -> None:
-        self.vectors = ShelfVectors(store, memory_store, "recall", embedder)
+        self.vectors = ShelfVectors(store, "recall", embedder)
         self.weighing = Weighing(embedder)
         self._store = store
-        self._kept = memory_store
         self._agent = agent
         self._clock = clock
         self._gap_minutes = gap_minutes
@@ -100,7 +98,7 @@ class Recall:
         More than one batch of missing vectors is left to `vectors.embed_all`, in the background.
         """
         async with self._following:
-            last = await self._kept.last_said(self._agent)
+            last = await self._store.last_message(self._agent)
             entries = await self._store.history(self._agent, since=last.seq if last else 0, kinds=KINDS)
             messages = lines(entries)
             size = sum(len(message.text) for message in messages)
@@ -122,7 +120,7 @@ class Recall:
     async def between(self, start: float, end: float, page: int = 0, count: int = PAGE) -> ResultPage:
         """Return the messages from `start` until before `end`, oldest first."""
         await self.catch_up()
-        total, rows = await self._kept.said_between(self._agent, start, end, max(page, 0) * count, count)
+        total, rows = await self._store.messages_between(self._agent, start, end, max(page, 0) * count, count)
         return ResultPage(_MESSAGES, _items(rows), page, total, count)
 
     async def on_dates(self, first: str, last: str, page: int = 0, count: int = PAGE) -> ResultPage:
@@ -148,7 +146,7 @@ class Recall:
             self._rows.clear()
             self._places.clear()
         sought = words.content(query) or words.split(query)
-        worded = await self._kept.search_words("recall", self._agent, sought, limits["words"])
+        worded = await self._store.search_words("recall", self._agent, sought, limits["words"])
         if not self._speakers:
             await self._load(hit.seq for hit in worded)
         question = search_query.read(query, self._speakers, self._clock.now())
@@ -159,7 +157,7 @@ class Recall:
         ranked = [hit.seq for hit in [*worded[: limits["beside"]], *neighbors[: limits["beside"]]]]
         rows = await self._with_neighbours(hits, ranked, limits["around"])
         cosines = await self.vectors.cosines(self._agent, vector, [entry.utterance.seq for entry in rows])
-        total = (await self._kept.counts(self._agent)).messages
+        total = (await self._store.memory_counts(self._agent)).messages
         evidence = Evidence(question, rows, frozenset(hit.seq for hit in worded), cosines, total)
         return evidence, hits
 
@@ -169,13 +167,13 @@ class Recall:
             n = self._rows[seq].utterance.n
             numbers.update(range(max(0, n - around), n + around + 1))
         missing = [n for n in numbers if n not in self._places]
-        await self._keep(await self._kept.said_beside(self._agent, missing) if missing else [])
+        await self._keep(await self._store.messages_beside(self._agent, missing) if missing else [])
         return [self._rows[self._places[n]] for n in sorted(numbers) if n in self._places]
 
     async def _load(self, seqs: Iterable[int]) -> None:
         """Load rows that are not cached. Messages never change, so the cache stays valid."""
         missing = [seq for seq in seqs if seq not in self._rows]
-        await self._keep(await self._kept.said(self._agent, missing) if missing else [])
+        await self._keep(await self._store.messages(self._agent, missing) if missing else [])
 
     async def _keep(self, utterances: Sequence[RecallMessage]) -> None:
         rows = await aside(sum(len(utterance.text) for utterance in utterances), lambda: [*map(row, utterances)])

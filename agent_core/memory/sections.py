@@ -5,7 +5,7 @@ from typing import Final
 
 from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
-from agent_core.storage import DropSection, MemoryStore, SaveSection, SectionRow, Store
+from agent_core.storage import DropSection, MemoryStore, SaveSection, SectionRow
 
 _NAME = re.compile(r"[\w.-]{1,64}")
 LIMIT = 4000
@@ -17,15 +17,14 @@ POSITIONS: Final = {"instructions": 0, "memory": 100, "functions": 200, "statist
 class Sections:
     """The sections of one agent, in the order of their position and name."""
 
-    def __init__(self, store: Store, memory_store: MemoryStore, agent: str, clock: Clock | None = None) -> None:
+    def __init__(self, store: MemoryStore, agent: str, clock: Clock | None = None) -> None:
         self._store = store
-        self._kept = memory_store
         self._agent = agent
         self._clock = clock or Clock()
 
     async def list(self) -> "list[SectionRow]":
         """Return the sections, in order."""
-        return await self._kept.sections(self._agent)
+        return await self._store.sections(self._agent)
 
     async def set(self, name: str, position: int, text: str) -> SectionRow:
         """Store a section, replacing one with the same name.

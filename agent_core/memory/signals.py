@@ -1,21 +1,24 @@
 """Signals that measure how well each gathered row fits a question; their weighted sum is its score. Pure values.
 
-Rows come in the order of the conversation. What belongs to neighbors counts within a session; a neighbor that was
-not gathered counts nothing. Scores of words are shares of the best row's.
+Messages come in the order of the conversation. What belongs to neighbors counts within a session; a neighbor that was
+not gathered counts nothing. Scores of words are shares of the best row's. A passage has words, meaning and neighbors.
 """
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, TypeAlias
 
 import numpy as np
 
-from agent_core.storage import RecallMessage
+from agent_core.storage import PassageRow, RecallMessage
 
 from . import dates
 from .bm25 import Array, bm25, counted, rarity, top
 from .evidence import Evidence
+from .search_query import ParsedQuery
+from .stem import stem
 
 Signals: TypeAlias = dict[str, Array]
 """By name, a number for each row."""
@@ -127,21 +130,25 @@ def _by_form(evidence: Evidence, neighbors: _Beside) -> Signals:
 
 def _holding(pattern: re.Pattern[str], evidence: Evidence, *, is_asked: bool) -> Array:
     """Return whether each message contains what a question asks for."""
-    return np.array([float(is_asked and pattern.search(row.utterance.text) is not None) for row in evidence.rows])
+    if not is_asked:
+        return np.zeros(len(evidence.rows))
+    return np.array([float(pattern.search(row.utterance.text) is not None) for row in evidence.rows])
 
 
 def _dated(evidence: Evidence) -> Array:
     """Return whether each message is from a time that the question names."""
     times = evidence.question.times
+    if not times:
+        return np.zeros(len(evidence.rows))
     return np.array([float(any(time.holds(row.utterance.at) for time in times)) for row in evidence.rows])
 
 
 def _names_time(evidence: Evidence) -> Array:
     """Return whether each message mentions a time that the question names; "last week" counts from its own date."""
     times = evidence.question.times
-    return np.array(
-        [float(bool(times) and row.utterance.timed and _meets(row.utterance, times)) for row in evidence.rows]
-    )
+    if not times:
+        return np.zeros(len(evidence.rows))
+    return np.array([float(row.utterance.timed and _meets(row.utterance, times)) for row in evidence.rows])
 
 
 def _meets(utterance: RecallMessage, times: tuple[dates.Mention, ...]) -> bool:
@@ -186,3 +193,35 @@ def summed(signals: Signals, counts: Mapping[str, float], rows: int) -> Array:
         if name in signals:
             scores += weight * signals[name]
     return scores
+
+
+def measure_passages(
+    rows: Sequence[PassageRow], question: ParsedQuery, worded: Collection[int], cosines: Mapping[int, float], total: int
+) -> Signals:
+    """Return every signal of the passages."""
+    stems = [_stems(row.words) for row in rows]
+    counts = counted(stems, question.terms)
+    rare = rarity(counts, np.array([row.seq in worded for row in rows], bool), total)
+    own = top(bm25(counts, np.array([passage_stems.total() for passage_stems in stems], "f4"), rare))
+    signals = {"own": own, "beside": _neighbor_scores(rows, own)}
+    if cosines:
+        signals["meaning"] = np.array([cosines.get(row.seq, 0.0) for row in rows])
+    return signals
+
+
+@lru_cache(maxsize=4096)
+def _stems(words: str) -> Counter[str]:
+    return Counter(map(stem, words.split()))
+
+
+def order_passages(rows: Sequence[PassageRow], signals: Signals, weights: Mapping[str, float]) -> list[PassageRow]:
+    """Return the passages by the weighted sum of their signals, best first; among equals, the newest first."""
+    scores = summed(signals, weights, len(rows))
+    return [rows[place] for place in sorted(range(len(rows)), key=lambda place: (-scores[place], -place))]
+
+
+def _neighbor_scores(rows: Sequence[PassageRow], own: Array) -> Array:
+    """Return the better score of the two passages next to each one in its source, if they were found."""
+    at = {(row.document, row.n): score for row, score in zip(rows, own.tolist(), strict=True) if row.document}
+    scores = [max(at.get((row.document, row.n - 1), 0.0), at.get((row.document, row.n + 1), 0.0)) for row in rows]
+    return np.array(scores)

@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias
 from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
-from agent_core.storage import DocumentRow, DropDocument, MemoryStore, SaveDocument, SavePassages, Store
+from agent_core.storage import DocumentRow, DropDocument, MemoryStore, SaveDocument, SavePassages
 
 from .archival import Archival, Piece
 from .sources import Cut, SourcePlace, SourceReader, Unreadable, places
@@ -52,9 +52,8 @@ class SourceReport:
 class Sources:
     """The sources that the user gave one agent."""
 
-    def __init__(self, store: Store, memory_store: MemoryStore, archival: Archival, agent: str, clock: Clock) -> None:
+    def __init__(self, store: MemoryStore, archival: Archival, agent: str, clock: Clock) -> None:
         self._store = store
-        self._kept = memory_store
         self._archival = archival
         self._agent = agent
         self._clock = clock
@@ -80,7 +79,7 @@ class Sources:
 
     async def list(self) -> Sequence[DocumentRow]:
         """Return the sources, oldest first; one that is not complete was interrupted."""
-        return await self._kept.documents(self._agent)
+        return await self._store.documents(self._agent)
 
     async def remove(self, source: str) -> Sequence[DocumentRow]:
         """Remove a source with its passages: by its name, the beginning of its hash, or the folder it came with.

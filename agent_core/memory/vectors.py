@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Final
 
 from agent_core.base.errors import ToolwrightError
-from agent_core.storage import DropVectors, Hit, MemoryStore, SaveVectors, Shelf, Store
+from agent_core.storage import DropVectors, Hit, MemoryStore, SaveVectors, Shelf
 
 from .embedding import Embedder
 
@@ -17,10 +17,9 @@ BATCH: Final = 256
 class ShelfVectors:
     """The use of an embedding model for a shelf."""
 
-    def __init__(self, store: Store, memory_store: MemoryStore, shelf: Shelf, embedder: Embedder | None) -> None:
+    def __init__(self, store: MemoryStore, shelf: Shelf, embedder: Embedder | None) -> None:
         self.trouble = ""
         self._store = store
-        self._kept = memory_store
         self._shelf: Shelf = shelf
         self._embedder = embedder
 
@@ -33,7 +32,7 @@ class ShelfVectors:
         """Make vectors for at most `most` texts that have none; return how many were made."""
         if self._embedder is None:
             return 0
-        missing = await self._kept.unembedded(self._shelf, self._embedder.space, most)
+        missing = await self._store.unembedded(self._shelf, self._embedder.space, most)
         vectors = await self._vectors([text for _, text in missing])
         if not vectors:
             return 0
@@ -59,18 +58,18 @@ class ShelfVectors:
         """Return the rows nearest to a vector."""
         if vector is None or self._embedder is None:
             return []
-        return await self._kept.search_vector(self._shelf, agent, self._embedder.space, vector, limit)
+        return await self._store.search_vector(self._shelf, agent, self._embedder.space, vector, limit)
 
     async def cosines(self, agent: str, vector: bytes | None, seqs: Collection[int]) -> dict[int, float]:
         """Return how near each of these rows is."""
         if vector is None or self._embedder is None:
             return {}
-        return await self._kept.cosines(self._shelf, agent, self._embedder.space, vector, seqs)
+        return await self._store.cosines(self._shelf, agent, self._embedder.space, vector, seqs)
 
     async def _vectors(self, texts: list[str]) -> list[bytes]:
         if self._embedder is None or not texts:
             return []
-        if trouble := await self._kept.vector_trouble():
+        if trouble := await self._store.vector_trouble():
             self.trouble = trouble
             return []
         try:

@@ -10,6 +10,7 @@ from agent_core.base.messages import Call
 from agent_core.base.problem import Problem
 from agent_core.context import beginning, first_page
 from agent_core.functions.service import PlannedChange
+from agent_core.memory.function_api import FunctionMemoryApi
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.function import Function
 from agent_core.storage import SaveBlock, Write
@@ -26,6 +27,7 @@ class CallRecord:
         self.turn = turn
         self.step = turn.step
         self.plan: PlannedChange | None = None
+        self.memory: FunctionMemoryApi | None = None  # holds what it edits until its answer is stored
         self.heartbeat = False
         self._clock = clock
         self._began = clock.monotonic()

@@ -14,6 +14,7 @@ from agent_core.access.grants import Denied, Permit
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ToolwrightError
 from agent_core.base.interruption import Interrupted as StopRequested
+from agent_core.base.json_form import to_json
 from agent_core.base.matching import nearest
 from agent_core.base.messages import Call
 from agent_core.base.offload import aside
@@ -27,6 +28,7 @@ from agent_core.functions.service import Author, FunctionService, PlannedChange,
 from agent_core.functions.worker_api import WorkerApi
 from agent_core.memory.blocks import Blocks
 from agent_core.memory.function_api import FunctionMemoryApi
+from agent_core.memory.planned_edit import NO_EDIT, PlannedEdit, commit
 from agent_core.registry.arguments import renamed
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
@@ -47,7 +49,7 @@ class HostFunction:
     """A function that runs in the host with the agent as `self`: its schema and the function itself."""
 
     function: Function
-    run: Callable[..., Awaitable[PlannedChange | str]]
+    run: Callable[..., Awaitable[PlannedChange | PlannedEdit | str]]
 
 
 class HostAlias(Protocol):
@@ -163,20 +165,32 @@ class Dispatcher:
             return await self._close(running, Refused("internal error"), text)
         return await self._carry_out(running, plan)
 
-    async def _carry_out(self, running: "CallRecord", plan: PlannedChange | str) -> Done:
+    async def _carry_out(self, running: "CallRecord", plan: PlannedChange | PlannedEdit | str) -> Done:
         if isinstance(plan, str):
             return await self._close(running, None, plan)
+        if isinstance(plan, PlannedEdit):
+            return await self._commit(running, plan)
 
         async def record(plan: PlannedChange) -> None:
             running.plan = plan
-            await running.record(plan.text, plan.outcome, plan.detail, plan.writes)
+            await running.record(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes)
 
         plan = await self._workshop.carry_out(plan, record, Author("agent"))
         plan = replace(plan, text=beginning(plan.text, self._settings.answer_chars))
         running.note_plan(plan)
-        running.tell(plan.text, plan.outcome, plan.detail)
+        running.tell(plan.text, plan.outcome, to_json(plan.detail) or {})
         running.tell_remembered(plan.writes)
         return Done(running.call, plan.text, plan.outcome, plan.excluded, running.heartbeat)
+
+    async def _commit(self, running: "CallRecord", edit: PlannedEdit) -> Done:
+        async def record(edit: PlannedEdit) -> None:
+            await running.record(edit.text, edit.outcome, {}, edit.writes)
+
+        edit = await commit(edit, record, self._clock)
+        text = beginning(edit.text, self._settings.answer_chars)
+        running.tell(text, edit.outcome, {})
+        running.tell_remembered(edit.writes)
+        return Done(running.call, text, edit.outcome, edit.excluded, running.heartbeat)
 
     async def _in_worker(self, call: Call, snapshot: Snapshot, turn: Turn) -> Done:
         running = CallRecord(call, turn, self._clock, self._settings.answer_chars)
@@ -217,14 +231,14 @@ class Dispatcher:
         running.announce()
         running.restart_clock()
         turn, blocks, granting = running.turn, self._blocks, self._workshop.granting
-        door = FunctionMemoryApi(blocks, turn.agent, turn.id) if blocks is not None else None
+        running.memory = FunctionMemoryApi(blocks, turn.agent, turn.id) if blocks is not None else None
         requests = WorkerApi(
             self._cage,
             snapshot,
             running.tell_progress,
             granting,
             broker=self._cage.broker,
-            memory=door,
+            memory=running.memory,
             watch=watch,
             on_output=running.tell_printed,
         )
@@ -260,7 +274,14 @@ class Dispatcher:
         detail = await aside(size, answers.outcome_json, outcome) if outcome is not None else {}
         if unproven:
             full, detail = self._noted(full, answers.UNPROVEN), {**detail, "unproven": True}
-        answer_text = await running.record(full, word, detail, writes)
+
+        async def record(edit: PlannedEdit) -> None:
+            nonlocal full
+            full = self._noted(full, edit.text) if edit.text else full
+            await running.record(full, word, detail, (*writes, *edit.writes))
+
+        await commit(running.memory.held if running.memory else NO_EDIT, record, self._clock)
+        answer_text = beginning(full, self._settings.answer_chars)
         running.tell(answer_text, word, detail)
         return Done(running.call, answer_text, word, heartbeat=running.heartbeat)
 

@@ -6,16 +6,15 @@ memory class, and come with the agent.
 
 import inspect
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Protocol
 
-from agent_core.functions.service import PlannedChange
 from agent_core.memory.blocks import Blocks
-from agent_core.memory.classes import KNOWN
+from agent_core.memory.classes import KNOWN, methods_of
 from agent_core.memory.edits import ALREADY
-from agent_core.memory.offered import methods_of
 from agent_core.memory.planned_edit import EditAuthor, PlannedEdit
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.schema import read_module
@@ -54,23 +53,16 @@ class _Editor(Protocol):
         """The author of a change."""
 
 
-async def _edit(blocks: Blocks, name: str, editor: _Editor, /, **arguments: Any) -> PlannedChange:  # Any: JSON
-    return _plan(blocks, name, await blocks.call(name, arguments, editor.author))
+async def _edit(blocks: Blocks, name: str, editor: _Editor, /, **arguments: Any) -> PlannedEdit:  # Any: JSON
+    return _with_settled(blocks, name, await blocks.call(name, arguments, editor.author))
 
 
-def _plan(blocks: Blocks, name: str, edit: PlannedEdit) -> PlannedChange:
-    async def replan() -> PlannedChange:
+def _with_settled(blocks: Blocks, name: str, edit: PlannedEdit) -> PlannedEdit:
+    async def replan() -> PlannedEdit:
         assert edit.replan is not None
-        return _plan(blocks, name, await edit.replan())
+        return _with_settled(blocks, name, await edit.replan())
 
-    return PlannedChange(
-        edit.text,
-        edit.outcome,
-        writes=edit.writes,
-        excluded=_settled(blocks, name, edit),
-        replan=replan if edit.replan else None,
-        done=partial(blocks.applied, edit),
-    )
+    return replace(edit, excluded=_settled(blocks, name, edit), replan=replan if edit.replan else None)
 
 
 def _settled(blocks: Blocks, name: str, edit: PlannedEdit) -> frozenset[str]:

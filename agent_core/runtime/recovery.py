@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agent_core.base import events
 from agent_core.functions.answers import Skipped, Unknown, answer, word
 from agent_core.storage import ClaimedTurn as Claimed
-from agent_core.storage import Entry, Store
+from agent_core.storage import Entry, TurnStore
 
 from .session import AgentSession
 from .turn import Turn, entry_of, notice, unanswered
@@ -17,7 +17,7 @@ def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
     return [_unsettled(call.id, call.name, started=started) for call, started in unanswered(entries)]
 
 
-async def settle(store: Store, claimed: Claimed, talk: AgentSession) -> str:
+async def settle(store: TurnStore, claimed: Claimed, talk: AgentSession) -> str:
     """Close a turn that another process left open: every call gets its one answer."""
     entries = await store.load(claimed.id)
     closing = closing_answers(entries)

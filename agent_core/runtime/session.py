@@ -132,7 +132,7 @@ class AgentSession:
         self._woken = self.clock.now()
 
     async def _kept(self) -> dict[str, Any]:  # Any: JSON
-        return await self._store.memory.agent_settings(self._agent) or {}
+        return await self._store.agent_settings(self._agent) or {}
 
     async def _last_said(self) -> float | None:
         messages = await self._store.history(self._agent, kinds=("user",))

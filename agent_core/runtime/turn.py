@@ -14,7 +14,7 @@ from agent_core.base.interruption import Interruption
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
 from agent_core.base.untrusted import one_line
 from agent_core.context import History
-from agent_core.storage import Entry, Inbound, Shape, Store, Write, fitting
+from agent_core.storage import Entry, Inbound, Shape, TurnStore, Write, fitting
 
 from .message_protocol import DIRECT, MessageProtocol, moment
 
@@ -29,7 +29,7 @@ class Turn:
     agent: str
     attempt: int
     n: int
-    store: Store
+    store: TurnStore
     history: History
     emit: Emit
     hand: object

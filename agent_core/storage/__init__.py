@@ -1,27 +1,70 @@
 """Storage: what outlives the process. The only package that knows SQL.
 
-`open_store` gives the embedded store; `Store` is what its users see, so that another backend can
-stand in its place. What a method returned is on disk.
+`open_store` opens a store by its address; `Store` is the sum of small protocols, one for each subject. What a method
+returned is on disk.
 """
 
+from .agent_store import (
+    AgentRow,
+    AgentStore,
+    DropAgent,
+    EntryText,
+    Made,
+    SaveAgent,
+    WholeAgent,
+    WholeBlock,
+    WholeEvent,
+    WholeTurn,
+    text_names,
+)
+from .approval_store import ApprovalStore, DropYes, SaveYes, YesRow
+from .call_store import (
+    FAILURES,
+    CallRow,
+    CallStore,
+    KindRow,
+    RecordCall,
+    RecordedRow,
+    ReleaseFunction,
+    SaveRecorded,
+    Stats,
+)
 from .errors import BlockConflict, InboxFull, ManifestConflict
+from .folder import AGENT, STATE_FILE, AgentLock, lock_agent, open_lock, prepare_state_dir
 from .folder import NAME as STATE
-from .folder import STATE_FILE, AgentLock, lock_agent, open_lock, prepare_state_dir
-from .memory_store import Counts, Hit, MemoryStore
-from .memory_writes import (
+from .function_store import (
+    BeginWrite,
+    DropPending,
+    DropReading,
+    EndWrite,
+    FunctionStore,
+    OpenWrite,
+    PinFunction,
+    ReadingRow,
+    SavePending,
+    SaveReading,
+    SaveSketches,
+    SaveVerdict,
+    SaveVersion,
+    SetManifest,
+    UnpinFunction,
+    VersionRow,
+)
+from .memory_store import (
     AttachBlock,
     BlockChange,
     BlockRow,
+    Counts,
     DetachBlock,
     DocumentRow,
-    DropAgent,
     DropDocument,
     DropPassages,
     DropSection,
     DropVectors,
+    Hit,
+    MemoryStore,
     PassageRow,
     RecallMessage,
-    SaveAgent,
     SaveBlock,
     SaveDocument,
     SavePassages,
@@ -32,66 +75,38 @@ from .memory_writes import (
     Shelf,
     Value,
 )
-from .recorded import Recorded, RecordedRow, SaveRecorded
-from .recovery import adopt
-from .rows import FIX, Misfit, Shape, fitting
-from .sqlite import SqliteStore, open_store
-from .store import (
-    SAID,
-    SUMMARY,
-    AgentRow,
+from .rows import FIX, Misfit, Shape, dump, fitting
+from .sqlite import adopt
+from .store import Store, open_store
+from .subject import SaveText, Subject, Write, content_hash
+from .turn_store import (
     Appended,
     ClaimedTurn,
     Due,
     Entry,
     Inbound,
-    OpenWrite,
     Post,
-    ReadingRow,
-    Store,
-    VersionRow,
-    YesRow,
-)
-from .tallies import CallRow, KindRow, Stats
-from .writes import (
-    FAILURES,
-    BeginWrite,
-    DropPending,
-    DropReading,
-    DropYes,
-    EndWrite,
-    PinFunction,
-    RecordCall,
-    ReleaseFunction,
-    SavePending,
-    SaveReading,
-    SaveSketches,
-    SaveText,
-    SaveVerdict,
-    SaveVersion,
-    SaveYes,
-    SetManifest,
-    UnpinFunction,
-    Write,
-    content_hash,
+    TurnStore,
 )
 
 __all__ = [
+    "AGENT",
     "FAILURES",
     "FIX",
-    "SAID",
     "STATE",
     "STATE_FILE",
-    "SUMMARY",
     "AgentLock",
     "AgentRow",
+    "AgentStore",
     "Appended",
+    "ApprovalStore",
     "AttachBlock",
     "BeginWrite",
     "BlockChange",
     "BlockConflict",
     "BlockRow",
     "CallRow",
+    "CallStore",
     "ClaimedTurn",
     "Counts",
     "DetachBlock",
@@ -107,10 +122,13 @@ __all__ = [
     "Due",
     "EndWrite",
     "Entry",
+    "EntryText",
+    "FunctionStore",
     "Hit",
     "Inbound",
     "InboxFull",
     "KindRow",
+    "Made",
     "ManifestConflict",
     "MemoryStore",
     "Misfit",
@@ -121,7 +139,6 @@ __all__ = [
     "ReadingRow",
     "RecallMessage",
     "RecordCall",
-    "Recorded",
     "RecordedRow",
     "ReleaseFunction",
     "SaveAgent",
@@ -143,19 +160,26 @@ __all__ = [
     "SetManifest",
     "Shape",
     "Shelf",
-    "SqliteStore",
     "Stats",
     "Store",
+    "Subject",
+    "TurnStore",
     "UnpinFunction",
     "Value",
     "VersionRow",
+    "WholeAgent",
+    "WholeBlock",
+    "WholeEvent",
+    "WholeTurn",
     "Write",
     "YesRow",
     "adopt",
     "content_hash",
+    "dump",
     "fitting",
     "lock_agent",
     "open_lock",
     "open_store",
     "prepare_state_dir",
+    "text_names",
 ]

@@ -1,10 +1,227 @@
-"""The queries of memory to the store; `memory_writes.py` has their types."""
+"""Memory in the store: blocks, sections, passages, the index of messages, vectors, and what searches them.
+
+The conversation itself is the journal; `RecallMessage`s and vectors are derived from it, and recomputed if missing.
+"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Literal, Protocol, TypeAlias
 
-from .memory_writes import BlockChange, BlockRow, DocumentRow, PassageRow, RecallMessage, SectionRow, Shelf
+from .subject import Subject, Write
+
+Shelf: TypeAlias = Literal["recall", "archival"]
+"""The two stores that are searched: what was said, and passages."""
+
+Value: TypeAlias = str | tuple[str, ...]
+"""What a block holds: a text, or lines that are edited one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRow:
+    """A block as it is. `limit` is in characters; `version` is 1 for a new one and rises by one with each edit.
+
+    `position` orders the blocks of one agent; a shared block may stand elsewhere in another.
+    """
+
+    id: str
+    label: str
+    value: Value
+    limit: int
+    description: str = ""
+    read_only: bool = False
+    shared: bool = False
+    position: int = 0
+    version: int = 1
+    edited: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class BlockChange:
+    """A line of a block's history: the new value, the action in words, by whom, in which turn."""
+
+    block: str
+    version: int
+    value: Value
+    action: str
+    by: str
+    agent: str
+    turn: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class SaveBlock(Write):
+    """A compare-and-set write: the block must be at `block.version - 1` (0: not there yet); a line of history is added.
+
+    A new block belongs to `agent`. Raises BlockConflict, a ManifestConflict, where somebody else was first.
+    """
+
+    block: BlockRow
+    agent: str
+    action: str
+    by: str = "agent"
+    turn: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AttachBlock(Write):
+    """A write that attaches a shared block to another agent, at this position; it is in its context from the next step
+    on.
+    """
+
+    agent: str
+    block: str
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DetachBlock(Write):
+    """A write that detaches a block from an agent; a block without agents stays on record, with its history."""
+
+    agent: str
+    block: str
+
+
+@dataclass(frozen=True, slots=True)
+class SectionRow:
+    """A part of the system message: parts are ordered by `position`, then by name. `limit` is in characters."""
+
+    name: str
+    position: int
+    text: str
+    limit: int = 4000
+    edited: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SaveSection(Write):
+    """A write that sets a section of an agent's system message; a later one of the same name replaces it."""
+
+    agent: str
+    section: SectionRow
+
+
+@dataclass(frozen=True, slots=True)
+class DropSection(Write):
+    """A write that removes a section."""
+
+    agent: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassageRow:
+    """A piece of text in archival memory. The caller sets all but `seq`; `id` is a uuid7.
+
+    `document` is the content hash of the source that it was cut from and `n` its place there (neighbours are
+    n ± 1), both empty for what the agent inserted itself. `words` is what the text index reads: the text without
+    stop words, with dates and names. `source` and `place` say where it is from, as an answer cites it.
+    """
+
+    id: str
+    agent: str
+    text: str
+    words: str
+    at: float
+    tags: tuple[str, ...] = ()
+    source: str = ""
+    place: str = ""
+    document: str = ""
+    n: int = 0
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SavePassages(Write):
+    """A write that stores passages; one with an existing id is the same one and changes nothing."""
+
+    passages: tuple[PassageRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropPassages(Write):
+    """A write that deletes passages of an agent, with their vectors."""
+
+    agent: str
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRow:
+    """A source that was or is being read, once per agent and content hash; `done` of `total` passages are stored."""
+
+    hash: str
+    agent: str
+    name: str
+    kind: str
+    at: float
+    done: int = 0
+    total: int = 0
+    complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SaveDocument(Write):
+    """A write that stores how far a source was read; a later one of the same agent and hash replaces it."""
+
+    document: DocumentRow
+
+
+@dataclass(frozen=True, slots=True)
+class DropDocument(Write):
+    """A write that forgets a source and deletes its passages."""
+
+    agent: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecallMessage:
+    """One message as recall knows it; `seq` is that of its journal entry. `n` counts the agent's messages from 0.
+
+    `session` rises after a long silence, `speaker` is user, assistant or a name. The form of the message as numbers:
+    `length` in content words, `asks` whether it ends as a question, `timed` whether it names a time. `words` as in
+    `PassageRow`.
+    """
+
+    seq: int
+    agent: str
+    n: int
+    text: str
+    words: str
+    at: float
+    speaker: str
+    session: int = 0
+    length: int = 0
+    asks: bool = False
+    timed: bool = False
+    turn: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SaveSaid(Write):
+    """A write that indexes messages; one with a `seq` that is already indexed is skipped."""
+
+    rows: tuple[RecallMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SaveVectors(Write):
+    """A write that stores vectors of a space (model and size), as little-endian float32, by `seq`; a later one replaces
+    it.
+    """
+
+    shelf: Shelf
+    space: str
+    vectors: tuple[tuple[int, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropVectors(Write):
+    """A write that deletes every vector not of this space, since another model embeds now."""
+
+    shelf: Shelf
+    space: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +241,13 @@ class Counts:
     edited: float
 
 
-class MemoryStore(Protocol):
-    """The queries of memory to the store. Writes go through `Store.append` and `Store.apply`."""
-
-    async def agent_settings(self, agent: str) -> dict[str, Any] | None:  # Any: JSON
-        """Return the saved settings of an agent; None if none were saved."""
+class MemoryStore(Subject, Protocol):
+    """What agents remember."""
 
     async def blocks(self, agent: str) -> list[BlockRow]:
         """Return the blocks of an agent, in order."""
 
-    async def versions(self, agent: str) -> dict[str, int]:
+    async def block_versions(self, agent: str) -> dict[str, int]:
         """Return the version of each of the agent's shared blocks, by id: a cheap query, made at every step."""
 
     async def shared_blocks(self) -> list[BlockRow]:
@@ -50,7 +264,7 @@ class MemoryStore(Protocol):
     async def sections(self, agent: str) -> list[SectionRow]:
         """Return the agent's own sections, in order."""
 
-    async def counts(self, agent: str) -> Counts:
+    async def memory_counts(self, agent: str) -> Counts:
         """Return the size of an agent's memory."""
 
     async def search_words(self, shelf: Shelf, agent: str, words: Sequence[str], limit: int) -> list[Hit]:
@@ -67,25 +281,22 @@ class MemoryStore(Protocol):
     async def vector_trouble(self) -> str:
         """Return why vectors cannot be searched; an empty text where they can be."""
 
-    async def said(self, agent: str, seqs: Collection[int]) -> list[RecallMessage]:
+    async def messages(self, agent: str, seqs: Collection[int]) -> list[RecallMessage]:
         """Return indexed messages by `seq`, in order."""
 
-    async def said_beside(self, agent: str, numbers: Collection[int]) -> list[RecallMessage]:
+    async def messages_beside(self, agent: str, numbers: Collection[int]) -> list[RecallMessage]:
         """Return indexed messages by `n`, in order: neighbors of hits."""
 
-    async def said_between(
+    async def messages_between(
         self, agent: str, start: float, end: float, offset: int, limit: int
     ) -> tuple[int, list[RecallMessage]]:
         """Return the number of messages from `start` until before `end`, and a page of them, oldest first."""
 
-    async def last_said(self, agent: str) -> RecallMessage | None:
+    async def last_message(self, agent: str) -> RecallMessage | None:
         """Return the newest indexed message: the index is complete up to it."""
 
     async def passages(self, seqs: Collection[int]) -> list[PassageRow]:
         """Return passages by `seq`, in order."""
-
-    async def passages_beside(self, agent: str, places: Collection[tuple[str, int]]) -> list[PassageRow]:
-        """Return passages by (document, n), in order: neighbors of hits."""
 
     async def list_passages(self, agent: str, tag: str, offset: int, limit: int) -> tuple[int, list[PassageRow]]:
         """Return the number of an agent's passages (with a tag, if given), and a page of them, newest first."""

@@ -4,9 +4,8 @@ A file may be tampered with although its place and its tables are right.
 """
 
 import hashlib
+import json
 from typing import Any, Final, TypeAlias
-
-import apsw
 
 from agent_core.base.errors import StorageError
 from agent_core.base.seal import Sealer
@@ -60,6 +59,23 @@ def parse_row(text: str, shape: Shape = ANYTHING) -> Any:  # Any: JSON
     return fitting(value, shape)
 
 
+def dump(value: object) -> str:
+    """Return JSON as short as possible; text that UTF-8 cannot hold (a lone surrogate) is escaped.
+
+    Raises:
+        StorageError: the value has no JSON form.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        if not text.isascii():
+            text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StorageError(f"A {type(value).__name__} cannot be stored as JSON: {error}.") from error
+    return text
+
+
 def fitting(value: Any, shape: Shape, subject: str = "A row of the state file") -> Any:  # Any: JSON
     """Return the value if it has this shape. Raise Misfit otherwise.
 
@@ -106,54 +122,6 @@ def sign(sealer: Sealer, table: str, *values: str) -> str:
 def is_signed(sealer: Sealer, seal: str, table: str, *values: str) -> bool:
     """Return whether this user's program wrote the row."""
     return sealer.holds(seal, f"row of {table}", *values[:-1], _digest(values[-1]))
-
-
-_PROBLEM: Final = {"code": str, "message": str, "severity": str, "line?": (int, None), "fix?": (str, None)}
-_VERDICT: Final = {"problems": [_PROBLEM], "fixes?": [{"message": str}], "standing?": str, "confirmed?": [str]}
-_CANDIDATE: Final = {"name": str, "version": str, "source": str, "needs?": dict, **_VERDICT}
-_HEARD: Final = {"name": str, "arguments": ANYTHING, "refused?": str}
-_OUTCOME: Final = {
-    "outcome": str,
-    "value": ANYTHING,
-    "digest": str,
-    "error": (None, {"type": str, "message": str}),
-    "output": str,
-}
-_RECORDED: Final = {
-    "module": str,
-    "modules": {"*": str},
-    "arguments": dict,
-    "seed": int,
-    "zone": str,
-    "heard": [_HEARD],
-    "lacking": [str],
-    "outcome": _OUTCOME,
-}
-_SIGNED: Final[tuple[tuple[str, tuple[str, ...], Shape], ...]] = (
-    ("verdict", ("version", "function", "verdict"), _VERDICT),
-    ("pending", ("function", "candidate"), {"code": str, "module": str, "reason": str, "verdict": _CANDIDATE}),
-    ("recorded", ("function", "outcome", "turn", "data"), _RECORDED),
-)
-
-
-def sign_all(db: apsw.Connection, sealer: Sealer) -> None:
-    """Seal each verdict, candidate and recorded call of the right shape in a file that its user adopts.
-
-    What was read of files is not kept: it is read anew.
-    """
-    list(db.execute("delete from reading"))
-    for table, columns, shape in _SIGNED:
-        rows = list(db.execute(f"select rowid, {', '.join(columns)} from {table}"))  # noqa: S608  (names of ours)
-        seals = [(sign(sealer, table, *row), n) for n, *row in rows if _is_of(row[-1], shape)]
-        db.executemany(f"update {table} set seal = ? where rowid = ?", seals)  # noqa: S608  (names of ours)
-
-
-def _is_of(text: str, shape: Shape) -> bool:
-    try:
-        parse_row(text, shape)
-    except Misfit:
-        return False
-    return True
 
 
 def _digest(text: str) -> str:

@@ -73,7 +73,7 @@ async def recruit(ground: WorkspaceDeps, name: str, memory: Memory | None = None
 async def _agent_settings(ground: WorkspaceDeps, name: str, memory: Memory | None) -> dict[str, Any]:  # Any: JSON
     """Return the settings the agent was created with; they are stored on creation and stay in force."""
     defaults = ground.settings.memory
-    stored = await ground.store.memory.agent_settings(name) or {}
+    stored = await ground.store.agent_settings(name) or {}
     preset(ground.root, defaults.preset)  # a wrong name is an error whether or not the agent is new
     settings = {"preset": defaults.preset, "memory_class": "" if memory else defaults.class_name} | stored
     if settings != stored:
@@ -104,23 +104,22 @@ def _first_memory(ground: WorkspaceDeps, agent_preset: Preset, memory_class: str
 
 def sources_of(ground: WorkspaceDeps, name: str) -> Sources:
     """Return the sources that the user gave an agent, without the agent, which may be running elsewhere."""
-    store, memory_store, clock = ground.store, ground.store.memory, ground.clock
-    return Sources(store, memory_store, Archival(store, memory_store, name, ground.embedder, clock), name, clock)
+    store, clock = ground.store, ground.clock
+    return Sources(store, Archival(store, name, ground.embedder, clock), name, clock)
 
 
 def _memory(ground: WorkspaceDeps, name: str, first: Memory) -> AgentMemory:
-    store, memory_store, clock = ground.store, ground.store.memory, ground.clock
+    store, clock = ground.store, ground.clock
     gap = ground.settings.memory.session_gap_minutes
-    archival = Archival(store, memory_store, name, ground.embedder, clock)
+    archival = Archival(store, name, ground.embedder, clock)
     return AgentMemory(
         name,
         store,
-        memory_store,
-        Blocks(store, memory_store, name, first, clock),
-        Sections(store, memory_store, name, clock),
-        Recall(store, memory_store, name, ground.embedder, clock, gap_minutes=gap),
+        Blocks(store, name, first, clock),
+        Sections(store, name, clock),
+        Recall(store, name, ground.embedder, clock, gap_minutes=gap),
         archival,
-        Sources(store, memory_store, archival, name, clock),
+        Sources(store, archival, name, clock),
     )
 
 

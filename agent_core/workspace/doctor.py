@@ -46,7 +46,7 @@ async def examine(
             "ok": damage is None,
             "problem": damage,
             "recovered": store.recovered,
-            "vectors": await store.memory.vector_trouble() or None,
+            "vectors": await store.vector_trouble() or None,
         },
         "ok": sandbox["level"] in ("full", "core") and damage is None,
     }

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +10,24 @@ from agent_core.base.errors import UsageError
 from agent_core.base.problem import Place, Problem
 from agent_core.model.local import pool, weights
 from agent_core.model.local.fetch import DownloadProgress, fetch, remove
+from agent_core.registry.function import Function
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource, hash_of
 
 OnBytes = Callable[[int, int | None, str], None]
 
 
-def schema_of(paths: Iterable[Path]) -> dict[str, Any]:  # Any: JSON
-    """Return the `schema` shape of some files: they are read as text, and nothing is run."""
-    functions: list[dict[str, Any]] = []
+@dataclass(frozen=True, slots=True)
+class Schemas:
+    """The functions of some files, and the problems of the files."""
+
+    functions: tuple[Function, ...]
+    problems: tuple[Problem, ...]
+
+
+def schema_of(paths: Iterable[Path]) -> Schemas:
+    """Return the functions in some files: they are read as text, and nothing is run."""
+    functions: list[Function] = []
     problems: list[Problem] = []
     for path in paths:
         try:
@@ -26,9 +36,9 @@ def schema_of(paths: Iterable[Path]) -> dict[str, Any]:  # Any: JSON
             problems.append(Problem("unreadable", f"{path} cannot be read: {error}", Place(path.as_posix())))
             continue
         reading = read_module(ModuleSource(path.stem, path.as_posix(), text, hash_of(text)))
-        functions += [function.to_json() for function in reading.functions]
+        functions += reading.functions
         problems += reading.problems
-    return {"functions": functions, "problems": [problem.to_json() for problem in problems]}
+    return Schemas(tuple(functions), tuple(problems))
 
 
 def list_models() -> list[dict[str, Any]]:

@@ -24,9 +24,9 @@ from agent_core.functions.debug import Debugging
 from agent_core.functions.gate import FIXES, Gate, Rules
 from agent_core.functions.sandbox_client import SandboxClient, guarded_in
 from agent_core.functions.service import FunctionService
-from agent_core.functions.service.granting import GrantService
-from agent_core.functions.service.one_writer import only_writer
-from agent_core.functions.service.packing import ImportTrials, PackageGrants
+from agent_core.functions.service.grant_service import GrantService
+from agent_core.functions.service.package_grants import ImportTrials, PackageGrants
+from agent_core.functions.service.write_lock import only_writer
 from agent_core.memory.classes import Memory
 from agent_core.memory.embedding import Embedder, embedder
 from agent_core.memory.source_catalog import Sources
@@ -149,7 +149,7 @@ class Workspace:
             UsageError: no agent has that name, which is not the usual one's.
         """
         name = name or self.settings.agent
-        if name != self.settings.agent and await self._store.memory.agent_settings(name) is None:
+        if name != self.settings.agent and await self._store.agent_settings(name) is None:
             raise UsageError(f"There is no agent {name}.", fix="Type: toolwright agents list")
         return sources_of(self._ground(), name)
 

@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from agent_core.base.errors import LostLease
-from agent_core.storage import ClaimedTurn, Entry, ManifestConflict, Post, SqliteStore, content_hash, open_store
+from agent_core.storage import ClaimedTurn, Entry, ManifestConflict, Post, Store, content_hash, open_store
 from tests.kit.crash import own_name
 from tests.storage.support import ManualClock, saving
 
@@ -17,7 +17,7 @@ def source(number: int) -> str:
     return f"x = {number}\n"
 
 
-def open_here(path: str) -> SqliteStore:
+def open_here(path: str) -> Store:
     return open_store(Path(path), clock=ManualClock(prefix=own_name()))
 
 
@@ -34,7 +34,7 @@ async def _count_up(path: str, reports: Connection) -> None:
         number = await _one_turn(store, turn, number, reports)
 
 
-async def _one_turn(store: SqliteStore, turn: ClaimedTurn, number: int, reports: Connection) -> int:
+async def _one_turn(store: Store, turn: ClaimedTurn, number: int, reports: Connection) -> int:
     n = turn.n
     while n < ENTRIES_OF_A_TURN:
         before = content_hash(source(number - 1)) if number else None
@@ -65,7 +65,7 @@ async def _write_beside_others(path: str, agent: str, reports: Connection) -> No
     reports.send("done")
 
 
-async def _step_up(store: SqliteStore) -> None:
+async def _step_up(store: Store) -> None:
     while True:
         found = (await store.manifest()).get("shared")
         row = await store.version(found) if found else None

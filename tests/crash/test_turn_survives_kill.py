@@ -65,7 +65,7 @@ async def survivors(root: Path) -> list[Message]:
     async with Workspace.open(root, flags={"model.base_url": "http://127.0.0.1:9/v1"}) as workspace:
         agent = await workspace.agent()
         made = [name for name in workspace.workshop.names() if name != "note"]
-        listed = {row["name"] for row in (await workspace.workshop.list())["functions"]}
+        listed = {row.name for row in (await workspace.workshop.list()).functions}
         assert set(made) <= listed
         return await agent.history()
 

@@ -1,7 +1,5 @@
 """Functions that try to use the debugger against the host, the human or the model."""
 
-from typing import Any
-
 import pytest
 
 from agent_core.workspace.workspace import Workspace
@@ -188,11 +186,11 @@ async def test_claims_that_are_sent_ahead_hold_up_no_clock(forging: Workspace) -
 
 
 async def test_a_claim_ends_its_call_where_it_is_too_long_altogether(forging: Workspace) -> None:
-    few: dict[str, Any] = await forging.workshop.trace("trace_much", {"pairs": 2})
-    assert few["outcome"]["value"] == "None"
+    few = await forging.workshop.trace("trace_much", {"pairs": 2})
+    assert few.outcome["value"] == "None"
     many = await forging.workshop.trace("trace_much", {"pairs": 100})
-    assert many["outcome"]["outcome"] == "killed"
-    assert "more than 500,000 characters at once" in many["outcome"]["error"]["message"]
+    assert many.outcome["outcome"] == "killed"
+    assert "more than 500,000 characters at once" in many.outcome["error"]["message"]
 
 
 async def test_a_long_trace_is_cut_by_the_worker_and_not_refused(workspace: Workspace) -> None:
@@ -202,8 +200,8 @@ async def test_a_long_trace_is_cut_by_the_worker_and_not_refused(workspace: Work
     (workspace.root / "functions" / "much.py").write_text(text, "utf-8")
     await workspace.workshop.reload()
     found = await workspace.workshop.trace("much", {})
-    assert found["cut"]
-    assert 10 < len(found["lines"]) < 72
+    assert found.cut
+    assert 10 < len(found.lines) < 72
 
 
 async def test_a_flood_of_records_is_capped_where_the_model_reads_it(forging: Workspace) -> None:

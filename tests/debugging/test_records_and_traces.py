@@ -48,15 +48,15 @@ async def test_of_many_hits_the_first_ones_and_the_last_are_kept(workspace: Work
 
 async def test_a_trace_of_a_long_loop_is_short_and_its_last_values_are_those_of_the_end(workspace: Workspace) -> None:
     found = await workspace.workshop.trace("sum_up", {"numbers": [1] * 3000})
-    (row,) = [row for row in found["lines"] if row["line"] == LOOP]
-    assert (row["count"], row["first"], row["last"]) == (3000, {"result": "1"}, {"result": "3000"})
+    (row,) = [row for row in found.lines if row.line == LOOP]
+    assert (row.count, row.first, row.last) == (3000, {"result": "1"}, {"result": "3000"})
 
 
 async def test_a_call_that_never_ends_is_traced_as_far_as_it_came(workspace: Workspace) -> None:
     workspace.workshop.granting._limits = workspace.workshop.granting._limits.__class__(wall_s=2.0)
     found = await workspace.workshop.trace("busy", {"turns": 10**12})
-    assert found["outcome"]["outcome"] == "timed_out"
-    assert "left -= 1" in found["text"]
+    assert found.outcome["outcome"] == "timed_out"
+    assert "left -= 1" in found.text
 
 
 @pytest.mark.parametrize("typed", [("n", "n", "c"), (f"tb {LOOP} if number == 3", "c", "c"), ("p result", "r", "c")])
@@ -67,19 +67,19 @@ async def test_a_trace_goes_on_where_the_debugger_stopped(workspace: Workspace, 
     room_of(workspace).debugger = typist = Typist(*typed)
     found = await workspace.workshop.trace(*asked)
     assert len(typist.stops) > 1
-    assert (found["lines"], found["text"]) == (whole["lines"], whole["text"])
+    assert (found.lines, found.text) == (whole.lines, whole.text)
 
 
 async def test_a_trace_of_a_call_that_is_quit_shows_what_ran_and_where_it_ends(workspace: Workspace) -> None:
     room_of(workspace).debugger = Typist("n", "q")
-    text = (await workspace.workshop.trace("halting", {"number": 3}))["text"]
+    text = (await workspace.workshop.trace("halting", {"number": 3})).text
     assert "doubled = 6" in text
     assert "The call was ended about here" in text
 
 
 async def test_introspection_says_which_lines_the_examples_reach(workspace: Workspace) -> None:
-    found = (await workspace.workshop.introspect("sum_up"))["coverage"]
-    assert (found["reached"], found["lines"], found["missed"]) == (5, 6, [17])
+    found = (await workspace.workshop.introspect("sum_up")).coverage
+    assert (found.reached, found.lines, found.missed) == (5, 6, (17,))
 
 
 @pytest.mark.parametrize(

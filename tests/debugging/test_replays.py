@@ -164,8 +164,8 @@ async def test_a_call_in_which_a_human_changed_a_value_says_so(workspace: Worksp
 
 async def calls_of(workspace: Workspace) -> int:
     """How many calls of it count."""
-    (row,) = (await workspace.workshop.list("failing"))["functions"]
-    return int(row["calls"])
+    (row,) = (await workspace.workshop.list("failing")).functions
+    return int(row.calls)
 
 
 async def test_a_call_that_a_human_stopped_in_counts_neither_for_nor_against_the_function(workspace: Workspace) -> None:

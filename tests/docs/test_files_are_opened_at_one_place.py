@@ -8,10 +8,10 @@ _OPENS = {"read_text", "read_bytes", "write_text", "write_bytes", "open"}
 _NO_PATHS = {"archive", "tarfile", "debug", "self", "_prompt"}  # whose `open` opens no path
 ALLOWED = {
     "a file of this package": """
-        functions/gate/clones/kept memory/weights model/dialect model/conversation model/quirks model/reading/forms
-        model/tour/script storage/migrate workspace/presets/__init__ workspace/scaffold""",
+        functions/gate/clones/index_store memory/weights model/dialect model/conversation model/quirks
+        model/reading/forms model/tour/script storage/sqlite/migrate workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """
-        functions/service/archive functions/service/checking interfaces/agents memory/sources/places
+        functions/service/archive functions/service/file_checks interfaces/agents memory/sources/places
         workspace/local_models""",
     "a file that this program made for itself, in a folder of its own": """
         access/packages/installation access/packages/resolution functions/service/export interfaces/by_hand
@@ -21,8 +21,8 @@ ALLOWED = {
         model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """
         access/broker/log access/grants/permit access/grants/record access/packages/environment
-        access/secrets/vault base/seal registry/folder_access registry/module_file storage/folder storage/origin
-        storage/recovery""",
+        access/secrets/vault base/seal registry/folder_access registry/module_file storage/folder storage/sqlite/origin
+        storage/sqlite/recovery""",
     "the one place": "base/plain_files",
 }
 

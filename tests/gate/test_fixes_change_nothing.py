@@ -12,7 +12,7 @@ import pytest
 from agent_core.functions.gate import Candidate, GivenExample, Rules
 from agent_core.functions.gate.autofix import fix
 from agent_core.functions.gate.draft import Draft
-from agent_core.functions.gate.examples.suggest import changed
+from agent_core.functions.gate.examples.suggestions import changed
 from agent_core.functions.gate.read import read
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot

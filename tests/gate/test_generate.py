@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from agent_core.functions.gate.arguments.boundary import boundary
 from agent_core.functions.gate.arguments.domain import domain
-from agent_core.functions.gate.arguments.fitting import fits
-from agent_core.functions.gate.arguments.generate import Arguments, draw, generate, shown, written
+from agent_core.functions.gate.arguments.generation import Arguments, draw, generate, shown, written
 from agent_core.functions.gate.arguments.likeness import likeness
-from agent_core.functions.gate.arguments.vary import variants
+from agent_core.functions.gate.arguments.schema_fit import fits
+from agent_core.functions.gate.arguments.variants import variants
 from agent_core.registry.annotation import Converter
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource

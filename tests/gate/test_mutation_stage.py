@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from agent_core.base.json_form import to_json
 from agent_core.functions.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
 from agent_core.functions.gate.gate import STAGES
 from agent_core.registry.snapshot import Snapshot
@@ -54,7 +55,7 @@ async def test_a_change_that_no_example_notices_is_shown_with_one_that_would(gat
     assert (problem.code, problem.severity, problem.where.line) == ("weak-examples", "warns", 16)
     assert problem.message == "with `if a > 11:` in place of `if a > 10:`, every example of `f` still agrees"
     assert problem.fix == "add an example in which the 10 of `a > 10` matters"
-    assert [one.to_json() for one in verdict.survivors][1] == {
+    assert to_json(verdict.survivors[1]) == {
         "diff": "-    if a > 10:\n+    if a >= 10:",
         "kind_of_example": "an example where `a` equals `10`",
         "operator": "boundary",

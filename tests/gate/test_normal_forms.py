@@ -4,7 +4,7 @@ from textwrap import dedent
 
 import pytest
 
-from agent_core.functions.gate.clones.normal import normal_form
+from agent_core.functions.gate.clones.normal_form import normal_form
 
 
 def digest(text: str, around: str = "") -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_core.functions.gate.arguments.generate import Arguments
+from agent_core.functions.gate.arguments.generation import Arguments
 from agent_core.functions.gate.arguments.shrink import lesser, measure, shrink, smaller
 from tests.kit.drawing import drawn
 

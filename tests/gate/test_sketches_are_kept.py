@@ -9,8 +9,9 @@ import pytest
 from agent_core.base.clock import Clock
 from agent_core.functions.gate.clones.index import Alike, sketch
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import SaveSketches, SqliteStore, open_store
-from agent_core.storage.ledger import MOST_SKETCHES
+from agent_core.storage import SaveSketches
+from agent_core.storage.sqlite import SqliteStore
+from agent_core.storage.sqlite.function_tables import MOST_SKETCHES
 
 from .support import ADD, snapshot_of
 
@@ -23,9 +24,8 @@ SAME = sketch("one", "", "def one(b):\n    return two(b)\n", module=LEANING.form
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    store = open_store(tmp_path / "state.db", clock=Clock())
-    yield store
-    await store.close()
+    async with SqliteStore.open(tmp_path / "state.db", Clock()) as store:
+        yield store
 
 
 async def copies(shelf: SqliteStore, snapshot: Snapshot) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from agent_core.functions.gate import Candidate, Gate, GivenExample, Rules
 from agent_core.functions.gate.autofix import fix
 from agent_core.functions.gate.draft import Draft
-from agent_core.functions.gate.fixes.inferred import hint_of
+from agent_core.functions.gate.fixes.inferred_hints import hint_of
 from agent_core.functions.gate.read import read
 from agent_core.registry.snapshot import Snapshot
 

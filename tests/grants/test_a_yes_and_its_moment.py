@@ -94,7 +94,7 @@ async def test_a_yes_to_a_function_lets_no_candidate_in_that_came_meanwhile(here
 async def test_a_yes_for_the_next_call_is_not_used_up_by_another_function(here: Room) -> None:
     await here.save(CALLER, here.root / "functions" / "ask.py")
     here.shop.granting.approver = human("once")
-    assert (await here.shop.create("weather", WEATHER, "sky", author=AGENT))["admitted"]
+    assert (await here.shop.create("weather", WEATHER, "sky", author=AGENT)).admitted
     here.shop.granting.approver = None
     found = await here.shop.call("ask", {})
     assert "may not call it" in str(found)
@@ -102,7 +102,7 @@ async def test_a_yes_for_the_next_call_is_not_used_up_by_another_function(here: 
 
 async def test_a_yes_for_the_next_call_is_taken_back_with_the_grants(here: Room) -> None:
     here.shop.granting.approver = human("once")
-    assert (await here.shop.create("weather", WEATHER, "sky", author=AGENT))["admitted"]
+    assert (await here.shop.create("weather", WEATHER, "sky", author=AGENT)).admitted
     await here.shop.grants.revoke("weather", None)
     snapshot = here.shop.registry.snapshot()
     assert here.shop.granting.book.borrowed(snapshot.functions["weather"], snapshot) == Grants()
@@ -165,7 +165,7 @@ async def test_a_return_at_the_end_of_a_line_ends_it_as_it_does_for_python() -> 
 async def test_a_difference_that_nobody_can_read_is_granted_by_nobody(here: Room) -> None:
     who = human("yes")
     here.shop.granting.approver = who
-    assert (await here.shop.create("weather", WEATHER, "sky", author=AGENT))["admitted"]
+    assert (await here.shop.create("weather", WEATHER, "sky", author=AGENT)).admitted
     padding = "".join(f"# {'x' * 4_000} {number}\n" for number in range(60))
     await here.save(f"{WEATHER}\n{padding}", here.root / "functions" / "sky.py")
     await here.shop.call("weather", {"city": "Oslo"})

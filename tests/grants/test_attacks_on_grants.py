@@ -26,7 +26,7 @@ AGENT = Author("agent", "main", "turn", "scripted")
 async def granted(here: Room, code: str) -> None:
     """A function with a grant, and nobody to ask from now on."""
     here.shop.granting.approver = human("yes")
-    assert (await here.shop.create("weather", code, "sky", author=AGENT))["admitted"]
+    assert (await here.shop.create("weather", code, "sky", author=AGENT)).admitted
     here.shop.granting.approver = None
 
 
@@ -150,7 +150,7 @@ async def test_an_agents_new_version_inherits_nothing_unasked(here: Room, code: 
     await granted(here, code)
     worse = code.replace("return self", f'self.fetch("http://{host}/secret")\n    return self')
     verdict = await here.shop.replace("weather", worse, author=AGENT)
-    assert not verdict["admitted"]
+    assert not verdict.admitted
     assert await now(here) == Grants(network=(host,))
 
 
@@ -304,7 +304,7 @@ async def test_a_folder_that_holds_a_repository_is_never_granted_for_writing(
 async def test_a_repository_that_came_after_the_yes_takes_the_folder_away_until_it_is_gone(here: Room) -> None:
     writes = READS.replace("one.read_text()", "one.write_text('1')")
     here.shop.granting.approver = human("yes")
-    assert (await here.shop.create("total", writes, "sums", author=AGENT))["admitted"]
+    assert (await here.shop.create("total", writes, "sums", author=AGENT)).admitted
     assert (await here.shop.call("total", {}))["value"] == 3
     (here.root / "data" / "a" / ".git").mkdir(parents=True)
     found = await here.shop.call("total", {})

@@ -36,8 +36,8 @@ async def oslo(there: Room) -> object:
 @in_one_loop
 async def test_what_the_file_proposes_is_in_force_as_far_as_the_text_has_a_use_for_it(there: Room, host: str) -> None:
     assert await oslo(there) == "rain in Oslo"
-    [row] = (await there.shop.grants.listing())["grants"]
-    assert row["in_force"] == {"network": [host]}
+    [row] = (await there.shop.grants.listing()).grants
+    assert row.in_force == Grants(network=(host,))
 
 
 @in_one_loop
@@ -65,7 +65,7 @@ async def test_examples_have_the_time_that_the_file_gives_where_it_decides(there
 @in_one_loop
 async def test_an_agent_gets_no_version_past_the_file_that_nobody_reviewed(there: Room, host: str) -> None:
     worse = FETCHES.replace("{HOST}", host).replace("return self", f'self.fetch("http://{host}/x")\n    return self')
-    assert not (await there.shop.replace("weather", worse, author=AGENT))["admitted"]
+    assert not (await there.shop.replace("weather", worse, author=AGENT)).admitted
     assert await oslo(there) == "rain in Oslo"
 
 

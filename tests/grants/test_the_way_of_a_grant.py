@@ -4,6 +4,7 @@ import pytest
 
 from agent_core.access.grants import Grants
 from agent_core.functions.service import Author
+from agent_core.functions.service.judgment import Judgment
 from tests.workshop.support import Room
 
 from .support import FETCHES, PLAIN, READS, human
@@ -34,7 +35,7 @@ async def test_nobody_to_ask_is_a_no_that_says_how_a_human_grants(here: Room, co
 async def test_a_yes_is_written_down_and_the_function_joins_as_a_draft(here: Room, code: str, host: str) -> None:
     asked = here.shop.granting.approver = human("yes")
     verdict = await here.shop.create("weather", code, "sky", reason="to know the weather", author=AGENT)
-    assert (verdict["admitted"], verdict["standing"]) == (True, "draft")
+    assert (verdict.admitted, verdict.standing) == (True, "draft")
     (question,) = asked.asked
     assert (question.missing, question.why) == (Grants(network=(host,)), "to know the weather")
     assert question.lines == ((10, f'return self.fetch(f"http://{host}/{{city}}").text()'),)
@@ -44,7 +45,7 @@ async def test_a_yes_is_written_down_and_the_function_joins_as_a_draft(here: Roo
 
 async def test_a_yes_for_once_serves_one_call_and_is_written_nowhere(here: Room, code: str) -> None:
     here.shop.granting.approver = human("once")
-    assert (await here.shop.create("weather", code, "sky", author=AGENT))["admitted"]
+    assert (await here.shop.create("weather", code, "sky", author=AGENT)).admitted
     here.shop.granting.approver = None
     assert entries(here) == ""
     assert await oslo(here) == ("returned", "rain in Oslo")
@@ -63,8 +64,8 @@ async def test_a_new_version_asks_again_with_the_difference(here: Room, code: st
     asked = here.shop.granting.approver = human("yes", "no", "yes")
     await here.shop.create("weather", code, "sky", author=AGENT)
     changed = code.replace("the weather is.", "the weather will be.")
-    assert not (await here.shop.replace("weather", changed, author=AGENT))["admitted"]
-    assert (await here.shop.replace("weather", changed, author=AGENT))["admitted"]
+    assert not (await here.shop.replace("weather", changed, author=AGENT)).admitted
+    assert (await here.shop.replace("weather", changed, author=AGENT)).admitted
     again = asked.asked[-1]
     assert (again.is_again, again.missing, again.granted) == (True, Grants(network=(host,)), Grants(network=(host,)))
     assert '+    """Say what the weather will be.' in again.diff
@@ -87,7 +88,7 @@ async def test_a_rollback_has_the_yes_that_was_given_to_that_content(here: Room,
     await here.shop.create("weather", code, "sky", author=AGENT)
     await here.shop.replace("weather", code.replace("service", "office"), author=AGENT)
     count = len(asked.asked)
-    assert (await here.shop.rollback("weather", author=AGENT))["admitted"]
+    assert (await here.shop.rollback("weather", author=AGENT)).admitted
     assert len(asked.asked) == count
     assert await oslo(here) == ("returned", "rain in Oslo")
 
@@ -98,7 +99,7 @@ async def test_an_edited_helper_takes_the_grant_away_until_a_human_agrees(here: 
     text = FETCHES.replace("return self", "return get(self, city)\n    return self").replace("{HOST}", host)
     here.shop.granting.approver = human("yes")
     verdict = await here.shop.create("weather", f"from functions._fetching import get\n\n\n{text}", "sky", author=AGENT)
-    assert verdict["admitted"], verdict["problems"]
+    assert verdict.admitted, verdict.problems
     assert await oslo(here) == ("returned", "rain in Oslo")
     here.shop.granting.approver = None
     await here.save(helper.read_text() + "# changed\n", helper)
@@ -117,8 +118,8 @@ async def test_always_shows_every_function_that_an_agent_makes(here: Room) -> No
     granting = here.shop.granting
     granting._settings = granting._settings.model_copy(update={"ask": "always"})
     asked = granting.approver = human("no: too simple", "yes")
-    assert not (await here.shop.create("double", PLAIN, "sums", author=AGENT))["admitted"]
-    assert (await here.shop.create("double", PLAIN, "sums", author=AGENT))["admitted"]
+    assert not (await here.shop.create("double", PLAIN, "sums", author=AGENT)).admitted
+    assert (await here.shop.create("double", PLAIN, "sums", author=AGENT)).admitted
     assert [one.missing for one in asked.asked] == [Grants(), Grants()]
     assert entries(here) == ""
 
@@ -127,7 +128,7 @@ async def test_never_asks_nobody_and_refuses_what_would_need_a_yes(here: Room, c
     granting = here.shop.granting
     granting._settings = granting._settings.model_copy(update={"ask": "never"})
     asked = granting.approver = human("yes")
-    assert not (await here.shop.create("weather", code, "sky", author=AGENT))["admitted"]
+    assert not (await here.shop.create("weather", code, "sky", author=AGENT)).admitted
     assert asked.asked == []
 
 
@@ -137,8 +138,8 @@ async def test_who_calls_a_function_with_grants_needs_a_grant_for_it(here: Room,
     caller = code.replace("weather(", "report(").replace(
         "return self.fetch", "return self.call('weather', city=city) #"
     )
-    assert not (await here.shop.create("report", caller, "news", author=AGENT))["admitted"]
-    assert (await here.shop.create("report", caller, "news", author=AGENT))["admitted"]
+    assert not (await here.shop.create("report", caller, "news", author=AGENT)).admitted
+    assert (await here.shop.create("report", caller, "news", author=AGENT)).admitted
     assert asked.asked[-1].missing == Grants(functions=("weather",))
     assert (await here.shop.call("report", {"city": "Rome"}))["value"] == "rain in Rome"
     await here.shop.grants.revoke("report", None)
@@ -155,22 +156,24 @@ async def test_time_above_the_default_holds_for_examples_and_calls(here: Room) -
     assert (await here.shop.call("double", {"number": 4}))["outcome"] == "timed_out"
     await here.shop.grants.grant("double", Grants(seconds=20))
     assert (await here.shop.call("double", {"number": 4}))["value"] == 8
-    assert all(one["passed"] for one in (await here.shop.test("double"))["examples"])
+    assert all(one.agreed for one in (await here.shop.test("double")).examples)
 
 
 async def test_an_example_that_fails_only_for_want_of_a_file_leaves_a_draft(here: Room) -> None:
     here.shop.granting.approver = human("yes")
     verdict = await here.shop.create("total", READS, "sums", author=AGENT)
-    assert (verdict["admitted"], verdict["standing"]) == (True, "draft")
+    assert (verdict.admitted, verdict.standing) == (True, "draft")
     assert 'read = ["data/"]' in entries(here)
     assert (await here.shop.call("total", {}))["value"] == 6
 
 
 async def test_a_pending_candidate_joins_by_the_hand_of_a_human(here: Room, code: str, host: str) -> None:
-    assert not (await here.shop.create("weather", code, "sky", author=AGENT))["admitted"]
+    assert not (await here.shop.create("weather", code, "sky", author=AGENT)).admitted
     question = await here.shop.grants.question("weather")
     assert question.missing == Grants(network=(host,))
-    assert (await here.shop.grants.grant("weather", question.missing))["admitted"]
+    verdict = await here.shop.grants.grant("weather", question.missing)
+    assert isinstance(verdict, Judgment)
+    assert verdict.admitted
     assert await oslo(here) == ("returned", "rain in Oslo")
 
 
@@ -178,7 +181,7 @@ async def test_what_is_revoked_is_gone_at_the_next_call(here: Room, code: str, h
     here.shop.granting.approver = human("yes")
     await here.shop.create("weather", code, "sky", author=AGENT)
     here.shop.granting.approver = None
-    assert (await here.shop.grants.revoke("weather", Grants(network=(host,))))["grants"] == {}
+    assert (await here.shop.grants.revoke("weather", Grants(network=(host,)))).grants == Grants()
     assert (await oslo(here))[0] == "raised"
     assert "[weather]" not in entries(here)
 
@@ -203,6 +206,6 @@ async def test_what_decides_about_the_workspace_is_never_granted_for_writing(her
     asked = here.shop.granting.approver = human("yes")
     writes = READS.replace("one.read_text()", "one.write_text('1')").replace('"data"', f'"{where}"')
     verdict = await here.shop.create("total", writes, "sums", author=AGENT)
-    assert not verdict["admitted"]
+    assert not verdict.admitted
     assert asked.asked == []
     assert entries(here) == ""

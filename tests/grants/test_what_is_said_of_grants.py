@@ -43,8 +43,10 @@ async def test_a_need_is_fixed_by_asking_where_somebody_can_be_asked(
 
 async def test_a_saved_file_says_how_a_human_grants_what_it_needs(here: Room, code: str) -> None:
     await here.save(code, here.root / "functions" / "sky.py")
-    (need,) = [one for one in (await here.shop.introspect("weather"))["verdict"]["problems"] if "needs" in one["code"]]
-    assert need["fix"] == "a human is asked before it is called, or grants it now: toolwright functions grant NAME"
+    verdict = (await here.shop.introspect("weather")).verdict
+    assert verdict is not None
+    (need,) = [one for one in verdict.problems if "needs" in one.code]
+    assert need.fix == "a human is asked before it is called, or grants it now: toolwright functions grant NAME"
 
 
 async def test_what_was_granted_is_shown_instead_of_what_was_lacking(here: Room, code: str, host: str) -> None:
@@ -53,12 +55,14 @@ async def test_what_was_granted_is_shown_instead_of_what_was_lacking(here: Room,
     await here.shop.grants.grant("weather", Grants(network=(host,)))
     after = await here.shop.introspect("weather")
     lacking = [
-        [one["code"] for one in found["verdict"]["problems"]].count("needs-network") for found in (before, after)
+        [one.code for one in found.verdict.problems].count("needs-network")
+        for found in (before, after)
+        if found.verdict
     ]
-    assert (lacking, after["grants"]) == ([1, 0], {"network": [host]})
+    assert (lacking, after.grants) == ([1, 0], Grants(network=(host,)))
     assert f"A human lets it: fetch from {host}." in presentation.introspection(after)
     await here.shop.grants.revoke("weather", None)
-    assert (await here.shop.introspect("weather"))["verdict"] == before["verdict"]
+    assert (await here.shop.introspect("weather")).verdict == before.verdict
 
 
 GETS = '''\

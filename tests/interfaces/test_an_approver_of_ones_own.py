@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent_core import Approver, Decision, Workspace
-from agent_core.base.events import Event, GrantAnswered, GrantAsked, to_json
+from agent_core.base.events import Event, GrantAnswered, GrantAsked
+from agent_core.base.json_form import to_json
 from tests.grants.support import Human, human
 from tests.interfaces.asking import CALL, DONE, home, made, service
 from tests.kit import Ask, Expect, Script, contains, scripted

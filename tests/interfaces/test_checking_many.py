@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agent_core.functions.service.judgment import Judgment
 from agent_core.interfaces.sarif import SarifLog
 from tests.interfaces.support import COUNT_VOWELS, FLAWED, HERE
 from tests.kit.program import toolwright
@@ -162,7 +163,7 @@ def test_the_fix_of_a_fix_gives_the_text_that_the_gate_judged(tmp_path: Path) ->
     verdict = {"name": "f", "path": str(file), "problems": [], "fixes": [fix], "source": source}
     pieces: list[str] = []
     log = SarifLog(pieces.append, "1.0.0", tmp_path)
-    log.add(verdict)
+    log.add(Judgment.from_json(verdict))
     log.close()
     (result,) = json.loads("".join(pieces))["runs"][0]["results"]
     lines = file.read_text().splitlines(keepends=True)

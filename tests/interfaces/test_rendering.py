@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agent_core.base import events
 from agent_core.base.untrusted import visible
+from agent_core.functions.service.judgment import Judgment
 from agent_core.interfaces import verdicts
 from agent_core.interfaces.columns import columns, cut, meter, width
 from agent_core.interfaces.faults import fault_lines
@@ -83,7 +84,7 @@ def test_show_lays_open_arguments_and_answer_with_escapes_made_visible() -> None
 
 
 def test_a_refusal_lists_fixes_and_every_problem_with_place_and_fix() -> None:
-    shown = plain(verdicts.verdict_lines(VERDICT))
+    shown = plain(verdicts.verdict_lines(Judgment.from_json(VERDICT)))
     assert "✗ count_vowels refused: 1 problem" in shown
     assert "fixed: added `import re`" in shown
     assert "functions/text.py:3:5 undescribed-parameter: parameter `text` has no description — add `text: …`" in shown
@@ -91,14 +92,19 @@ def test_a_refusal_lists_fixes_and_every_problem_with_place_and_fix() -> None:
 
 def test_a_verdict_counts_the_stages_that_ran_and_names_no_other() -> None:
     skipped = {"stage": "import", "passed": False, "seconds": 0, "note": "not run: there is no function"}
-    shown = plain(verdicts.verdict_lines({**VERDICT, "stages": [*VERDICT["stages"], skipped], "problems": []}))
+    shown = plain(
+        verdicts.verdict_lines(Judgment.from_json({**VERDICT, "stages": [*VERDICT["stages"], skipped], "problems": []}))
+    )
     assert "1 of 2 stages, 2 ms\n" in shown
     assert "not run" not in shown
 
 
 def test_of_stages_that_ran_at_once_only_the_longest_counts_as_time() -> None:
-    at_once = [{"stage": "mutation", "seconds": 0.7}, {"stage": "robust", "seconds": 0.9, "beside": True}]
-    shown = plain(verdicts.verdict_lines({**VERDICT, "stages": [*VERDICT["stages"], *at_once]}))
+    at_once = [
+        {"stage": "mutation", "passed": True, "seconds": 0.7},
+        {"stage": "robust", "passed": True, "seconds": 0.9, "beside": True},
+    ]
+    shown = plain(verdicts.verdict_lines(Judgment.from_json({**VERDICT, "stages": [*VERDICT["stages"], *at_once]})))
     assert "3 stages, 902 ms\n" in shown
 
 
@@ -107,7 +113,9 @@ def test_a_failure_of_many_lines_keeps_them() -> None:
 
 
 def test_an_admission_names_module_and_standing() -> None:
-    shown = plain(verdicts.verdict_lines({**VERDICT, "admitted": True, "standing": "trial", "problems": []}))
+    shown = plain(
+        verdicts.verdict_lines(Judgment.from_json({**VERDICT, "admitted": True, "standing": "trial", "problems": []}))
+    )
     assert shown.startswith("✓ count_vowels joins text as trial")
 
 
@@ -132,7 +140,7 @@ def test_a_change_by_hand_names_functions_and_what_was_rejected() -> None:
 
 
 def test_a_reload_that_finds_nothing_new_says_so() -> None:
-    assert plain([verdicts.changes_line({})]) == "⟳ nothing changed\n"
+    assert plain([verdicts.changes_line(events.FunctionsChanged(turn=""))]) == "⟳ nothing changed\n"
 
 
 def test_progress_of_a_running_call_is_a_bar_within_the_screen() -> None:

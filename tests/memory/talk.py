@@ -9,14 +9,14 @@ from agent_core.base.clock import Clock
 from agent_core.memory.archival import Archival
 from agent_core.memory.embedding import Embedder
 from agent_core.memory.recall import Recall
-from agent_core.storage import Entry, Post, SqliteStore, open_store
+from agent_core.storage import Entry, Post, Store, open_store
 
 
 @dataclass
 class Talk:
     """What was said to one agent, and a clock that stands where it is put."""
 
-    store: SqliteStore
+    store: Store
     clock: Clock
     at: list[float]
 
@@ -31,11 +31,11 @@ class Talk:
 
     def recall(self, embedder: Embedder | None = None) -> Recall:
         """The agent's recall, opened anew."""
-        return Recall(self.store, self.store.memory, "ann", embedder, self.clock)
+        return Recall(self.store, "ann", embedder, self.clock)
 
     def archival(self, embedder: Embedder | None = None) -> Archival:
         """The agent's archival memory, opened anew."""
-        return Archival(self.store, self.store.memory, "ann", embedder, self.clock)
+        return Archival(self.store, "ann", embedder, self.clock)
 
 
 def _entry(who: str, text: str, calls: list[dict[str, Any]] | None) -> Entry:

@@ -92,7 +92,7 @@ async def test_catching_up_takes_only_what_is_new(talk: Talk) -> None:
 async def test_a_session_begins_after_a_long_silence(talk: Talk) -> None:
     await _told(talk)
     await talk.recall().catch_up()
-    said = await talk.store.memory.said_beside("ann", range(5))
+    said = await talk.store.messages_beside("ann", range(5))
     assert [row.session for row in said] == [0, 0, 1, 1, 2]
     assert [row.asks for row in said] == [False, False, True, False, False]
     assert said[4].timed
@@ -150,7 +150,7 @@ async def test_another_model_embeds_everything_anew_and_the_old_vectors_go(talk:
     await _told(talk)
     await talk.recall(embedder("wordllama")).catch_up()
     assert await talk.recall(Lengths()).vectors.embed_all() == 5
-    assert await talk.store.memory.unembedded("recall", "wordllama-l2-supercat/256", 9) != []
+    assert await talk.store.unembedded("recall", "wordllama-l2-supercat/256", 9) != []
 
 
 async def test_without_its_model_search_goes_on_by_words_and_says_so(talk: Talk) -> None:

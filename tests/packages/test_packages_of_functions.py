@@ -5,11 +5,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agent_core import Workspace
+from agent_core.base.json_form import to_json
+from agent_core.functions.service.judgment import Judgment
 from tests.grants.support import Human, human
 from tests.interfaces.asking import DONE, ended, home, press, shown_whole
 from tests.interfaces.support import prompt
@@ -39,10 +40,9 @@ def count(numbers: list[int]) -> int:
 '''
 
 
-async def _made(root: Path, asked: Human | None, code: str = COUNTS, name: str = "count") -> dict[str, Any]:
+async def _made(root: Path, asked: Human | None, code: str = COUNTS, name: str = "count") -> Judgment:
     async with Workspace.open(root, approver=asked) as workspace:
-        verdict: dict[str, Any] = await workspace.workshop.create(name, code, reason="It counts.")
-    return verdict
+        return await workspace.workshop.create(name, code, reason="It counts.")
 
 
 async def test_a_candidate_sees_its_package_once_a_human_has_seen_what_is_installed(index: Path, root: Path) -> None:
@@ -50,7 +50,7 @@ async def test_a_candidate_sees_its_package_once_a_human_has_seen_what_is_instal
     async with Workspace.open(root, approver=asked) as workspace:
         verdict = await workspace.workshop.create("count", COUNTS, reason="It counts.")
         found = await workspace.workshop.call("count", {"numbers": [3, 4]})
-    assert (verdict["admitted"], verdict["standing"], verdict["problems"]) == (True, "trial", [])
+    assert (verdict.admitted, verdict.standing, verdict.problems) == (True, "trial", ())
     assert (found["outcome"], found["value"]) == ("returned", 7)
     assert [question.missing.packages for question in asked.asked] == [("abacus",)]
     assert asked.asked[0].installs[0].startswith("would be installed: abacus 1.0")
@@ -62,7 +62,7 @@ async def test_without_a_yes_nothing_is_installed_and_the_candidate_waits(
     index: Path, root: Path, asked: Human | None
 ) -> None:
     verdict = await _made(root, asked)
-    assert not verdict["admitted"]
+    assert not verdict.admitted
     assert not (root / "functions/requirements.lock").exists()
     assert not list((root / ".toolwright").glob("env/*"))
 
@@ -71,7 +71,7 @@ async def test_a_package_that_cannot_be_had_is_told_and_nobody_is_asked(index: P
     asked = human("yes")
     code = COUNTS.replace("import abacus", "import nowhere as abacus")
     verdict = await _made(root, asked, code)
-    assert not verdict["admitted"]
+    assert not verdict.admitted
     assert "There is no wheel of `nowhere`" in str(verdict)
     assert asked.asked == []
 
@@ -99,9 +99,10 @@ async def test_what_is_imported_ahead_was_not_imported_by_the_worker(index: Path
         verdict = await workspace.workshop.create("count", code, reason="It counts.")
         found = [await workspace.workshop.call("count", {"numbers": [1]}) for _ in range(2)]
         listing = await workspace.workshop.granting.packing.listing()
-    assert verdict["admitted"], verdict["problems"]
+    assert isinstance(verdict, Judgment)
+    assert verdict.admitted, verdict.problems
     assert [one["outcome"] for one in found] == ["returned", "returned"]
-    assert listing["packages"][0]["ahead"] == ["slow"]
+    assert listing.packages[0].ahead == ("slow",)
 
 
 async def test_a_package_that_cannot_be_imported_ahead_is_imported_by_each_call(index: Path, root: Path) -> None:
@@ -111,8 +112,9 @@ async def test_a_package_that_cannot_be_imported_ahead_is_imported_by_each_call(
         verdict = await workspace.workshop.create("count", COUNTS, reason="It counts.")
         found = await workspace.workshop.call("count", {"numbers": [1]})
         listing = await workspace.workshop.granting.packing.listing()
-    assert verdict["admitted"], verdict["problems"]
-    assert (found["outcome"], listing["packages"][0]["ahead"]) == ("returned", [])
+    assert isinstance(verdict, Judgment)
+    assert verdict.admitted, verdict.problems
+    assert (found["outcome"], listing.packages[0].ahead) == ("returned", ())
 
 
 async def test_a_module_that_is_called_otherwise_is_found_in_the_package_that_was_granted(
@@ -122,12 +124,13 @@ async def test_a_module_that_is_called_otherwise_is_found_in_the_package_that_wa
     code = COUNTS.replace("import abacus", "import counting as abacus")
     async with Workspace.open(root) as workspace:
         shop = workspace.workshop
-        assert not (await shop.create("count", code, reason="It counts."))["admitted"]
+        assert not (await shop.create("count", code, reason="It counts.")).admitted
         question = await shop.grants.question("count", shop.grants.wanted({"packages": ("Py-Counting",)}))
         verdict = await shop.grants.grant("count", question.missing)
         found = await shop.call("count", {"numbers": [1, 2]})
     assert question.installs[0].startswith("would be installed: py-counting 1.0")
-    assert verdict["admitted"], verdict["problems"]
+    assert isinstance(verdict, Judgment)
+    assert verdict.admitted, verdict.problems
     assert (found["outcome"], found.get("value")) == ("returned", 3)
 
 
@@ -146,10 +149,10 @@ async def test_what_nobody_is_granted_any_more_is_removed_by_hand(ready: Path) -
         await workspace.workshop.create("count", COUNTS, reason="It counts.")
     async with Workspace.open(ready) as workspace:
         shop = workspace.workshop
-        assert (await shop.granting.packing.clean())["removed"] == []
+        assert (await shop.granting.packing.clean()).removed == ()
         await shop.grants.revoke("count", None)
-        assert len((await shop.granting.packing.clean())["removed"]) == 1
-        assert await shop.granting.packing.listing() == {"packages": [], "problem": ""}
+        assert len((await shop.granting.packing.clean()).removed) == 1
+        assert to_json(await shop.granting.packing.listing()) == {"packages": [], "problem": ""}
     assert list((ready / ".toolwright/env").iterdir()) == []
 
 
@@ -158,12 +161,12 @@ async def test_a_function_that_imports_a_package_never_breaks_its_neighbours(rea
     plain = COUNTS.replace("import abacus\n\n\n", "").replace("count", "plain").replace("abacus.total", "sum")
     async with Workspace.open(ready, approver=asked) as workspace:
         shop = workspace.workshop
-        assert (await shop.create("plain", plain, "sums", reason="It counts."))["admitted"]
+        assert (await shop.create("plain", plain, "sums", reason="It counts.")).admitted
         refused = await shop.create("count", COUNTS, "sums", reason="It counts.")
         inside = COUNTS.replace("import abacus\n\n\n", "").replace("    return", "    import abacus\n\n    return")
         admitted = await shop.create("count", inside, "sums", reason="It counts.")
         found = [await shop.call(name, {"numbers": [1]}) for name in ("plain", "count")]
-    assert (refused["admitted"], admitted["admitted"]) == (False, True), admitted["problems"]
+    assert (refused.admitted, admitted.admitted) == (False, True), admitted.problems
     assert "Give it another module_name" in str(refused)
     assert [one["outcome"] for one in found] == ["returned", "returned"]
 
@@ -176,7 +179,7 @@ async def test_a_saved_file_whose_package_is_not_there_is_offered_as_a_draft_and
     async with Workspace.open(root) as workspace:
         shop = workspace.workshop
         assert shop.rejected() == ()
-        assert (await shop.introspect("count"))["standing"] == "draft"
+        assert (await shop.introspect("count")).standing == "draft"
         question = await shop.grants.question("count")
         await shop.grants.grant("count", question.missing)
         found = await shop.call("count", {"numbers": [1, 2]})
@@ -192,7 +195,7 @@ async def test_a_saved_file_is_proven_with_the_packages_that_are_there(ready: Pa
         await workspace.workshop.reload()
         assert workspace.workshop.rejected() == ()
         tested = await workspace.workshop.introspect("count")
-    assert tested["standing"] == "draft"
+    assert tested.standing == "draft"
 
 
 @pytest.mark.parametrize(
@@ -206,8 +209,8 @@ async def test_a_saved_file_is_proven_with_the_packages_that_are_there(ready: Pa
 async def test_an_import_that_names_no_project_is_never_asked_about(root: Path, name: str) -> None:
     asked = human("yes")
     verdict = await _made(root, asked, COUNTS.replace("import abacus", f"import {name} as abacus"))
-    assert "needs-packages" in {problem["code"] for problem in verdict["problems"]}
-    assert (verdict["admitted"], asked.asked) == (False, [])
+    assert "needs-packages" in {problem.code for problem in verdict.problems}
+    assert (verdict.admitted, asked.asked) == (False, [])
 
 
 async def test_a_yes_meant_once_gives_the_package_to_one_call(ready: Path) -> None:
@@ -216,9 +219,9 @@ async def test_a_yes_meant_once_gives_the_package_to_one_call(ready: Path) -> No
         verdict = await workspace.workshop.create("count", COUNTS, reason="It counts.")
         found = [await workspace.workshop.call("count", {"numbers": [1]}) for _ in range(2)]
         removed = await workspace.workshop.granting.packing.listing()
-    assert verdict["admitted"]
+    assert verdict.admitted
     assert [one["outcome"] for one in found] == ["returned", "refused"]
-    assert removed["packages"][0]["functions"] == []
+    assert removed.packages[0].functions == ()
 
 
 def test_the_prompt_says_what_is_done_until_a_package_is_there(index: Path, root: Path) -> None:

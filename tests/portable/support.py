@@ -17,12 +17,14 @@ from agent_core.storage import (
     Entry,
     PassageRow,
     SectionRow,
-    SqliteStore,
+    Store,
+    WholeAgent,
+    WholeBlock,
+    WholeEvent,
+    WholeTurn,
     content_hash,
     open_store,
 )
-from agent_core.storage.sqlite_whole import SqliteWholes
-from agent_core.storage.whole import WholeAgent, WholeBlock, WholeEvent, WholeTurn
 from agent_core.workspace.portable import KnownNames, Moves, reader_of_files
 
 USED = ("text", "reason", "last", "upto", "preset", "memory_class", "paused_until")
@@ -32,14 +34,12 @@ LONG = "a page and more"
 
 
 @asynccontextmanager
-async def moving(
-    folder: Path | None = None, reader: ReaderProcess | None = None
-) -> AsyncIterator[tuple[SqliteStore, Moves]]:
+async def moving(folder: Path | None = None, reader: ReaderProcess | None = None) -> AsyncIterator[tuple[Store, Moves]]:
     """A store in a folder, and what moves agents in it; both the folder and the reader its own, if none is given."""
     with TemporaryDirectory() as own:
         store = open_store((folder or Path(own)) / "state.db", clock=Clock())
         async with store, reader_of_files() as fresh:
-            yield store, Moves(store, SqliteWholes(store), reader or fresh, KNOWN)
+            yield store, Moves(store, reader or fresh, KNOWN)
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12)

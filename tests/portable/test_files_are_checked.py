@@ -67,7 +67,7 @@ async def test_the_good_file_is_taken_in_and_its_passage_can_be_found() -> None:
     async with moving() as (store, moves):
         (report,) = await moves.take_in(json.dumps(GOOD), ImportOptions())
         assert {"what": "passages", "as": "passages", "count": 1} in report.to_json()["mapped"]
-        assert await store.memory.search_words("archival", "a", ["passage"], 5)
+        assert await store.search_words("archival", "a", ["passage"], 5)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ async def test_a_memory_class_of_a_file_is_not_imported_unless_the_settings_name
         for name, named in (("evil", "os:system"), ("mine", "mine:Notes"), ("usual", "chat")):
             text = changed("agent.settings", {"memory_class": named, "preset": "memgpt" if named == "chat" else "gone"})
             await moves.take_in(text, ImportOptions(name=name))
-        kept = [await store.memory.agent_settings(name) for name in ("evil", "mine", "usual")]
+        kept = [await store.agent_settings(name) for name in ("evil", "mine", "usual")]
     assert kept == [
         {},
         {"memory_class": "mine:Notes"},
@@ -160,7 +160,7 @@ async def test_sections_of_a_file_get_names_beside_the_programs_own_and_keep_to_
     rows = [{"name": name, "position": -9, "text": text, "limit": 0, "edited": 1.0} for name, text in texts.items()]
     async with moving() as (store, moves):
         (report,) = await moves.take_in(json.dumps(GOOD | {"sections": rows}), ImportOptions())
-        kept = {row.name: row.text for row in await store.memory.sections("a")}
+        kept = {row.name: row.text for row in await store.sections("a")}
         again = await moves.take_in(await moves.export("a"), ImportOptions(name="again"))
     assert kept.keys() == {"own_instructions_", "own_instructions", "long", "fits"}
     assert kept["own_instructions_"] == "You obey."
@@ -175,7 +175,7 @@ async def test_a_system_prompt_of_another_program_keeps_to_the_size_of_a_section
     prompt = {"system": f"You sing. {'la ' * 9_000}", "messages": [], "memory": {}}
     async with moving() as (store, moves):
         (report,) = await moves.take_in(json.dumps(prompt), ImportOptions(name="a"))
-        (section,) = await store.memory.sections("a")
+        (section,) = await store.sections("a")
     assert section.text.startswith("You sing. la")
     assert len(section.text) <= MOST
     assert SIZE in str(report.to_json()["unmapped"])

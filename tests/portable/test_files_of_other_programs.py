@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent_core.memory.journal_messages import lines
-from agent_core.storage import Entry, SqliteStore
+from agent_core.storage import Entry, Store
 from agent_core.workspace.portable import AgentFileError, AgentReport, ImportOptions
 from agent_core.workspace.portable.messages import ImportedCall, ImportedMessage, Turns
 from agent_core.workspace.portable.packed import clock_time, stamp_time, unpacked
@@ -46,7 +46,7 @@ MEMGPT: dict[str, Any] = {
 }
 
 
-async def taken(store_and: tuple[SqliteStore, Any], file: Any, **given: Any) -> tuple[list[AgentReport], list[Entry]]:
+async def taken(store_and: tuple[Store, Any], file: Any, **given: Any) -> tuple[list[AgentReport], list[Entry]]:
     store, moves = store_and
     reports = await moves.take_in(json.dumps(file), ImportOptions(file_name="my agent", **given))
     return reports, await store.history(reports[0].name)
@@ -62,7 +62,7 @@ async def test_what_memgpt_saved_becomes_turns_blocks_and_a_report() -> None:
             "user",
         ]
         assert [line.text for line in lines(entries)][1:] == ["I am Ada", "I think.", "Hello Ada", "and?"]
-        blocks = {block.label: block.value for block in await opened[0].memory.blocks("my-agent")}
+        blocks = {block.label: block.value for block in await opened[0].blocks("my-agent")}
     assert blocks == {"persona": "I am kind.", "human": "Name: Ada"}
     left = {one["what"]: one["count"] for one in report.to_json()["unmapped"]}
     assert left == {"system messages": 1, "model": 1, "functions": 1, "messages before these": 31, "system prompt": 1}
@@ -157,7 +157,7 @@ async def test_an_agent_of_letta_comes_with_blocks_files_and_what_is_out_of_its_
         assert report.name == "Disk-agent"
         whole = await opened[1].whole("Disk-agent")
         store = opened[0]
-        assert await store.memory.search_words("archival", "Disk-agent", ["steeps"], 5)
+        assert await store.search_words("archival", "Disk-agent", ["steeps"], 5)
     assert [(one.source, one.n, one.document) for one in whole.passages] == [("notes.md", 0, whole.documents[0].hash)]
     said = [entry for turn in whole.turns for entry in turn.entries]
     assert [entry.payload["text"] for entry in said if entry.kind == "result"] == ["saw y", "saw x"]
@@ -192,7 +192,7 @@ async def test_the_older_shape_of_letta_with_one_agent_a_file_is_read_too() -> N
     }
     async with moving() as opened:
         (report,), entries = await taken(opened, old)
-        settings = await opened[0].memory.agent_settings("old")
+        settings = await opened[0].agent_settings("old")
     assert (report.name, [entry.payload["text"] for entry in entries], settings) == (
         "old",
         ["hi"],

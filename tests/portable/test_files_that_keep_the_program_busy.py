@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from agent_core.storage.sqlite_whole import SqliteWholes
 from agent_core.workspace.portable import AgentFileError, ImportOptions, Moves, reader_of_files
 from tests.kit.heartbeat import MOST_MS, heartbeat
 from tests.portable.shapes import BUSY, entry, letta, own, turn
@@ -69,7 +68,7 @@ async def test_a_block_or_a_file_that_one_agent_names_twice_comes_once() -> None
 
 async def test_reading_that_takes_too_long_is_given_up_and_its_process_ends() -> None:
     async with moving() as (store, _), reader_of_files(within_s=0.05) as reader:
-        moves = Moves(store, SqliteWholes(store), reader, KNOWN)
+        moves = Moves(store, reader, KNOWN)
         with pytest.raises(AgentFileError, match="not read within"):
             await moves.take_in(own(), ImportOptions())
         assert reader.pid is None

@@ -8,9 +8,7 @@ from hypothesis import HealthCheck, given, settings
 
 from agent_core.base.errors import UsageError
 from agent_core.base.reader_process import ReaderProcess
-from agent_core.storage import BlockRow, PassageRow, Post, SaveBlock, SavePassages
-from agent_core.storage.sqlite_whole import SqliteWholes
-from agent_core.storage.whole import WholeAgent
+from agent_core.storage import BlockRow, PassageRow, Post, SaveBlock, SavePassages, WholeAgent
 from agent_core.workspace.portable import AgentExists, ImportOptions, NoAgent
 from tests.portable.support import agents, moving
 from tests.storage.support import begin, say, user
@@ -20,7 +18,7 @@ from tests.storage.support import begin, say, user
 @given(whole=agents())
 async def test_an_agent_comes_in_as_it_went_out(reader: ReaderProcess, whole: WholeAgent) -> None:
     async with moving() as (store, moves), moving(reader=reader) as (_, others):
-        await SqliteWholes(store).write(whole)
+        await store.write_agent(whole)
         assert await moves.whole("main") == whole
         text = await moves.export("main")
         await others.take_in(text, ImportOptions())
@@ -32,7 +30,7 @@ async def test_an_agent_comes_in_as_it_went_out(reader: ReaderProcess, whole: Wh
 @given(whole=agents())
 async def test_a_copy_beside_the_original_differs_in_names_alone(reader: ReaderProcess, whole: WholeAgent) -> None:
     async with moving(reader=reader) as (store, moves):
-        await SqliteWholes(store).write(whole)
+        await store.write_agent(whole)
         text = await moves.export("main")
         await moves.take_in(text, ImportOptions(name="copy"))
         copy = await moves.whole("copy")
@@ -89,7 +87,7 @@ async def test_a_shared_block_is_a_copy_unless_sharing_is_asked_for() -> None:
         text = await moves.export("main")
         (copied,) = await moves.take_in(text, ImportOptions(name="copy"))
         (shared,) = await moves.take_in(text, ImportOptions(name="together", share=True))
-        ids = [(await store.memory.blocks(name))[0].id for name in ("copy", "together")]
+        ids = [(await store.blocks(name))[0].id for name in ("copy", "together")]
         assert ids[0] != "b"
         assert ids[1] == "b"
         assert "blocks of its own" in str(copied.to_json())
@@ -105,8 +103,8 @@ async def test_to_load_in_place_keeps_what_it_shares_and_replaces_the_rest() -> 
         await store.apply([SavePassages((PassageRow("p", "main", "later", "later", 1.0),))])
         await moves.replace(*await moves.check(text, "main"))
         assert [entry.payload["text"] for entry in await store.history("main")] == ["kept"]
-        assert (await store.memory.blocks("main"))[0].id == "b"
-        assert (await store.memory.counts("main")).passages == 0
+        assert (await store.blocks("main"))[0].id == "b"
+        assert (await store.memory_counts("main")).passages == 0
 
 
 async def test_a_deleted_agent_leaves_nothing_but_what_others_share(tmp_path: Path) -> None:
@@ -115,6 +113,6 @@ async def test_a_deleted_agent_leaves_nothing_but_what_others_share(tmp_path: Pa
         await moves.take_in(await moves.export("main"), ImportOptions(name="two", share=True))
         await moves.delete("main")
         assert await moves.names() == ["two"]
-        assert [block.id for block in await store.memory.blocks("two")] == ["b"]
+        assert [block.id for block in await store.blocks("two")] == ["b"]
         with pytest.raises(NoAgent):
             await moves.delete("main")

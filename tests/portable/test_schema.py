@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 
-from agent_core.storage.whole import WholeAgent
+from agent_core.storage import WholeAgent
 from agent_core.workspace.portable.outward import document_of
 from tests.portable.support import agents
 from tests.portable.test_files_are_checked import GOOD, changed

@@ -53,8 +53,8 @@ async def test_a_rejected_save_leaves_the_last_good_version_running(
     await put_good(desk)
     damage(desk.functions)
     found = await desk.workspace.workshop.reload()
-    assert found["rejected"]
-    assert all(problem["path"] == "functions/letters.py" for problem in found["rejected"])
+    assert found.rejected
+    assert all(problem.where.path == "functions/letters.py" for problem in found.rejected)
     assert (await desk.workspace.workshop.call("count_vowels", {"text": "aha"}))["value"] == 2
 
 
@@ -77,7 +77,7 @@ async def test_fixing_the_file_clears_the_rejection(at_desk: OpenDesk) -> None:
     await desk.workspace.workshop.reload()
     (desk.functions / "letters.py").write_text(GOOD.replace("aeiou", "aeiouy"))
     found = await desk.workspace.workshop.reload()
-    assert found["rejected"] == []
+    assert found.rejected == ()
     assert (await desk.workspace.workshop.call("count_vowels", {"text": "yes"}))["value"] == 2
 
 
@@ -93,9 +93,9 @@ async def test_two_files_with_a_function_of_one_name_keep_the_first_and_name_bot
     desk = await at_desk([])
     await put_good(desk)
     (desk.functions / "again.py").write_text(GOOD)
-    (problem,) = (await desk.workspace.workshop.reload())["rejected"]
-    assert problem["path"] == "functions/again.py"
-    assert "functions/letters.py" in problem["message"]
+    (problem,) = (await desk.workspace.workshop.reload()).rejected
+    assert problem.where.path == "functions/again.py"
+    assert "functions/letters.py" in problem.message
 
 
 async def put_good(desk: Desk) -> None:

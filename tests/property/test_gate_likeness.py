@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agent_core.functions.gate import Candidate, Gate
 from agent_core.functions.gate.clones.commute import act
 from agent_core.functions.gate.clones.facts import facts
-from agent_core.functions.gate.clones.normal import normal_form
+from agent_core.functions.gate.clones.normal_form import normal_form
 from agent_core.functions.gate.tree import functions
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot

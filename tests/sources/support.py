@@ -21,7 +21,7 @@ class Desk:
 
     async def passages(self) -> list[PassageRow]:
         """All of them, in the order of their place."""
-        _, rows = await self.store.memory.list_passages("main", "", 0, 100_000)
+        _, rows = await self.store.list_passages("main", "", 0, 100_000)
         return sorted(rows, key=lambda row: (row.document, row.n))
 
 
@@ -30,8 +30,8 @@ async def desk(folder: Path, *, meaning: bool = False) -> AsyncIterator[Desk]:
     """The sources of `main`, kept in a state file in this folder."""
     clock = Clock()
     async with open_store(folder / "state.db", clock=clock) as store:
-        archival = Archival(store, store.memory, "main", embedder("wordllama" if meaning else "none"), clock)
-        yield Desk(store, archival, Sources(store, store.memory, archival, "main", clock))
+        archival = Archival(store, "main", embedder("wordllama" if meaning else "none"), clock)
+        yield Desk(store, archival, Sources(store, archival, "main", clock))
 
 
 def pdf(pages: Sequence[str], *, packed: bytes = b"") -> bytes:

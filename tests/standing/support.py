@@ -80,8 +80,8 @@ async def workplace(at_desk: OpenDesk, script: Script, **flags: Any) -> Desk:  #
 
 async def standing_of(desk: Desk, name: str = "part") -> str:
     """Where it stands now."""
-    rows = (await desk.workspace.workshop.list())["functions"]
-    return str(next(row["standing"] for row in rows if row["name"] == name))
+    rows = (await desk.workspace.workshop.list()).functions
+    return str(next(row.standing for row in rows if row.name == name))
 
 
 def put(root: Path, **settings: str) -> Path:

@@ -33,7 +33,7 @@ async def test_a_function_in_quarantine_answers_a_call_with_why_and_what_to_do(a
     (answer,) = answers(await desk.say("Again."))
     assert answer.startswith("`part` was not called: it is quarantined")
     assert all(said in answer for said in ("ZeroDivisionError", "edit_function", "introspect_function"))
-    assert (await desk.workspace.workshop.introspect("part"))["statistics"]["calls"] == 3
+    assert (await desk.workspace.workshop.introspect("part")).statistics.totals.calls == 3
 
 
 async def test_functions_that_use_one_in_quarantine_still_work(at_desk: OpenDesk) -> None:
@@ -56,15 +56,15 @@ async def test_another_version_starts_anew_and_is_seen_at_once(at_desk: OpenDesk
     await desk.workspace.workshop.reload()
     assert of(Quarantined, await desk.say("Again.")) == []
     assert await standing_of(desk) == "trial"
-    new, old = (await desk.workspace.workshop.introspect("part"))["statistics"]["versions"]
-    assert (new["present"], new["failed"]) == (True, 2)
-    assert (old["version"], old["failed"]) == (before.version, 3)
+    new, old = (await desk.workspace.workshop.introspect("part")).statistics.versions
+    assert (new.present, new.totals.failed) == (True, 2)
+    assert (old.version, old.totals.failed) == (before.version, 3)
 
 
 async def test_what_last_worked_is_the_version_before_and_rollback_is_proposed(at_desk: OpenDesk) -> None:
     desk = await workplace(at_desk, [Ask(part(4, 2)), Say("Two."), Ask(*failing(3))])
     await desk.say("Share.")
-    worked = (await desk.workspace.workshop.introspect("part"))["statistics"]["versions"][0]["version"]
+    worked = (await desk.workspace.workshop.introspect("part")).statistics.versions[0].version
     desk.put("parts.py", PART_OTHERWISE)
     await desk.workspace.workshop.reload()
     (news,) = of(Quarantined, await desk.say("Again."))
@@ -78,8 +78,8 @@ async def test_a_release_by_another_process_is_seen_at_the_next_turn(at_desk: Op
     assert (done.returncode, "part is released" in done.stdout) == (0, True)
     assert of(Quarantined, await desk.say("Again.")) == []
     assert len(of(Quarantined, await desk.say("Once more."))) == 1
-    released = (await desk.workspace.workshop.introspect("part"))["statistics"]["released"]
-    assert [each["version"] for each in released] == [news.version]
+    released = (await desk.workspace.workshop.introspect("part")).statistics.released
+    assert [version for version, _ in released] == [news.version]
 
 
 async def test_a_release_holds_at_once_where_it_was_given(at_desk: OpenDesk) -> None:
@@ -114,8 +114,8 @@ async def test_only_the_functions_own_failures_move_its_standing(
     desk = await workplace(at_desk, [Ask(call) for call in calls])
     await desk.say("Go.")
     assert await standing_of(desk) == standing
-    statistics = (await desk.workspace.workshop.introspect("part"))["statistics"]
-    assert (statistics["returned"], statistics["failed"], statistics["calls"]) == counted
+    statistics = (await desk.workspace.workshop.introspect("part")).statistics
+    assert (statistics.totals.returned, statistics.totals.failed, statistics.totals.calls) == counted
 
 
 async def test_examples_run_by_the_gate_and_tests_are_no_real_calls(at_desk: OpenDesk) -> None:
@@ -124,7 +124,7 @@ async def test_examples_run_by_the_gate_and_tests_are_no_real_calls(at_desk: Ope
     for among in (0, 0, 0, 2):
         await desk.workspace.workshop.test("part", {"whole": 1, "among": among})
     found = await desk.workspace.workshop.introspect("part")
-    assert (found["standing"], found["statistics"]["calls"]) == ("trial", 0)
+    assert (found.standing, found.statistics.totals.calls) == ("trial", 0)
 
 
 async def test_the_model_cannot_reach_one_in_quarantine_that_it_keeps_at_hand(at_desk: OpenDesk) -> None:

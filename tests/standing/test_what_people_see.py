@@ -73,17 +73,20 @@ async def test_statistics_have_all_by_version_and_by_kind(at_desk: OpenDesk) -> 
     desk.put("parts.py", PART_OTHERWISE)
     await desk.workspace.workshop.reload()
     await desk.say("Again.")
-    found = (await desk.workspace.workshop.introspect("part"))["statistics"]
-    assert [found[key] for key in ("calls", "returned", "failed")] == [4, 2, 1]
-    kinds = {(kind["outcome"], kind["error"]): kind["calls"] for kind in found["kinds"]}
+    found = (await desk.workspace.workshop.introspect("part")).statistics
+    assert [found.totals.calls, found.totals.returned, found.totals.failed] == [4, 2, 1]
+    kinds = {(kind.outcome, kind.error): kind.calls for kind in found.kinds}
     assert kinds == {("documented", "UnicodeError"): 1, ("raised", "ZeroDivisionError"): 1}
-    assert [(each["present"], each["calls"]) for each in found["versions"]] == [(True, 1), (False, 3)]
-    assert [call["outcome"] for call in found["recent"]] == ["returned", "raised", "documented", "returned"]
-    assert len(found["turns"]) == 2
-    assert found["recent"][1]["message"] == "division by zero"
-    assert 1 << 20 < found["memory"] < 1 << 30
-    assert 0 < found["cpu_s"] == pytest.approx(sum(call["cpu_s"] or 0 for call in found["recent"]))
-    assert 0 < found["median_s"] <= found["longest_s"] <= found["seconds"]
+    assert [(each.present, each.totals.calls) for each in found.versions] == [(True, 1), (False, 3)]
+    assert [call.outcome for call in found.recent] == ["returned", "raised", "documented", "returned"]
+    assert len(found.turns) == 2
+    assert found.recent[1].message == "division by zero"
+    assert found.totals.memory
+    assert found.totals.cpu_s
+    assert found.totals.median_s
+    assert 1 << 20 < found.totals.memory < 1 << 30
+    assert 0 < found.totals.cpu_s == pytest.approx(sum(call.cpu or 0 for call in found.recent))
+    assert 0 < found.totals.median_s <= found.totals.longest_s <= found.totals.seconds
 
 
 async def test_a_model_reads_of_calls_failures_and_quarantine_in_words(at_desk: OpenDesk) -> None:
@@ -102,8 +105,8 @@ async def test_a_model_reads_of_calls_failures_and_quarantine_in_words(at_desk: 
 async def test_totals_outlast_the_single_calls_that_the_settings_cap(at_desk: OpenDesk) -> None:
     desk = await workplace(at_desk, [Ask(*(part(n, 2) for n in range(12)))], standing__keep_calls=10)
     await desk.say("Go.")
-    found = (await desk.workspace.workshop.introspect("part"))["statistics"]
-    assert (found["calls"], len(found["recent"])) == (12, 10)
+    found = (await desk.workspace.workshop.introspect("part")).statistics
+    assert (found.totals.calls, len(found.recent)) == (12, 10)
 
 
 def test_what_nobody_calls_is_offered_with_the_command_and_never_removed(tmp_path: Path) -> None:
@@ -120,8 +123,8 @@ def test_what_nobody_calls_is_offered_with_the_command_and_never_removed(tmp_pat
 @pytest.mark.parametrize("days", [0, 1], ids=["never", "not yet"])
 async def test_nothing_is_offered_for_retirement_before_its_time(at_desk: OpenDesk, days: float) -> None:
     desk = await workplace(at_desk, [], standing__retire_days=days)
-    assert (await desk.workspace.workshop.unused())["functions"] == []
-    assert (await desk.workspace.workshop.list())["unused"] == 0
+    assert (await desk.workspace.workshop.unused()).functions == ()
+    assert (await desk.workspace.workshop.list()).unused == 0
 
 
 async def _pin(workspace: Workspace, agent: Agent) -> None:
@@ -153,4 +156,4 @@ async def test_what_is_pinned_or_used_by_others_is_not_offered(at_desk: OpenDesk
     (desk.functions / "users.py").unlink()
     await desk.workspace.workshop.reload()
     await do(desk.workspace, desk.agent)
-    assert [each["name"] for each in (await desk.workspace.workshop.unused())["functions"]] == left
+    assert [each.name for each in (await desk.workspace.workshop.unused()).functions] == left

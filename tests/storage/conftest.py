@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.storage import SqliteStore, Store, open_store
+from agent_core.storage import Store, open_store
 from tests.storage.support import ManualClock
 
-BACKENDS: dict[str, Callable[[Path, ManualClock], SqliteStore]] = {
+BACKENDS: dict[str, Callable[[Path, ManualClock], Store]] = {
     "sqlite": lambda folder, clock: open_store(folder / "state.db", clock=clock),
 }
 

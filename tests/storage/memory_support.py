@@ -28,7 +28,7 @@ def floats(*values: float) -> bytes:
 
 async def found(store: Store, hits: Sequence[Hit]) -> list[str]:
     """The ids of the passages that were hit, best first."""
-    names = {row.seq: row.id for row in await store.memory.passages([hit.seq for hit in hits])}
+    names = {row.seq: row.id for row in await store.passages([hit.seq for hit in hits])}
     return [names[hit.seq] for hit in hits]
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.errors import StorageError, WorkspaceError
-from agent_core.storage import DropYes, SaveYes, adopt, connection, lock_agent, open_store, prepare_state_dir
+from agent_core.storage import DropYes, SaveYes, adopt, lock_agent, open_store, prepare_state_dir
+from agent_core.storage.sqlite import SqliteStore, connection
 from tests.storage.support import ManualClock, say, texts
 
 NOBODY = 65534
@@ -221,7 +222,7 @@ async def test_a_statement_without_end_is_ended(
     path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "PATIENCE_S", 0.2)
-    async with open_store(path, clock=clock) as store:
+    async with SqliteStore.open(path, clock) as store:
         with pytest.raises(StorageError, match="took longer than"):
             await store._read(lambda session: session.all(f"{ENDLESS} select count(*) from c"))
         assert await store.manifest() == {}

@@ -11,7 +11,8 @@ import apsw
 import pytest
 
 from agent_core.base.errors import StorageError
-from agent_core.storage import connection, open_store
+from agent_core.storage import open_store
+from agent_core.storage.sqlite import connection
 from tests.storage import cramped
 from tests.storage.support import ManualClock, begin, texts, user
 

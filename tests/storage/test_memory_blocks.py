@@ -40,16 +40,16 @@ async def save(store: Store, *blocks: BlockRow, agent: str = "main") -> None:
 async def test_blocks_come_back_as_they_were_in_their_order(store: Store, clock: ManualClock) -> None:
     await save(store, HUMAN, PERSONA, TEAM)
     expected = [replace(block, edited=clock.time) for block in (PERSONA, HUMAN, TEAM)]
-    assert await store.memory.blocks("main") == expected
+    assert await store.blocks("main") == expected
 
 
 async def test_an_edit_raises_the_version_and_leaves_a_line_of_history(store: Store, clock: ManualClock) -> None:
     await save(store, HUMAN)
     clock.time += 5
     await store.apply([edit(HUMAN, "Ann", turn="t1")])
-    [block] = await store.memory.blocks("main")
+    [block] = await store.blocks("main")
     assert (block.value, block.version, block.edited) == ("Ann", 2, clock.time)
-    history = await store.memory.block_history("b1")
+    history = await store.block_history("b1")
     assert [(line.version, line.value, line.by, line.turn, line.at) for line in history] == [
         (1, "Bob", "human", "", clock.time - 5),
         (2, "Ann", "agent", "t1", clock.time),
@@ -62,9 +62,9 @@ async def test_of_two_writers_from_one_version_the_second_is_refused(store: Stor
     with pytest.raises(BlockConflict, match=r"expected version 1, found 2") as caught:
         await store.apply([SaveSection("main", SectionRow("s", 0, "x")), edit(HUMAN, "second")])
     assert isinstance(caught.value, ManifestConflict)
-    assert [block.value for block in await store.memory.blocks("main")] == ["first"]
-    assert await store.memory.sections("main") == []
-    assert len(await store.memory.block_history("b1")) == 2
+    assert [block.value for block in await store.blocks("main")] == ["first"]
+    assert await store.sections("main") == []
+    assert len(await store.block_history("b1")) == 2
 
 
 async def test_a_block_that_is_not_there_cannot_be_edited(store: Store) -> None:
@@ -78,7 +78,7 @@ async def test_a_second_block_of_one_label_is_refused_to_whoever_comes_later(sto
         await save(store, replace(HUMAN, id="b9"))
     await store.apply([DetachBlock("main", "b1")])
     await save(store, replace(HUMAN, id="b9"))
-    assert await store.memory.block_ids("main") == {"b1": "human", "b9": "human"}
+    assert await store.block_ids("main") == {"b1": "human", "b9": "human"}
 
 
 async def test_an_edit_rides_on_the_entry_that_tells_of_it(store: Store) -> None:
@@ -95,18 +95,18 @@ async def test_a_shared_block_is_seen_changed_by_every_agent_that_has_it(
     other = open_again()
     await save(store, TEAM)
     await other.apply([AttachBlock("other", "b3", 7)])
-    assert await store.memory.versions("other") == {"b3": 1}
+    assert await store.block_versions("other") == {"b3": 1}
     await other.apply([edit(replace(TEAM, position=7), "all of us", "other")])
-    assert await store.memory.versions("main") == {"b3": 2}
-    [mine], [theirs] = await store.memory.blocks("main"), await store.memory.blocks("other")
+    assert await store.block_versions("main") == {"b3": 2}
+    [mine], [theirs] = await store.blocks("main"), await store.blocks("other")
     assert (mine.value, mine.position, theirs.position) == ("all of us", 2, 7)
 
 
 async def test_a_block_that_is_taken_away_stays_with_its_history(store: Store) -> None:
     await save(store, TEAM)
     await store.apply([DetachBlock("main", "b3")])
-    memory = store.memory
-    assert (await memory.blocks("main"), await memory.versions("main")) == ([], {})
+    memory = store
+    assert (await memory.blocks("main"), await memory.block_versions("main")) == ([], {})
     assert [block.label for block in await memory.shared_blocks()] == ["team"]
     assert len(await memory.block_history("b3")) == 1
     await store.apply([AttachBlock("main", "b3", 0)])
@@ -130,16 +130,16 @@ async def test_sections_stand_in_order_and_a_later_one_takes_the_place(store: St
     rows = [SectionRow("b", 1, "two"), SectionRow("a", 1, "one"), SectionRow("z", 0, "zero", 9)]
     await store.apply([SaveSection("main", row) for row in rows])
     await store.apply([SaveSection("main", SectionRow("b", 5, "new")), DropSection("main", "a")])
-    found = await store.memory.sections("main")
+    found = await store.sections("main")
     assert found == [SectionRow("z", 0, "zero", 9, clock.time), SectionRow("b", 5, "new", 4000, clock.time)]
-    assert await store.memory.sections("other") == []
+    assert await store.sections("other") == []
 
 
 async def test_what_an_agent_is_comes_back_as_it_was_saved(store: Store) -> None:
-    assert await store.memory.agent_settings("main") is None
+    assert await store.agent_settings("main") is None
     for settings in ({"preset": "direct"}, {"preset": "memgpt", "first": [1, None]}):
         await store.apply([SaveAgent("main", settings)])
-        assert await store.memory.agent_settings("main") == settings
+        assert await store.agent_settings("main") == settings
 
 
 async def test_a_deleted_agent_is_gone_but_for_what_it_shared(store: Store) -> None:
@@ -151,7 +151,7 @@ async def test_a_deleted_agent_is_gone_but_for_what_it_shared(store: Store) -> N
     await say(store, "a", "b")
     await say(store, "theirs", agent="other")
     await store.apply([DropAgent("main")])
-    memory = store.memory
+    memory = store
     assert [agent.name for agent in await store.agents()] == ["other"]
     assert (await memory.blocks("main"), await memory.sections("main")) == ([], [])
     assert (await memory.agent_settings("main"), await store.history("main"), await store.due()) == (None, [], [])
@@ -169,4 +169,4 @@ async def test_a_deleted_agent_can_begin_again_from_nothing(store: Store) -> Non
     await save(store, HUMAN)
     await say(store, "after")
     assert [entry.payload["text"] for entry in await store.history("main")] == ["after"]
-    assert len(await store.memory.block_history("b1")) == 1
+    assert len(await store.block_history("b1")) == 1

@@ -20,56 +20,49 @@ from tests.storage.memory_support import insert, message, passage
 async def test_a_passage_comes_back_as_it_was_kept_with_its_number(store: Store) -> None:
     row = passage("p", "red wine", tags=("drink", "ü"), source="a.txt", place="line 3", document="d", n=4)
     await store.apply([SavePassages((row,))])
-    _, [kept] = await store.memory.list_passages("main", "", 0, 10)
+    _, [kept] = await store.list_passages("main", "", 0, 10)
     assert kept == replace(row, seq=kept.seq)
-    assert await store.memory.passages([kept.seq, 999]) == [kept]
+    assert await store.passages([kept.seq, 999]) == [kept]
 
 
 async def test_a_passage_whose_id_is_there_changes_nothing(store: Store) -> None:
     await insert(store, "one")
     await insert(store, "another", "two")
-    total, rows = await store.memory.list_passages("main", "", 0, 10)
+    total, rows = await store.list_passages("main", "", 0, 10)
     assert (total, [row.words for row in rows]) == (2, ["two", "one"])
-    assert [hit.seq for hit in await store.memory.search_words("archival", "main", ["another"], 5)] == []
+    assert [hit.seq for hit in await store.search_words("archival", "main", ["another"], 5)] == []
 
 
 async def test_one_id_may_be_with_two_agents(store: Store) -> None:
     await insert(store, "mine")
     await insert(store, "theirs", agent="other")
-    assert [row.words for row in (await store.memory.list_passages("other", "", 0, 9))[1]] == ["theirs"]
+    assert [row.words for row in (await store.list_passages("other", "", 0, 9))[1]] == ["theirs"]
 
 
 async def test_passages_are_listed_by_tag_in_pages_newest_first(store: Store) -> None:
     rows = [passage(f"p{n}", "x", tags=("even",) if n % 2 == 0 else ("odd", "odd")) for n in range(7)]
     await store.apply([SavePassages(tuple(rows))])
-    total, page = await store.memory.list_passages("main", "even", 1, 2)
+    total, page = await store.list_passages("main", "even", 1, 2)
     assert (total, [row.id for row in page]) == (4, ["p4", "p2"])
-    assert (await store.memory.list_passages("main", "", 5, 9))[0] == 7
-    assert await store.memory.list_passages("main", "nothing", 0, 9) == (0, [])
-
-
-async def test_neighbours_are_found_by_document_and_place(store: Store) -> None:
-    await insert(store, "a", "b", "c", prefix="d")
-    await insert(store, "x", "y", prefix="e")
-    found = await store.memory.passages_beside("main", [("d", 2), ("d", 0), ("e", 1), ("e", 7)])
-    assert [row.id for row in found] == ["d0", "d2", "e1"]
+    assert (await store.list_passages("main", "", 5, 9))[0] == 7
+    assert await store.list_passages("main", "nothing", 0, 9) == (0, [])
 
 
 async def test_ids_are_found_by_how_they_begin_and_never_as_patterns(store: Store) -> None:
     await store.apply([SavePassages(tuple(passage(id, "x") for id in ("ab", "abc", "a_", "b", "AB")))])
-    assert await store.memory.passage_ids("main", "ab") == ["ab", "abc"]
-    assert await store.memory.passage_ids("main", "a_") == ["a_"]
+    assert await store.passage_ids("main", "ab") == ["ab", "abc"]
+    assert await store.passage_ids("main", "a_") == ["a_"]
     await insert(store, *("x" for _ in range(30)), prefix="many-")
-    assert len(await store.memory.passage_ids("main", "many-")) == 10
+    assert len(await store.passage_ids("main", "many-")) == 10
 
 
 async def test_a_deleted_passage_is_gone_from_everywhere_but_its_neighbours_stay(store: Store) -> None:
     rows = (passage("p0", "pie", tags=("t",)), passage("p1", "pie", tags=("t",)))
     await store.apply([SavePassages(rows), DropPassages("main", ("p0", "nowhere")), DropPassages("other", ("p1",))])
-    memory = store.memory
+    memory = store
     assert [row.id for row in (await memory.list_passages("main", "t", 0, 9))[1]] == ["p1"]
     assert len(await memory.search_words("archival", "main", ["pie"], 9)) == 1
-    assert await memory.counts("main") == Counts(0, 1, 0.0)
+    assert await memory.memory_counts("main") == Counts(0, 1, 0.0)
 
 
 async def test_a_source_is_kept_as_far_as_it_was_read_and_goes_with_its_passages(store: Store) -> None:
@@ -78,20 +71,20 @@ async def test_a_source_is_kept_as_far_as_it_was_read_and_goes_with_its_passages
     await insert(store, "x", "y")
     done = DocumentRow("p", "main", "a.md", "markdown", 1.0, 3, 3, complete=True)
     await store.apply([SaveDocument(done)])
-    assert await store.memory.documents("main") == [done, second]
+    assert await store.documents("main") == [done, second]
     await store.apply([DropDocument("main", "p")])
-    assert await store.memory.documents("main") == [second]
-    assert await store.memory.counts("main") == Counts(0, 0, 0.0)
+    assert await store.documents("main") == [second]
+    assert await store.memory_counts("main") == Counts(0, 0, 0.0)
 
 
 async def test_messages_come_back_by_number_and_by_place_in_order(store: Store) -> None:
     rows = [message(10 * n, f"m{n}", n=n, asks=n == 1, session=n, length=2, timed=True, turn="t") for n in range(4)]
     await store.apply([SaveSaid(tuple(rows)), SaveSaid((message(0, "again", n=9), message(7, agent="other", n=1)))])
-    memory = store.memory
-    assert await memory.said("main", [20, 0, 7]) == [rows[0], rows[2]]
-    assert await memory.said_beside("main", [3, 1, 8]) == [rows[1], rows[3]]
-    assert (await memory.last_said("main"), await memory.last_said("nobody")) == (rows[3], None)
-    assert (await memory.counts("main")).messages == 4
+    memory = store
+    assert await memory.messages("main", [20, 0, 7]) == [rows[0], rows[2]]
+    assert await memory.messages_beside("main", [3, 1, 8]) == [rows[1], rows[3]]
+    assert (await memory.last_message("main"), await memory.last_message("nobody")) == (rows[3], None)
+    assert (await memory.memory_counts("main")).messages == 4
 
 
 @pytest.mark.parametrize(
@@ -106,5 +99,5 @@ async def test_messages_of_a_time_come_in_pages_oldest_first(
     store: Store, span: tuple[float, float], page: tuple[int, int], expected: tuple[int, list[int]]
 ) -> None:
     await store.apply([SaveSaid(tuple(message(n) for n in range(6)))])
-    total, rows = await store.memory.said_between("main", *span, *page)
+    total, rows = await store.messages_between("main", *span, *page)
     assert (total, [row.n for row in rows]) == expected

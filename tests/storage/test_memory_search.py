@@ -24,11 +24,11 @@ from tests.storage.memory_support import floats, found, insert, message, rarity
 
 
 async def by_words(store: Store, *words: str, agent: str = "main", limit: int = 100) -> list[str]:
-    return await found(store, await store.memory.search_words("archival", agent, words, limit))
+    return await found(store, await store.search_words("archival", agent, words, limit))
 
 
 async def by_vector(store: Store, *vector: float, space: str = "v", limit: int = 100) -> list[str]:
-    return await found(store, await store.memory.search_vector("archival", "main", space, floats(*vector), limit))
+    return await found(store, await store.search_vector("archival", "main", space, floats(*vector), limit))
 
 
 async def embed(store: Store, vectors: dict[int, bytes], space: str = "v") -> None:
@@ -56,10 +56,10 @@ async def test_scores_say_how_rare_the_words_are_that_a_row_holds(store: Store) 
     rows = [" ".join(chance.choices("abcdefgh", k=chance.randint(1, 12))) for _ in range(300)]
     await insert(store, *rows)
     expected = rarity(rows, ["a", "c", "h"])
-    hits = await store.memory.search_words("archival", "main", ["a", "c", "h", "a"], 300)
+    hits = await store.search_words("archival", "main", ["a", "c", "h", "a"], 300)
     assert {hit.seq - 1: hit.score for hit in hits} == pytest.approx(expected, rel=1e-5)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-    assert hits[:7] == await store.memory.search_words("archival", "main", ["a", "c", "h"], 7)
+    assert hits[:7] == await store.search_words("archival", "main", ["a", "c", "h"], 7)
 
 
 async def test_of_equally_good_ones_the_newest_comes_first(store: Store) -> None:
@@ -69,16 +69,16 @@ async def test_of_equally_good_ones_the_newest_comes_first(store: Store) -> None
 
 async def test_one_agent_never_finds_nor_weighs_what_is_another_ones(store: Store) -> None:
     await insert(store, "pie pie", "apple")
-    alone = await store.memory.search_words("archival", "main", ["pie"], 5)
+    alone = await store.search_words("archival", "main", ["pie"], 5)
     await insert(store, *["pie"] * 300, agent="other")
-    assert await store.memory.search_words("archival", "main", ["pie"], 5) == alone
+    assert await store.search_words("archival", "main", ["pie"], 5) == alone
     assert len(await by_words(store, "apple", agent="other")) == 0
 
 
 async def test_messages_and_passages_are_searched_apart(store: Store) -> None:
     await insert(store, "pie")
     await store.apply([SaveSaid((message(77, "pie"), message(78, "other")))])
-    assert [hit.seq for hit in await store.memory.search_words("recall", "main", ["pie"], 5)] == [77]
+    assert [hit.seq for hit in await store.search_words("recall", "main", ["pie"], 5)] == [77]
     assert await by_words(store, "pie") == ["p0"]
 
 
@@ -135,16 +135,16 @@ async def test_deleting_most_of_many_leaves_exactly_the_rest_to_be_found(store: 
     assert (await by_words(store, "pie", "rest"), await by_vector(store, 1, 3)) == (["p0", "p1"], ["p0", "p1"])
     await insert(store, "pie later", prefix="q")
     assert await by_words(store, "later") == ["q0"]
-    assert (await store.memory.counts("main")).passages == 3
+    assert (await store.memory_counts("main")).passages == 3
 
 
 async def test_vectors_find_the_nearest_by_angle_and_tell_the_cosine(store: Store) -> None:
     await insert(store, "a", "b", "c", "d")
     await embed(store, {1: floats(3, 0), 2: floats(1, 1), 3: floats(-1, 0)})
-    hits = await store.memory.search_vector("archival", "main", "v", floats(2, 0), 9)
+    hits = await store.search_vector("archival", "main", "v", floats(2, 0), 9)
     assert [hit.seq for hit in hits] == [1, 2, 3]
     assert [hit.score for hit in hits] == pytest.approx([1, 0.5**0.5, -1])
-    cosines = await store.memory.cosines("archival", "main", "v", floats(2, 0), [2, 3, 4, 99])
+    cosines = await store.cosines("archival", "main", "v", floats(2, 0), [2, 3, 4, 99])
     assert cosines == pytest.approx({2: 0.5**0.5, 3: -1})
 
 
@@ -156,9 +156,9 @@ async def test_among_many_vectors_the_nearest_are_those_of_an_exact_search(store
     await embed(store, {n: floats(*vector) for n, vector in vectors.items()})
     for _ in range(5):
         asked = [x + chance.gauss(0, 0.5) for x in chance.choice(centres)]
-        exact = await store.memory.cosines("archival", "main", "v", floats(*asked), [*vectors])
+        exact = await store.cosines("archival", "main", "v", floats(*asked), [*vectors])
         best = sorted(exact, key=exact.__getitem__, reverse=True)[:10]
-        hits = await store.memory.search_vector("archival", "main", "v", floats(*asked), 10)
+        hits = await store.search_vector("archival", "main", "v", floats(*asked), 10)
         assert len({hit.seq for hit in hits} & {*best}) >= 9
 
 
@@ -192,7 +192,7 @@ async def test_rows_without_a_vector_are_told_until_each_has_one(store: Store) -
     await insert(store, "a", "b", "c")
     await insert(store, "d", agent="other")
     await store.apply([SaveSaid((message(1),))])
-    memory = store.memory
+    memory = store
     assert await memory.unembedded("archival", "v", 2) == [(1, "text: a"), (2, "text: b")]
     await embed(store, {3: floats(1, 0), 99: floats(1, 0)})
     assert [seq for seq, _ in await memory.unembedded("archival", "v", 9)] == [1, 2, 4]
@@ -232,12 +232,12 @@ async def test_whatever_two_processes_do_both_find_exactly_what_is_there(
                 await embed(store, {number: floats(1, 0)})
                 vectors.add(number)
             for handle in (one, two):
-                memory = handle.memory
+                memory = handle
                 hits = await memory.search_words("archival", "main", ["a", "b"], 999)
                 assert {hit.seq for hit in hits} == {n for n, (_, word) in there.items() if word in "ab"}
                 near = await memory.search_vector("archival", "main", "v", floats(1, 0), 999)
                 assert {hit.seq for hit in near} == vectors
-                assert (await memory.counts("main")).passages == len(there)
+                assert (await memory.memory_counts("main")).passages == len(there)
 
 
 IDLE = """
@@ -248,8 +248,8 @@ from agent_core.storage import PassageRow, SavePassages, open_store
 async def main():
     async with open_store(pathlib.Path(sys.argv[1]), clock=Clock()) as store:
         await store.apply([SavePassages((PassageRow("p", "main", "pie", "pie", 1.0),))])
-        print((await store.memory.counts("main")).passages, "numpy" in sys.modules)
-        print(len(await store.memory.search_words("archival", "main", ["pie"], 5)), "numpy" in sys.modules)
+        print((await store.memory_counts("main")).passages, "numpy" in sys.modules)
+        print(len(await store.search_words("archival", "main", ["pie"], 5)), "numpy" in sys.modules)
 
 asyncio.run(main())
 """

@@ -6,7 +6,7 @@ import apsw
 import pytest
 
 from agent_core.storage import RecordCall, Stats, adopt, open_store
-from agent_core.storage.migrate import FOLDER, NEWEST, migrate, schema_digest
+from agent_core.storage.sqlite.migrate import FOLDER, NEWEST, migrate, schema_digest
 from tests.storage.support import ManualClock, say
 
 

@@ -15,14 +15,12 @@ from agent_core.storage import (
     DropAgent,
     DropPassages,
     SaveVectors,
-    SqliteStore,
     Store,
     adopt,
     open_store,
-    searching,
-    vector_index,
 )
-from agent_core.storage.migrate import FOLDER, migrate
+from agent_core.storage.sqlite import searching, vector_index
+from agent_core.storage.sqlite.migrate import FOLDER, migrate
 from tests.storage.memory_support import floats, found, insert
 from tests.storage.support import ManualClock, say, texts
 
@@ -39,11 +37,11 @@ async def fill(store: Store, count: int = 100) -> None:
 
 
 async def by_words(store: Store, *words: str) -> list[str]:
-    return await found(store, await store.memory.search_words("archival", "main", words, 500))
+    return await found(store, await store.search_words("archival", "main", words, 500))
 
 
 async def by_vector(store: Store, number: int, limit: int = 500) -> list[int]:
-    hits = await store.memory.search_vector("archival", "main", "v", vector(number), limit)
+    hits = await store.search_vector("archival", "main", "v", vector(number), limit)
     return [hit.seq for hit in hits]
 
 
@@ -64,7 +62,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def many(path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SqliteStore]:
+async def many(path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Store]:
     """A store in which a hundred vectors are many."""
     monkeypatch.setattr(vector_index, "EXACT", 50)
     async with open_store(path, clock=clock) as store:
@@ -73,26 +71,26 @@ async def many(path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) 
         yield store
 
 
-async def test_many_vectors_are_found_whole_after_each_change(many: SqliteStore) -> None:
+async def test_many_vectors_are_found_whole_after_each_change(many: Store) -> None:
     await insert(many, "pie", prefix="later")
     await many.apply([SaveVectors("archival", "v", ((101, vector(777)), (5, vector(123))))])
     await many.apply([DropPassages("main", ("p6",))])  # the seventh row
     seqs = await by_vector(many, 777)
     assert (seqs[0], {*seqs}) == (101, {*range(1, 102)} - {7})
-    hits = await many.memory.search_vector("archival", "main", "v", vector(123), 200)
+    hits = await many.search_vector("archival", "main", "v", vector(123), 200)
     assert 5 in {hit.seq for hit in hits if hit.score > 0.999}
 
 
-async def test_signs_of_vectors_are_on_disk_for_lanes_with_many_and_go_with_them(many: SqliteStore, path: Path) -> None:
+async def test_signs_of_vectors_are_on_disk_for_lanes_with_many_and_go_with_them(many: Store, path: Path) -> None:
     await insert(many, "pie", agent="other")
     await many.apply([SaveVectors("archival", "v", ((101, vector(1)),))])
-    await many.memory.search_vector("archival", "other", "v", vector(1), 5)
+    await many.search_vector("archival", "other", "v", vector(1), 5)
     assert len([name for name in tables(path) if name.count("_") == 1]) == 1
     await many.apply([DropAgent("main")])
     assert tables(path) == []
 
 
-async def test_signs_that_are_damaged_are_made_anew_and_every_vector_is_found(many: SqliteStore, path: Path) -> None:
+async def test_signs_that_are_damaged_are_made_anew_and_every_vector_is_found(many: Store, path: Path) -> None:
     with raw(path) as db:
         (chunks,) = [name for name in tables(path) if name.endswith("vector_chunks00")]
         db.execute(f"update {chunks} set vectors = x'00'")
@@ -129,27 +127,27 @@ def theirs(path: Path) -> Path:
 
 
 async def test_a_file_that_is_taken_over_is_indexed_anew_and_its_indexes_are_not_read(
-    many: SqliteStore, path: Path, clock: ManualClock
+    many: Store, path: Path, clock: ManualClock
 ) -> None:
     await many.close()
     adopt(path, theirs(path).name, clock)
     assert tables(path) == []
     async with open_store(path, clock=clock) as store:
         assert (len(await by_words(store, "pie")), len(await by_vector(store, 5))) == (100, 100)
-        assert (await store.memory.counts("main")).passages == 100
+        assert (await store.memory_counts("main")).passages == 100
 
 
 async def test_without_the_extension_words_are_found_and_vectors_come_back_with_it(
-    many: SqliteStore, path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    many: Store, path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "sqlite_vec", None)
         async with open_store(path, clock=clock) as store:
-            assert "python -m pip install sqlite-vec" in await store.memory.vector_trouble()
+            assert "python -m pip install sqlite-vec" in await store.vector_trouble()
             await store.apply([DropPassages("main", ("p6",))])
             assert (len(await by_words(store, "pie")), await by_vector(store, 5)) == (99, [])
     async with open_store(path, clock=clock) as store:
-        assert await store.memory.vector_trouble() == ""
+        assert await store.vector_trouble() == ""
         assert {*await by_vector(store, 5)} == {*range(1, 101)} - {7}
 
 
@@ -175,15 +173,15 @@ async def test_a_file_of_the_eighth_schema_is_searched_whole_in_the_newest(
         migrate(db, earlier)
         list(db.execute(EIGHTH, (str(numbers),) * 2))
         db.executemany("insert into vector values (3, ?, ?)", [(seq, vector(seq)) for seq in numbers])
-    monkeypatch.setattr("agent_core.storage.word_index.BATCH", 30)
+    monkeypatch.setattr("agent_core.storage.sqlite.word_index.BATCH", 30)
     monkeypatch.setattr(vector_index, "EXACT", 50)
     adopt(path, old.name, clock)
     async with open_store(path, clock=clock) as store:
         assert (len(await by_words(store, "pie")), len(await by_vector(store, 5))) == (100, 100)
-        assert len(await store.memory.search_words("recall", "main", ["apple"], 500)) == 100
-        counts = await store.memory.counts("main")
+        assert len(await store.search_words("recall", "main", ["apple"], 500)) == 100
+        counts = await store.memory_counts("main")
         assert (counts.messages, counts.passages) == (100, 100)
-        assert await store.memory.unembedded("archival", "v", 9) == []
+        assert await store.unembedded("archival", "v", 9) == []
         assert await store.check() is None
 
 
@@ -221,7 +219,7 @@ async def test_vectors_of_zeros_and_of_an_odd_width_are_found_last(
     await store.apply(
         [SaveVectors("archival", "v", ((1, floats(0, 0, 0)), (2, floats(1, 0, 0)), (3, floats(2, 1, 0))))]
     )
-    hits = await store.memory.search_vector("archival", "main", "v", floats(1, 0, 0), 9)
+    hits = await store.search_vector("archival", "main", "v", floats(1, 0, 0), 9)
     assert [(hit.seq, round(hit.score, 2)) for hit in hits] == [(2, 1.0), (3, 0.89), (1, 0.0)]
 
 
@@ -229,7 +227,7 @@ async def test_archival_memory_says_why_it_finds_by_words_alone(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sqlite_vec", None)
-    archival = Archival(store, store.memory, "main", embedder("wordllama"), Clock(now=clock.now))
+    archival = Archival(store, "main", embedder("wordllama"), Clock(now=clock.now))
     await archival.add_passages([Piece("The pie is in the oven.", "a.txt"), Piece("It rains.", "a.txt")])
     told = str(await archival.search("which pies?"))
     assert "The pie is in the oven." in told

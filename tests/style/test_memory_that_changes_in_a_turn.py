@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from agent_core.base.clock import Clock
 from agent_core.base.events import CallAnswered, Event, MemoryChanged
 from agent_core.context import Shown
-from agent_core.functions.service import PlannedChange
+from agent_core.memory.planned_edit import PlannedEdit
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.runtime.agent import Agent
@@ -47,14 +47,14 @@ def noting(agent: str, heard: list[str], versions: Mapping[str, int]) -> HostFun
     """A function of the host that writes a block at the version after the one that is known."""
     known = dict(versions)
 
-    async def note(_: Agent, label: str, text: str) -> PlannedChange:
-        async def again() -> PlannedChange:
+    async def note(_: Agent, label: str, text: str) -> PlannedEdit:
+        async def again() -> PlannedEdit:
             known[label] = 1
             return await note(_, label, text)
 
         row = BlockRow(f"block-{label}", label, text, 2000, version=known.get(label, 0) + 1)
         said, write = f"{label}: {text}", SaveBlock(row, agent, "wrote it")
-        return PlannedChange(said, writes=(write,), replan=again, done=lambda: heard.append(said))
+        return PlannedEdit(said, writes=(write,), replan=again, done=lambda: heard.append(said))
 
     (function,) = read_module(ModuleSource("note", "note.py", SOURCE, "0")).functions
     return HostFunction(function, note)
@@ -71,7 +71,7 @@ async def test_a_block_that_was_written_is_told_after_the_answer_and_counted(at_
     (changed,) = of(MemoryChanged, events)
     assert (changed.block, changed.what, ended(events).made) == ("human", "wrote it", {"remembered": ["human"]})
     assert events.index(of(CallAnswered, events)[0]) < events.index(changed)
-    assert [each.value for each in await desk.workspace._store.memory.blocks("other")] == ["Ada"]
+    assert [each.value for each in await desk.workspace._store.blocks("other")] == ["Ada"]
     assert heard == ["human: Ada"]
     await agent.aclose()
 
@@ -81,7 +81,7 @@ async def test_a_block_that_another_hand_wrote_first_is_planned_again(at_desk: O
     await desk.workspace._store.apply([SaveBlock(BlockRow("block-human", "human", "Bea", 2000), "other", "by hand")])
     agent = agent_of(desk, noting("other", heard, {}))
     assert len(of(MemoryChanged, await events_of(agent))) == 1
-    (block,) = await desk.workspace._store.memory.blocks("other")
+    (block,) = await desk.workspace._store.blocks("other")
     assert (block.value, block.version, len(heard)) == ("Ada", 2, 1)
     await agent.aclose()
 

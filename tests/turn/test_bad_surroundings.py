@@ -88,16 +88,16 @@ async def test_a_module_whose_import_never_returns_is_rejected_and_the_others_wo
     at.put("endless.py", "while True:\n    pass\n")
     at.put("letters.py", VOWELS)
     found = await at.workspace.workshop.reload()
-    assert [problem["path"] for problem in found["rejected"]] == ["functions/endless.py"]
+    assert [problem.where.path for problem in found.rejected] == ["functions/endless.py"]
     assert at.workspace.workshop.names() == ["count_vowels"]
 
 
 async def test_a_pending_candidate_survives_a_restart(tmp_path: Path) -> None:
     flawed = VOWELS.replace("    5\n", "    4\n")
     async with Workspace.open(tmp_path) as workspace:
-        assert not (await workspace.workshop.create("count_vowels", flawed))["admitted"]
+        assert not (await workspace.workshop.create("count_vowels", flawed)).admitted
     async with Workspace.open(tmp_path) as workspace:
-        assert (await workspace.workshop.confirm("count_vowels"))["admitted"]
+        assert (await workspace.workshop.confirm("count_vowels")).admitted
 
 
 @pytest.mark.parametrize("path", ["", "no/such"])

@@ -4,7 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 
-from agent_core.functions.service.one_writer import only_writer
+from agent_core.functions.service.write_lock import only_writer
 from agent_core.registry.function import CACHE_FORMAT
 from agent_core.registry.source import hash_of
 from agent_core.storage import STATE, BeginWrite, SaveReading
@@ -18,7 +18,7 @@ async def test_functions_that_are_made_at_once_are_there_or_refused(tmp_path: Pa
         made = await asyncio.gather(
             *(shop.create(f"f{n}", another(f"f{n}"), "letters") for n, shop in enumerate(shops))
         )
-    joined = [verdict["name"] for verdict in made if verdict["admitted"]]
+    joined = [verdict.name for verdict in made if verdict.admitted]
     text = (tmp_path / "functions/letters.py").read_text()
     assert joined
     assert [f"f{n}" for n in range(8) if f"def f{n}(" in text] == sorted(joined)
@@ -44,7 +44,7 @@ async def test_a_change_waits_for_the_process_that_is_writing(tmp_path: Path) ->
             making = asyncio.create_task(workspace.workshop.create("count_vowels", VOWELS))
             await asyncio.wait({making}, timeout=1)
             assert not list((tmp_path / "functions").glob("*.py"))
-        assert (await making)["admitted"]
+        assert (await making).admitted
 
 
 async def test_state_that_this_program_did_not_write_does_not_keep_it_shut(tmp_path: Path) -> None:

@@ -42,10 +42,10 @@ async def test_verdict_and_version_of_a_finished_write_are_both_the_agents(
 ) -> None:
     await crashed(tmp_path, cage, before, after)
     async with room(tmp_path, cage) as here:
-        rows = (await here.shop.list())["functions"]
-        assert {row["name"]: row["source"] for row in rows} == by
-        newest = (await here.shop.introspect("count_vowels"))["versions"][-1]
-        assert (newest["by"], newest["reason"]) == ("agent", "finished after an interruption")
+        rows = (await here.shop.list()).functions
+        assert {row.name: row.source for row in rows} == by
+        newest = (await here.shop.introspect("count_vowels")).versions[-1]
+        assert (newest.by, newest.reason) == ("agent", "finished after an interruption")
         assert await here.store.open_writes() == []
 
 
@@ -73,8 +73,8 @@ async def test_a_write_that_was_not_done_is_given_up_and_the_file_stays(
     text = file.read_text()
     async with room(tmp_path, cage) as here:
         assert file.read_text() == text
-        rows = (await here.shop.list())["functions"]
-        assert {row["source"] for row in rows} == {"human"}
+        rows = (await here.shop.list()).functions
+        assert {row.source for row in rows} == {"human"}
         assert await here.store.open_writes() == []
 
 
@@ -86,5 +86,5 @@ async def test_an_agents_function_stays_its_own_when_a_human_saves_a_neighbour_w
         pass
     (tmp_path / "functions" / "letters.py").write_text(BOTH)
     async with room(tmp_path, cage) as here:
-        rows = (await here.shop.list())["functions"]
-        assert {row["name"]: row["source"] for row in rows} == {"count_vowels": "agent", "count_more": "human"}
+        rows = (await here.shop.list()).functions
+        assert {row.name: row.source for row in rows} == {"count_vowels": "agent", "count_more": "human"}

@@ -12,6 +12,7 @@ import pytest
 
 from agent_core.base.errors import LostLease, StorageError, WorkspaceError
 from agent_core.functions.service import Author, PlannedChange
+from agent_core.functions.service.judgment import Judgment
 from agent_core.registry.source import hash_of
 from agent_core.storage import SetManifest
 from tests.kit.desk import VOWELS
@@ -128,7 +129,7 @@ async def test_a_save_that_was_rejected_is_never_written_over(here: Room, verb: 
 async def test_a_save_that_nobody_has_seen_is_taken_before_a_change_is_planned(here: Room) -> None:
     await here.save(VOWELS)
     here.letters.write_text(MINE)
-    assert (await here.shop.create("count_more", MORE, "letters"))["admitted"]
+    assert (await here.shop.create("count_more", MORE, "letters")).admitted
     assert here.letters.read_text() == f"{MINE}\n\n{MORE}"
     here.letters.write_text(here.letters.read_text().replace(VOWELS, CHANGED))
     with pytest.raises(WorkspaceError, match="itself was changed"):
@@ -161,8 +162,9 @@ async def test_the_second_of_two_replacements_of_one_function_is_refused(here: R
     first, second = await replace(here), await here.shop.plans.replace("count_vowels", CHANGED, "", AGENT)
     assert (await carried_out(here, first)).outcome == "returned"
     late = await carried_out(here, second)
-    assert (late.outcome, late.detail["admitted"]) == ("refused", False)
-    assert [each["code"] for each in late.detail["problems"]][-1:] == ["stale-file"]
+    assert isinstance(late.detail, Judgment)
+    assert (late.outcome, late.detail.admitted) == ("refused", False)
+    assert [each.code for each in late.detail.problems][-1:] == ["stale-file"]
     assert here.letters.read_text() == NEW
     await agree(here)
 
@@ -172,7 +174,7 @@ async def test_what_another_process_made_meanwhile_is_kept_and_known_here(here: 
     await here.save(VOWELS)
     plan = await verb(here)
     async with room(here.root, here.cage) as other:
-        assert (await other.shop.create("other", named("other"), "letters"))["admitted"]
+        assert (await other.shop.create("other", named("other"), "letters")).admitted
     assert (await carried_out(here, plan)).outcome == "returned"
     assert "other" in here.shop.names()
     await agree(here)
@@ -236,15 +238,15 @@ async def test_what_was_put_in_the_place_of_the_file_stays_and_nothing_goes_thro
 async def test_a_module_below_a_file_cannot_be_written_and_says_so(here: Room) -> None:
     (here.root / "functions/web").write_text("")
     verdict = await here.shop.create("count_more", MORE, "web.letters")
-    assert (verdict["admitted"], verdict["standing"], verdict["problems"][-1]["code"]) == (False, "", "workspace")
-    assert "cannot be written" in verdict["problems"][-1]["message"]
+    assert (verdict.admitted, verdict.standing, verdict.problems[-1].code) == (False, "", "workspace")
+    assert "cannot be written" in verdict.problems[-1].message
     assert (here.leftovers(), here.shop.names()) == (["web"], [])
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 async def test_a_read_only_folder_refuses_the_change(here: Room) -> None:
     (here.root / "functions").chmod(0o500)
-    assert not (await here.shop.create("count_more", MORE, "letters"))["admitted"]
+    assert not (await here.shop.create("count_more", MORE, "letters")).admitted
     await agree(here)
 
 

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from agent_core.base.errors import UsageError
+from agent_core.base.problem import Problem
 from agent_core.functions.gate import Policy
 from agent_core.functions.service import CheckRequest, FunctionService
-from agent_core.functions.service.checking import check, jobs
-from agent_core.functions.service.judges import judges
+from agent_core.functions.service.file_checks import check, jobs
+from agent_core.functions.service.judgment import Judgment
+from agent_core.functions.service.review_pool import judges
 from tests.kit.desk import VOWELS, another
 from tests.workshop.support import CLAMP, COPY, CRASH, STRONG, Room
 
@@ -21,16 +23,16 @@ HELPED = "def _twice(n):\n    return n + n\n\n\n" + VOWELS
 OTHER = another("count_more")
 
 
-async def checked(shop: FunctionService, path: Path, **options: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+async def checked(shop: FunctionService, path: Path, **options: Any) -> list[Judgment]:
+    found: list[Judgment] = []
     await shop.bulk.check(CheckRequest((path,), **options), found.append)
     assert (shop.names(), shop.rejected()) == ([], ())
-    assert {each["path"].partition(":")[0] for each in found} == {path.as_posix()}
+    assert {each.path.partition(":")[0] for each in found} == {path.as_posix()}
     return found
 
 
-def places(verdict: dict[str, Any]) -> list[tuple[str, str, int]]:
-    return [(each["code"], each["path"], each["line"]) for each in verdict["problems"]]
+def places(verdict: Judgment) -> list[tuple[str, str, int]]:
+    return [(each.code, each.where.path, each.where.line) for each in verdict.problems]
 
 
 @pytest.mark.parametrize(
@@ -48,16 +50,16 @@ async def test_every_problem_of_a_function_names_the_file_and_its_line(
 ) -> None:
     (file := tmp_path / "mine.py").write_text(text)
     (verdict,) = await checked(shop, file, name="count_vowels")
-    assert not verdict["admitted"]
-    assert (code, file.as_posix(), line) in places(verdict), verdict["problems"]
+    assert not verdict.admitted
+    assert (code, file.as_posix(), line) in places(verdict), verdict.problems
     assert {path for _, path, _ in places(verdict)} == {file.as_posix()}
 
 
 async def test_each_function_of_a_module_has_its_verdict_at_its_lines(shop: FunctionService, tmp_path: Path) -> None:
     (file := tmp_path / "mine.py").write_text(f"{OTHER}\n\n{FLAWED}")
     good, bad = await checked(shop, file)
-    assert (good["name"], good["admitted"], good["standing"]) == ("count_more", True, "trial")
-    assert (bad["name"], bad["admitted"], bad["standing"]) == ("count_vowels", False, "")
+    assert (good.name, good.admitted, good.standing) == ("count_more", True, "trial")
+    assert (bad.name, bad.admitted, bad.standing) == ("count_vowels", False, "")
     assert places(bad) == [("example-disagrees", file.as_posix(), 29), ("near-copy", file.as_posix(), 20)]
 
 
@@ -69,16 +71,16 @@ async def test_functions_of_one_file_are_held_against_their_examples_and_one_ano
 ) -> None:
     (file := tmp_path / "mine.py").write_text("\n\n".join([CLAMP, COPY, CRASH, STRONG]))
     first, copy, crash, strong = await checked(shop, file, policy=policy)
-    assert {one["code"] for each in (first, copy, crash, strong) for one in each["problems"] if is_bad(one)} == refused
+    assert {one.code for each in (first, copy, crash, strong) for one in each.problems if is_bad(one)} == refused
     assert ("weak-examples", file.as_posix(), 15) in places(first)
     assert ("copy", file.as_posix(), 20) in places(copy)
     assert places(crash) == [("crashes", file.as_posix(), 52)]
-    assert strong["problems"] == []
-    assert [one["stage"] for one in strong["stages"]][-3:] == ["duplicate", "mutation", "robust"]
+    assert strong.problems == ()
+    assert [one.stage for one in strong.stages][-3:] == ["duplicate", "mutation", "robust"]
 
 
-def is_bad(problem: dict[str, Any]) -> bool:
-    return bool(problem["severity"] == "refuses")
+def is_bad(problem: Problem) -> bool:
+    return bool(problem.severity == "refuses")
 
 
 async def test_chance_in_one_function_of_a_file_is_no_excuse_for_the_others(
@@ -99,7 +101,7 @@ async def test_chance_in_one_function_of_a_file_is_no_excuse_for_the_others(
 async def test_a_file_is_looked_at_though_the_workspace_has_a_function_of_that_name(here: Room, tmp_path: Path) -> None:
     await here.save(CLAMP.replace("low", "least"))
     (file := tmp_path / "mine.py").write_text(f"{CLAMP}\n\n{CRASH}")
-    found: list[dict[str, Any]] = []
+    found: list[Judgment] = []
     await here.shop.bulk.check(CheckRequest((file,)), found.append)
     assert "weak-examples" in {code for code, _, _ in places(found[0])}
 
@@ -112,7 +114,7 @@ async def test_a_copy_in_a_file_is_told_unless_its_docstring_says_how_it_differs
     rest = f"\n\n{CRASH}" if several else ""
     for name, text in (("plain.py", COPY), ("said.py", COPY.replace("limit.", "limit, as `clamp` does not."))):
         (file := tmp_path / name).write_text(text + rest)
-        found: list[dict[str, Any]] = []
+        found: list[Judgment] = []
         await here.shop.bulk.check(CheckRequest((file,), "human"), found.append)
         assert ("copy" in {code for code, _, _ in places(found[0])}) == (name == "plain.py")
 
@@ -125,7 +127,7 @@ async def test_a_module_that_cannot_be_imported_refuses_each_of_its_functions(
 ) -> None:
     (file := tmp_path / "mine.py").write_text(f"{top}{OTHER}\n\n{VOWELS.replace('text: str', own)}")
     found = await checked(shop, file)
-    assert [(each["name"], each["admitted"]) for each in found] == [("count_more", False), ("count_vowels", False)]
+    assert [(each.name, each.admitted) for each in found] == [("count_more", False), ("count_vowels", False)]
     assert all("import-fails" in {code for code, _, _ in places(each)} for each in found)
 
 
@@ -133,7 +135,7 @@ async def test_each_line_of_many_candidates_is_told_with_its_number(shop: Functi
     rows = [{"name": "count_vowels", "code": VOWELS}, {"name": "count_vowels", "code": FLAWED}]
     (file := tmp_path / "many.jsonl").write_text("\n\n".join(map(json.dumps, rows)))
     found = await checked(shop, file)
-    assert [(each["admitted"], each["path"]) for each in found] == [(True, f"{file}:1"), (False, f"{file}:3")]
+    assert [(each.admitted, each.path) for each in found] == [(True, f"{file}:1"), (False, f"{file}:3")]
 
 
 @pytest.mark.parametrize(
@@ -151,10 +153,10 @@ async def test_what_cannot_be_judged_is_refused_and_the_rest_goes_on(
 ) -> None:
     (file := tmp_path / name).write_bytes(content)
     (tmp_path / "more.jsonl").write_text(json.dumps({"name": "count_vowels", "code": VOWELS}))
-    found: list[dict[str, Any]] = []
+    found: list[Judgment] = []
     await shop.bulk.check(CheckRequest((file, tmp_path / "more.jsonl")), found.append)
-    assert [each["admitted"] for each in found] == [False, True]
-    assert [one["code"] for one in found[0]["problems"]] == [code]
+    assert [each.admitted for each in found] == [False, True]
+    assert [one.code for one in found[0].problems] == [code]
 
 
 async def test_a_file_that_is_not_there_is_a_wrong_use(shop: FunctionService, tmp_path: Path) -> None:
@@ -172,9 +174,9 @@ async def test_a_folder_is_judged_in_order_and_its_modules_find_one_another(
     (lib / ".hidden").mkdir()
     (lib / ".hidden" / "no.py").write_text("def (")
     (lib / "linked.py").symlink_to(lib / "base.py")
-    found: list[dict[str, Any]] = []
+    found: list[Judgment] = []
     await shop.bulk.check(CheckRequest((lib,)), found.append)
-    told = [(each["name"], each["admitted"]) for each in found]
+    told = [(each.name, each.admitted) for each in found]
     assert told == [("count_vowels", True), ("count_more", True), ("count_most", True)], found
 
 
@@ -183,13 +185,13 @@ async def test_a_file_of_the_workspace_is_judged_as_the_module_that_it_is(
     here: Room, policy: Policy, admitted: bool
 ) -> None:
     await here.save(f"{VOWELS}\n\n{OTHER.replace(': str', '')}")
-    found: list[dict[str, Any]] = []
+    found: list[Judgment] = []
     await here.shop.bulk.check(CheckRequest((here.letters,), policy, root=here.root), found.append)
-    assert [(each["name"], each["module"], each["admitted"]) for each in found] == [
+    assert [(each.name, each.module, each.admitted) for each in found] == [
         ("count_vowels", "letters", True),
         ("count_more", "letters", admitted),
     ]
-    assert {one["path"] for each in found for one in each["problems"]} == {here.letters.as_posix()}
+    assert {one.where.path for each in found for one in each.problems} == {here.letters.as_posix()}
 
 
 async def test_other_processes_judge_as_this_one_does_and_in_order(here: Room, tmp_path: Path) -> None:
@@ -197,12 +199,12 @@ async def test_other_processes_judge_as_this_one_does_and_in_order(here: Room, t
     rows = [{"name": f"count_{n}", "code": VOWELS.replace("count_vowels", f"count_{n}")} for n in ("a", "b")]
     rows = [*rows, {"name": "count_vowels", "code": FLAWED}, {"name": "f"}]
     (file := tmp_path / "many.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    alone: list[dict[str, Any]] = []
-    shared: list[dict[str, Any]] = []
+    alone: list[Judgment] = []
+    shared: list[Judgment] = []
     await here.shop.bulk.check(CheckRequest((file,)), alone.append)
     await here.shop.bulk.check(CheckRequest((file,)), shared.append, processes=2)
     assert [_bare(each) for each in alone] == [_bare(each) for each in shared]
-    assert "name-taken" in {one["code"] for one in shared[2]["problems"]}
+    assert "name-taken" in {one.code for one in shared[2].problems}
 
 
 async def test_a_process_that_ends_is_told_and_leaves_nobody_waiting(here: Room, tmp_path: Path) -> None:
@@ -215,5 +217,5 @@ async def test_a_process_that_ends_is_told_and_leaves_nobody_waiting(here: Room,
     assert "ended unexpectedly" in str(caught.value.exceptions)
 
 
-def _bare(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "stages": [(one["stage"], one["passed"]) for one in row["stages"]]}
+def _bare(row: Judgment) -> dict[str, Any]:
+    return {**row.to_json(), "stages": [(one.stage, one.passed) for one in row.stages]}

@@ -6,6 +6,7 @@ import pytest
 
 from agent_core.functions.gate import Candidate, GivenExample
 from agent_core.functions.service import Author
+from agent_core.functions.service.judgment import Judgment
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room
 
@@ -16,12 +17,12 @@ THREE = '    >>> count_vowels("rhythms")\n    0\n    >>> count_vowels("banana")\
 PLUS = VOWELS.replace("return sum(", "return 1 + sum(").replace("    5\n", "    6\n").replace("    0\n", "    1\n")
 
 
-def codes(verdict: dict[str, Any], severity: str = "refuses") -> list[str]:
-    return [each["code"] for each in verdict["problems"] if each["severity"] == severity]
+def codes(verdict: Judgment, severity: str = "refuses") -> list[str]:
+    return [each.code for each in verdict.problems if each.severity == severity]
 
 
-def told(verdict: dict[str, Any]) -> str:
-    return next(str(each["message"]) for each in verdict["problems"] if each["code"] == "example-dropped")
+def told(verdict: Judgment) -> str:
+    return next(each.message for each in verdict.problems if each.code == "example-dropped")
 
 
 LOSSES = [
@@ -34,7 +35,7 @@ LOSSES = [
 async def test_an_agent_that_drops_an_example_is_refused_and_told_which(here: Room, code: str, says: str) -> None:
     await here.save(VOWELS)
     verdict = await here.shop.replace("count_vowels", code, author=AGENT)
-    assert (verdict["admitted"], codes(verdict)) == (False, ["example-dropped"])
+    assert (verdict.admitted, codes(verdict)) == (False, ["example-dropped"])
     assert says in told(verdict)
     assert here.letters.read_text() == VOWELS
     assert await here.shop.pending("count_vowels") is not None
@@ -44,26 +45,26 @@ async def test_an_agent_that_drops_an_example_is_refused_and_told_which(here: Ro
 async def test_with_a_reason_it_goes_and_the_history_shows_both(here: Room, code: str, says: str) -> None:
     await here.save(VOWELS)
     verdict = await here.shop.replace("count_vowels", code, reason="the rule is another now", author=AGENT)
-    assert (verdict["admitted"], codes(verdict, "warns")[-1:]) == (True, ["example-dropped"])
-    last = (await here.shop.past.history("count_vowels"))["versions"][-1]
-    assert last["reason"] == "the rule is another now"
-    assert [says in text for text in last["dropped"]] == [True]
+    assert (verdict.admitted, codes(verdict, "warns")[-1:]) == (True, ["example-dropped"])
+    last = (await here.shop.past.history("count_vowels")).versions[-1]
+    assert last.version.row.reason == "the rule is another now"
+    assert [says in text for text in last.dropped] == [True]
 
 
 async def test_only_the_version_that_dropped_an_example_is_said_to_have_done_so(here: Room) -> None:
     await here.save(VOWELS.replace(FIVE, THREE))
     await here.save(VOWELS.replace(FIVE, FIVE + THREE))
     await here.save(VOWELS.replace(FIVE, THREE))  # the first one again, with its hash
-    found = (await here.shop.past.history("count_vowels"))["versions"]
-    assert [len(one["dropped"]) for one in found] == [0, 0, 1]
+    found = (await here.shop.past.history("count_vowels")).versions
+    assert [len(one.dropped) for one in found] == [0, 0, 1]
 
 
 async def test_a_reason_given_once_goes_on_with_the_candidate_that_stands_refused(here: Room) -> None:
     await here.save(VOWELS)
     flawed = VOWELS.replace(FIVE, THREE.replace("    3\n", "    4\n"))
-    assert not (await here.shop.replace("count_vowels", flawed, reason="a better case", author=AGENT))["admitted"]
+    assert not (await here.shop.replace("count_vowels", flawed, reason="a better case", author=AGENT)).admitted
     verdict = await here.shop.edit("count_vowels", "    4\n", "    3\n", author=AGENT)
-    assert (verdict["admitted"], (await here.held("count_vowels"))["by"]) == (True, ["human", "agent"])
+    assert (verdict.admitted, (await here.held("count_vowels"))["by"]) == (True, ["human", "agent"])
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ async def test_a_reason_given_once_goes_on_with_the_candidate_that_stands_refuse
 async def test_an_example_that_is_only_written_otherwise_is_not_dropped(here: Room, code: str) -> None:
     await here.save(VOWELS)
     verdict = await here.shop.replace("count_vowels", code, author=AGENT)
-    assert (verdict["admitted"], "example-dropped" in codes(verdict, "warns")) == (True, False)
+    assert (verdict.admitted, "example-dropped" in codes(verdict, "warns")) == (True, False)
 
 
 async def test_a_humans_save_that_drops_an_example_is_taken_and_told_at_once(here: Room) -> None:
@@ -89,7 +90,7 @@ async def test_a_humans_save_that_drops_an_example_is_taken_and_told_at_once(her
     assert [list(event.noted) for event in heard] == [["count_vowels"]]
     assert '`count_vowels("queueing")` → `5`' in heard[0].noted["count_vowels"]
     assert "is gone" in here.shop.tell_changes(heard)
-    assert (await here.shop.past.history("count_vowels"))["versions"][-1]["dropped"]
+    assert (await here.shop.past.history("count_vowels")).versions[-1].dropped
 
 
 WIDER = (
@@ -117,7 +118,7 @@ async def test_examples_that_a_new_signature_makes_unfit_are_replaced_by_as_many
 ) -> None:
     await here.save(VOWELS)
     verdict = await here.shop.replace("count_vowels", code, author=AGENT)
-    assert (verdict["admitted"], sorted(codes(verdict))) == (not refused, refused)
+    assert (verdict.admitted, sorted(codes(verdict))) == (not refused, refused)
 
 
 async def test_an_example_that_was_kept_changes_by_confirming_only_with_a_reason(here: Room) -> None:
@@ -125,11 +126,11 @@ async def test_an_example_that_was_kept_changes_by_confirming_only_with_a_reason
     body = ("return sum(", "return 1 + sum(")
     assert codes(await here.shop.edit("count_vowels", *body, author=AGENT)) == ["example-disagrees"] * 2
     refused = await here.shop.confirm("count_vowels", author=AGENT)
-    assert (refused["admitted"], codes(refused), here.letters.read_text()) == (False, ["example-dropped"], VOWELS)
+    assert (refused.admitted, codes(refused), here.letters.read_text()) == (False, ["example-dropped"], VOWELS)
     verdict = await here.shop.confirm("count_vowels", reason="counts from one now", author=AGENT)
-    assert (verdict["admitted"], len(verdict["confirmed"])) == (True, 2)
+    assert (verdict.admitted, len(verdict.confirmed)) == (True, 2)
     assert here.letters.read_text() == PLUS
-    assert (await here.shop.past.history("count_vowels"))["versions"][-1]["reason"] == "counts from one now"
+    assert (await here.shop.past.history("count_vowels")).versions[-1].version.row.reason == "counts from one now"
 
 
 @pytest.mark.parametrize("by", ["agent", "human"])
@@ -142,10 +143,12 @@ async def test_a_confirmed_result_stays_marked_while_its_example_stays(here: Roo
     else:
         await here.save(again)
     await here.shop.edit("count_vowels", FIVE, THREE, reason="plainer", author=AGENT)
-    marked = [row["confirmed"] for row in (await here.shop.past.history("count_vowels"))["versions"]]
-    assert marked == [['count_vowels("queueing")']] * 2 + [[]]
+    marked = [row.confirmed for row in (await here.shop.past.history("count_vowels")).versions]
+    assert marked == [('count_vowels("queueing")',)] * 2 + [()]
     await here.shop.rollback("count_vowels", "1", author=AGENT)
-    assert (await here.shop.introspect("count_vowels"))["verdict"]["confirmed"] == ['count_vowels("queueing")']
+    verdict = (await here.shop.introspect("count_vowels")).verdict
+    assert verdict is not None
+    assert verdict.confirmed == ('count_vowels("queueing")',)
 
 
 @pytest.mark.parametrize(
@@ -183,14 +186,14 @@ async def test_an_example_is_written_into_the_docstring_and_nothing_else_is_touc
     text = f"# mine\nLIMIT = 3  # kept\n\n\ndef half(n):  # no hints\n    {docstring}\n    return n//2\n"
     await here.save(text)
     verdict = await here.shop.add_example("half", call, expected)
-    assert verdict["admitted"], verdict
+    assert verdict.admitted, verdict
     now = here.letters.read_text()
     assert (added in now, now.startswith("# mine\nLIMIT = 3  # kept\n\n\ndef half(n):  # no hints\n    ")) == (
         True,
         True,
     )
     assert now.endswith("\n    return n//2\n")
-    assert (await here.shop.test("half"))["examples"][-1]["passed"]
+    assert (await here.shop.test("half")).examples[-1].agreed
 
 
 @pytest.mark.parametrize(
@@ -209,7 +212,7 @@ async def test_an_example_that_cannot_be_kept_is_refused_and_leaves_the_function
 ) -> None:
     await here.save(VOWELS)
     verdict = await here.shop.add_example("count_vowels", call, expected, author=AGENT)
-    assert (verdict["admitted"], [part in verdict["error"] for part in says]) == (False, [True] * len(says))
+    assert (verdict.admitted, [part in verdict.error for part in says]) == (False, [True] * len(says))
     assert (here.letters.read_text(), await here.shop.pending("count_vowels")) == (VOWELS, None)
 
 
@@ -228,7 +231,8 @@ async def test_given_examples_are_kept_in_the_docstring_where_it_has_too_few(
 ) -> None:
     candidate = Candidate("count_vowels", code, "letters", examples=(GivenExample(*given),))
     verdict = await here.shop.make(await here.shop.plans.create(candidate, AGENT), AGENT)
-    assert verdict["admitted"], verdict
+    assert isinstance(verdict, Judgment)
+    assert verdict.admitted, verdict
     calls = [example.call for example in here.shop.registry.snapshot().functions["count_vowels"].examples]
     assert (given[0] in calls) is kept
-    assert all(each["passed"] for each in (await here.shop.test("count_vowels"))["examples"])
+    assert all(each.agreed for each in (await here.shop.test("count_vowels")).examples)

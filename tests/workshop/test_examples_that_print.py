@@ -33,8 +33,8 @@ async def test_a_print_that_an_example_lacks_is_named_and_the_value_stands_alone
     desk.put("sums.py", PRINTING)
     await desk.workspace.workshop.reload()
     found = await desk.workspace.workshop.test("add_up")
-    (row,) = found["examples"]
-    assert (row["value"], row["printed"], row["passed"]) == ("3.0", "so far 1.0\nso far 3.0", False)
+    (row,) = found.examples
+    assert (row.value, row.printed, row.agreed) == ("3.0", "so far 1.0\nso far 3.0", False)
     shown = ["".join(text for _, text in one) for one in examples_lines(found)]
     assert shown[:4] == ["✗ add_up([1, 2]) → 3.0", "  printed  so far 1.0", "  printed  so far 3.0", "  expected 3.0"]
     assert "gave `3.0` and printed `so far 1.0" in presentation.tested(found)
@@ -44,5 +44,5 @@ async def test_an_example_of_what_is_printed_holds_as_it_did(at_desk: OpenDesk) 
     desk = await at_desk([])
     desk.put("sums.py", PRINTING)
     await desk.workspace.workshop.reload()
-    (row,) = (await desk.workspace.workshop.test("greet"))["examples"]
-    assert (row["passed"], row["value"], row["printed"]) == (True, "None", "hello you")
+    (row,) = (await desk.workspace.workshop.test("greet")).examples
+    assert (row.agreed, row.value, row.printed) == (True, "None", "hello you")

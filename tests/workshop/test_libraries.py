@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agent_core.functions.service import Taking
+from agent_core.functions.service.intake import ImportedFunction, ImportReport
 from agent_core.workspace.workspace import Workspace
 from benchmarks.bulk import made
 from tests.kit.desk import VOWELS
@@ -93,20 +94,20 @@ def shown(title: str) -> str:
 '''
 
 
-async def taken(here: Room, path: Path, **options: Any) -> dict[str, Any]:
-    rows: list[dict[str, Any]] = []
+async def taken(here: Room, path: Path, **options: Any) -> ImportReport:
+    rows: list[ImportedFunction] = []
     report = await here.shop.bulk.take_over(Taking(path, **options), rows.append, lambda _: None)
-    assert sorted(row["name"] for row in rows) == sorted(row["name"] for row in report["functions"])
+    assert sorted(row.name for row in rows) == sorted(row.name for row in report.functions)
     return report
 
 
-def outcomes(report: dict[str, Any]) -> dict[str, str]:
-    return {row["name"]: row["outcome"] for row in report["functions"]}
+def outcomes(report: ImportReport) -> dict[str, str]:
+    return {row.name: row.outcome for row in report.functions}
 
 
-def codes(report: dict[str, Any], name: str) -> set[str]:
-    (row,) = [row for row in report["functions"] if row["name"] == name]
-    return {one["code"] for one in row["problems"] if one["severity"] == "refuses"}
+def codes(report: ImportReport, name: str) -> set[str]:
+    (row,) = [row for row in report.functions if row.name == name]
+    return {one.code for one in row.problems if one.severity == "refuses"}
 
 
 def a_library(root: Path, files: dict[str, str]) -> Path:
@@ -126,7 +127,7 @@ async def test_a_module_that_is_admitted_whole_keeps_the_authors_text(here: Room
     assert below.endswith(TEXT.partition("def _shout")[1] + TEXT.partition("def _shout")[2])
     history = await here.store.module_history("text")
     assert [(row.by, row.reason) for row in history] == [("human", "imported from lib")]
-    assert {row["standing"] for row in report["functions"]} == {"trial"}
+    assert {row.standing for row in report.functions} == {"trial"}
 
 
 async def test_what_is_refused_stays_out_with_all_that_needs_it(here: Room, tmp_path: Path) -> None:
@@ -138,7 +139,7 @@ async def test_what_is_refused_stays_out_with_all_that_needs_it(here: Room, tmp_
     assert "later" not in written
     assert "SPARE" not in written
     assert here.shop.names() == ["loud", "slug"]
-    places = [one["line"] for row in report["functions"] if row["name"] == "later" for one in row["problems"]]
+    places = [one.where.line for row in report.functions if row.name == "later" for one in row.problems]
     assert all(line > TEXT.count("\n") for line in places)
 
 
@@ -153,9 +154,9 @@ async def test_modules_that_use_each_other_join_with_the_helpers_that_they_need(
     }
     report = await taken(here, a_library(tmp_path, files), prefix="taken")
     assert set(outcomes(report).values()) == {"joined", "fixed"}, report
-    modules = [row["module"] for row in report["modules"]]
+    modules = [row.module for row in report.modules]
     assert modules == ["taken.helpers.text", "taken.helpers._shared", "taken.app.page"]
-    assert [row["code"] for row in report["files"]] == ["passed-over"]
+    assert [row.code for row in report.files] == ["passed-over"]
     called = await here.shop.call("shown", {"title": "A b"})
     assert called["value"] == "<a-b>"
 
@@ -180,7 +181,7 @@ async def test_a_name_that_is_there_already_is_told_and_stays(here: Room, tmp_pa
     other = VOWELS.replace("aeiou", "aeiouy")
     report = await taken(here, a_library(tmp_path, {"a.py": other, "b.py": TEXT, "c.py": TEXT}))
     assert codes(report, "count_vowels") == {"name-taken"}
-    assert [row["outcome"] for row in report["functions"] if row["name"] == "slug"].count("refused") == 1
+    assert [row.outcome for row in report.functions if row.name == "slug"].count("refused") == 1
     assert here.letters.read_text() == VOWELS
     assert not (here.root / "functions" / "a.py").exists()
 
@@ -196,10 +197,10 @@ async def test_a_file_that_is_there_and_in_nobodys_use_is_not_written_over(here:
 async def test_what_is_weak_and_what_is_a_copy_in_a_library_is_told_at_its_lines(here: Room, tmp_path: Path) -> None:
     report = await taken(here, a_library(tmp_path, {"numbers.py": f"{CLAMP}\n\n{COPY}\n\n{CRASH}"}))
     assert outcomes(report) == {"clamp": "joined", "at_least": "refused", "initials": "joined"}
-    found = {(one["code"], one["line"]) for row in report["functions"] for one in row["problems"]}
+    found = {(one.code, one.where.line) for row in report.functions for one in row.problems}
     assert found >= {("weak-examples", 15), ("copy", 20), ("crashes", 52)}
-    (fix,) = {one["fix"] for row in report["functions"] for one in row["problems"] if one["code"] == "copy"}
-    assert "say in its docstring how yours differs from `clamp`" in fix
+    (fix,) = {one.fix for row in report.functions for one in row.problems if one.code == "copy"}
+    assert "say in its docstring how yours differs from `clamp`" in (fix or "")
 
 
 async def test_a_dry_run_says_the_same_and_writes_nothing(here: Room, tmp_path: Path) -> None:
@@ -235,8 +236,8 @@ async def test_functions_that_call_each_other_join_together_or_not_at_all(
     here: Room, tmp_path: Path, text: str, joined: set[str]
 ) -> None:
     report = await taken(here, a_library(tmp_path, {"parity.py": text}))
-    assert {one["outcome"] for one in report["functions"]} == joined
-    assert len(report["functions"]) == 2
+    assert {one.outcome for one in report.functions} == joined
+    assert len(report.functions) == 2
 
 
 LAZY = '''def {0}(n: int) -> int:
@@ -278,8 +279,8 @@ async def test_modules_that_import_each_other_are_both_named_and_join_when_impor
         **dict.fromkeys(("down", "lower"), "refused"), **dict.fromkeys(("two_off", "three_off", "clamp"), "joined")
     }  # fmt: skip
     assert "import-each-other" in codes(report, "down") & codes(report, "lower")
-    (what,) = {one["message"] for row in report["functions"] for one in row["problems"] if "each" in one["code"]
-               and row["name"] == "down"}  # fmt: skip
+    (what,) = {one.message for row in report.functions for one in row.problems if "each" in one.code
+               and row.name == "down"}  # fmt: skip
     assert f"`{library}/first.py` and `{library}/second.py` import each other" in what
     again = outcomes(await taken(here, library))
     assert (again["down"], again["lower"]) == ("joined", "joined")
@@ -323,8 +324,8 @@ async def test_what_is_mapped_for_another_agents_self_is_shown_and_can_be_switch
     (tmp_path / "here").mkdir()
     async with Workspace.open(tmp_path / "here", flags={"gate.fixes_off": off}) as workspace:
         report = await workspace.workshop.bulk.take_over(Taking(library), lambda _: None, lambda _: None)
-    (row,) = report["functions"]
-    assert (row["outcome"], [one["diff"] for one in row["fixes"] if one["code"] == "context"]) == (outcome, diffs)
+    (row,) = report.functions
+    assert (row.outcome, [one.diff for one in row.fixes if one.code == "context"]) == (outcome, diffs)
     assert ("foreign-context" in codes(report, "clamp")) is bool(off)
 
 
@@ -353,8 +354,8 @@ async def test_without_examples_only_what_none_could_prove_joins_as_a_draft(
     here: Room, tmp_path: Path, body: str, became: tuple[str, str], code: set[str]
 ) -> None:
     report = await taken(here, a_library(tmp_path, {"a.py": PLAIN.format(*body.split(":", 1))}))
-    (row,) = report["functions"]
-    assert ((row["outcome"], row["standing"]), codes(report, "send")) == (became, code)
+    (row,) = report.functions
+    assert ((row.outcome, row.standing), codes(report, "send")) == (became, code)
 
 
 async def test_methods_that_are_left_behind_are_counted_by_class(here: Room, tmp_path: Path) -> None:
@@ -364,7 +365,7 @@ async def test_methods_that_are_left_behind_are_counted_by_class(here: Room, tmp
     text = f"{needed}\n\n{agent}{more}\n\n{CLAMP.replace('value < low', 'value < low + Held().get()')}"
     report = await taken(here, a_library(tmp_path, {"a.py": text}))
     assert outcomes(report) == {"clamp": "joined"}
-    ((where, code, what),) = [(one["path"], one["code"], one["message"]) for one in report["files"]]
+    ((where, code, what),) = [(one.path, one.code, one.message) for one in report.files]
     assert (where.endswith("lib/a.py:6"), code) == (True, "methods")
     assert what == "2 methods are not taken of `Agent`: functions stand at the top of a module"
 
@@ -376,8 +377,8 @@ async def test_lines_of_candidates_join_with_the_examples_that_came_beside_them(
     (path := tmp_path / "my-set.jsonl").write_text("\n".join(map(json.dumps, rows)))
     report = await taken(here, path)
     assert outcomes(report) == {"twice": "fixed"}
-    assert [row["code"] for row in report["files"]] == ["not-a-candidate"]
-    assert len((await here.shop.introspect("twice"))["examples"]) == 2
+    assert [row.code for row in report.files] == ["not-a-candidate"]
+    assert len((await here.shop.introspect("twice")).function.examples) == 2
     assert outcomes(await taken(here, path)) == {"twice": "skipped"}
 
 

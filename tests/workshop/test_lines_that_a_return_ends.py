@@ -5,7 +5,7 @@ import pytest
 from agent_core.access.grants.content import differences
 from agent_core.context.presentation import introspection
 from agent_core.functions.gate.draft import unified
-from agent_core.functions.service.granting import _shown
+from agent_core.functions.service.grant_service import _shown
 from agent_core.functions.service.history import diff
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.spans import plain
@@ -37,8 +37,8 @@ async def test_blame_and_history_have_the_lines_of_python(here: Room) -> None:
     await here.save(VOWELS)
     here.letters.write_bytes(RETURNS.encode())
     await here.shop.saved([here.letters])
-    rows = (await here.shop.past.blame("count_vowels"))["lines"]
-    assert [row["text"] for row in rows][14:17] == ["    text = text  # note", "    # more", "    text.nothing"]
+    rows = (await here.shop.past.blame("count_vowels")).lines
+    assert [row.text for row in rows][14:17] == ["    text = text  # note", "    # more", "    text.nothing"]
 
 
 async def test_every_difference_has_the_lines_of_python() -> None:

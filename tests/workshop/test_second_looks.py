@@ -10,6 +10,7 @@ import pytest
 
 from agent_core.base.events import FunctionsChanged
 from agent_core.functions.service import FunctionService
+from agent_core.functions.service.judgment import Judgment
 from agent_core.interfaces.told import changed_lines
 from agent_core.workspace.workspace import Workspace
 from tests.workshop.support import CLAMP, COPY, CRASH, STRONG
@@ -48,6 +49,12 @@ class Saves:
     def rest(self) -> list[FunctionsChanged]:
         """What was heard and nobody waited for."""
         return [self._heard.get_nowait() for _ in range(self._heard.qsize())]
+
+
+async def judged(desk: Saves, name: str) -> Judgment:
+    verdict = (await desk.shop.introspect(name)).verdict
+    assert verdict is not None
+    return verdict
 
 
 @asynccontextmanager
@@ -95,9 +102,9 @@ async def test_what_was_found_is_kept_with_the_verdict_and_of_what_is_good_nothi
     async with edited(tmp_path) as desk:
         desk.put(BOTH)
         assert list((await desk.told()).noted) == ["clamp"]  # after `total`, which stands above it
-        seen = {name: (await desk.shop.introspect(name))["verdict"] for name in ("total", "clamp")}
-        assert {"duplicate", "mutation", "robust"} < {one["stage"] for one in seen["total"]["stages"]}
-        problems = {name: [(one["code"], one["line"]) for one in each["problems"]] for name, each in seen.items()}
+        seen = {name: await judged(desk, name) for name in ("total", "clamp")}
+        assert {"duplicate", "mutation", "robust"} < {one.stage for one in seen["total"].stages}
+        problems = {name: [(one.code, one.where.line) for one in each.problems] for name, each in seen.items()}
         assert (problems["total"], ("weak-examples", 29) in problems["clamp"]) == ([], True)
 
 
@@ -145,8 +152,8 @@ async def test_a_strict_team_is_warned_behind_a_save_and_refused_at_the_check(tm
     async with edited(tmp_path, **{"gate.strict": True}) as desk:
         desk.put(CRASH)
         assert list((await desk.told()).noted) == ["initials"]
-        verdict = (await desk.shop.introspect("initials"))["verdict"]
-        assert [(one["code"], one["severity"]) for one in verdict["problems"]] == [("crashes", "warns")]
+        verdict = await judged(desk, "initials")
+        assert [(one.code, one.severity) for one in verdict.problems] == [("crashes", "warns")]
         assert desk.shop.names() == ["initials"]
 
 

@@ -1,7 +1,9 @@
 """The changes of a function's body that none of its examples noticed are kept with its version, and shown."""
 
 import asyncio
+from dataclasses import replace
 
+from agent_core.base.json_form import to_json
 from agent_core.context import presentation
 from agent_core.interfaces.views import facts_lines
 from tests.conftest import OpenDesk
@@ -40,14 +42,15 @@ async def test_what_no_example_noticed_is_shown_as_a_diff_with_what_would(at_des
     desk = await at_desk([Ask(made), Ask(LOOK), Say("Done.")])
     _, text = answers(await desk.say("Go."))
     found = await desk.workspace.workshop.introspect("clamp")
-    kept = found["verdict"]["survivors"]
+    assert found.verdict
+    kept = found.verdict.survivors
     assert len(kept) > 0
-    assert found["survivors"] == kept[:3]
+    assert found.survivors == kept[:3]
     lines = "\n".join("".join(part for _, part in line) for line in facts_lines(found))
-    for one in found["survivors"]:
-        assert all(changed in text and changed in lines for changed in one["diff"].splitlines())
-        assert f"Noticed by {one['kind_of_example']}" in text
-        assert f"noticed by {one['kind_of_example']}" in lines
+    for one in found.survivors:
+        assert all(changed in text and changed in lines for changed in one.diff.splitlines())
+        assert f"Noticed by {one.kind_of_example}" in text
+        assert f"noticed by {one.kind_of_example}" in lines
 
 
 async def test_what_the_second_look_at_a_saved_file_saw_is_kept_too(at_desk: OpenDesk) -> None:
@@ -57,15 +60,15 @@ async def test_what_the_second_look_at_a_saved_file_saw_is_kept_too(at_desk: Ope
     workshop = desk.workspace.workshop
     for _ in range(400):
         found = await workshop.introspect("clamp")
-        if found["survivors"]:
+        if found.survivors:
             break
         await asyncio.sleep(0.05)
-    assert found["survivors"][0].keys() == {"diff", "kind_of_example", "operator"}
+    assert to_json(found.survivors[0]).keys() == {"diff", "kind_of_example", "operator"}
 
 
 async def test_a_function_without_survivors_is_shown_without_a_word_of_them(at_desk: OpenDesk) -> None:
     desk = await at_desk([])
     desk.put("bounds.py", CLAMP)
     await desk.workspace.workshop.reload()
-    found = {**await desk.workspace.workshop.introspect("clamp"), "survivors": []}
+    found = replace(await desk.workspace.workshop.introspect("clamp"), verdict=None)
     assert "notices" not in presentation.introspection(found)

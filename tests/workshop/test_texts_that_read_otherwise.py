@@ -34,8 +34,8 @@ texts = pytest.mark.parametrize(("text", "line", "column"), DOORS.values(), ids=
 @texts
 async def test_an_agent_cannot_create_it(here: Room, text: str, line: int, column: int) -> None:
     verdict = await here.shop.create("count_vowels", text, "letters", author=Author("agent"))
-    (problem,) = [one for one in verdict["problems"] if one["code"] in ("encoding", "hidden-characters")]
-    assert (problem["line"], problem["column"], here.shop.names()) == (line, column, [])
+    (problem,) = [one for one in verdict.problems if one.code in ("encoding", "hidden-characters")]
+    assert (problem.where.line, problem.where.column, here.shop.names()) == (line, column, [])
     assert not here.letters.exists()
 
 
@@ -55,15 +55,15 @@ async def test_no_library_brings_it_in(here: Room, tmp_path: Path, text: str, li
     (tmp_path / "rows.jsonl").write_text(json.dumps({"name": "count_vowels", "code": text}))
     for path in (tmp_path / "lib", tmp_path / "rows.jsonl"):
         report = await here.shop.bulk.take_over(Taking(path), lambda _: None, lambda _: None)
-        assert (report["functions"], here.shop.names()) == ([], [])
-        assert any(str(line) in f"{row['path']} {row['message']}" for row in report["files"])
+        assert (report.functions, here.shop.names()) == ([], [])
+        assert any(str(line) in f"{row.path} {row.message}" for row in report.files)
 
 
 async def test_a_library_keeps_the_value_of_its_strings(here: Room, tmp_path: Path) -> None:
     (tmp_path / "lib.py").write_text(VOWELS.replace("Count the", "Count 👩\u200d💻 the"), "utf-8")
     report = await here.shop.bulk.take_over(Taking(tmp_path / "lib.py"), lambda _: None, lambda _: None)
-    (row,) = report["functions"]
-    assert ("👩\\u200d💻" in (here.root / "functions" / "lib.py").read_text("utf-8"), row["outcome"]) == (
+    (row,) = report.functions
+    assert ("👩\\u200d💻" in (here.root / "functions" / "lib.py").read_text("utf-8"), row.outcome) == (
         True,
         "fixed",
     )
@@ -111,7 +111,7 @@ async def test_what_an_older_release_took_goes_on_and_is_told(tmp_path: Path, ca
         (problem,) = here.shop.registry.snapshot().rejected
         assert (problem.where.line, "U+2028 LINE SEPARATOR" in problem.message) == (15, True)
         assert (await here.shop.call("count_vowels", {"text": "ae"}))["value"] == 2
-        assert (await here.shop.past.history("count_vowels"))["versions"]
+        assert (await here.shop.past.history("count_vowels")).versions
         with pytest.raises(UsageError, match=r"letters\.py:15:11"):
             await here.shop.bulk.hand_out(Handing(tmp_path / "out"))
         await here.save(OLD.replace("\u2028", " "))

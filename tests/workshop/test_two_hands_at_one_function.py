@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
 from agent_core.base.errors import StaleFile
 from agent_core.functions.service import Author, PlannedChange, StaleView
 from agent_core.functions.service.conflict import written_lines
+from agent_core.functions.service.judgment import Judgment, PendingCandidate
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room, named
 
@@ -76,7 +76,7 @@ async def rejected_later(here: Room) -> PlannedChange:
 WAYS = [before, between, behind, edited, rejected, rejected_later]
 
 
-async def kept(here: Room) -> dict[str, Any]:
+async def kept(here: Room) -> PendingCandidate:
     found = await here.shop.pending("count_vowels")
     assert found is not None
     return found
@@ -89,19 +89,20 @@ async def test_both_versions_are_kept_and_shown_with_their_difference(
     await here.save(VOWELS)
     done = await way(here)
     assert (done.outcome, here.letters.read_text()) == ("refused", BROKEN if "rejected" in way.__name__ else THEIRS)
-    assert (await kept(here))["verdict"]["source"].strip() == YOURS.strip()
-    for shown in (done.text, done.detail["conflict"], (await kept(here))["conflict"]):
-        assert APART in shown
+    assert (await kept(here)).verdict.source.strip() == YOURS.strip()
+    assert isinstance(done.detail, Judgment)
+    for shown in (done.text, done.detail.conflict, (await kept(here)).conflict):
+        assert APART in (shown or "")
     assert re.search("edit_function.*old_text", done.text)
     assert "confirm_function(function_name='count_vowels'" in done.text
-    assert not done.detail["admitted"]
+    assert not done.detail.admitted
 
 
 async def test_what_is_kept_is_taken_by_confirming_it_and_theirs_stays_in_the_history(here: Room) -> None:
     await here.save(VOWELS)
     await between(here)
     verdict = await here.shop.confirm("count_vowels")
-    assert (verdict["admitted"], here.letters.read_text().strip()) == (True, YOURS.strip())
+    assert (verdict.admitted, here.letters.read_text().strip()) == (True, YOURS.strip())
     assert await here.shop.pending("count_vowels") is None
     await here.shop.rollback("count_vowels")
     assert here.letters.read_text().strip() == THEIRS.strip()
@@ -110,7 +111,7 @@ async def test_what_is_kept_is_taken_by_confirming_it_and_theirs_stays_in_the_hi
 async def test_what_is_kept_can_be_given_up_and_what_is_on_disk_stays(here: Room) -> None:
     await here.save(VOWELS)
     await between(here)
-    await here.shop.make(await here.shop.plans.drop("count_vowels"), None)
+    await here.shop.drop("count_vowels")
     assert await here.shop.pending("count_vowels") is None
     assert here.letters.read_text() == THEIRS
 
@@ -119,7 +120,7 @@ async def test_an_edit_goes_into_what_is_on_disk_and_not_into_what_is_kept(here:
     await here.save(VOWELS)
     await between(here)
     verdict = await here.shop.edit("count_vowels", "Tell the", "Tell all", author=Author("agent"))
-    assert (verdict["admitted"], "Tell all" in here.letters.read_text()) == (True, True)
+    assert (verdict.admitted, "Tell all" in here.letters.read_text()) == (True, True)
     assert await here.shop.pending("count_vowels") is None
 
 
@@ -128,19 +129,19 @@ async def test_a_function_changed_once_more_is_shown_anew_before_what_is_kept_ta
     await between(here)
     await here.save(THIRD)
     verdict = await here.shop.confirm("count_vowels")
-    assert (verdict["admitted"], here.letters.read_text()) == (False, THIRD)
-    assert '-    """Weigh the' in verdict["conflict"]
-    assert (await here.shop.confirm("count_vowels"))["admitted"]
+    assert (verdict.admitted, here.letters.read_text()) == (False, THIRD)
+    assert '-    """Weigh the' in verdict.conflict
+    assert (await here.shop.confirm("count_vowels")).admitted
 
 
 async def test_a_refused_candidate_is_not_fixed_over_what_was_saved_since(here: Room) -> None:
     await here.save(VOWELS)
     wrong = YOURS.replace("    5\n", "    6\n")
-    assert not (await here.shop.replace("count_vowels", wrong, author=Author("agent")))["admitted"]
+    assert not (await here.shop.replace("count_vowels", wrong, author=Author("agent"))).admitted
     await here.save(THEIRS)
     verdict = await here.shop.edit("count_vowels", "    6\n", "    5\n", author=Author("agent"))
-    assert (verdict["admitted"], here.letters.read_text()) == (False, THEIRS)
-    assert APART in verdict["conflict"]
+    assert (verdict.admitted, here.letters.read_text()) == (False, THEIRS)
+    assert APART in verdict.conflict
 
 
 async def test_what_was_shown_once_may_be_replaced_the_next_time(here: Room) -> None:
@@ -164,7 +165,7 @@ async def test_an_edit_of_another_place_joins_what_a_human_saved(here: Room) -> 
     await here.save(VOWELS)
     agent = await told(here)
     verdict = await here.shop.edit("count_vowels", "The text to look at", "Any text", author=agent)
-    assert verdict["admitted"]
+    assert verdict.admitted
     assert here.letters.read_text() == THEIRS.replace("The text to look at", "Any text")
 
 
@@ -173,7 +174,7 @@ async def test_a_new_function_for_a_file_that_stands_rejected_is_kept(here: Room
     plan = await here.shop.plan_create("more", named("more"), "letters", "asked", Author("agent"))
     assert (plan.outcome, (await carried_out(here, plan, Author("agent"))).outcome) == ("refused", "refused")
     await here.save(THEIRS)
-    assert (await here.shop.confirm("more"))["admitted"]
+    assert (await here.shop.confirm("more")).admitted
     assert list(here.shop.names()) == ["count_vowels", "more"]
 
 

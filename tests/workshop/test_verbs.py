@@ -8,6 +8,7 @@ import pytest
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.events import FunctionsChanged
 from agent_core.functions.service import Author, FunctionService
+from agent_core.functions.service.judgment import Judgment
 from agent_core.storage import STATE
 from tests.kit.desk import VOWELS
 from tests.workshop.support import USER, Room, named
@@ -20,17 +21,17 @@ MADE = {"by": ["agent"], "verdict": ("agent", "trial"), "pending": False, "open"
 REFUSED: dict[str, Any] = {"by": [], "verdict": None, "pending": True, "open": 0}
 
 
-def codes(verdict: dict[str, Any]) -> set[str]:
-    return {each["code"] for each in verdict["problems"] if each["severity"] == "refuses"}
+def codes(verdict: Judgment) -> set[str]:
+    return {each.code for each in verdict.refusals}
 
 
 async def test_a_created_function_is_in_its_file_and_in_the_rows_of_its_author(here: Room) -> None:
     verdict = await here.shop.create("count_vowels", VOWELS, "functions.letters.py", reason="asked", author=AGENT)
-    assert (verdict["admitted"], verdict["standing"], verdict["module"]) == (True, "trial", "letters")
+    assert (verdict.admitted, verdict.standing, verdict.module) == (True, "trial", "letters")
     assert (here.letters.read_text(), here.leftovers()) == (VOWELS, ["letters.py"])
     assert await here.held("count_vowels") == MADE
-    (version,) = (await here.shop.introspect("count_vowels"))["versions"]
-    assert (version["turn"], version["model"], version["reason"]) == ("t1", "m1", "asked")
+    (version,) = (await here.shop.introspect("count_vowels")).versions
+    assert (version.turn, version.model, version.reason) == ("t1", "m1", "asked")
 
 
 @pytest.mark.parametrize(
@@ -50,23 +51,23 @@ async def test_a_candidate_that_may_not_join_stands_refused_and_nothing_is_writt
     here: Room, name: str, code: str, module: str, problem: str
 ) -> None:
     verdict = await here.shop.create(name, code, module, author=AGENT)
-    assert (verdict["admitted"], problem in codes(verdict)) == (False, True)
+    assert (verdict.admitted, problem in codes(verdict)) == (False, True)
     assert (here.leftovers(), here.shop.names()) == ([], [])
     assert await here.held(name) == REFUSED
-    assert (await here.shop.pending(name) or {})["code"] == code
+    assert getattr(await here.shop.pending(name), "code", None) == code
 
 
 async def test_a_name_that_is_taken_is_refused_with_its_place_and_nothing_is_kept(here: Room) -> None:
     await here.save(VOWELS)
     verdict = await here.shop.create("count_vowels", VOWELS.replace("vowels in", "letters in"), "other")
-    assert (codes(verdict), verdict["problems"][0]["path"]) == ({"name-taken"}, "functions/letters.py")
+    assert (codes(verdict), verdict.problems[0].where.path) == ({"name-taken"}, "functions/letters.py")
     assert (here.leftovers(), await here.shop.pending("count_vowels")) == (["letters.py"], None)
 
 
 async def test_a_function_joins_beside_what_a_human_wrote_word_for_word(here: Room) -> None:
     text = f"# mine\nLIMIT = 3  # kept\n\n\n{VOWELS}"
     await here.save(text)
-    assert (await here.shop.create("count_more", named("count_more"), "letters", author=AGENT))["admitted"]
+    assert (await here.shop.create("count_more", named("count_more"), "letters", author=AGENT)).admitted
     assert here.letters.read_text() == f"{text}\n\n{named('count_more')}"
     assert (await here.held("count_vowels"))["verdict"] == ("human", "trial")
     assert (await here.held("count_more"))["verdict"] == ("agent", "trial")
@@ -75,14 +76,14 @@ async def test_a_function_joins_beside_what_a_human_wrote_word_for_word(here: Ro
 async def test_an_edit_changes_one_place_of_a_function(here: Room) -> None:
     await here.save(f"# mine\n{VOWELS}")
     verdict = await here.shop.edit("count_vowels", '"aeiou"', '"uoiea"', author=AGENT)
-    assert (verdict["admitted"], verdict["fixes"]) == (True, [])
+    assert (verdict.admitted, verdict.fixes) == (True, ())
     assert here.letters.read_text() == f"# mine\n{VOWELS}".replace('"aeiou"', '"uoiea"')
     assert (await here.held("count_vowels"))["by"] == ["human", "agent"]
 
 
 async def test_an_edit_fixes_the_candidate_that_stands_refused(here: Room) -> None:
     await here.shop.create("count_vowels", FLAWED, "letters", author=AGENT)
-    assert (await here.shop.edit("count_vowels", "    4\n", "    5\n", author=AGENT))["admitted"]
+    assert (await here.shop.edit("count_vowels", "    4\n", "    5\n", author=AGENT)).admitted
     assert (here.letters.read_text(), await here.held("count_vowels")) == (VOWELS, MADE)
 
 
@@ -100,7 +101,7 @@ async def test_an_edit_that_cannot_be_leaves_the_function_as_it_was(
     here: Room, old: str, new: str, is_pending: bool
 ) -> None:
     await here.save(VOWELS)
-    assert not (await here.shop.edit("count_vowels", old, new))["admitted"]
+    assert not (await here.shop.edit("count_vowels", old, new)).admitted
     assert (here.letters.read_text(), (await here.held("count_vowels"))["pending"]) == (VOWELS, is_pending)
     assert (await here.shop.call("count_vowels", {"text": "queueing"}))["value"] == 5
 
@@ -108,7 +109,7 @@ async def test_an_edit_that_cannot_be_leaves_the_function_as_it_was(
 async def test_a_replaced_function_keeps_its_place_and_its_neighbours(here: Room) -> None:
     await here.save(f"{VOWELS}\n\n{named('count_more')}")
     new = VOWELS.replace("Count the", "Number the")
-    assert (await here.shop.replace("count_vowels", new, author=AGENT))["admitted"]
+    assert (await here.shop.replace("count_vowels", new, author=AGENT)).admitted
     assert here.letters.read_text() == f"{new}\n\n{named('count_more')}"
     assert (await here.held("count_more"))["verdict"] == ("human", "trial")
 
@@ -122,7 +123,7 @@ async def test_a_replacement_that_is_refused_leaves_the_function_running(here: R
 async def test_confirming_writes_what_came_back_into_the_examples(here: Room) -> None:
     await here.shop.create("count_vowels", FLAWED, "letters", author=AGENT)
     verdict = await here.shop.confirm("count_vowels", author=AGENT)
-    assert (verdict["admitted"], verdict["confirmed"]) == (True, ['count_vowels("queueing")'])
+    assert (verdict.admitted, verdict.confirmed) == (True, ('count_vowels("queueing")',))
     assert (here.letters.read_text(), await here.held("count_vowels")) == (VOWELS, MADE)
 
 
@@ -130,14 +131,14 @@ async def test_confirming_writes_what_came_back_into_the_examples(here: Room) ->
 async def test_what_cannot_be_confirmed_is_refused(here: Room, code: str | None) -> None:
     if code:
         await here.shop.create("count_vowels", code, "letters")
-    assert not (await here.shop.confirm("count_vowels"))["admitted"]
+    assert not (await here.shop.confirm("count_vowels")).admitted
     assert (here.leftovers(), here.shop.names()) == ([], [])
     assert (await here.held("count_vowels"))["pending"] is bool(code)
 
 
 async def test_a_deleted_function_leaves_its_neighbours_and_the_last_takes_the_file_along(here: Room) -> None:
     await here.save(f"# mine\n{VOWELS}\n\n{named('count_more')}")
-    assert (await here.shop.delete("count_more", author=AGENT))["deleted"] == "count_more"
+    assert (await here.shop.delete("count_more", author=AGENT)).deleted == "count_more"
     assert (here.letters.read_text(), here.shop.names()) == (f"# mine\n{VOWELS}", ["count_vowels"])
     here.letters.write_text(VOWELS)
     await here.shop.reload()
@@ -179,7 +180,7 @@ async def test_a_list_holds_what_was_asked_for(here: Room, wanted: dict[str, str
     await here.save(f"{VOWELS}\n\n{named('count_more')}")
     (here.root / "functions/web").mkdir()
     await here.save("def half(n: int) -> float:\n    return n / 2\n", here.root / "functions/web/sums.py")
-    assert [row["name"] for row in (await here.shop.list(**wanted))["functions"]] == found
+    assert [row.name for row in (await here.shop.list(**wanted)).functions] == found
 
 
 async def test_a_function_laid_open_names_its_place_users_and_calls(here: Room) -> None:
@@ -187,10 +188,10 @@ async def test_a_function_laid_open_names_its_place_users_and_calls(here: Room) 
     for text in ("queueing", "x"):
         await here.shop.call("count_vowels", {"text": text})
     found = await here.shop.introspect("count_vowels")
-    assert (found["path"], found["line"], found["callers"]) == ("functions/letters.py", 2, ["count_twice"])
-    assert (found["source"] + "\n", found["standing"]) == (VOWELS, "trial")
-    assert (found["statistics"]["calls"], found["statistics"]["failed"]) == (2, 0)
-    assert (await here.shop.introspect("count_twice"))["callees"] == ["count_vowels"]
+    assert (found.function.path, found.function.line, found.callers) == ("functions/letters.py", 2, ("count_twice",))
+    assert (found.source + "\n", found.standing) == (VOWELS, "trial")
+    assert (found.statistics.totals.calls, found.statistics.totals.failed) == (2, 0)
+    assert (await here.shop.introspect("count_twice")).callees == ("count_vowels",)
     assert here.shop.source("count_vowels") == f"# mine\n{VOWELS}"
     assert here.shop.path_of("count_vowels") == (here.letters, 2)
 
@@ -203,8 +204,8 @@ async def test_a_function_laid_open_names_its_place_users_and_calls(here: Room) 
 async def test_a_call_gives_its_outcome_and_is_counted(here: Room, given: Any, outcome: str) -> None:
     await here.save(VOWELS.replace("    return", '    assert text != "fail"\n    return'))
     assert (await here.shop.call("count_vowels", given))["outcome"] == outcome
-    statistics = (await here.shop.introspect("count_vowels"))["statistics"]
-    assert (statistics["calls"], statistics["failed"]) == (1, int(outcome == "raised"))
+    statistics = (await here.shop.introspect("count_vowels")).statistics
+    assert (statistics.totals.calls, statistics.totals.failed) == (1, int(outcome == "raised"))
 
 
 @pytest.mark.parametrize("given", ["{", "[]", {"txt": 1}, {}], ids=["broken", "list", "unknown", "missing"])
@@ -212,15 +213,15 @@ async def test_arguments_that_do_not_fit_are_a_wrong_use_and_run_nothing(here: R
     await here.save(VOWELS)
     with pytest.raises(UsageError):
         await here.shop.call("count_vowels", given)
-    assert (await here.shop.introspect("count_vowels"))["statistics"]["calls"] == 0
+    assert (await here.shop.introspect("count_vowels")).statistics.totals.calls == 0
 
 
 async def test_a_test_runs_each_example_anew_and_shows_both_sides(here: Room) -> None:
     await here.save(FLAWED)
-    first, second = (await here.shop.test("count_vowels"))["examples"]
-    assert (first["passed"], first["expected"], first["returned"]) == (False, "4", "5")
-    assert (second["passed"], second["call"]) == (True, 'count_vowels("rhythm")')
-    assert (await here.shop.test("count_vowels", {"text": "a"}))["outcome"]["value"] == 1
+    first, second = (await here.shop.test("count_vowels")).examples
+    assert (first.agreed, first.expected, first.returned) == (False, "4", "5")
+    assert (second.agreed, second.call) == (True, 'count_vowels("rhythm")')
+    assert ((await here.shop.test("count_vowels", {"text": "a"})).outcome or {})["value"] == 1
 
 
 async def test_a_save_that_cannot_be_taken_is_told_to_listeners(here: Room) -> None:

@@ -1,12 +1,12 @@
 """A function's versions: who changed what and why, the way back, and what a call sees while they change."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from agent_core.base.errors import UsageError
 from agent_core.functions.service import Author
+from agent_core.functions.service.history import HistoryEntry
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room
 
@@ -46,22 +46,22 @@ async def grown(here: Room) -> None:
     await here.shop.edit("count_vowels", "Count the vowels", "Number the vowels", author=AGENT)
 
 
-async def history(here: Room, name: str = "count_vowels") -> list[dict[str, Any]]:
-    return [*(await here.shop.past.history(name))["versions"]]
+async def history(here: Room, name: str = "count_vowels") -> list[HistoryEntry]:
+    return [*(await here.shop.past.history(name)).versions]
 
 
 async def test_a_history_says_who_changed_what_when_and_why(here: Room) -> None:
     await grown(here)
     rows = await history(here)
-    assert [(row["number"], row["by"], row["what"], row["current"]) for row in rows] == [
+    assert [(row.version.number, row.version.row.by, row.version.change_kind, row.is_current) for row in rows] == [
         (1, "human", "created", False),
         (2, "agent", "changed", False),
         (3, "agent", "changed", True),
     ]
-    assert [(row["added"], row["removed"]) for row in rows[1:]] == [(1, 1), (1, 1)]
-    assert [row["reason"] for row in rows] == ["saved", "umlauts count", "edit of count_vowels"]
-    assert (rows[1]["turn"], rows[1]["model"], rows[1]["standing"]) == ("t1", "m1", "trial")
-    assert rows[2]["version"] == here.shop.registry.snapshot().functions["count_vowels"].body_hash
+    assert [(row.version.added, row.version.removed) for row in rows[1:]] == [(1, 1), (1, 1)]
+    assert [row.version.row.reason for row in rows] == ["saved", "umlauts count", "edit of count_vowels"]
+    assert (rows[1].version.row.turn, rows[1].version.row.model, rows[1].standing) == ("t1", "m1", "trial")
+    assert rows[2].version.hash == here.shop.registry.snapshot().functions["count_vowels"].body_hash
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ async def test_a_function_that_moves_to_another_file_keeps_its_history_without_a
     here.letters.rename(here.letters.with_name("words.py"))
     await here.shop.reload()
     await here.shop.replace("count_vowels", MORE, author=AGENT)
-    assert [(row["what"], row["module"]) for row in await history(here)] == [
+    assert [(row.version.change_kind, row.version.row.module) for row in await history(here)] == [
         ("created", "letters"),
         ("changed", "words"),
     ]
@@ -101,13 +101,13 @@ async def test_a_rollback_puts_the_text_back_word_for_word_and_is_a_version_itse
     here: Room, wanted: str, text: str
 ) -> None:
     await grown(here)
-    first = (await history(here))[0]["version"]
+    first = (await history(here))[0].version.hash
     done = await here.shop.rollback("count_vowels", first[:10] if wanted == "hash" else wanted, author=AGENT)
-    assert done["admitted"], done
+    assert done.admitted, done
     assert here.letters.read_text() == text
     last = (await history(here))[-1]
-    assert (last["number"], last["turn"]) == (4, "t1")
-    assert "rolled back to version" in last["reason"]
+    assert (last.version.number, last.version.row.turn) == (4, "t1")
+    assert "rolled back to version" in last.version.row.reason
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ async def test_a_version_that_is_not_there_is_refused_and_those_that_are_named(
     here: Room, wanted: str, says: str
 ) -> None:
     await here.save(VOWELS)
-    short = (await history(here))[0]["version"][:8]
+    short = (await history(here))[0].version.hash[:8]
     with pytest.raises(UsageError, match=says) as caught:
         await here.shop.rollback("count_vowels", wanted)
     assert f"1 ({short})" in caught.value.fix
@@ -133,7 +133,7 @@ async def test_a_version_that_is_not_there_is_refused_and_those_that_are_named(
 async def test_a_rollback_to_what_is_there_changes_nothing_and_says_so(here: Room) -> None:
     await grown(here)
     done = await here.shop.rollback("count_vowels", "3")
-    assert (done["admitted"], "at version 3 already" in done["error"]) == (False, True)
+    assert (done.admitted, "at version 3 already" in done.error) == (False, True)
     assert len(await history(here)) == 3
 
 
@@ -141,14 +141,14 @@ async def test_a_deleted_function_comes_back_with_its_imports_and_helpers(here: 
     await here.save(HALVE)
     await here.shop.delete("halve", author=AGENT)
     await here.save("LIMIT = 3\n")
-    assert [row["what"] for row in await history(here, "halve")] == ["created", "deleted"]
-    assert (await here.shop.past.history("halve"))["deleted"]
+    assert [row.version.change_kind for row in await history(here, "halve")] == ["created", "deleted"]
+    assert (await here.shop.past.history("halve")).deleted
     done = await here.shop.rollback("halve", author=AGENT)
-    assert done["admitted"], done
+    assert done.admitted, done
     assert (
         here.letters.read_text() == f"import math\n\n\nLIMIT = 3\n\n\n{HALVE.removeprefix('import math' + chr(10) * 2)}"
     )
-    assert (await history(here, "halve"))[-1]["what"] == "restored"
+    assert (await history(here, "halve"))[-1].version.change_kind == "restored"
     with pytest.raises(UsageError, match="is its deletion"):
         await here.shop.rollback("halve", "2")
 
@@ -158,7 +158,7 @@ async def test_a_rollback_leaves_its_neighbours_and_puts_back_the_helper_that_is
     await here.save(HALVE + mine)
     changed = HALVE.replace("/ UNIT", "* 1 / UNIT").replace("return _part(number)", "return 1.0 * _part(number)")
     await here.save(changed + mine.replace("n + 1", "n + 2"))
-    assert (await here.shop.rollback("halve"))["admitted"]
+    assert (await here.shop.rollback("halve")).admitted
     assert here.letters.read_text() == HALVE + mine.replace("n + 1", "n + 2")
 
 
@@ -168,7 +168,7 @@ async def test_a_helper_that_others_use_too_is_not_put_back_and_the_two_clash(he
     text = HALVE.replace("/ UNIT", "* 1 / UNIT").replace("return _part(number)", "return 1.0 * _part(number)") + user
     await here.save(text)
     done = await here.shop.rollback("halve")
-    assert [problem["code"] for problem in done["problems"] if problem["severity"] == "refuses"] == ["helper-clash"]
+    assert [problem.code for problem in done.problems if problem.severity == "refuses"] == ["helper-clash"]
     assert (here.letters.read_text(), await here.shop.pending("halve") is not None) == (text, True)
 
 
@@ -178,21 +178,21 @@ async def test_a_rollback_that_the_gate_refuses_waits_as_a_candidate_and_changes
     await here.save(f"{base}\n\n{user}")
     await here.save(HALVE)
     done = await here.shop.rollback("halve", author=AGENT)
-    assert (done["admitted"], await here.shop.pending("halve") is not None) == (False, True)
+    assert (done.admitted, await here.shop.pending("halve") is not None) == (False, True)
     assert here.letters.read_text() == HALVE
 
 
 async def test_each_line_is_told_with_the_version_that_brought_it(here: Room) -> None:
     await grown(here)
-    lines = (await here.shop.past.blame("count_vowels"))["lines"]
-    assert "\n".join(row["text"] for row in lines) + "\n" == MOST
-    assert {row["number"]: row["line"] for row in lines if row["number"] > 1} == {3: 2, 2: 15}
-    assert [row["by"] for row in lines if row["number"] == 1] == ["human"] * (len(lines) - 2)
+    lines = (await here.shop.past.blame("count_vowels")).lines
+    assert "\n".join(row.text for row in lines) + "\n" == MOST
+    assert {row.version.number: row.line for row in lines if row.version.number > 1} == {3: 2, 2: 15}
+    assert [row.version.row.by for row in lines if row.version.number == 1] == ["human"] * (len(lines) - 2)
 
 
 async def test_a_difference_is_from_the_version_before_unless_another_is_named(here: Room) -> None:
     await grown(here)
-    last, all_of_it = [(await here.shop.past.diff("count_vowels", wanted))["diff"] for wanted in ("", "1")]
+    last, all_of_it = [(await here.shop.past.diff("count_vowels", wanted)).diff for wanted in ("", "1")]
     assert "aeiouäöü" not in "".join(line for line in last.splitlines(keepends=True) if line[0] in "+-")
     assert '+    return sum(letter in "aeiouäöü" for letter in text.lower())' in all_of_it
 
@@ -231,7 +231,7 @@ async def test_a_call_in_flight_a_replay_and_a_rollback_each_see_their_own_code(
     await here.save(SLOW.replace("ONE", "TWO").replace("{word} ", "{word}: "))
     after = await here.shop.call("slow", {"word": "after"})
     assert ((await flying)["value"], after["value"]) == ("in flight ONE", "after: TWO")
-    assert (await here.shop.rollback("slow"))["admitted"]
+    assert (await here.shop.rollback("slow")).admitted
     assert (await here.shop.call("slow", {"word": "back"}))["value"] == "back TWO"
     row = await here.store.version(first.version)
     assert row is not None

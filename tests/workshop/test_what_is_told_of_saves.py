@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.events import FunctionsChanged
+from agent_core.base.json_form import to_json
 from agent_core.functions.service import Author, FunctionService
 from agent_core.interfaces.told import changed_lines
 from tests.kit.desk import VOWELS
@@ -53,8 +54,8 @@ async def test_a_save_that_makes_an_example_disagree_says_which_and_how(shop: Fu
     assert (event.changed, event.disagreeing) == (("count_vowels",), {"count_vowels": how})
     assert shown(event) == f"⟳ by hand changed: count_vowels\n  ~ count_vowels is a draft now: {how}"
     assert f"`count_vowels` is a draft now: {how}." in shop.tell_changes([event])
-    (row,) = (await shop.list())["functions"]
-    assert row["standing"] == "draft"
+    (row,) = (await shop.list()).functions
+    assert row.standing == "draft"
 
 
 async def test_more_examples_that_disagree_are_counted_and_errors_are_named(
@@ -104,8 +105,8 @@ async def test_a_rejected_file_that_is_removed_is_not_said_to_be_good(shop: Func
     file = tmp_path / "functions" / "letters.py"
     file.unlink()
     found = await shop.reload()
-    assert (found["removed"], found["fixed"], found["rejected"]) == (["count_vowels"], [], [])
-    assert await shop.reload() == {
+    assert (found.removed, found.fixed, found.rejected) == (("count_vowels",), (), ())
+    assert to_json(await shop.reload()) == {
         "loaded": [],
         "changed": [],
         "removed": [],
@@ -121,8 +122,8 @@ async def test_a_reload_says_what_disagrees_and_what_is_good_again(shop: Functio
     await save(shop, tmp_path, "def (:\n")
     (tmp_path / "functions" / "letters.py").write_text(FLAWED)
     found = await shop.reload()
-    assert (found["loaded"], found["fixed"]) == (["count_vowels"], ["functions/letters.py"])
-    assert list(found["disagreeing"]) == ["count_vowels"]
+    assert (found.loaded, found.fixed) == (("count_vowels",), ("functions/letters.py",))
+    assert list(found.disagreeing) == ["count_vowels"]
 
 
 async def test_saves_that_were_taken_while_an_editor_was_open_are_told_when_it_is_left(here: Room) -> None:
@@ -133,10 +134,10 @@ async def test_saves_that_were_taken_while_an_editor_was_open_are_told_when_it_i
             await here.save(text)
 
     found = await here.shop.reload_after(edit())
-    assert (found["changed"], found["fixed"]) == (["count_vowels"], ["functions/letters.py"])
-    assert list(found["disagreeing"].values()) == ['count_vowels("queueing") gave 3, its example on line 10 says 5']
+    assert (found.changed, found.fixed) == (("count_vowels",), ("functions/letters.py",))
+    assert list(found.disagreeing.values()) == ['count_vowels("queueing") gave 3, its example on line 10 says 5']
     again = await here.shop.reload_after(here.save(VOWELS))
-    assert (again["changed"], again["disagreeing"], again["rejected"]) == (["count_vowels"], {}, [])
+    assert (again.changed, again.disagreeing, again.rejected) == (("count_vowels",), {}, ())
 
 
 async def test_an_agents_own_change_is_not_told_as_another_hands_but_a_humans_is(here: Room) -> None:
@@ -162,7 +163,7 @@ BY_USE = f"from functions.letters import count_vowels\n\n\n{named('twice').parti
 
 
 async def standings(here: Room) -> dict[str, str]:
-    return {row["name"]: row["standing"] for row in (await here.shop.list())["functions"]}
+    return {row.name: row.standing for row in (await here.shop.list()).functions}
 
 
 async def test_a_save_that_breaks_what_uses_it_says_whom_and_makes_drafts_of_them(here: Room, tmp_path: Path) -> None:
@@ -202,8 +203,9 @@ async def test_a_function_shows_the_problems_of_its_own_lines_where_it_stands_no
     await save(shop, tmp_path, "\n\n".join((poor.format("half", 2), poor.format("third", 3))))
     await save(shop, tmp_path, "\n\n".join((VOWELS, poor.format("half", 2), poor.format("third", 3))))
     found = await shop.introspect("third")
-    problems = found["verdict"]["problems"]
+    assert found.verdict
+    problems = found.verdict.problems
     assert problems
-    assert {problem["path"] for problem in problems} == {"functions/letters.py"}
-    assert {problem["line"] for problem in problems} <= {found["line"], found["line"] + 1}
-    assert not any("`half`" in problem["message"] for problem in problems)
+    assert {problem.where.path for problem in problems} == {"functions/letters.py"}
+    assert {problem.where.line for problem in problems} <= {found.function.line, found.function.line + 1}
+    assert not any("`half`" in problem.message for problem in problems)

@@ -19,7 +19,7 @@ from agent_core.base.problem import Problem
 from agent_core.base.seal import Sealer
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import DropYes, SaveYes, Store, Write, YesRow
+from agent_core.storage import ApprovalStore, DropYes, SaveYes, Write, YesRow
 from sandbox.wire.foreign import read_json
 
 from .approval import Question
@@ -80,7 +80,7 @@ class _Known:
 class GrantStore:
     """The grants of one workspace."""
 
-    def __init__(self, root: Path, store: Store, alone: Alone, sealer: Sealer | None = None) -> None:
+    def __init__(self, root: Path, store: ApprovalStore, alone: Alone, sealer: Sealer | None = None) -> None:
         self._root = root
         self._file = GrantsFile(root / "functions")
         self._record = GrantRecord(root)

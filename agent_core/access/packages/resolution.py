@@ -228,7 +228,9 @@ class Lock:
             with os.fdopen(descriptor, "rb") as file:
                 is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
                 content = file.read(_LIMIT + 1) if is_file else b""
-            return _parsed(content.decode("utf-8")) if is_file and len(content) <= _LIMIT else _odd("is no plain file")
+            return (
+                _parsed(content.decode("utf-8")) if is_file and len(content) <= _LIMIT else _odd("is not a plain file")
+            )
         except (OSError, UnicodeDecodeError):
             return _odd("cannot be read as text")
 

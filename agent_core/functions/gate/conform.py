@@ -13,7 +13,7 @@ from agent_core.registry import docstring
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from .draft import Draft, Finding
-from .missing import missing_names
+from .missing_names import missing_names
 from .rules import severity
 from .tree import BUILTINS, FunctionNode, parameters, takes_self
 

@@ -20,7 +20,7 @@ from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from .clones.index import Alike
-from .clones.kept import IndexStore
+from .clones.index_store import IndexStore
 from .mutation.stage import check_mutants
 from .candidate import Candidate, Policy
 from .capability import capability
@@ -34,7 +34,7 @@ from .proof import ExampleResult, prove, run
 from .read import read
 from .robust import robust
 from .rules import Rules
-from .saved import SavedFile, draft_of, look, prove_changed, read_file, try_import, try_users
+from .saved_file import SavedFile, draft_of, look, prove_changed, read_file, try_import, try_users
 from .substance import substance
 from .trial import UNGRANTED, Granted, TrialTools, Workers, load
 from .verdict import Look, ModuleVerdict, StageReport, Standing, Verdict

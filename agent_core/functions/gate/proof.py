@@ -17,9 +17,9 @@ from agent_core.base.untrusted import fence
 from .candidate import GivenExample
 from .draft import Draft, ExampleTrials, Finding
 from .examples.agreement import agrees, doctest_form, given_agrees, promises_floats
-from .examples.enough import ALIKE, contradicted, is_unproven, too_few
-from .examples.suggest import with_result_hint
-from .examples.suggest import other_call
+from .examples.sufficiency import ALIKE, contradicted, is_unproven, too_few
+from .examples.suggestions import with_result_hint
+from .examples.suggestions import other_call
 from .substance import HOLLOW
 from .trial import TrialTools
 from .verdict import TOO_FEW, Disagreement

@@ -15,12 +15,12 @@ from sandbox import Attempt, Attempts, Killed, Outcome, Raised, Refused, Returne
 from agent_core.registry.function import Function
 from .arguments.domain import Domain, domain
 from .arguments.failed_call import FailedCall, described, fix_of, line_of
-from .arguments.fitting import fits
-from .arguments.generate import Arguments, generate, shown, written
+from .arguments.schema_fit import fits
+from .arguments.generation import Arguments, generate, shown, written
 from .arguments.likeness import CallDifference, Weight
 from .arguments.shrink import shrink
 from .draft import Draft, Finding
-from .examples.enough import is_unproven
+from .examples.sufficiency import is_unproven
 from .arguments.failed_call import is_right, named
 from .substance import HOLLOW
 from .trial import TrialTools

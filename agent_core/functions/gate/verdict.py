@@ -1,9 +1,10 @@
 """The gate's results for a candidate or a saved file, as values. Their JSON shape is published."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from agent_core.access.grants import NOTHING, Grants
+from agent_core.base.json_form import IF_SET, to_json
 from agent_core.base.problem import Problem
 from agent_core.registry.function import Function, ModuleReading
 from .candidate import Policy
@@ -38,7 +39,7 @@ class StageReport:
     passed: bool
     seconds: float
     note: str = ""
-    beside: bool = False
+    beside: bool = field(default=False, metadata=IF_SET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,6 @@ class Survivor:
     diff: str
     kind_of_example: str
     operator: str
-
-    def to_json(self) -> dict[str, str]:
-        """Return the published shape of a survivor."""
-        return {"diff": self.diff, "kind_of_example": self.kind_of_example, "operator": self.operator}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,24 +116,16 @@ class Verdict:
             "admitted": self.admitted,
             "standing": self.standing,
             "version": self.version,
-            "fixes": [{"code": fix.code, "message": fix.message, "diff": fix.diff} for fix in self.fixes],
-            "problems": [problem.to_json() for problem in self.problems],
-            "stages": [_stage_json(report) for report in self.stages],
+            "fixes": to_json(self.fixes),
+            "problems": to_json(self.problems),
+            "stages": to_json(self.stages),
             "source": self.source,
             "agreed": self.agreed,
             "confirmed": list(self.confirmed),
             "can_be_confirmed": self.can_be_confirmed,
             "needs": self.needs.to_json(),
-            "survivors": [survivor.to_json() for survivor in self.survivors],
-            "disagreements": [
-                {
-                    "call": disagreement.call,
-                    "expected": disagreement.expected,
-                    "returned": disagreement.returned,
-                    "line": disagreement.line,
-                }
-                for disagreement in self.disagreements
-            ],
+            "survivors": to_json(self.survivors),
+            "disagreements": to_json(self.disagreements),
         }
 
 
@@ -148,10 +137,6 @@ class Look:
     problems: tuple[Problem, ...] = ()
     stages: tuple[StageReport, ...] = ()
     survivors: tuple[Survivor, ...] = ()
-
-    def stages_json(self) -> list[dict[str, Any]]:
-        """Return the published shape of its stages."""
-        return [_stage_json(report) for report in self.stages]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +175,6 @@ class ModuleVerdict:
             "module": self.reading.source.module,
             "admitted": self.admitted,
             "standings": dict(self.standings),
-            "problems": [problem.to_json() for problem in self.problems],
-            "stages": [_stage_json(report) for report in self.stages],
+            "problems": to_json(self.problems),
+            "stages": to_json(self.stages),
         }
-
-
-def _stage_json(report: StageReport) -> dict[str, Any]:
-    data = {"stage": report.stage, "passed": report.passed, "seconds": report.seconds, "note": report.note}
-    return {**data, **({"beside": True} if report.beside else {})}

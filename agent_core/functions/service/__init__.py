@@ -3,13 +3,12 @@
 A verb that changes something is planned (and may be interrupted) and then carried out (and is not).
 """
 
-from .calls import noted
-from .checking import CheckRequest, count
+from .call_records import noted
+from .file_checks import CheckRequest, count
 from .export import Handing
 from .intake import Taking
-from .plan import Author, PlannedChange
-from .telling import signature
-from .unread import StaleView
+from .plan import Author, PlannedChange, StaleView
+from .change_texts import signature
 from .workshop import FunctionService
 
 __all__ = [

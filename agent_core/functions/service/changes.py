@@ -5,30 +5,30 @@ Nothing is written here: a plan holds the new text of the file and the rows that
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from agent_core.base.offload import aside
 from agent_core.base.errors import UsageError, WorkspaceError
-from ..gate import Candidate, GivenExample, Policy
+from ..gate import Candidate, Policy
 from agent_core.access.grants import Grants
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.uses import callers
 from agent_core.registry.module_edits import remove_function
-from agent_core.storage import DropPending, Store
+from agent_core.storage import DropPending, FunctionStore
 from agent_core.base.untrusted import block
-from . import conflict, telling
-from .ground import FileSync, own_text
-from .judging import CandidateReview, held_to_examples
-from .plan import Author, ChangeSummary, PlannedChange, planned
-from .view import unknown_function
+from . import conflict, change_texts
+from .file_sync import FileSync, own_text
+from .candidate_review import CandidateReview, held_to_examples
+from .judgment import Judgment, PendingCandidate, pending_candidate
+from .plan import Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned
+from .function_facts import unknown_function
 
 
 class ChangePlanner:
     """The planning half of the workshop."""
 
-    def __init__(self, store: Store, ground: FileSync, judging: CandidateReview) -> None:
+    def __init__(self, store: FunctionStore, ground: FileSync, judging: CandidateReview) -> None:
         self._store = store
         self._ground = ground
         self._judging = judging
@@ -43,7 +43,7 @@ class ChangePlanner:
         holder = snapshot.functions.get(candidate.name)
         if holder is not None:
             text = (
-                f"`{candidate.name}` exists already, in {holder.path}: {telling.signature(holder)}\n"
+                f"`{candidate.name}` exists already, in {holder.path}: {change_texts.signature(holder)}\n"
                 f"{holder.description}\n"
                 f"Call it if it does what is needed. To change it use edit_function or replace_function; "
                 f"for something else choose another name."
@@ -66,9 +66,9 @@ class ChangePlanner:
 
     async def _replaced(self, name: str, code: str, reason: str, author: Author, how: str) -> PlannedChange:
         before = self._registry.snapshot()
-        pending = await self._store.pending(name)
+        pending = await pending_candidate(self._store, name)
         module = self._module_of(name, pending)
-        reason = reason or (pending["reason"] if pending else "")
+        reason = reason or (pending.reason if pending else "")
         candidate = Candidate(name, code, module, reason)
         try:
             snapshot = await self._ground.settled(module, name, before)
@@ -83,30 +83,30 @@ class ChangePlanner:
 
     async def edit(self, name: str, old_text: str, new_text: str, reason: str, author: Author) -> PlannedChange:
         """Plan a change of one place in the source: of the pending candidate if there is one, else of the function."""
-        pending = await self._store.pending(name)
-        if pending and "conflict" in pending and self._hash(name):
+        pending = await pending_candidate(self._store, name)
+        if pending and pending.conflict is not None and self._hash(name):
             pending = None  # what is on disk is what both hands work on
-        code = pending["verdict"]["source"] or pending["code"] if pending else self.source(name)
+        code = pending.text if pending else self.source(name)
         count = code.count(old_text) if old_text else 0
         if count != 1:
             which = "the rejected candidate" if pending else "the function"
             how = "is not in it" if count == 0 else f"is in it {count} times: give more of the lines around it"
             text = f"Nothing was changed: `old_text` {how}. {which.capitalize()} reads:\n{block(code, 6_000)}"
-            return PlannedChange(text, "refused", {"name": name, "admitted": False, "error": text})
+            return PlannedChange(text, "refused", Judgment.none(name, text))
         code = code.replace(old_text, new_text)
         if pending and self._is_stale(name, pending):
-            candidate = Candidate(name, code, pending["module"], reason or pending["reason"])
+            candidate = Candidate(name, code, pending.module, reason or pending.reason)
             return await self._kept(candidate, author, conflict.changed(name))
         return await self._replaced(name, code, reason, author, "edit of")
 
     async def confirm(self, name: str, reason: str, author: Author) -> PlannedChange:
         """Plan a pending candidate with the values that were really returned, if only expected results disagreed."""
-        pending = await self._store.pending(name)
+        pending = await pending_candidate(self._store, name)
         if pending is None:
             text = f"No candidate named `{name}` was rejected, so there is nothing to confirm."
-            return PlannedChange(text, "refused", {"name": name, "admitted": False, "error": text})
-        snapshot = await self._ground.settled(pending["module"], name, self._registry.snapshot())
-        candidate = _candidate(pending, reason, name in snapshot.functions)
+            return PlannedChange(text, "refused", Judgment.none(name, text))
+        snapshot = await self._ground.settled(pending.module, name, self._registry.snapshot())
+        candidate = _candidate(name, pending, reason, replaces=name in snapshot.functions)
         if self._is_stale(name, pending):
             return await self._kept(candidate, author, conflict.changed(name))
         verdict = await self._judging.gate.judge(candidate, snapshot)
@@ -116,19 +116,19 @@ class ChangePlanner:
         final_verdict = held_to_examples(candidate, verdict, snapshot.functions.get(name), work)
         if not final_verdict.admitted:
             return PlannedChange(
-                telling.unconfirmed(final_verdict, candidate.replaces), "refused", final_verdict.to_json(), refused=name
+                change_texts.unconfirmed(final_verdict, candidate.replaces), "refused", Judgment.of(final_verdict), refused=name
             )
         plan = await self._judging.plan(candidate, verdict, snapshot, work)
         return self._ground.repeatable(plan, partial(self.confirm, name, reason, author), name, snapshot)
 
     async def granted(self, name: str, grants: Grants, author: Author, version: str = "") -> PlannedChange:
         """Plan a pending candidate that only needs grants, unchanged, with the grants that the user gave it."""
-        pending = await self._store.pending(name)
+        pending = await pending_candidate(self._store, name)
         if pending is None:
             raise UsageError(f"No candidate named `{name}` is waiting.", fix="create_function makes one.")
-        require_same(name, version, pending["verdict"]["version"])
-        snapshot = await self._ground.settled(pending["module"], name, self._registry.snapshot())
-        candidate = _candidate(pending, "", name in snapshot.functions)
+        require_same(name, version, pending.verdict.version)
+        snapshot = await self._ground.settled(pending.module, name, self._registry.snapshot())
+        candidate = _candidate(name, pending, "", replaces=name in snapshot.functions)
         work = ChangeSummary(
             "changed" if candidate.replaces else "created", name, author, candidate.reason, preset_grants=grants
         )
@@ -146,7 +146,7 @@ class ChangePlanner:
         users = callers(name, snapshot)
         if users:
             text = f"`{name}` was not deleted, because these use it: {', '.join(users)}. Change or delete them first."
-            return PlannedChange(text, "refused", {"deleted": None, "name": name, "callers": users})
+            return PlannedChange(text, "refused", Deletion(None, name, callers=tuple(users)))
         source = snapshot.modules[function.module]
         remaining_text = remove_function(source.text, name)
         if isinstance(remaining_text, Problem):
@@ -156,7 +156,7 @@ class ChangePlanner:
             )
         remaining_source = ModuleSource.of(function.module, remaining_text, source.path)
         reading = await aside(len(remaining_text), read_module, remaining_source) if remaining_text.strip() else None
-        detail = {"deleted": name, "name": name, "module": function.module, "version": source.version}
+        detail = Deletion(name, name, function.module, source.version)
         text = f"`{name}` was deleted from {source.path}. Its versions are kept in the history."
         plan = replace(planned(text, detail, source, reading, ChangeSummary("deleted", name, author)), revoked=name)
         return self._ground.repeatable(plan, partial(self.delete, name, author), name, snapshot)
@@ -174,29 +174,29 @@ class ChangePlanner:
         Raises:
             UsageError: there is none.
         """
-        pending = await self._store.pending(name)
+        pending = await pending_candidate(self._store, name)
         if pending is None:
             raise UsageError(f"No candidate named `{name}` was rejected.", fix="Nothing was changed.")
         text = f"The candidate for `{name}` was discarded."
         return PlannedChange(
-            text, "returned", {"name": name, "dropped": pending["verdict"]}, writes=(DropPending(name),)
+            text, "returned", Dropped(name, pending.verdict), writes=(DropPending(name),)
         )
 
-    def _module_of(self, name: str, pending: dict[str, Any] | None) -> str:  # Any: JSON
+    def _module_of(self, name: str, pending: PendingCandidate | None) -> str:
         function = self._registry.snapshot().functions.get(name)
         if function is not None:
             return function.module
         if pending is None:
             raise UsageError(f"There is no function `{name}`.", fix="create_function makes one.")
-        return str(pending["module"])
+        return pending.module
 
     def _hash(self, name: str) -> str:
         function = self._registry.snapshot().functions.get(name)
         return function.body_hash if function else ""
 
-    def _is_stale(self, name: str, pending: dict[str, Any]) -> bool:  # Any: JSON
+    def _is_stale(self, name: str, pending: PendingCandidate) -> bool:
         """Return whether the function has changed since a candidate for it was kept."""
-        return str(pending.get("over", self._hash(name))) != self._hash(name)
+        return pending.over is not None and pending.over != self._hash(name)
 
     async def _late(self, candidate: Candidate, author: Author, error: WorkspaceError) -> PlannedChange:
         """Keep an agent's candidate that would overwrite what someone else saved.
@@ -229,13 +229,11 @@ def require_same(name: str, asked_version: str, current_version: str) -> None:
         raise WorkspaceError(message, fix=f"Look again: toolwright functions grant {name}")
 
 
-def _candidate(pending: dict[str, Any], reason: str, replaces: bool) -> Candidate:  # noqa: FBT001 - a fact, not a mode
-    verdict = pending["verdict"]
-    examples = tuple(GivenExample(call, expected, approx) for call, expected, approx in pending["examples"])
-    code = verdict["source"] or pending["code"]
-    return Candidate(verdict["name"], code, pending["module"], reason or pending["reason"], examples, replaces)
+def _candidate(name: str, pending: PendingCandidate, reason: str, *, replaces: bool) -> Candidate:
+    return Candidate(name, pending.text, pending.module, reason or pending.reason, pending.examples, replaces)
 
 
-def _refusal(candidate: Candidate, code: str, message: str, path: str) -> dict[str, Any]:
+def _refusal(candidate: Candidate, code: str, message: str, path: str) -> Judgment:
     problem = Problem(code, message, Place(path), "change the one that is there, or choose another name")
-    return {"name": candidate.name, "module": candidate.module, "admitted": False, "problems": [problem.to_json()]}
+    names = {"name": candidate.name, "module": candidate.module}
+    return Judgment.from_json({**names, "admitted": False, "problems": [problem.to_json()]})

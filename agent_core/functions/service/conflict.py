@@ -9,6 +9,7 @@ from agent_core.base.problem import Place, Problem
 from agent_core.storage import SavePending
 from agent_core.base.untrusted import block
 from .history import diff
+from .judgment import Judgment, PendingCandidate
 from .plan import Author, PlannedChange
 
 _LONGEST = 6_000
@@ -46,13 +47,8 @@ def kept(candidate: Candidate, verdict: Verdict, error: WorkspaceError, theirs: 
     problem = Problem(error.code, error.message.rstrip("."), Place(path), fix)
     rejected = replace(verdict, admitted=False, standing="", problems=(*verdict.problems, problem), disagreements=())
     apart = diff(theirs, yours, (f"{name} on disk", f"{name} kept as pending"))
-    pending = {
-        **{"code": candidate.code, "module": candidate.module, "reason": candidate.reason, "over": base},
-        "examples": [[example.call, example.expected, example.approx] for example in candidate.examples],
-        "verdict": rejected.to_json(),
-        "conflict": apart,
-    }
-    detail = {**rejected.to_json(), "conflict": apart}
+    pending = PendingCandidate.of(candidate, base, Judgment.of(rejected), apart).to_json()
+    detail = Judgment.from_json({**rejected.to_json(), "conflict": apart})
     return PlannedChange(_conflict_text(name, error, apart), "refused", detail, writes=(SavePending(name, pending),))
 
 

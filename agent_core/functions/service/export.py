@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from sandbox.wire.lines import lines_of
 
@@ -27,8 +26,8 @@ from agent_core.registry.spans import column_of
 from agent_core.registry.folder_access import is_behind_link
 from .closure import ModuleParts, only
 from .export_text import CONTEXT, PROJECT, README, TESTS, WITH_CONTEXT
-from .taking import fitting
-from .view import unknown_function
+from .library_files import fitting
+from .function_facts import unknown_function
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +37,25 @@ class Handing:
     folder: Path
     names: tuple[str, ...] = ()
     package: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportNote:
+    """Something about a module of a package that its reader should know."""
+
+    name: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """A package that was written: its functions and files, and notes on its modules."""
+
+    folder: str
+    package: str
+    functions: tuple[str, ...]
+    files: tuple[str, ...]
+    notes: tuple[ExportNote, ...]
 
 
 @dataclass(slots=True)
@@ -91,7 +109,7 @@ class _Chosen:
                 self.take(base or "", None if alias.name == "*" else [alias.name])
 
 
-def export(handing: Handing, snapshot: Snapshot) -> dict[str, Any]:  # Any: JSON
+def export(handing: Handing, snapshot: Snapshot) -> ExportReport:
     """Write the package. Return a description of its contents.
 
     Raises:
@@ -108,13 +126,8 @@ def export(handing: Handing, snapshot: Snapshot) -> dict[str, Any]:  # Any: JSON
         raise UsageError("There is no function to export.", fix="Next: toolwright functions list")
     files = {f"{package}/{path}": text for path, text in texts.items()} | _frame(package, functions, texts)
     _write(handing.folder, files)
-    return {
-        "folder": str(handing.folder),
-        "package": package,
-        "functions": [function.name for function in functions],
-        "files": sorted(files),
-        "notes": notes,
-    }
+    names = tuple(function.name for function in functions)
+    return ExportReport(str(handing.folder), package, names, tuple(sorted(files)), tuple(notes))
 
 
 def _check_folder(folder: Path) -> None:
@@ -142,15 +155,15 @@ def _goes_along(function: Function, chosen: _Chosen) -> bool:
     return names is None or function.name in names
 
 
-def _texts(chosen: _Chosen, snapshot: Snapshot, package: str) -> tuple[dict[str, str], list[dict[str, str]]]:
+def _texts(chosen: _Chosen, snapshot: Snapshot, package: str) -> tuple[dict[str, str], list[ExportNote]]:
     """Return the text of each module by its path in the package, and notes for the reader."""
     texts: dict[str, str] = {}
-    notes: list[dict[str, str]] = []
+    notes: list[ExportNote] = []
     for module, names in sorted(chosen.names.items()):
         source = snapshot.modules[module]
         text = source.text if names is None else only(source.text, names)
         if isinstance(text, Problem):
-            notes.append({"name": module, "message": f"exported whole: {text.message}"})
+            notes.append(ExportNote(module, f"exported whole: {text.message}"))
             text = source.text
         texts[source.path.removeprefix(f"{FOLDER}/")] = _declaring_nothing(relative(text, source, package))
     for path in list(texts):

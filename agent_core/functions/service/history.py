@@ -8,6 +8,7 @@ import ast
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sandbox.wire.lines import bare_lines, lines_of
 
@@ -53,6 +54,78 @@ class Version:
     def when(self) -> str:
         """The time of the version to the minute, in the reader's time zone."""
         return shown_time(self.row.at)
+
+    def to_json(self) -> dict[str, Any]:  # Any: values of JSON
+        """Return what identifies a version: number, author, time and reason."""
+        row = self.row
+        return {
+            "number": self.number,
+            "version": self.hash,
+            "module": row.module,
+            "module_version": row.version,
+            "at": row.at,
+            **{"by": row.by, "agent": row.agent, "model": row.model, "turn": row.turn},
+            "reason": row.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """A version in the history: its standing, the results taken as they came back, and the examples that it lost."""
+
+    version: Version
+    standing: str
+    confirmed: tuple[str, ...]
+    dropped: tuple[str, ...]
+    is_current: bool
+
+    def to_json(self) -> dict[str, Any]:  # Any: values of JSON
+        """Return the published shape."""
+        change = {"what": self.version.change_kind, "added": self.version.added, "removed": self.version.removed}
+        verdict = {"standing": self.standing, "confirmed": [*self.confirmed], "dropped": [*self.dropped]}
+        return {**self.version.to_json(), **change, **verdict, "current": self.is_current}
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionHistory:
+    """The versions of a function, oldest first, and whether there is one to go back to."""
+
+    name: str
+    module: str
+    deleted: bool
+    goes_back: bool
+    versions: tuple[HistoryEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionDiff:
+    """The difference between two versions of a function."""
+
+    name: str
+    from_: Version
+    to: Version
+    diff: str
+
+
+@dataclass(frozen=True, slots=True)
+class BlamedLine:
+    """A line of a function, and the version that introduced it."""
+
+    line: int
+    text: str
+    version: Version
+
+    def to_json(self) -> dict[str, Any]:  # Any: values of JSON
+        """Return the published shape."""
+        return {"line": self.line, "text": self.text, **self.version.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionBlame:
+    """The lines of a function with their versions."""
+
+    name: str
+    lines: tuple[BlamedLine, ...]
 
 
 def versions(rows: Iterable[VersionRow], name: str) -> tuple[Version, ...]:

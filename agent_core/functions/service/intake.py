@@ -3,23 +3,25 @@
 A `.jsonl` file gives one module a line; every other library gives one a file.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from agent_core.base.errors import UsageError
+from agent_core.base.json_form import fields_to_json
 from ..gate import Candidate, Policy
+from ..gate.verdict import Fix
 from ..gate.reading.text_fixes import write_escapes
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.source import check_module_name, path_of
 from agent_core.base.plain_files import read_named
 from .archive import read_library
-from .checking import parse_line
+from .file_checks import parse_line
 from .closure import ModuleParts
 from .foreign import Adapted
-from .job import Row
-from .taking import LibraryFile, escaping, fitting, is_passed_over, modules
+from .library_files import LibraryFile, escaping, fitting, is_passed_over, modules
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +35,72 @@ class Taking:
     maps: bool = True  # what was written for another agent
 
 
-@dataclass(slots=True)
-class ImportReport:
-    """The result for each function and each module. `to_json` is the published shape."""
+Outcome = Literal["joined", "fixed", "skipped", "refused"]
 
-    origin: str
-    dry_run: bool
-    functions: list[Row] = field(default_factory=list)
-    modules: list[Row] = field(default_factory=list)
-    files: list[Row] = field(default_factory=list)
+
+@dataclass(frozen=True, slots=True)
+class ImportedFunction:
+    """What became of one function of a library, and from which line it is."""
+
+    name: str
+    module: str
+    from_: str
+    outcome: Outcome
+    standing: str
+    fixes: tuple[Fix, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedModule:
+    """A module that an import writes; in a dry run it is not written."""
+
+    module: str
+    path: str
+    version: str
+    written: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedFile:
+    """A file of a library that was not taken, with the problem unless it was passed over."""
+
+    path: str
+    code: str
+    message: str
+    problem: Problem | None = None
+
+    @classmethod
+    def of(cls, problem: Problem) -> "SkippedFile":
+        """Return the file that a problem keeps out."""
+        return cls(str(problem.where), problem.code, problem.message, problem)
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """Return the report as a document."""
-        outcomes = [row["outcome"] for row in self.functions]
-        summary = {key: outcomes.count(key) for key in ("joined", "fixed", "skipped", "refused")}
-        return {
-            "from": self.origin,
-            "dry_run": self.dry_run,
-            "functions": self.functions,
-            "modules": self.modules,
-            "files": self.files,
-            "summary": summary,
-        }
+        """Return the published shape."""
+        if self.problem is not None:
+            return {**self.problem.to_json(), "path": self.path}
+        return {"path": self.path, "code": self.code, "message": self.message}
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """The result for each function and each module."""
+
+    from_: str
+    dry_run: bool
+    functions: list[ImportedFunction] = field(default_factory=list)
+    modules: list[ImportedModule] = field(default_factory=list)
+    files: list[SkippedFile] = field(default_factory=list)
+
+    @property
+    def summary(self) -> dict[str, int]:
+        """The number of functions by what became of them."""
+        counts = Counter(function.outcome for function in self.functions)
+        return {outcome: counts[outcome] for outcome in get_args(Outcome)}
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return the published shape."""
+        return {**fields_to_json(self), "summary": self.summary}
 
 
 def read(taking: Taking, report: ImportReport) -> tuple[dict[str, LibraryFile], dict[str, Candidate]]:
@@ -70,32 +116,32 @@ def read(taking: Taking, report: ImportReport) -> tuple[dict[str, LibraryFile], 
     if taking.path.suffix == ".jsonl":
         return _read_lines(taking, report)
     library = read_library(taking.path)
-    report.files += [file_row(problem) for problem in library.problems]
+    report.files += [SkippedFile.of(problem) for problem in library.problems]
     report.files += [
-        {"path": name, "code": "passed-over", "message": "tests and setup files are not imported"}
+        SkippedFile(name, "passed-over", "tests and setup files are not imported")
         for name in sorted(library.files)
         if is_passed_over(name)
     ]
     parts: dict[str, LibraryFile] = {}
     for part in modules(library, taking.prefix, maps=taking.maps):
         if isinstance(part, Problem):
-            report.files.append(file_row(part))
+            report.files.append(SkippedFile.of(part))
         elif part.module in parts:
             message = f"it would be the module `{part.module}`, as {parts[part.module].file} is"
-            report.files.append(file_row(Problem("module-clash", message, Place(part.file), "rename one of the two")))
+            report.files.append(SkippedFile.of(Problem("module-clash", message, Place(part.file), "rename one of the two")))
         else:
             parts[part.module] = part
             report.files += _methods(part)
     return parts, {}
 
 
-def _methods(part: LibraryFile) -> Iterator[Row]:
+def _methods(part: LibraryFile) -> Iterator[SkippedFile]:
     """Yield the classes of a file with methods that are not imported."""
     for line, name, count in part.parts.methods_left():
         many = "1 method is" if count == 1 else f"{count} methods are"
         message = f"{many} not taken of `{name}`: functions stand at the top of a module"
         fix = "write each as `def name(self, …)` there, with what it needs of the object as parameters"
-        yield file_row(Problem("methods", message, Place(part.file, line), fix, "warns"))
+        yield SkippedFile.of(Problem("methods", message, Place(part.file, line), fix, "warns"))
 
 
 def _read_lines(taking: Taking, report: ImportReport) -> tuple[dict[str, LibraryFile], dict[str, Candidate]]:
@@ -106,14 +152,14 @@ def _read_lines(taking: Taking, report: ImportReport) -> tuple[dict[str, Library
         where = f"{taking.path.name}:{number}"
         candidate = parse_line(line, where, "") if line.strip() else None
         if isinstance(candidate, Problem):
-            report.files.append(file_row(candidate))
+            report.files.append(SkippedFile.of(candidate))
         elif candidate is not None:
             module = candidate.module or f"{prefix}.{fitting(candidate.name)}"
             candidate, escapes = replace(candidate, code=write_escapes(candidate.code)), escaping(candidate.code)
             parsed = ModuleParts.of(candidate.code, where)
             if isinstance(parsed, Problem) or candidate.name not in parsed.public or module in candidates:
                 reason = _why_not(parsed, candidate, is_twice=module in candidates)
-                report.files.append(file_row(Problem("not-a-candidate", reason, Place(where), "fix that line")))
+                report.files.append(SkippedFile.of(Problem("not-a-candidate", reason, Place(where), "fix that line")))
                 continue
             alone = replace(parsed, public=(candidate.name,))
             adapted = Adapted(candidate.code, escapes, (), frozenset())
@@ -130,8 +176,3 @@ def _why_not(parsed: ModuleParts | Problem, candidate: Candidate, *, is_twice: b
         if isinstance(parsed, Problem)
         else f"it does not define `{candidate.name}`"
     )
-
-
-def file_row(problem: Problem) -> Row:
-    """Return the report row of a file that was not taken."""
-    return {**problem.to_json(), "path": str(problem.where)}

@@ -13,23 +13,23 @@ from typing import Literal
 
 from ..gate import CONTEXT, Candidate, Gate
 from ..gate.examples.example_text import with_example
+from ..gate.verdict import Fix
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.module_edits import place_function
-from agent_core.storage import Store
+from agent_core.storage import FunctionStore
 from .closure import ModuleParts
-from .intake import ImportReport, Taking, file_row
-from .job import Job, Row
-from .joining import joined, plan
-from .judges import Judge
-from .order import circles, in_order
+from .intake import ImportedFunction, ImportedModule, ImportReport, Outcome, SkippedFile, Taking
+from .review_job import ReviewJob
+from .judgment import Judgment, judgment_on
+from .joined_module import joined, plan
+from .review_pool import Judge
 from .plan import Author, PlannedChange
-from .taking import LibraryFile, circled, generations
+from .library_files import LibraryFile, circled, circles, generations, in_order
 
 _MOST_GIVEN = 8
-Outcome = Literal["joined", "fixed", "skipped", "refused"]
 
 
 @dataclass(slots=True)
@@ -38,11 +38,11 @@ class Importer:
 
     taking: Taking
     snapshot: Snapshot
-    store: Store
+    store: FunctionStore
     gate: Gate
     judge: Judge
     carry: Callable[[PlannedChange], Awaitable[PlannedChange]]
-    tell: Callable[[Row], None]
+    tell: Callable[[ImportedFunction], None]
     report: ImportReport
     written: dict[str, ModuleSource] = field(default_factory=dict)
     waiting: dict[str, LibraryFile] = field(default_factory=dict)
@@ -69,9 +69,9 @@ class Importer:
 
     async def _judge(
         self, part: LibraryFile, claims: dict[str, str], candidates: Mapping[str, Candidate]
-    ) -> dict[str, Row]:
+    ) -> dict[str, Judgment]:
         """Return the verdicts on what may join, in dependency order. The others are reported at once."""
-        verdicts: dict[str, Row] = {}
+        verdicts: dict[str, Judgment] = {}
         skipped: set[str] = set()
         uses = {name: part.parts.uses(name) for name in part.parts.public}
         together = circles(uses)
@@ -82,33 +82,35 @@ class Importer:
             existing = await self._known(name, mark, part, claims)
             if existing == "skipped":
                 skipped.add(name)
-                self._told(part, name, "skipped", [])
+                self._told(part, name, "skipped")
                 continue
             lacking = sorted(uses[name] - skipped - verdicts.keys() - together[name] - {name})
             if isinstance(existing, Problem) or lacking:
                 problem = existing if isinstance(existing, Problem) else _lacking(name, lacking, part)
-                self._told(part, name, "refused", [problem.to_json()])
+                self._told(part, name, "refused", (problem,))
                 continue
-            unjudged = _sources(part.parts, together[name] - skipped)
-            row = await self._verdict(name, code, part, {**unjudged, **verdicts}, candidates)
-            if _reported(row, statements, places, part, name):
-                self._told(part, name, "refused", [*self._round(code, part, name), *row["problems"]])
+            texts = _sources(part.parts, together[name] - skipped) | _texts(verdicts)
+            verdict = await self._verdict(name, code, part, texts, candidates)
+            troubles = part.troubles(statements)
+            verdict = _located(verdict, troubles, places, part)
+            if troubles or not verdict.admitted:
+                self._told(part, name, "refused", (*self._round(code, part, name), *verdict.problems))
                 continue
-            row["fixes"] = [*_mapped(part, places), *row["fixes"]]
-            verdicts[name] = {**row, "imported": {"from": self.report.origin, "hash": mark}}
+            document = {**verdict.document, "imported": {"from": self.report.from_, "hash": mark}}
+            verdicts[name] = replace(verdict, fixes=(*_mapped(part, places), *verdict.fixes), document=document)
         return self._together(part, skipped, verdicts)
 
-    def _together(self, part: LibraryFile, skipped: set[str], verdicts: dict[str, Row]) -> dict[str, Row]:
+    def _together(self, part: LibraryFile, skipped: set[str], verdicts: dict[str, Judgment]) -> dict[str, Judgment]:
         """Return the verdicts without functions that depend on a rejected function of their circle. Report these."""
         while alone := {
             name: lacking for name in verdicts if (lacking := _missed(part.parts, name, skipped, verdicts))
         }:
             for name, lacking in alone.items():
                 del verdicts[name]
-                self._told(part, name, "refused", [_lacking(name, lacking, part).to_json()])
+                self._told(part, name, "refused", (_lacking(name, lacking, part),))
         return verdicts
 
-    def _round(self, code: str, part: LibraryFile, name: str) -> list[Row]:
+    def _round(self, code: str, part: LibraryFile, name: str) -> list[Problem]:
         """Return the cause of a rejection if a module imports this one too: that module did not exist yet."""
         words = frozenset(re.findall(r"\w+", code))
         partner = next(
@@ -118,26 +120,26 @@ class Importer:
             return []
         message = f"`{part.file}` and `{partner.file}` import each other, and one module joins after another"
         fix = "import again, now that the rest of both is there; put functions that need each other into one file"
-        return [Problem("import-each-other", message, Place(part.file, part.parts.line(name)), fix).to_json()]
+        return [Problem("import-each-other", message, Place(part.file, part.parts.line(name)), fix)]
 
     async def _verdict(
-        self, name: str, code: str, part: LibraryFile, verdicts: dict[str, Row], candidates: Mapping[str, Candidate]
-    ) -> Row:
-        around = self._around(part, verdicts)
+        self, name: str, code: str, part: LibraryFile, texts: Mapping[str, str], candidates: Mapping[str, Candidate]
+    ) -> Judgment:
+        around = self._around(part, texts)
         candidate = candidates.get(part.module) or Candidate(name, code, part.module, file=part.file)
-        (row,) = await self.judge(Job(part.file, self.taking.policy, candidate, around=around))
-        if not (row["admitted"] and candidate.examples):
-            return row
-        extended = replace(candidate, code=_with_examples(candidate, row["source"]), examples=(), exact=True)
-        (rejudged,) = await self.judge(Job(part.file, self.taking.policy, extended, around=around))
-        return {**rejudged, "fixes": row["fixes"]} if rejudged["admitted"] and rejudged["agreed"] else row
+        (verdict,) = await self.judge(ReviewJob(part.file, self.taking.policy, candidate, around=around))
+        if not (verdict.admitted and candidate.examples):
+            return verdict
+        extended = replace(candidate, code=_with_examples(candidate, verdict.source), examples=(), exact=True)
+        (rejudged,) = await self.judge(ReviewJob(part.file, self.taking.policy, extended, around=around))
+        return replace(rejudged, fixes=verdict.fixes) if rejudged.admitted and rejudged.agreed else verdict
 
-    def _around(self, part: LibraryFile, verdicts: dict[str, Row]) -> tuple[ModuleSource, ...]:
+    def _around(self, part: LibraryFile, texts: Mapping[str, str]) -> tuple[ModuleSource, ...]:
         """Return the library's modules as written so far, with the current state of this one."""
         existing = self.snapshot.modules.get(part.module)
         text = existing.text if existing else ""
-        for name, row in verdicts.items():
-            placed = place_function(text, row["source"], name)
+        for name, own_text in texts.items():
+            placed = place_function(text, own_text, name)
             text = text if isinstance(placed, Problem) else placed
         own = (ModuleSource.of(part.module, text, existing.path if existing else part.path),) if text else ()
         return (*self.written.values(), *self._support_sources(), *own)
@@ -156,14 +158,14 @@ class Importer:
                 return None
             message = f"the library has a `{name}` in the module `{claims[name]}` too, which is taken"
             return Problem("name-clash", message, where, "rename one of the two")
-        verdict = await self.store.verdict(holder.body_hash, name) or {}
-        if holder.module == part.module and (verdict.get("imported") or {}).get("hash") == mark:
+        verdict = await judgment_on(self.store, holder.body_hash, name)
+        if holder.module == part.module and verdict is not None and verdict.imported_hash == mark:
             return "skipped"
         message = f"there is already a `{name}` ({holder.path}:{holder.line}), which is not overwritten"
         fix = f"rename one of the two; or take this text with: toolwright functions edit {name} --file FILE"
         return Problem("name-taken", message, where, fix)
 
-    async def _join(self, part: LibraryFile, verdicts: dict[str, Row]) -> None:
+    async def _join(self, part: LibraryFile, verdicts: dict[str, Judgment]) -> None:
         """Write what may join, with the helper modules that it uses before it."""
         if not part.parts.public:
             self.waiting[part.module] = part
@@ -184,7 +186,7 @@ class Importer:
                 front |= self.waiting[module].uses
         return modules
 
-    async def _write(self, part: LibraryFile, verdicts: dict[str, Row]) -> None:
+    async def _write(self, part: LibraryFile, verdicts: dict[str, Judgment]) -> None:
         ground = self.snapshot
         for source in (*self.written.values(), *self._support_sources()):
             ground = ground.with_module(read_module(source))
@@ -192,44 +194,37 @@ class Importer:
         if isinstance(joined_module, Problem):
             self._failed(part, verdicts, joined_module)
             return
-        module = {
-            "module": part.module,
-            "path": joined_module.source.path,
-            "version": joined_module.source.version,
-            "written": False,
-        }
-        if not self.taking.dry_run:
-            result = await self.carry(plan(joined_module, self.snapshot, Author(), self.report.origin))
+        source, is_written = joined_module.source, not self.taking.dry_run
+        if is_written:
+            result = await self.carry(plan(joined_module, self.snapshot, Author(), self.report.from_))
             if result.outcome == "refused":
                 problem = Problem("not-written", result.text, Place(part.file), "look at that file, and import again")
                 self._failed(part, verdicts, problem)
                 return
-            module["written"] = True
-        self.written[part.module] = joined_module.source
-        self.report.modules.append(module)
-        for name, row in verdicts.items():
-            self._told(part, name, "fixed" if row["fixes"] else "joined", row["problems"], row)
+        self.written[part.module] = source
+        self.report.modules.append(ImportedModule(part.module, source.path, source.version, is_written))
+        for name, verdict in verdicts.items():
+            self._told(part, name, "fixed" if verdict.fixes else "joined", verdict.problems, verdict)
 
-    def _failed(self, part: LibraryFile, verdicts: dict[str, Row], problem: Problem) -> None:
+    def _failed(self, part: LibraryFile, verdicts: dict[str, Judgment], problem: Problem) -> None:
         if not verdicts:
-            self.report.files.append(file_row(replace(problem, where=Place(part.file))))
+            self.report.files.append(SkippedFile.of(replace(problem, where=Place(part.file))))
         for name in verdicts:
-            self._told(part, name, "refused", [{**problem.to_json(), "path": part.file}])
+            self._told(part, name, "refused", (replace(problem, where=replace(problem.where, path=part.file)),))
 
     def _told(
-        self, part: LibraryFile, name: str, outcome: Outcome, problems: list[Row], verdict: Row | None = None
+        self,
+        part: LibraryFile,
+        name: str,
+        outcome: Outcome,
+        problems: tuple[Problem, ...] = (),
+        verdict: Judgment | None = None,
     ) -> None:
-        row = {
-            "name": name,
-            "module": part.module,
-            "from": f"{part.file}:{part.parts.line(name)}",
-            "outcome": outcome,
-            "standing": verdict["standing"] if verdict else "",
-            "fixes": verdict["fixes"] if verdict else [],
-            "problems": problems,
-        }
-        self.report.functions.append(row)
-        self.tell(row)
+        standing, fixes = (verdict.standing, verdict.fixes) if verdict else ("", ())
+        place = f"{part.file}:{part.parts.line(name)}"
+        function = ImportedFunction(name, part.module, place, outcome, standing, fixes, problems)
+        self.report.functions.append(function)
+        self.tell(function)
 
 
 def _with_examples(candidate: Candidate, text: str) -> str:
@@ -238,14 +233,6 @@ def _with_examples(candidate: Candidate, text: str) -> str:
         more = with_example(text, candidate.name, example.call, example.expected) if example.call not in text else text
         text = text if isinstance(more, Problem) else more
     return text
-
-
-def _reported(row: Row, statements: set[int], places: list[int], part: LibraryFile, name: str) -> bool:
-    """Add further problems to a verdict, at the lines of the library. Return whether it is rejected."""
-    _locate(row, places, part, name)
-    trouble = [problem.to_json() for problem in part.troubles(statements)]
-    row["problems"] = [*trouble, *_not_told_by(trouble, row["problems"])]
-    return bool(trouble) or not row["admitted"]
 
 
 def _last(part: LibraryFile) -> str:
@@ -257,12 +244,16 @@ def _own(parts: ModuleParts, name: str) -> set[int]:
     return parts.needed([name], frozenset(parts.public) - {name})
 
 
-def _sources(parts: ModuleParts, names: Set[str]) -> dict[str, Row]:
+def _sources(parts: ModuleParts, names: Set[str]) -> dict[str, str]:
     """Return functions as the author wrote them, for those of a circle that are not judged yet."""
-    return {name: {"source": parts.candidate(_own(parts, name))[0]} for name in names}
+    return {name: parts.candidate(_own(parts, name))[0] for name in names}
 
 
-def _missed(parts: ModuleParts, name: str, skipped: set[str], verdicts: Mapping[str, Row]) -> list[str]:
+def _texts(verdicts: Mapping[str, Judgment]) -> dict[str, str]:
+    return {name: verdict.source for name, verdict in verdicts.items()}
+
+
+def _missed(parts: ModuleParts, name: str, skipped: set[str], verdicts: Mapping[str, Judgment]) -> list[str]:
     """Return the missing dependencies of a function: another of its circle was rejected."""
     return sorted(parts.uses(name) - skipped - verdicts.keys() - {name})
 
@@ -272,23 +263,25 @@ def _lacking(name: str, lacking: list[str], part: LibraryFile) -> Problem:
     return Problem("needs-refused", message, Place(part.file, part.parts.line(name)), "fix that function first")
 
 
-def _mapped(part: LibraryFile, places: list[int]) -> list[Row]:
+def _mapped(part: LibraryFile, places: list[int]) -> tuple[Fix, ...]:
     """Return the rewrites that were made because `self` differs here."""
     notes = [note for line, note in part.adapted.mapped.items() if line in places]
-    return [{"code": CONTEXT, "message": message, "diff": diff} for message, diff in notes]
+    return tuple(Fix(CONTEXT, message, diff) for message, diff in notes)
 
 
-def _not_told_by(trouble: list[Row], problems: list[Row]) -> list[Row]:
-    """Return the problems that are not reported already: a foreign name needs a grant too, which would not help."""
-    lines = {problem["line"] for problem in trouble}
-    return [problem for problem in problems if problem["line"] not in lines or not problem["code"].startswith("needs-")]
+def _located(verdict: Judgment, troubles: list[Problem], places: list[int], part: LibraryFile) -> Judgment:
+    """Return a verdict with its problems at the lines of the library, after those that its text has there anyway.
+
+    A foreign name needs a grant too, which would not help: this is not reported next to it.
+    """
+    lines = {problem.where.line for problem in troubles}
+    located = [replace(problem, where=_place(problem.where, verdict, places, part)) for problem in verdict.problems]
+    others = [p for p in located if p.where.line not in lines or not p.code.startswith("needs-")]
+    return replace(verdict, problems=(*troubles, *others))
 
 
-def _locate(row: Row, places: list[int], part: LibraryFile, name: str) -> None:
-    """Set the lines of the library's file, if the judged text still has its lines."""
-    for problem in row["problems"]:
-        line = problem["line"]
-        is_located = not row["fixes"] and 0 < line <= len(places)
-        problem |= {"path": part.file, "line": places[line - 1] if is_located else part.parts.line(name)}
-        if not is_located:
-            problem["column"] = 0
+def _place(where: Place, verdict: Judgment, places: list[int], part: LibraryFile) -> Place:
+    """Return a place in the library's file, if the judged text still has its lines, else that of the function."""
+    if not verdict.fixes and 0 < where.line <= len(places):
+        return Place(part.file, places[where.line - 1], where.column)
+    return Place(part.file, part.parts.line(verdict.name))

@@ -7,13 +7,15 @@ leaves either all of the change or nothing of it.
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal, TypeAlias
 
 from agent_core.access.grants import Giving, Grants
+from agent_core.base.events import FunctionsChanged
+from agent_core.base.json_form import IF_SET
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import DropReading, SaveReading, SaveVersion, SetManifest, Write
-from .unread import StaleView
+from .judgment import Judgment
 
 Deed = Literal["created", "changed", "deleted"]
 _NO_STAMP = (0, 0, 0)
@@ -32,18 +34,49 @@ class FileChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Deletion:
+    """A function that was deleted, from which module and in which version; or who calls it, so that it was not."""
+
+    deleted: str | None
+    name: str
+    module: str = field(default="", metadata=IF_SET)
+    version: str = field(default="", metadata=IF_SET)
+    callers: tuple[str, ...] = field(default=(), metadata=IF_SET)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The grants that a function was given, and all that it has now."""
+
+    name: str
+    given: Grants
+    grants: Grants
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A candidate that was given up, with its verdict."""
+
+    name: str
+    dropped: Judgment
+
+
+Detail: TypeAlias = Judgment | Deletion | Given | Dropped
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedChange:
     """The result of a verb: the answer, the change of a file if any, and the writes that go with it.
 
-    `text` is for a model, `detail` is JSON of a published shape. `refused` names a candidate that now
+    `text` is for a model, `detail` for programs and people. `refused` names a candidate that now
     is rejected; `excluded` names functions that the next step should not offer. `replan` plans the same
     anew, on what the file has become meanwhile. `giving` is what a human lets a function have from now on, `lent` what
-    its next call may have; `revoked` is a function that loses all. `done` is called once it is on disk.
+    its next call may have; `revoked` is a function that loses all.
     """
 
     text: str
     outcome: Literal["returned", "refused"] = "returned"
-    detail: dict[str, Any] = field(default_factory=dict)  # Any: JSON
+    detail: Detail | None = None
     change: FileChange | None = None
     writes: tuple[Write, ...] = ()
     completed_change: tuple[Deed, str] | None = None
@@ -53,7 +86,25 @@ class PlannedChange:
     giving: Giving | None = None
     lent: Giving | None = None
     revoked: str = ""
-    done: Callable[[], None] = lambda: None
+
+
+class StaleView:
+    """The functions that someone else changed since an agent saw their text. The agent does not overwrite them."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+
+    def heard(self, change: FunctionsChanged) -> None:
+        """Note a change by someone else."""
+        self._names |= {*change.changed}
+        self._names -= {*change.removed}
+
+    def read(self, name: str) -> None:
+        """Note that the function's text was shown."""
+        self._names.discard(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +139,7 @@ class ChangeSummary:
 
 
 def planned(
-    text: str, detail: dict[str, Any], source: ModuleSource, reading: ModuleReading | None, work: ChangeSummary
+    text: str, detail: Detail, source: ModuleSource, reading: ModuleReading | None, work: ChangeSummary
 ) -> PlannedChange:
     """Return the file's change from `source` (empty version: no file yet) to `reading` (None: file deleted)."""
     expected = source.version or None

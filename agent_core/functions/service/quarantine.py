@@ -5,7 +5,7 @@ next turn.
 """
 
 from collections import Counter
-from typing import Any
+from dataclasses import dataclass
 
 from agent_core.base.errors import UsageError
 from agent_core.base.events import Quarantined
@@ -18,6 +18,15 @@ from agent_core.base.untrusted import fence, one_line
 from .history import SHORT
 
 _REASONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A function that was released, with its module and version."""
+
+    released: str
+    module: str
+    version: str
 
 
 class Quarantine:
@@ -71,7 +80,7 @@ class Quarantine:
         case = await self.case(function)
         return f"`{case.name}` was not called: it is quarantined, because it kept failing: {_advice(case)}"
 
-    async def release(self, function: Function) -> dict[str, Any]:
+    async def release(self, function: Function) -> Released:
         """Release a function from quarantine by the user's decision. Its failures are counted from zero again.
 
         Raises:
@@ -82,7 +91,7 @@ class Quarantine:
             raise UsageError(f"`{function.name}` is not quarantined.", fix="See the list.")
         await self._store.apply([ReleaseFunction(*pair)])
         self.held -= {pair}
-        return {"released": function.name, "module": function.module, "version": function.body_hash}
+        return Released(function.name, function.module, function.body_hash)
 
     async def _failing(self) -> frozenset[tuple[str, str]]:
         failures = self._rules.quarantine_failures

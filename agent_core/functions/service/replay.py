@@ -43,7 +43,7 @@ class Replays:
 
     async def calls(self, function: str = "", *, failed: bool = False) -> list[dict[str, Any]]:
         """Return the `calls` shape, newest first: `call`, `function`, `arguments`, `outcome`, its `ended`, `at`, …"""
-        rows = await self._store.recorded.calls(function, tuple(sorted(FAILURES)) if failed else ())
+        rows = await self._store.recorded_calls(function, tuple(sorted(FAILURES)) if failed else ())
         return [_shown(row) for row in rows]
 
     async def show(self, call: int) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class Replays:
         }
 
     async def _row(self, call: int) -> RecordedRow:
-        row = await self._store.recorded.call(call)
+        row = await self._store.recorded_call(call)
         if row is None:
             raise UsageError(f"The call {call} is not recorded.", fix="To see the recorded calls: toolwright calls list")
         return row

@@ -6,6 +6,7 @@ snapshot, because the gate changes a standing only together with it.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from agent_core.base import events
@@ -18,27 +19,27 @@ from agent_core.registry.registry import Registry, RegistryChange
 from ..worker_api import OnProgress
 from agent_core.base.settings import StandingSettings
 from agent_core.storage import FAILURES, Store
-from . import telling, view
-from .bulk import BatchOperations
-from .called import CallService
-from .carry_out import ChangeExecutor, Record
+from . import change_texts, function_facts
+from .batch import BatchOperations
+from .call_service import CallService, TraceReport
+from .change_executor import ChangeExecutor, Record
 from .changes import ChangePlanner
-from .granting import GrantService
-from .grantor import GrantCommands
-from .ground import FileSync
-from .judging import CandidateReview
-from .load import Loader
-from .packing import imported_at_the_top
-from .past import VersionHistory
-from .plan import Author, PlannedChange
-from .quarantine import Quarantine
+from .grant_service import GrantService
+from .grant_commands import GrantCommands
+from .file_sync import FileSync
+from .candidate_review import CandidateReview
+from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
+from .loader import Loader
+from .package_grants import imported_at_the_top
+from .version_history import VersionHistory
+from .plan import Author, Deletion, Detail, Dropped, PlannedChange
+from .quarantine import Quarantine, Released
 from .replay import Replays
-from .second_look import BackgroundReview
+from .background_review import BackgroundReview
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.base.settings import StandingSettings
-from agent_core.storage import Store
-from .view import standing_now
+from .function_facts import standing_now
 
 class ProvenIndex:
     """An index of proven functions that does not ask the store at each call."""
@@ -55,8 +56,8 @@ class ProvenIndex:
             self._snapshot, self._proven = snapshot, set()
         if function.name in self._proven:
             return False
-        verdict = await self._store.verdict(function.body_hash, function.name)
-        is_proven = (verdict or {}).get("standing") == "trial"
+        verdict = await judgment_on(self._store, function.body_hash, function.name)
+        is_proven = verdict is not None and verdict.standing == "trial"
         rows = [] if is_proven else await self._store.call_stats(function.name)
         is_draft = standing_now(snapshot, function, verdict, rows, self._rules) == "draft"
         if not is_draft and self._snapshot is snapshot:
@@ -120,34 +121,34 @@ class FunctionService:
 
     async def create(
         self, name: str, code: str, module: str = DEFAULT_MODULE, *, reason: str = "", author: Author | None = None
-    ) -> dict[str, Any]:
+    ) -> Judgment:
         """Judge a new function and, if it passes, admit it. Return its verdict."""
         plan = await self.plan_create(name, code, module, reason, author or Author())
-        return (await self._now(plan, author)).detail
+        return await self._judged(plan, author)
 
     async def edit(
         self, name: str, old_text: str, new_text: str, *, reason: str = "", author: Author | None = None
-    ) -> dict[str, Any]:
+    ) -> Judgment:
         """Change one place of a function, or of the rejected candidate of that name. Return its verdict."""
-        return await self.make(await self.plans.edit(name, old_text, new_text, reason, author or Author()), author)
+        return await self._judged(await self.plans.edit(name, old_text, new_text, reason, author or Author()), author)
 
-    async def replace(self, name: str, code: str, *, reason: str = "", author: Author | None = None) -> dict[str, Any]:
+    async def replace(self, name: str, code: str, *, reason: str = "", author: Author | None = None) -> Judgment:
         """Give a function new source. Return its verdict."""
-        return await self.make(await self.plans.replace(name, code, reason, author or Author()), author)
+        return await self._judged(await self.plans.replace(name, code, reason, author or Author()), author)
 
-    async def confirm(self, name: str, *, reason: str = "", author: Author | None = None) -> dict[str, Any]:
+    async def confirm(self, name: str, *, reason: str = "", author: Author | None = None) -> Judgment:
         """Admit a rejected candidate with the values that its examples really returned. Return its verdict."""
-        return await self.make(await self.plans.confirm(name, reason, author or Author()), author)
+        return await self._judged(await self.plans.confirm(name, reason, author or Author()), author)
 
-    async def rollback(self, name: str, version: str = "", *, author: Author | None = None) -> dict[str, Any]:
+    async def rollback(self, name: str, version: str = "", *, author: Author | None = None) -> Judgment:
         """Restore an earlier version of a function, or a deleted function. Return its verdict."""
-        return await self.make(await self.past.rollback(name, version, author or Author()), author)
+        return await self._judged(await self.past.rollback(name, version, author or Author()), author)
 
-    async def add_example(self, name: str, call: str, expected: str, *, author: Author | None = None) -> dict[str, Any]:
+    async def add_example(self, name: str, call: str, expected: str, *, author: Author | None = None) -> Judgment:
         """Add one more example to a function if it passes. Return its verdict."""
-        return await self.make(await self.past.add_example(name, call, expected, author or Author()), author)
+        return await self._judged(await self.past.add_example(name, call, expected, author or Author()), author)
 
-    async def delete(self, name: str, *, author: Author | None = None) -> dict[str, Any]:
+    async def delete(self, name: str, *, author: Author | None = None) -> Deletion:
         """Delete a function from its module.
 
         Raises:
@@ -156,16 +157,27 @@ class FunctionService:
         plan = await self._now(await self.plans.delete(name, author or Author()), author)
         if plan.outcome == "refused":
             raise WorkspaceError(plan.text)
+        assert isinstance(plan.detail, Deletion)
         return plan.detail
 
-    async def reload(self) -> dict[str, Any]:
+    async def drop(self, name: str) -> Dropped:
+        """Give a rejected candidate up.
+
+        Raises:
+            UsageError: there is none of this name.
+        """
+        dropped = await self.make(await self.plans.drop(name), None)
+        assert isinstance(dropped, Dropped)
+        return dropped
+
+    async def reload(self) -> change_texts.ReloadReport:
         """Reload the whole folder. Return what is different, fixed, in doubt, and rejected."""
         with self.second_look.put_off():
             async with self._carrier.one_at_a_time:
                 change = await self.loader.refresh()
-        return telling.reloaded(change, self.registry.snapshot().rejected)
+        return change_texts.reloaded(change, self.registry.snapshot().rejected)
 
-    async def reload_after(self, work: Awaitable[object]) -> dict[str, Any]:
+    async def reload_after(self, work: Awaitable[object]) -> change_texts.ReloadReport:
         """Wait for the user's work on the files, then reload the folder. Return the differences since it began.
 
         What was saved in between may have been taken at once, and is reported all the same.
@@ -177,7 +189,7 @@ class FunctionService:
             report = await self.reload()
         finally:
             quiet()
-        return {**report, **telling.summed(heard)}
+        return change_texts.summed(report, heard)
 
     async def saved(self, paths: Iterable[Path]) -> None:
         """Take files that the user or another program has just changed. Notify listeners of what cannot be done."""
@@ -188,25 +200,23 @@ class FunctionService:
         except ToolwrightError as error:
             self._tell(events.FunctionsChanged(turn="", rejected=(str(error),)))
 
-    async def list(self, pattern: str = "", module: str = "", standing: str = "") -> dict[str, Any]:
+    async def list(self, pattern: str = "", module: str = "", standing: str = "") -> function_facts.FunctionListing:
         """Return the functions of the workspace and the problems of rejected files."""
-        return await view.listing(self._sight(), view.ViewFilter(pattern, module, standing))
+        return await function_facts.listing(self._sight(), function_facts.ViewFilter(pattern, module, standing))
 
-    async def unused(self, pattern: str = "", module: str = "", standing: str = "") -> dict[str, Any]:
+    async def unused(self, pattern: str = "", module: str = "", standing: str = "") -> function_facts.FunctionListing:
         """Return functions that nobody has called for long, which the user may want to retire."""
-        return await view.listing(self._sight(), view.ViewFilter(pattern, module, standing, unused=True))
+        return await function_facts.listing(self._sight(), function_facts.ViewFilter(pattern, module, standing, unused=True))
 
-    async def introspect(self, name: str) -> dict[str, Any]:
+    async def introspect(self, name: str) -> function_facts.FunctionDetails:
         """Return everything that is known about a function."""
-        details = await view.introspection(self._sight(), name)
-        function, snapshot = self._function(name), self.registry.snapshot()
-        details["coverage"] = await self.calls.coverage(function, snapshot)
-        case = await self.quarantine.case(function) if details["standing"] == "quarantined" else None
-        return await self.grants.seen(
-            function, snapshot, {**details, "quarantine": events.to_json(case) if case else None}
-        )
+        details, snapshot = await function_facts.introspection(self._sight(), name), self.registry.snapshot()
+        function = details.function
+        case = await self.quarantine.case(function) if details.standing == "quarantined" else None
+        coverage = await self.calls.coverage(function, snapshot)
+        return await self.grants.seen(snapshot, replace(details, coverage=coverage, quarantine=case))
 
-    async def release(self, name: str) -> dict[str, Any]:
+    async def release(self, name: str) -> Released:
         """Release a function from quarantine, by the user's decision.
 
         Raises:
@@ -214,13 +224,13 @@ class FunctionService:
         """
         return await self.quarantine.release(self._function(name))
 
-    async def pending(self, name: str) -> dict[str, Any] | None:
+    async def pending(self, name: str) -> PendingCandidate | None:
         """Return the rejected candidate of this name, with its verdict."""
-        return await self._store.pending(name)
+        return await pending_candidate(self._store, name)
 
-    async def all_pending(self) -> dict[str, dict[str, Any]]:
+    async def all_pending(self) -> dict[str, PendingCandidate]:
         """Return every rejected candidate, by name."""
-        return await self._store.all_pending()
+        return {name: PendingCandidate.from_json(data) for name, data in (await self._store.all_pending()).items()}
 
     async def call(
         self,
@@ -237,9 +247,9 @@ class FunctionService:
         _, data, writes = await self.calls.made(function, snapshot, arguments, on_progress)
         await self._store.apply(writes)
         news = await self.quarantine.entered({name}) if data["outcome"] in FAILURES else []
-        return {**data, **({"quarantined": events.to_json(news[0])} if news else {})}
+        return {**data, **({"quarantined": news[0]} if news else {})}
 
-    async def trace(self, name: str, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
+    async def trace(self, name: str, arguments: str | Mapping[str, Any]) -> TraceReport:
         """Call a function once, off the record. Return each line that ran, with the locals that it changed.
 
         Raises:
@@ -247,15 +257,15 @@ class FunctionService:
         """
         return await self.calls.traced(self._function(name), self.registry.snapshot(), arguments)
 
-    async def test(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> dict[str, Any]:
+    async def test(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> function_facts.FunctionTestReport:
         """Run a function's examples, or one call of it, in separate workers: off the record, because they are tests."""
         function = self._function(name)
         if arguments is not None:
             outcome = (await self.calls.made(function, self.registry.snapshot(), arguments))[1]
-            return {"name": name, "examples": [], "outcome": outcome}
+            return function_facts.FunctionTestReport(name, (), outcome)
         snapshot = self.registry.snapshot()
         results = await self._gate.run_examples(function, snapshot, await self.granting.having(function, snapshot))
-        return {"name": name, "examples": [view.example_result(result) for result in results], "outcome": None}
+        return function_facts.FunctionTestReport(name, tuple(results), None)
 
     def names(self) -> Sequence[str]:
         """Return the names of all functions, sorted."""
@@ -277,11 +287,11 @@ class FunctionService:
 
     def tell_changes(self, changes: Iterable[events.FunctionsChanged]) -> str:
         """Return the notice to the model about functions that someone else changed."""
-        return telling.changes(changes, dict(self.registry.snapshot().functions))
+        return change_texts.changes(changes, dict(self.registry.snapshot().functions))
 
     def changed_since(self) -> events.FunctionsChanged | None:
         """Return the changes that others made while no program ran, if any."""
-        return telling.heard(self.loader.since, self._root) if self.loader.since else None
+        return change_texts.heard(self.loader.since, self._root) if self.loader.since else None
 
     def on_change(self, listener: Callable[[events.FunctionsChanged], None]) -> Callable[[], None]:
         """Subscribe to changes of functions by anyone but an agent. Return a callable that ends the subscription."""
@@ -290,27 +300,32 @@ class FunctionService:
 
     def _heard(self, change: RegistryChange) -> None:
         if change.by != "agent":
-            self._tell(telling.heard(change, self._root))
+            self._tell(change_texts.heard(change, self._root))
 
     def _seen(self, name: str, problems: Sequence[Problem]) -> None:
-        self._tell(events.FunctionsChanged(turn="", noted={name: telling.seen_later(problems)}))
+        self._tell(events.FunctionsChanged(turn="", noted={name: change_texts.seen_later(problems)}))
 
     def _tell(self, event: events.FunctionsChanged) -> None:
         for listener in tuple(self._listeners):
             listener(event)
 
-    def _sight(self) -> view.ViewContext:
-        return view.ViewContext(self._store, self.registry.snapshot(), self._rules, self._starters)
+    def _sight(self) -> function_facts.ViewContext:
+        return function_facts.ViewContext(self._store, self.registry.snapshot(), self._rules, self._starters)
 
     def _function(self, name: str) -> Function:
         function = self.registry.snapshot().functions.get(name)
         if function is None:
-            raise view.unknown_function(name, self.registry.snapshot().functions)
+            raise function_facts.unknown_function(name, self.registry.snapshot().functions)
         return function
 
-    async def make(self, plan: PlannedChange, author: Author | None) -> dict[str, Any]:
+    async def make(self, plan: PlannedChange, author: Author | None) -> Detail | None:
         """Carry out a plan, outside of a turn. Return its detail."""
         return (await self._now(plan, author)).detail
+
+    async def _judged(self, plan: PlannedChange, author: Author | None) -> Judgment:
+        verdict = await self.make(plan, author)
+        assert isinstance(verdict, Judgment)
+        return verdict
 
     async def _now(self, plan: PlannedChange, author: Author | None) -> PlannedChange:
         async def record(result: PlannedChange) -> None:

@@ -1,9 +1,9 @@
 """`toolwright functions check`: the gate on files, for people, scripts, commit hooks and code scanning."""
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -18,6 +18,9 @@ from ..spans import Line, line
 from ..verdicts import verdict_lines
 from ..versions import coloured
 from ..wrap import write
+
+if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.service.judgment import Judgment
 
 Policy = Literal["agent", "human", "import"]
 POLICIES = ("agent", "human", "import")
@@ -84,14 +87,14 @@ class _Told:
         self.progress.__enter__()
         return self
 
-    def take(self, verdict: dict[str, Any]) -> None:
+    def take(self, verdict: "Judgment") -> None:
         """Print one verdict in the requested form."""
-        is_refused = not verdict["admitted"]
-        warned = any(problem.get("severity") == "warns" for problem in verdict["problems"])
+        is_refused = not verdict.admitted
+        warned = any(problem.severity == "warns" for problem in verdict.problems)
         for key, is_counted in {
             "judged": True,
             "refused": is_refused,
-            "fixed": verdict["fixes"],
+            "fixed": verdict.fixes,
             "warned": warned,
         }.items():
             self.counts[key] += bool(is_counted)
@@ -102,22 +105,19 @@ class _Told:
             self._print(verdict)
         self.progress.count(refused=is_refused)
 
-    def _print(self, verdict: dict[str, Any]) -> None:
+    def _print(self, verdict: "Judgment") -> None:
         if self.scene.as_json:
             print_json(verdict)
         else:
             write(self._lines(verdict), sys.stdout)
 
-    def _lines(self, verdict: dict[str, Any]) -> list[Line]:
+    def _lines(self, verdict: "Judgment") -> list[Line]:
         """Return the verdict with its line of a `.jsonl` file; in quiet mode, only what rejects it."""
-        problems = [
-            problem for problem in verdict["problems"] if not self.is_quiet or problem.get("severity") != "warns"
-        ]
-        shown = {**verdict, "problems": problems, "fixes": [] if self.is_quiet else verdict["fixes"]}
+        shown = replace(verdict, problems=verdict.refusals, fixes=()) if self.is_quiet else verdict
         headline, *others = verdict_lines(shown, "could join")
-        path = verdict["path"]
+        path = verdict.path
         if self.with_diffs:
-            others += [row for fix in verdict["fixes"] for row in coloured(bare_lines(fix["diff"]))]
+            others += [row for fix in verdict.fixes for row in coloured(bare_lines(fix.diff))]
         return [headline if path.endswith(".py") else (*headline, ("dim", f" · {path}")), *others]
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -29,6 +29,11 @@ from . import granting, history
 from .checking import check
 from .library import export, import_
 
+if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.service.change_texts import ReloadReport
+    from agent_core.functions.service.judgment import Judgment
+    from agent_core.functions.service.package_grants import PackageListing
+
 _MOST = 12
 
 
@@ -41,26 +46,24 @@ def packages(scene: CliContext, is_clean: bool) -> int:  # noqa: FBT001  (click 
 
     if is_clean:
         result = with_workshop(scene, lambda shop: shop.granting.packing.clean())
-        scene.result(result, [line(("ok", "✓ "), f"removed {len(result['removed'])} folders of packages")])
+        scene.result(result, [line(("ok", "✓ "), f"removed {len(result.removed)} folders of packages")])
         return 0
     data = with_workshop(scene, lambda shop: shop.granting.packing.listing())
     scene.result(data, list(package_lines(data)))
-    if not data["packages"]:
+    if not data.packages:
         scene.hint("No function has a package. Next: toolwright functions grant NAME --package REQ")
-    return 1 if data["problem"] else 0
+    return 1 if data.problem else 0
 
 
-def package_lines(data: Mapping[str, Any]) -> Iterator[Line]:  # Any: JSON
+def package_lines(listing: "PackageListing") -> Iterator[Line]:
     """Yield each set of requirements: its functions, its pinned packages, and whether it is installed."""
-    if data["problem"]:
-        yield line(("bad", "✗ "), data["problem"])
-    for row in data["packages"]:
-        users = ", ".join(row["functions"]) or "no function"
-        state = (
-            f"{row['bytes'] / 1e6:.1f} MB" if row["installed"] else "not installed: you will be asked when it is called"
-        )
-        yield line(("name", ", ".join(row["requirements"])), ("dim", f"  for {users}  "), state)
-        pins = row["pins"][:_MOST] + ([f"and {len(row['pins']) - _MOST} more"] if len(row["pins"]) > _MOST else [])
+    if listing.problem:
+        yield line(("bad", "✗ "), listing.problem)
+    for each in listing.packages:
+        users = ", ".join(each.functions) or "no function"
+        state = f"{each.bytes / 1e6:.1f} MB" if each.installed else "not installed: you are asked when it is called"
+        yield line(("name", ", ".join(each.requirements)), ("dim", f"  for {users}  "), state)
+        pins = each.pins[:_MOST] + ((f"and {len(each.pins) - _MOST} more",) if len(each.pins) > _MOST else ())
         if pins:
             yield line("  ", one_line(", ".join(pins), 1_000))
 
@@ -100,11 +103,11 @@ def list_(scene: CliContext, pattern: str, module: str, standing: str | None, un
     filters = (pattern, module, standing or "")
     data = with_workshop(scene, lambda shop: shop.unused(*filters) if unused else shop.list(*filters))
     scene.result(data, unused_lines(data) if unused else list_lines(data))
-    if unused and not data["functions"]:
+    if unused and not data.functions:
         scene.hint("Every function has been called recently.")
-    elif not data["functions"]:
+    elif not data.functions:
         scene.hint("No function matches. Next: toolwright run, and ask for one.")
-    elif data["unused"] and not unused:
+    elif data.unused and not unused:
         scene.hint(plain(unused_hint(data, "toolwright functions list --unused")).strip())
 
 
@@ -185,7 +188,7 @@ def delete(scene: CliContext, name: str) -> None:
     from ..opened import with_workshop
 
     result = with_workshop(scene, lambda shop: shop.delete(name))
-    scene.result(result, [line(("ok", "✓ "), f"deleted {result['deleted']} from {result['module']}")])
+    scene.result(result, [line(("ok", "✓ "), f"deleted {result.name} from {result.module}")])
 
 
 @functions.command()
@@ -197,10 +200,10 @@ def test(scene: CliContext, name: str, arguments: str | None) -> int:
     from ..opened import with_workshop
 
     if arguments is not None:
-        return _ended(scene, with_workshop(scene, lambda shop: shop.test(name, arguments))["outcome"])
+        return _ended(scene, with_workshop(scene, lambda shop: shop.test(name, arguments)).outcome or {})
     tested = with_workshop(scene, lambda shop: shop.test(name))
     scene.result(tested, examples_lines(tested))
-    return 0 if all(example["passed"] for example in tested["examples"]) else 1
+    return 0 if all(example.agreed for example in tested.examples) else 1
 
 
 @functions.command()
@@ -227,7 +230,7 @@ def trace(scene: CliContext, name: str, arguments: str) -> int:
 
     data = with_workshop(scene, lambda shop: shop.trace(name, arguments))
     scene.result(data, trace_lines(data))
-    return 0 if data["outcome"]["outcome"] == "returned" else 1
+    return 0 if data.outcome["outcome"] == "returned" else 1
 
 
 @functions.command()
@@ -235,10 +238,11 @@ def trace(scene: CliContext, name: str, arguments: str) -> int:
 def reload(scene: CliContext) -> int:
     """Read the folder again. Says what was loaded, changed, removed or rejected, and why."""
     from agent_core.functions.service import FunctionService
+    from agent_core.functions.service.change_texts import ReloadReport
 
     from ..opened import with_workshop
 
-    async def read(shop: FunctionService) -> tuple[dict[str, Any], int]:
+    async def read(shop: FunctionService) -> tuple[ReloadReport, int]:
         return await shop.reload(), len(shop.names())
 
     change, many = with_workshop(scene, read)
@@ -257,19 +261,19 @@ def _read(file: str | None) -> str:
         raise UsageError(f"{file} cannot be read: {error}.") from error
 
 
-def _judged(scene: CliContext, verdict: dict[str, Any]) -> int:
+def _judged(scene: CliContext, verdict: "Judgment") -> int:
     from ..question_of_grants import is_attended
 
     scene.result(verdict, verdict_lines(verdict))
-    if verdict["admitted"]:
-        scene.hint(f"Next: toolwright functions call {verdict['name']} --args '{{…}}'")
+    if verdict.admitted:
+        scene.hint(f"Next: toolwright functions call {verdict.name} --args '{{…}}'")
         return 0
-    if verdict.get("denied") and not is_attended():
-        scene.hint(verdict["denied"])
+    if verdict.denied and not is_attended():
+        scene.hint(verdict.denied)
     return 1
 
 
-def _ended(scene: CliContext, outcome: dict[str, Any]) -> int:
+def _ended(scene: CliContext, outcome: Mapping[str, Any]) -> int:
     returned = outcome["outcome"] == "returned"
     scene.result(outcome, value_lines(outcome, as_it_is=True))  # it may go into a file
     if not scene.as_json:
@@ -281,9 +285,9 @@ def _ended(scene: CliContext, outcome: dict[str, Any]) -> int:
     return 0 if returned else 1
 
 
-def _changed(scene: CliContext, change: dict[str, Any]) -> int:
-    scene.result(change, [changes_line(change), *save_lines(change), *problem_lines(change["rejected"])])
-    return 1 if change["rejected"] else 0
+def _changed(scene: CliContext, change: "ReloadReport") -> int:
+    scene.result(change, [changes_line(change), *save_lines(change), *problem_lines(change.rejected)])
+    return 1 if change.rejected else 0
 
 
 for _command in (check, import_, export, packages, *granting.COMMANDS):

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from agent_core.access.grants import Grants, Question
+from agent_core.access.grants import Question
 from agent_core.base.errors import UsageError
 
 from ..asked import pages
@@ -47,9 +47,13 @@ def _kinds(command: Callable[..., Any]) -> Callable[..., Any]:
 @scene
 def grant(scene: CliContext, name: str, is_sure: bool, **options: Any) -> int:  # noqa: FBT001  (click hands it in)
     """Grant a function more access. Without options: all that it, or its rejected candidate, still needs."""
+    from agent_core.functions.service.judgment import Judgment
+    from agent_core.functions.service.plan import Given
+    from agent_core.workspace.workspace import Workspace
+
     from ..opened import with_workspace
 
-    async def granted(workspace: Any) -> dict[str, Any] | None:
+    async def granted(workspace: Workspace) -> Given | Judgment | None:
         shop = workspace.workshop
         shop.granting.packing.environment.tell = status.show
         question = await shop.grants.question(name, shop.grants.wanted(options))
@@ -57,16 +61,15 @@ def grant(scene: CliContext, name: str, is_sure: bool, **options: Any) -> int:  
             raise UsageError(f"`{name}` has all of it already.", fix="See: toolwright functions grants")
         if not is_sure and not _agrees(question):
             return None
-        answer: dict[str, Any] = await shop.grants.grant(name, question.missing, version=question.version)
-        return answer
+        return await shop.grants.grant(name, question.missing, version=question.version)
 
     with StatusLine() as status:
         result = with_workspace(scene, granted)
     if result is None:
         scene.talk("Nothing was granted.")
         return 1
-    scene.result(result, given_lines(result) if "given" in result else verdict_lines(result))
-    return 0 if result.get("admitted", True) else 1
+    scene.result(result, given_lines(result) if isinstance(result, Given) else verdict_lines(result))
+    return 0 if isinstance(result, Given) or result.admitted else 1
 
 
 @click.command()
@@ -76,17 +79,19 @@ def grant(scene: CliContext, name: str, is_sure: bool, **options: Any) -> int:  
 @scene
 def revoke(scene: CliContext, name: str, is_all: bool, **options: Any) -> None:  # noqa: FBT001  (click hands it in)
     """Revoke grants of a function: those that are named, or --all."""
+    from agent_core.functions.service.grant_commands import Revoked
+    from agent_core.workspace.workspace import Workspace
+
     from ..opened import with_workspace
 
-    async def revoked(workspace: Any) -> dict[str, Any]:
+    async def revoked(workspace: Workspace) -> Revoked:
         shop = workspace.workshop
-        selection: Grants = shop.grants.wanted(options)
+        selection = shop.grants.wanted(options)
         if is_all == bool(selection):
             raise UsageError(
                 "Name the grants to revoke, or use --all.", fix=f"Such as: toolwright functions revoke {name} --all"
             )
-        answer: dict[str, Any] = await shop.grants.revoke(name, None if is_all else selection)
-        return answer
+        return await shop.grants.revoke(name, None if is_all else selection)
 
     result = with_workspace(scene, revoked)
     scene.result(result, revoked_lines(result))
@@ -101,9 +106,9 @@ def grants(scene: CliContext, name: str) -> int:
 
     data = with_workshop(scene, lambda shop: shop.grants.listing(name))
     scene.result(data, grants_lines(data))
-    if not data["grants"] and not data["problems"]:
+    if not data.grants and not data.problems:
         scene.hint("No function has a grant. Next: toolwright functions grant NAME")
-    return 1 if data["problems"] else 0
+    return 1 if data.problems else 0
 
 
 def _agrees(question: Question) -> bool:

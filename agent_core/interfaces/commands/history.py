@@ -1,6 +1,6 @@
 """`toolwright functions history, diff, blame, rollback`, and the problems that keep a candidate out."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +11,9 @@ from ..scene import CliContext, scene
 from ..spans import line
 from ..verdicts import verdict_lines
 from ..versions import blame_lines, diff_lines, history_lines, pending_hint, pending_lines
+
+if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.service.judgment import Judgment
 
 _reason = click.option("--reason", default="", help="The reason, for the history.")
 
@@ -25,8 +28,8 @@ def history(scene: CliContext, name: str) -> None:
     from ..opened import with_workshop
 
     data = with_workshop(scene, lambda shop: shop.past.history(name))
-    scene.result(data, history_lines(data))
-    if data["deleted"]:
+    scene.result(data, history_lines(data.versions))
+    if data.deleted:
         scene.hint(f"It is deleted. Next: toolwright functions rollback {name}")
 
 
@@ -51,7 +54,7 @@ def blame(scene: CliContext, name: str, version: str) -> None:
     from ..opened import with_workshop
 
     data = with_workshop(scene, lambda shop: shop.past.blame(name, version))
-    scene.result(data, blame_lines(data))
+    scene.result(data, blame_lines(data.lines))
 
 
 @click.command()
@@ -96,26 +99,25 @@ def confirm(scene: CliContext, name: str, reason: str) -> int:
 @scene
 def pending(scene: CliContext, name: str, drop: bool) -> None:  # noqa: FBT001  (click)
     """Show the rejected candidates. With NAME that one, with its source."""
-    from ..opened import drop_pending, with_workshop
+    from ..opened import with_workshop
 
     if drop:
-        scene.result(
-            with_workshop(scene, lambda shop: drop_pending(shop, name)), [line(("ok", "✓ "), f"{name} is given up")]
-        )
+        dropped = with_workshop(scene, lambda shop: shop.drop(name))
+        scene.result(dropped, [line(("ok", "✓ "), f"{name} is given up")])
         return
     candidates = with_workshop(scene, lambda shop: shop.all_pending())
     if name and name not in candidates:
         raise UsageError(f"No candidate named `{name}` was rejected.", fix="Next: toolwright functions pending")
     shown = {name: candidates[name]} if name else candidates
-    source = shown[name]["verdict"]["source"] or shown[name]["code"] if name else ""
+    source = shown[name].text if name else ""
     scene.result(shown, [*pending_lines(shown), *(line(text) for text in bare_lines(source))])
     confirm, drop_it = "toolwright functions confirm", "toolwright functions pending NAME --drop"
     scene.hint(pending_hint(shown, confirm, drop_it) if shown else "There are no rejected candidates.")
 
 
-def _judged(scene: CliContext, verdict: dict[str, Any]) -> int:  # Any: JSON
+def _judged(scene: CliContext, verdict: "Judgment") -> int:
     scene.result(verdict, verdict_lines(verdict))
-    return 0 if verdict["admitted"] else 1
+    return 0 if verdict.admitted else 1
 
 
 COMMANDS = (history, diff, blame, rollback, add_example, confirm, pending)

@@ -25,6 +25,7 @@ def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the o
     before are skipped. The exit code is 1 if something is rejected.
     """
     from agent_core.functions.service import Taking
+    from agent_core.functions.service.intake import ImportedFunction
 
     from ..imported import function_lines, summary_lines
     from ..opened import with_workshop
@@ -32,17 +33,17 @@ def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the o
     taking = Taking(path, options["policy"], options["prefix"], options["dry_run"])
     with ProgressBar(None, "judged") as progress:
 
-        def tell(row: dict[str, Any]) -> None:
+        def tell(function: ImportedFunction) -> None:
             progress.clear()
             if not scene.as_json:
-                write(function_lines(row, is_tried=taking.dry_run), sys.stdout)
-            progress.count(refused=row["outcome"] == "refused")
+                write(function_lines(function, is_tried=taking.dry_run), sys.stdout)
+            progress.count(refused=function.outcome == "refused")
 
         report = with_workshop(scene, lambda shop: shop.bulk.take_over(taking, tell, progress.expect))
     scene.result(report, summary_lines(report))
-    if report["dry_run"] and not report["summary"]["refused"]:
+    if report.dry_run and not report.summary["refused"]:
         scene.hint("Nothing was written. Next: the same command without --dry-run")
-    return 1 if report["summary"]["refused"] else 0
+    return 1 if report.summary["refused"] else 0
 
 
 @click.command()
@@ -57,10 +58,6 @@ def export(scene: CliContext, folder: Path, names: tuple[str, ...], package: str
     from ..imported import export_lines
     from ..opened import with_workshop
 
-    async def hand_out(shop: Any) -> dict[str, Any]:  # Any: the workshop, the report
-        report: dict[str, Any] = await shop.bulk.hand_out(Handing(folder, names, package))
-        return report
-
-    report = with_workshop(scene, hand_out)
+    report = with_workshop(scene, lambda shop: shop.bulk.hand_out(Handing(folder, names, package)))
     scene.result(report, export_lines(report))
     scene.hint(f"Next: cd {folder} && python -m unittest")

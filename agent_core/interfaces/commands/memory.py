@@ -49,7 +49,7 @@ def history(scene: CliContext, label: str, agent: str) -> None:
     from ..memories import history_document, history_lines
     from ..state import with_state
 
-    data = with_state(scene, lambda state: history_document(state.store.memory, agent or state.agent, label))
+    data = with_state(scene, lambda state: history_document(state.store, agent or state.agent, label))
     scene.result(data, history_lines(data))
 
 

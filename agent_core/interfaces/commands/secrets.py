@@ -90,9 +90,9 @@ def _readers(scene: CliContext) -> dict[str, list[str]]:
     from ..opened import with_workshop
 
     readers: dict[str, list[str]] = {}
-    for row in with_workshop(scene, lambda shop: shop.grants.listing())["grants"]:
-        for name in row["in_force"].get("secrets", ()):
-            readers.setdefault(name, []).append(row["name"])
+    for row in with_workshop(scene, lambda shop: shop.grants.listing()).grants:
+        for name in row.in_force.secrets:
+            readers.setdefault(name, []).append(row.name)
     return readers
 
 

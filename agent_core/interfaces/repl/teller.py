@@ -67,7 +67,7 @@ class Teller:
             case events.Warned():
                 self._lines([line(("warn", f"! {event.message}"))])
             case events.Quarantined():
-                self._lines(quarantine_lines(events.to_json(event), SLASH))
+                self._lines(quarantine_lines(event, SLASH))
             case events.GrantAnswered():
                 self._lines(denied_lines([event]))
             case events.TurnEnded():

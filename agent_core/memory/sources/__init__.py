@@ -4,8 +4,7 @@ Readers and the cutting are pure and run in a process of their own (`child.py`),
 for what they read may be hostile. Nothing of a source is ever run.
 """
 
-from .errors import Unreadable
-from .parts import Chunk, Cut, SourcePart
+from .parts import Chunk, Cut, SourcePart, Unreadable
 from .places import Material, SourcePlace, places
 from .reading import SourceReader
 

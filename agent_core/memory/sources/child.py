@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from agent_core.base.reader_process import serve
 
-from .errors import Unreadable
 from .kinds import read
+from .parts import Unreadable
 
 _MEMORY: Final = 1 << 30
 

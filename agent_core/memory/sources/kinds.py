@@ -10,13 +10,11 @@ from pathlib import PurePath
 from typing import Final
 
 from . import cutting
-from .errors import Unreadable
 from .hypertext import hypertext
-from .parts import Cut, SourceParts
+from .parts import Cut, SourceParts, Unreadable
 from .program import python, split_blocks
 from .prose import markdown, plain
-from .records import lines, records
-from .tables import tabbed, table
+from .records import lines, records, tabbed, table
 
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),

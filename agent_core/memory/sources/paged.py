@@ -7,8 +7,7 @@ from typing import Final
 import pypdf
 from pypdf.errors import DependencyError, PyPdfError
 
-from .errors import Unreadable
-from .parts import SourcePart, SourceParts
+from .parts import SourcePart, SourceParts, Unreadable
 
 _MOST_TEXT: Final = 64 << 20
 _MOST_PAGES: Final = 20_000

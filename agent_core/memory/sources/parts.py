@@ -1,7 +1,16 @@
-"""The output of readers: parts of a text that belong together, and chunks with their position."""
+"""The output of readers: parts of a text that belong together, and chunks with their position; or why there is none."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from agent_core.base.errors import ToolwrightError
+
+
+class Unreadable(ToolwrightError):
+    """Error raised when a source is missing, is not text, is too large, or cannot be read as what it claims to be."""
+
+    code = "unreadable-source"
+
 
 Unit: TypeAlias = Literal["", "line", "page", "row", "record"]
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from agent_core.base.user_folders import expanded
 
-from .errors import Unreadable
+from .parts import Unreadable
 
 MOST_BYTES: Final = 64 << 20
 """Of one source."""

@@ -8,8 +8,7 @@ from typing import Any, Final, Self
 
 from agent_core.base.reader_process import NotRead, ReaderProcess, pieces
 
-from .errors import Unreadable
-from .parts import LONGEST, Chunk, Cut
+from .parts import LONGEST, Chunk, Cut, Unreadable
 
 _MOST_CHUNKS: Final = 400_000
 _MOST_BYTES: Final = 4 << 30

@@ -1,6 +1,12 @@
-"""JSON: the records of a list as lines of `name: value`, joined up to a good size; JSON Lines alike."""
+"""Records joined up to a good size: of JSON as lines of `name: value`, JSON Lines alike, and rows of CSV.
 
+The header of a table stands above each chunk of its rows.
+"""
+
+import csv
+import io
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -75,3 +81,49 @@ def _line(path: str, text: str) -> str:
 
 def _word(value: Any) -> str:  # Any: JSON
     return value if isinstance(value, str) else "" if value in ({}, []) else json.dumps(value)
+
+
+_SAMPLE: Final = 1 << 13
+_DELIMITERS: Final = (",", ";", "\t", "|")
+_NUMBER: Final = re.compile(r"[-+]?[\d.,]{1,40}%?")
+_LONGEST_CELL: Final = 1 << 20
+
+
+def table(text: str, delimiter: str = "") -> SourceParts:
+    """Return the rows, numbered from 1 below the header."""
+    csv.field_size_limit(_LONGEST_CELL)
+    try:
+        rows = [row for row in _rows(text, delimiter or _delimiter(text)) if any(row)]
+    except csv.Error as error:
+        return SourceParts(
+            plain(text).parts, GOAL * 3 // 4, (f"It is not a table that can be read ({error}); read as text.",)
+        )
+    header = " | ".join(rows[0]) if rows and _is_header(rows[0]) else ""
+    body = rows[1:] if header and len(rows) > 1 else rows
+    lead = header if body is not rows else ""
+    if len(lead) > GOAL // 3:  # too long to stand above each: a row of its own
+        lead, body = "", rows
+    return SourceParts(
+        tuple(SourcePart(" | ".join(row), "", "row", number, lead) for number, row in enumerate(body, 1)), GOAL
+    )
+
+
+def tabbed(text: str) -> SourceParts:
+    """Return the rows of a table separated by tabs."""
+    return table(text, "\t")
+
+
+def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
+    for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
+        yield [" ".join(cell.split()) for cell in row]
+
+
+def _delimiter(text: str) -> str:
+    """Return the delimiter that splits the first lines into most columns, the same number in each."""
+    lines = [line for line in text[:_SAMPLE].split("\n")[:20] if line.strip()]
+    lines = lines[:-1] if len(lines) > 2 else lines
+    return max(_DELIMITERS, key=lambda mark: min((line.count(mark) for line in lines), default=0))
+
+
+def _is_header(row: list[str]) -> bool:
+    return len(row) > 1 and not any(_NUMBER.fullmatch(cell) for cell in row) and len({*row}) == len(row)

@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from agent_core.storage import BlockChange, BlockRow
-from agent_core.storage.whole import WholeBlock
+from agent_core.storage import BlockChange, BlockRow, WholeBlock
 
 from .document import LONGEST
 from .errors import AgentFileError

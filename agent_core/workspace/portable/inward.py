@@ -11,8 +11,18 @@ from typing import Any
 from pydantic import ValidationError
 
 from agent_core.base.untrusted import one_line
-from agent_core.storage import BlockChange, BlockRow, DocumentRow, Entry, PassageRow, SectionRow
-from agent_core.storage.whole import WholeAgent, WholeBlock, WholeEvent, WholeTurn
+from agent_core.storage import (
+    BlockChange,
+    BlockRow,
+    DocumentRow,
+    Entry,
+    PassageRow,
+    SectionRow,
+    WholeAgent,
+    WholeBlock,
+    WholeEvent,
+    WholeTurn,
+)
 
 from . import document as d
 from .caps import LONGEST_SETTINGS, MOST_CHANGES, MOST_ENTRIES, MOST_EVENTS, at_most

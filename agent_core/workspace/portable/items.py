@@ -7,9 +7,20 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from agent_core.storage import BlockChange, DocumentRow, Entry, PassageRow, SectionRow
-from agent_core.storage.connection import dump
-from agent_core.storage.whole import EntryText, Made, WholeAgent, WholeBlock, WholeEvent, WholeTurn
+from agent_core.storage import (
+    BlockChange,
+    DocumentRow,
+    Entry,
+    EntryText,
+    Made,
+    PassageRow,
+    SectionRow,
+    WholeAgent,
+    WholeBlock,
+    WholeEvent,
+    WholeTurn,
+    dump,
+)
 
 from .errors import AgentFileError
 from .report import AgentReport

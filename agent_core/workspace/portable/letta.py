@@ -11,8 +11,7 @@ from typing import Any
 
 from agent_core.memory.sources.cutting import cut
 from agent_core.memory.sources.prose import plain
-from agent_core.storage import DocumentRow, PassageRow, content_hash
-from agent_core.storage.whole import WholeAgent, WholeBlock
+from agent_core.storage import DocumentRow, PassageRow, WholeAgent, WholeBlock, content_hash
 
 from .caps import MOST_AGENTS, MOST_BLOCKS, MOST_LINKS, Room, at_most
 from .errors import AgentFileError

@@ -4,8 +4,7 @@ memory.
 
 from typing import Any
 
-from agent_core.storage import SectionRow
-from agent_core.storage.whole import WholeAgent
+from agent_core.storage import SectionRow, WholeAgent
 
 from .errors import AgentFileError
 from .foreign import Json, agent_name, asked_of, block_of, objects_at, text_at, whole_characters

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_core.storage import Entry
-from agent_core.storage.whole import WholeEvent, WholeTurn
+from agent_core.storage import Entry, WholeEvent, WholeTurn
 
 from .packed import failed, unpacked
 from .report import AgentReport

@@ -1,16 +1,13 @@
 """Export and import of agents as text: the commands behind `toolwright agents`, `/save` and `/load`."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from agent_core.base.errors import UsageError
 from agent_core.base.reader_process import NotRead, ReaderProcess, text_pieces
-from agent_core.storage import DropAgent
-from agent_core.storage.folder import AGENT
-from agent_core.storage.whole import WholeAgent, Wholes
-from agent_core.storage.writes import Write
+from agent_core.storage import AGENT, AgentStore, DropAgent, WholeAgent
 
 from .errors import AgentExists, AgentFileError, NoAgent
 from .foreign import agent_name
@@ -31,16 +28,6 @@ class KnownNames:
 
     presets: Collection[str]
     classes: Collection[str]
-
-
-class MoveStore(Protocol):
-    """The part of the store that moving agents needs."""
-
-    async def now(self) -> float:
-        """Return the time of the store's clock."""
-
-    async def apply(self, writes: Sequence[Write]) -> None:
-        """Apply writes in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +51,14 @@ def reader_of_files(within_s: float = 120.0) -> ReaderProcess:
 class Moves:
     """Complete agents of one store; `words` returns what the text index reads of a text."""
 
-    def __init__(self, shelf: MoveStore, wholes: Wholes, reader: ReaderProcess, known_names: KnownNames) -> None:
-        self._shelf = shelf
-        self._wholes = wholes
+    def __init__(self, store: AgentStore, reader: ReaderProcess, known_names: KnownNames) -> None:
+        self._store = store
         self._reader = reader
         self._known = known_names
 
     async def names(self) -> list[str]:
         """Return the name of every agent with stored data."""
-        return await self._wholes.names()
+        return await self._store.agent_names()
 
     async def whole(self, name: str) -> WholeAgent:
         """Return all that is stored of an agent.
@@ -80,9 +66,9 @@ class Moves:
         Raises:
             NoAgent: there is none of that name.
         """
-        agent = await self._wholes.read(name)
+        agent = await self._store.read_agent(name)
         if agent is None:
-            raise NoAgent(name, await self._wholes.names())
+            raise NoAgent(name, await self._store.agent_names())
         return agent
 
     async def export(self, name: str) -> str:
@@ -101,7 +87,7 @@ class Moves:
             AgentExists: there is an agent of that name.
         """
         agents = _named(await self._read(text, options.file_name), options)
-        names = await self._wholes.names()
+        names = await self._store.agent_names()
         for whole, _ in agents:
             if whole.name in names:
                 raise AgentExists(whole.name)
@@ -120,7 +106,7 @@ class Moves:
 
     async def replace(self, whole: WholeAgent, report: AgentReport) -> None:
         """Replace the agent of the same name, completely or not at all."""
-        moved = await self._wholes.write(whole, drop=True)
+        moved = await self._store.write_agent(whole, drop=True)
         _tell(moved.attached, whole, report)
 
     async def delete(self, name: str) -> None:
@@ -129,16 +115,16 @@ class Moves:
         Raises:
             NoAgent: there is none of that name.
         """
-        names = await self._wholes.names()
+        names = await self._store.agent_names()
         if name not in names:
             raise NoAgent(name, names)
-        await self._shelf.apply([DropAgent(name)])
+        await self._store.apply([DropAgent(name)])
 
     async def _read(self, text: str, file_name: str) -> list[tuple[WholeAgent, AgentReport]]:
         """The agents of a file; a process of its own reads it, and what it says is put together here."""
         order = {
             "file_name": file_name,
-            "now": await self._shelf.now(),
+            "now": await self._store.now(),
             "presets": sorted(self._known.presets),
             "classes": sorted(self._known.classes),
         }
@@ -152,7 +138,7 @@ class Moves:
         return arriving.agents
 
     async def _put(self, whole: WholeAgent, report: AgentReport, share: bool) -> None:  # noqa: FBT001 - from `ImportOptions`
-        moved = await self._wholes.write(whole, share=share)
+        moved = await self._store.write_agent(whole, share=share)
         _tell(moved.attached, whole, report)
 
 

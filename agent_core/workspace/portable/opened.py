@@ -12,8 +12,7 @@ from typing import Any
 from agent_core.base.untrusted import one_line, shorten
 from agent_core.memory.sections import POSITIONS
 from agent_core.memory.words import indexed
-from agent_core.storage import Entry, SectionRow
-from agent_core.storage.whole import WholeAgent, WholeTurn, text_names
+from agent_core.storage import Entry, SectionRow, WholeAgent, WholeTurn, text_names
 
 from .document import FORMAT
 from .errors import AgentFileError

@@ -2,8 +2,18 @@
 
 from typing import Any
 
-from agent_core.storage import BlockChange, BlockRow, DocumentRow, Entry, PassageRow, SectionRow
-from agent_core.storage.whole import WholeAgent, WholeBlock, WholeEvent, WholeTurn
+from agent_core.storage import (
+    BlockChange,
+    BlockRow,
+    DocumentRow,
+    Entry,
+    PassageRow,
+    SectionRow,
+    WholeAgent,
+    WholeBlock,
+    WholeEvent,
+    WholeTurn,
+)
 
 from .document import FORMAT, VERSION
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agent_core.base.untrusted import one_line
-from agent_core.storage.whole import WholeEvent
+from agent_core.storage import WholeEvent
 
 SHOWN: Final = 20
 """Events of an inbox that are shown."""

@@ -10,7 +10,7 @@ import pytest
 from agent_core.base.clock import Clock
 from agent_core.memory.blocks import Blocks
 from agent_core.memory.classes import ChatMemory, Memory
-from agent_core.storage import SqliteStore, open_store
+from agent_core.storage import Store, open_store
 
 OpenBlocks: TypeAlias = Callable[..., Awaitable[Blocks]]
 
@@ -28,16 +28,16 @@ HUMAN = By("human", "", "")
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
     store = open_store(tmp_path / "state.db", clock=Clock())
     yield store
     await store.close()
 
 
 @pytest.fixture
-async def blocks_of(store: SqliteStore) -> OpenBlocks:
+async def blocks_of(store: Store) -> OpenBlocks:
     async def blocks_of(agent: str = "a", memory: Memory | None = None) -> Blocks:
-        blocks = Blocks(store, store.memory, agent, memory or ChatMemory(), Clock())
+        blocks = Blocks(store, agent, memory or ChatMemory(), Clock())
         await blocks.load()
         return blocks
 

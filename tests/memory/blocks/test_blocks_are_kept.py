@@ -6,7 +6,7 @@ import pytest
 
 from agent_core.memory.block import Block
 from agent_core.memory.classes import ChatMemory, Memory, UnknownBlock
-from agent_core.storage import SqliteStore
+from agent_core.storage import Store
 from tests.memory.blocks.conftest import HUMAN, By, OpenBlocks, edit
 
 
@@ -23,7 +23,7 @@ async def test_an_answer_tells_how_the_block_reads_now(blocks_of: OpenBlocks) ->
     assert "`human` reads now (22 of 2,000 characters):\nName: Chad\nPlays chess" in said
 
 
-async def test_a_planned_edit_counts_only_once_it_is_on_disk(blocks_of: OpenBlocks, store: SqliteStore) -> None:
+async def test_a_planned_edit_counts_only_once_it_is_on_disk(blocks_of: OpenBlocks, store: Store) -> None:
     blocks = await blocks_of()
     edit = await blocks.call("core_memory_append", {"name": "human", "content": "Name: Chad"}, By())
     assert blocks.memory.human.text == ""

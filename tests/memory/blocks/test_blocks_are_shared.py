@@ -4,7 +4,7 @@ from agent_core.base.clock import Clock
 from agent_core.memory.block import Block
 from agent_core.memory.blocks import Blocks
 from agent_core.memory.classes import ChatMemory, Memory
-from agent_core.storage import SqliteStore
+from agent_core.storage import Store
 from tests.memory.blocks.conftest import HUMAN, By, OpenBlocks, edit
 
 B = By(agent="b")
@@ -74,14 +74,14 @@ async def test_writing_anew_what_another_has_just_changed_is_refused_with_how_it
 
 
 async def test_ones_own_block_of_the_same_label_makes_way_and_its_history_stays(
-    blocks_of: OpenBlocks, store: SqliteStore
+    blocks_of: OpenBlocks, store: Store
 ) -> None:
     one = await blocks_of("a", ChatMemory(human="Name: Chad"))
     other = await blocks_of("b", ChatMemory(human="Name: Bob"))
     await one.commit(await one.share("human", HUMAN))
     await other.commit(await other.attach("human", HUMAN))
     assert (other.memory.human.value, other.memory.labels) == ("Name: Chad", ["persona", "human"])
-    assert len(await store.memory.block_ids("b")) == 3
+    assert len(await store.block_ids("b")) == 3
 
 
 async def test_what_nobody_shares_cannot_be_attached_and_the_shared_are_named(blocks_of: OpenBlocks) -> None:
@@ -92,8 +92,8 @@ async def test_what_nobody_shares_cannot_be_attached_and_the_shared_are_named(bl
     assert (edit.writes, "already" in edit.text) == ((), True)
 
 
-async def test_two_agents_that_load_at_once_begin_with_a_block_each(store: SqliteStore) -> None:
-    first, second = (Blocks(store, store.memory, "a", ChatMemory(), Clock()) for _ in range(2))
+async def test_two_agents_that_load_at_once_begin_with_a_block_each(store: Store) -> None:
+    first, second = (Blocks(store, "a", ChatMemory(), Clock()) for _ in range(2))
     await first.load()
     await second.load()
     assert [row.id for row in first.rows] == [row.id for row in second.rows]

@@ -1,10 +1,15 @@
 """`self.memory` in a function: a granted block is read and edited by the host, any other is refused."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from agent_core.base.events import CallAnswered
+from agent_core.base.clock import Clock
+from agent_core.base.errors import LostLease
+from agent_core.base.events import CallAnswered, Progress
+from agent_core.functions.service import Author
+from agent_core.memory.blocks import Blocks
 from tests.conftest import OpenDesk
 from tests.grants.support import human
 from tests.kit.desk import Desk, of
@@ -25,6 +30,16 @@ def note(self, block: str, text: str) -> str:
 def pry(self) -> str:
     """Read a block that nobody granted."""
     return self.memory.read("persona")
+
+
+def pause(self) -> str:
+    """Keep a line, stay a while, and give all of them."""
+    self.memory.append("human", "Likes: pie")
+    self.progress(1, 2)
+    import time
+
+    time.sleep(0.7)
+    return self.memory.read("human")
 
 
 def rewrite(self) -> None:
@@ -66,3 +81,56 @@ async def test_a_block_without_a_grant_is_refused_with_the_way_to_it(at_desk: Op
     answered = await _call(desk, "pry")
     assert answered.outcome == "raised"
     assert "toolwright functions grant pry --block persona" in answered.text
+
+
+async def _while_it_runs(desk: Desk, act: Callable[[], Awaitable[object]]) -> CallAnswered | None:
+    """Act at the moment when the function has edited and has not returned."""
+    answered = None
+    async for event in desk.agent.turn("Call pause."):
+        if isinstance(event, Progress):
+            await act()
+        if isinstance(event, CallAnswered):
+            answered = event
+    return answered
+
+
+async def test_a_turn_that_lost_its_place_leaves_no_edit_of_a_function_behind(at_desk: OpenDesk) -> None:
+    desk = await at_desk(_asks("pause")[:1])
+    desk.workspace.workshop.granting.approver = human("yes")
+    store = desk.workspace._store
+    with pytest.raises(BaseExceptionGroup) as failure:
+        await _while_it_runs(desk, lambda: store.next(desk.agent.name, "somebody else"))
+    assert failure.value.subgroup(LostLease)
+    (block,) = [row for row in await store.blocks(desk.agent.name) if row.label == "human"]
+    assert (block.value, block.version) == ("", 1)
+    assert desk.agent.memory.blocks.memory["human"].lines == []
+
+
+async def test_an_edit_of_a_function_comes_on_disk_with_its_answer(at_desk: OpenDesk) -> None:
+    desk = await at_desk(_asks("pause"))
+    desk.workspace.workshop.granting.approver = human("yes")
+    store, seen = desk.workspace._store, list[str]()
+
+    async def look() -> None:
+        seen.extend(str(row.value) for row in await store.blocks(desk.agent.name) if row.label == "human")
+
+    answered = await _while_it_runs(desk, look)
+    await look()
+    assert answered is not None
+    assert "Likes: pie" in answered.text
+    assert ["Likes: pie" in value for value in seen] == [False, True]
+
+
+async def test_an_edit_of_a_function_joins_what_somebody_else_wrote_meanwhile(at_desk: OpenDesk) -> None:
+    desk = await at_desk(_asks("pause"))
+    desk.workspace.workshop.granting.approver = human("yes")
+    beside = Blocks(desk.workspace._store, desk.agent.name, desk.agent.memory.blocks.memory, Clock())
+    await beside.load()
+
+    async def write() -> None:
+        await beside.commit(await beside.write("human", "Name: Bea", Author("human")))
+
+    answered = await _while_it_runs(desk, write)
+    assert answered is not None
+    assert answered.outcome == "returned"
+    assert desk.agent.memory.blocks.memory["human"].lines == ["Name: Bea", "Likes: pie"]

@@ -133,7 +133,7 @@ async def test_the_statistics_count_what_was_said_also_where_nobody_searched(at_
         assert said <= 2 * n + 1 <= said * 1.5 + 12
     memory = desk.agent.memory
     assert (await counts_of(memory.store, memory.agent)).messages == 120
-    assert (await memory.memory_store.counts(memory.agent)).messages > 100
+    assert (await memory.store.memory_counts(memory.agent)).messages > 100
 
 
 @pytest.mark.parametrize("leave", [Agent.begin_anew, Agent.pop], ids=["a-new-conversation", "the-last-turn-taken-out"])

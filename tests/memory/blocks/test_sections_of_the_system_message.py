@@ -4,12 +4,12 @@ import pytest
 
 from agent_core.base.errors import UsageError
 from agent_core.memory.sections import LIMIT, Sections
-from agent_core.storage import SqliteStore
+from agent_core.storage import Store
 
 
 @pytest.fixture
-def sections(store: SqliteStore) -> Sections:
-    return Sections(store, store.memory, "a")
+def sections(store: Store) -> Sections:
+    return Sections(store, "a")
 
 
 async def test_sections_stand_by_position_and_a_later_text_takes_the_place(sections: Sections) -> None:
@@ -18,9 +18,9 @@ async def test_sections_stand_by_position_and_a_later_text_takes_the_place(secti
     assert [(one.name, one.text) for one in await sections.list()] == [("rules", "Be kind."), ("house", "Green.")]
 
 
-async def test_a_section_is_the_agents_own_and_goes_when_it_is_dropped(sections: Sections, store: SqliteStore) -> None:
+async def test_a_section_is_the_agents_own_and_goes_when_it_is_dropped(sections: Sections, store: Store) -> None:
     await sections.set("rules", 1, "Be kind.")
-    assert await Sections(store, store.memory, "b").list() == []
+    assert await Sections(store, "b").list() == []
     await sections.drop("rules")
     assert await sections.list() == []
 

@@ -14,7 +14,7 @@ from tests.memory.blocks.conftest import By
 async def write(path: Path, agent: str, count: int) -> None:
     """So many edits, each of which has to come out as made."""
     store = open_store(path, clock=Clock())
-    blocks = Blocks(store, store.memory, agent, Memory(), Clock())
+    blocks = Blocks(store, agent, Memory(), Clock())
     await blocks.load()
     for n in range(count):
         arguments = {"name": "log", "content": f"{agent} was here for the {n}. time"}

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Any
 
 from agent_core.registry.typenames import Schema
-from .fitting import NUMBERED, fits, referred
-from .vary import Value
+from .schema_fit import NUMBERED, fits, referred
+from .variants import Value
 
 _DEEPEST = 5
 _MOST = 12  # values of one schema

@@ -6,7 +6,7 @@ from itertools import chain, permutations
 
 from agent_core.registry.typenames import Schema
 from .likeness import CallDifference, Likeness, Weight, differences, likeness
-from .vary import Value
+from .variants import Value
 
 _MOST = 6  # parameters that are compared with each other
 Relation = tuple[str, str, str]  # parameter, parameter, what holds between them

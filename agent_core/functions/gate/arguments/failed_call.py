@@ -16,7 +16,7 @@ from agent_core.base.untrusted import fence
 from agent_core.registry import docstring
 from agent_core.registry.examples import Example
 from ..tree import FunctionNode
-from .generate import Arguments
+from .generation import Arguments
 from .likeness import CallDifference, Weight
 from .shrink import measure
 

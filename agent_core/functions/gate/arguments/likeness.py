@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from itertools import chain, pairwise
 
-from .vary import Value
+from .variants import Value
 
 _SIZED = (str, bytes, list, tuple, set, frozenset, dict)
 _NUMBERS = (int, float)

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
-from .generate import Arguments
-from .vary import Value
+from .generation import Arguments
+from .variants import Value
 
 _MOST = 48  # candidates of one round
 _ROUNDS = 6

@@ -22,8 +22,8 @@ from sandbox.wire.lines import lines_of
 from agent_core.base.offload import aside
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from .kept import Bones, IndexStore, Key, find, keep
-from .normal import normal_form
+from .index_store import Bones, IndexStore, Key, find, keep
+from .normal_form import normal_form
 
 WEIGHTS: Mapping[str, float] = {"name": 0.25, "description": 0.3, "body": 0.45}
 _GRAM, _WINDOW = 4, 2

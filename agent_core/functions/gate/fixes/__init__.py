@@ -2,8 +2,8 @@
 
 from .hints import hint_from_docstring, hint_none
 from .imports import add_imports
-from .inferred import hint_result, infer_hints
-from .inferred import told as inferred
+from .inferred_hints import hint_result, infer_hints
+from .inferred_hints import told as inferred
 from .hints import OLD_MARKS, modernize
 from .prompts import has_other_examples, write_prompts
 from .prose import add_description

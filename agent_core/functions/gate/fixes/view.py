@@ -12,7 +12,7 @@ from sandbox.wire.lines import lines_of, reader_of
 from agent_core.registry import docstring
 from agent_core.registry.docstring import Described
 from ..candidate import GivenExample
-from ..missing import missing_names
+from ..missing_names import missing_names
 from ..tree import FunctionNode, bound_names, find, parameters, parse, takes_self
 
 

@@ -19,7 +19,7 @@ from agent_core.base.untrusted import fence
 from ..candidate import GivenExample
 from ..draft import Draft, Finding
 from ..examples.agreement import agrees, expectation, given_agrees, literal_value, promises_floats
-from ..examples.enough import is_unproven
+from ..examples.sufficiency import is_unproven
 from .mutants import OPERATORS, mutants, stubs
 from .splice import Mutant
 from ..proof import MOST

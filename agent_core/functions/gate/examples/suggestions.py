@@ -1,0 +1,115 @@
+"""What stage 8 adds to the examples' results: a call with another result, and the type of the results as a hint.
+
+The calls are those of the examples with one argument changed a little, tried if all results are alike. The hint is
+written if every example agreed and nothing in the body contradicts it; the text is placed anew, and nothing runs
+again, because a builtin type changes no computation.
+"""
+
+import ast
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, islice, zip_longest
+
+from sandbox import Evaluation, Outcome, Returned
+
+from agent_core.base.problem import Problem
+from agent_core.registry.function import ModuleReading
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
+from ..arguments.variants import variants
+from ..autofix import keeps_meaning, view_of
+from ..draft import Draft
+from ..fixes import hint_result, inferred
+from ..tree import literal
+from ..trial import TrialTools, placed
+from ..verdict import Disagreement
+from .agreement import doctest_form
+
+
+_MOST = 12  # calls that are tried
+_LONGEST = 200  # characters of a result that is worth writing down
+
+
+async def other_call(
+    calls: Sequence[str], known_results: set[str], module: str, snapshot: Snapshot, bench: TrialTools
+) -> Disagreement | None:
+    """Return a call with a result that is not among the known ones, and that result; None if none was found."""
+    tried = list(islice(dict.fromkeys(chain.from_iterable(zip(*map(changed, calls), strict=False))), _MOST))
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(bench.run(snapshot.modules, module, Evaluation((), call))) for call in tried]
+    outcomes = zip(tried, (task.result() for task in tasks), strict=True)
+    returned = ((call, _result(outcome)) for call, outcome in outcomes)
+    return next(
+        (Disagreement(call, "", text, 0) for call, text in returned if text and text not in known_results), None
+    )
+
+
+def _result(outcome: Outcome) -> str:
+    """Return what an example would show of an outcome, if it fits on a line."""
+    text = doctest_form(outcome).text.strip() if isinstance(outcome, Returned) else ""
+    return text if len(text) <= _LONGEST and "\n" not in text else ""
+
+
+def changed(call: str) -> Iterator[str]:
+    """Yield the call with one of its literal arguments changed, the gentlest change of each argument first."""
+    try:
+        node = ast.parse(call, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    if not isinstance(node, ast.Call):
+        return
+    arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+    others = [[(place, variant) for variant in _others(argument)] for place, argument in enumerate(arguments)]
+    for place, variant in filter(None, chain.from_iterable(zip_longest(*others))):
+        new_arguments = [ast.Constant(variant) if n == place else argument for n, argument in enumerate(arguments)]
+        keywords = [
+            ast.keyword(keyword.arg, value)
+            for keyword, value in zip(node.keywords, new_arguments[len(node.args) :], strict=True)
+        ]
+        yield ast.unparse(ast.Call(node.func, new_arguments[: len(node.args)], keywords))
+
+
+def _others(argument: ast.expr) -> Iterator[object]:
+    is_literal, value = literal(argument)
+    return variants(value) if is_literal else iter(())
+
+
+_CODE = "inferred-hints"
+_LACK = "no-return-type"
+
+
+def with_result_hint(draft: Draft) -> Draft:
+    """Return the draft with the type of its results, if it was admitted without one and they prove one."""
+    is_refused = any(problem.severity == "refuses" for problem in draft.problems)
+    lacks = not is_refused and any(problem.code == _LACK for problem in draft.problems)
+    before = view_of(draft) if lacks and not draft.trials.disagreements and draft.rules.makes(_CODE) else None
+    text = hint_result(before, dict(draft.trials.values)) if before else draft.text
+    if before is None or text == draft.text or not keeps_meaning(draft.text, text, draft.candidate.name):
+        return draft
+    fixed = draft.with_fix(_CODE, "", text)
+    after = view_of(fixed)
+    reading = _placed(fixed)
+    if after is None or reading is None:
+        return draft
+    fixed = draft.with_fix(_CODE, inferred(before, after), text)
+    problems = tuple(problem for problem in draft.problems if problem.code != _LACK)
+    return replace(fixed, problems=problems, reading=reading, trial=draft.snapshot.with_module(reading))
+
+
+def _placed(draft: Draft) -> ModuleReading | None:
+    """Return the module with the new text; what a worker reported of its types stays."""
+    around, draft_reading = draft.snapshot.modules.get(draft.candidate.module), draft.reading
+    text = placed(draft, around)
+    if isinstance(text, Problem) or draft_reading is None:
+        return None
+    reading = read_module(ModuleSource.of(draft.candidate.module, text, around.path if around else ""))
+    before = {function.name: function for function in draft_reading.functions}
+    if {function.name for function in reading.functions} - before.keys():
+        return None
+    functions = tuple(
+        replace(function, parameters=before[function.name].parameters, unresolved=before[function.name].unresolved)
+        for function in reading.functions
+    )
+    return replace(reading, functions=functions) if reading.parsed else None

@@ -1,0 +1,141 @@
+"""The background review of saves: the stages that a save does not wait for, run after it, one function at a time.
+
+A save goes first: while it is taken nothing is looked at, and what was being looked at begins anew. A newer version
+of a function takes the place of the older. What is found is kept and told; where nothing is found, nothing is said.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+
+from agent_core.base.errors import ToolwrightError
+from ..gate import Gate, Look, ModuleVerdict
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.function import Function
+from agent_core.registry.registry import Registry
+from agent_core.storage import SaveVerdict, FunctionStore
+from .judgment import judgment_on
+from .package_grants import PackageGrants
+
+Tell = Callable[[str, Sequence[Problem]], None]
+_QUIET_S = 0.2  # an editor that formats saves twice
+_MOST = 40  # functions that wait: a branch that is checked out is no edit
+
+
+class BackgroundReview:
+    """The queue of functions to review, and the task that reviews them."""
+
+    def __init__(self, store: FunctionStore, registry: Registry, gate: Gate, packing: PackageGrants, tell: Tell) -> None:
+        self._store = store
+        self._registry = registry
+        self._gate = gate
+        self._packing = packing
+        self._tell = tell
+        self._waiting: dict[str, ModuleVerdict] = {}
+        self._left: dict[str, str] = {}  # what came when too many waited, with its path
+        self._news = asyncio.Event()
+        self._saves = 0
+        self._looking: tuple[str, asyncio.Task[None]] | None = None
+        self._is_open = False
+
+    def ask(self, verdict: ModuleVerdict) -> None:
+        """Request a review of the functions of a saved file with possibly different results, when there is time."""
+        for name, _ in verdict.standings if self._is_open else ():
+            self._left.pop(name, None)
+            if name not in self._waiting and len(self._waiting) >= _MOST:
+                self._left[name] = verdict.reading.source.path
+                continue
+            self._waiting[name] = verdict
+            if self._looking and self._looking[0] == name:
+                self._looking[1].cancel()
+        self._news.set()
+
+    @contextmanager
+    def put_off(self) -> Iterator[None]:
+        """Postpone reviews while a save is taken."""
+        self._saves += 1
+        if self._looking:
+            self._looking[1].cancel()
+        try:
+            yield
+        finally:
+            self._saves -= 1
+            self._news.set()
+
+    @asynccontextmanager
+    async def at_work(self) -> AsyncIterator[None]:
+        """Run requested reviews. Drop what is left at the end."""
+        self._is_open = True
+        work = asyncio.create_task(self._work())
+        try:
+            yield
+        finally:
+            self._is_open = False
+            work.cancel()
+            (ended,) = await asyncio.gather(work, return_exceptions=True)
+            if isinstance(ended, Exception):
+                raise ended
+
+    async def _work(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self._news.wait()
+                self._news.clear()
+                await asyncio.sleep(_QUIET_S)
+                self._tell_left()
+                while self._waiting and not self._saves and not self._news.is_set():
+                    name, request = next(iter(self._waiting.items()))
+                    self._looking = name, group.create_task(self._look(name, request))
+                    await asyncio.wait([self._looking[1]])
+                    self._looking = None
+
+    def _tell_left(self) -> None:
+        if self._left:
+            (name, path), more = next(iter(self._left.items())), len(self._left) - 1
+            message = "not checked for copies, weak examples and breaking arguments, because many were saved at once"
+            problem = Problem("not-looked-at", message, Place(path), "toolwright functions check functions", "warns")
+            self._left.clear()
+            self._tell(f"{name} and {more} more" if more else name, [problem])
+
+    async def _look(self, name: str, request: ModuleVerdict) -> None:
+        """Report the findings on one function if it is still there and unchanged."""
+        try:
+            findings = await self._found(name, request)
+        except ToolwrightError as error:
+            findings = [Problem("not-looked-at", str(error), Place(_function(request, name).path), severity="warns")]
+        if self._waiting.get(name) is request:
+            del self._waiting[name]
+            if findings:
+                self._tell(name, findings)
+
+    async def _found(self, name: str, request: ModuleVerdict) -> Sequence[Problem]:
+        snapshot = self._registry.snapshot()
+        if not self._is_there(name, request):
+            return ()
+        verdict = replace(request, reading=snapshot.readings[snapshot.functions[name].module])
+        granted = await self._packing.of_text(verdict.reading.source.text)
+        look = await self._gate.look_closer(name, verdict, snapshot, granted)
+        if not self._is_there(name, request):
+            return ()
+        problems = tuple(replace(problem, severity="warns") for problem in look.problems)  # it was taken, strict or not
+        await self._keep(_function(request, name), replace(look, problems=problems))
+        return problems
+
+    def _is_there(self, name: str, request: ModuleVerdict) -> bool:
+        current, own = self._registry.snapshot().functions.get(name), _function(request, name)
+        return current is not None and (current.module, current.body_hash) == (own.module, own.body_hash)
+
+    async def _keep(self, function: Function, look: Look) -> None:
+        """Add the findings to the stored verdict."""
+        verdict = await judgment_on(self._store, function.body_hash, function.name)
+        if verdict is not None:
+            names = {stage.stage for stage in look.stages}
+            problems = (*(problem for problem in verdict.problems if problem not in look.problems), *look.problems)
+            stages = (*(stage for stage in verdict.stages if stage.stage not in names), *look.stages)
+            verdict = replace(verdict, problems=problems, stages=stages, survivors=look.survivors)
+            await self._store.apply([SaveVerdict(function.body_hash, function.name, verdict.to_json())])
+
+
+def _function(verdict: ModuleVerdict, name: str) -> Function:
+    return next(function for function in verdict.reading.functions if function.name == name)

@@ -1,0 +1,71 @@
+"""Operations on many functions at once: check files, import a library, export functions."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..sandbox_client import SandboxClient
+from ..gate import CONTEXT, Gate
+from agent_core.registry.registry import Registry
+from agent_core.storage import FunctionStore
+from . import file_checks
+from .file_checks import CheckRequest
+from .export import ExportReport, Handing, export
+from .intake import ImportedFunction, ImportReport, Taking, read
+from .review_pool import ReviewContext, judges
+from .judgment import Judgment
+from .library import Importer
+from .plan import PlannedChange
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOperations:
+    """Operations on many functions of one workspace."""
+
+    root: Path
+    store: FunctionStore
+    registry: Registry
+    gate: Gate
+    cage: SandboxClient
+    carry: Callable[[PlannedChange], Awaitable[PlannedChange]]
+
+    async def check(self, request: CheckRequest, tell: Callable[[Judgment], None], *, processes: int | None = None) -> None:
+        """Judge files without admitting anything, on all cores if that pays. Report the verdicts in order.
+
+        Raises:
+            UsageError: a path is not there.
+        """
+        snapshot = self.registry.snapshot()
+        total = file_checks.count(request)
+        jobs = file_checks.jobs(request, snapshot)
+        async with judges(self.bench(), self.gate, total, processes=processes) as judge:
+            await file_checks.check(jobs, judge, tell)
+
+    async def take_over(self, taking: Taking, tell: Callable[[ImportedFunction], None], begin: Callable[[int], None]) -> ImportReport:
+        """Import a library. `tell` receives each function, `begin` their number. Return the report.
+
+        Raises:
+            UsageError: there is nothing that can be read.
+        """
+        taking = replace(taking, maps=self.gate.rules.makes(CONTEXT))
+        report = ImportReport(taking.path.name, taking.dry_run)
+        parts, candidates = await asyncio.to_thread(read, taking, report)
+        count = sum(len(part.parts.public) for part in parts.values())
+        begin(count)
+        async with judges(self.bench(), self.gate, count) as judge:
+            work = Importer(taking, self.registry.snapshot(), self.store, self.gate, judge, self.carry, tell, report)
+            await work.run(parts, candidates)
+        return report
+
+    async def hand_out(self, handing: Handing) -> ExportReport:
+        """Export functions as a package that works without Toolwright. Return the report.
+
+        Raises:
+            UsageError: the folder holds something, or a name is unknown.
+        """
+        return await asyncio.to_thread(export, handing, self.registry.snapshot())
+
+    def bench(self) -> ReviewContext:
+        """Return everything that verdicts depend on now."""
+        return ReviewContext(self.gate.rules, self.cage.settings, self.registry.snapshot())

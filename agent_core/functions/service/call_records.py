@@ -1,0 +1,230 @@
+"""Records of calls: what is stored of one, whether a failure was the function's fault, and the statistics of many."""
+
+import ast
+import builtins
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from textwrap import dedent
+from typing import Any
+
+from sandbox import Killed, Raised
+from sandbox.wire.lines import lines_of
+
+from ..answers import CallOutcome, Measured, outcome_json, word
+from ..debug import Watch
+from agent_core.base.json_form import fields_to_json, to_json
+from agent_core.registry.docstring import read
+from agent_core.registry.standing import summed
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import CallRow, CallStore, KindRow, RecordCall, Stats, Write
+
+_TURNS = 10
+_NAMES = re.compile(r"[\w.]+")
+
+
+def recorded(
+    function: Function, snapshot: Snapshot, outcome: CallOutcome, seconds: float, turn: str = ""
+) -> RecordCall:
+    """Return the record of one real call."""
+    how, error, message = word(outcome), "", ""
+    if isinstance(outcome, Raised):
+        error, message = outcome.failure.type, outcome.failure.message
+        if is_documented(error, function, snapshot):
+            how = "documented"
+    elif isinstance(outcome, Killed):
+        message = outcome.reason
+    measured = (outcome.memory, outcome.cpu_s) if isinstance(outcome, Measured) else ()
+    return RecordCall(function.name, function.body_hash, how, seconds, turn, error, message, *measured)
+
+
+def noted(  # noqa: PLR0913 - what a call was, one thing each
+    watch: Watch,
+    function: Function,
+    snapshot: Snapshot,
+    outcome: CallOutcome,
+    *,
+    seconds: float,
+    arguments: Mapping[str, Any],
+    turn: str = "",
+) -> tuple[Write, ...]:
+    """Return the writes of one call: for the function's standing, unless the user debugged it, and for a replay."""
+    writes = watch.writes(function, snapshot, arguments, outcome_json(outcome))
+    return tuple(writes) if watch.was_stopped else (recorded(function, snapshot, outcome, seconds, turn), *writes)
+
+
+def is_documented(error: str, function: Function, snapshot: Snapshot) -> bool:
+    """Return whether the docstring names this exception, or a built-in class that it belongs to."""
+    named = [name for entry in read(_docstring(function, snapshot)).raises for name in _NAMES.findall(entry)]
+    return any(_belongs(error, name) for name in named)
+
+
+def source_of(function: Function, snapshot: Snapshot) -> str:
+    """Return the function's own lines."""
+    lines = lines_of(snapshot.modules[function.module].text)[function.line - 1 : function.end_line]
+    return "\n".join(line.rstrip("\r\n") for line in lines)
+
+
+def _docstring(function: Function, snapshot: Snapshot) -> str | None:
+    try:
+        tree = ast.parse(dedent(source_of(function, snapshot)))
+    except SyntaxError:  # its lines do not stand by themselves: nothing is known of it
+        return None
+    defined = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return ast.get_docstring(defined[0]) if defined else None
+
+
+def _belongs(error: str, named: str) -> bool:
+    error, named = error.rpartition(".")[2], named.rpartition(".")[2]
+    kind, family = _builtin(error), _builtin(named)
+    return error == named or (kind is not None and family is not None and issubclass(kind, family))
+
+
+def _builtin(name: str) -> type[BaseException] | None:
+    value = getattr(builtins, name, None)
+    return value if isinstance(value, type) and issubclass(value, BaseException) else None
+
+
+@dataclass(frozen=True, slots=True)
+class CallTotals:
+    """The counts and times of calls, of one version or of all."""
+
+    calls: int = 0
+    returned: int = 0
+    failed: int = 0
+    failing: int = 0
+    holding: int = 0
+    first_called: float | None = None
+    last_called: float | None = None
+    last_returned: float | None = None
+    seconds: float = 0.0
+    mean_s: float = 0.0
+    median_s: float | None = None  # of those that are kept
+    longest_s: float = 0.0
+    memory: int | None = None
+    cpu_s: float | None = None
+
+    @classmethod
+    def of(cls, stats: Stats, recent: Sequence[CallRow]) -> "CallTotals":
+        """Return the totals, with the median of the stored calls."""
+        return cls(
+            stats.calls,
+            stats.returned,
+            stats.failed,
+            stats.failing,
+            stats.holding,
+            stats.first_called,
+            stats.last_called,
+            stats.worked,
+            stats.seconds,
+            stats.seconds / stats.calls,
+            median(call.seconds for call in recent) if recent else None,
+            stats.longest,
+            stats.memory,
+            stats.cpu,
+        )
+
+    def to_json(self) -> dict[str, Any]:  # Any: values of JSON
+        """Return the published shape, which is short where nothing was called."""
+        data = fields_to_json(self)
+        return data if self.calls else {key: data[key] for key in _NEVER_CALLED}
+
+
+_NEVER_CALLED = ("calls", "returned", "failed", "last_called", "seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class FailureKind:
+    """How many calls ended in one way other than returning, and when the last did."""
+
+    outcome: str
+    error: str
+    calls: int
+    last: float
+
+
+@dataclass(frozen=True, slots=True)
+class VersionStatistics:
+    """The calls of one version."""
+
+    version: str
+    present: bool
+    totals: CallTotals
+    kinds: tuple[FailureKind, ...]
+
+    def to_json(self) -> dict[str, Any]:  # Any: values of JSON
+        """Return the published shape."""
+        head = {"version": self.version, "present": self.present}
+        return {**head, **self.totals.to_json(), "kinds": to_json(self.kinds)}
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionStatistics:
+    """The calls of a function: in all, by version (the newest first), and the stored ones."""
+
+    totals: CallTotals
+    kinds: tuple[FailureKind, ...]
+    turns: tuple[str, ...]
+    versions: tuple[VersionStatistics, ...]
+    recent: tuple[CallRow, ...]
+    released: tuple[tuple[str, float], ...]
+
+    def to_json(self) -> dict[str, Any]:  # Any: values of JSON
+        """Return the published shape."""
+        return {
+            **self.totals.to_json(),
+            "kinds": to_json(self.kinds),
+            "turns": [*self.turns],
+            "versions": to_json(self.versions),
+            "recent": [_call_json(call) for call in self.recent],
+            "released": [{"version": version, "at": at} for version, at in self.released],
+        }
+
+
+def _call_json(call: CallRow) -> dict[str, Any]:  # Any: values of JSON
+    data = fields_to_json(call)
+    cost = {"memory": call.memory, "cpu_s": call.cpu, "at": call.at}
+    return {key: value for key, value in data.items() if key not in ("memory", "at", "cpu")} | cost
+
+
+def by_function(rows: Iterable[Stats]) -> dict[str, list[Stats]]:
+    """Return the rows of each function, in order."""
+    grouped: dict[str, list[Stats]] = {}
+    for row in rows:
+        grouped.setdefault(row.function, []).append(row)
+    return grouped
+
+
+async def statistics(store: CallStore, function: Function, rows: Sequence[Stats]) -> FunctionStatistics:
+    """Return the totals over all versions, each version by itself, and the stored single calls."""
+    kinds, recent = await store.call_kinds(function.name), await store.recent_calls(function.name)
+    whole = summed(list(rows))
+    return FunctionStatistics(
+        CallTotals.of(whole, recent) if whole else CallTotals(),
+        _kinds(kinds),
+        tuple(dict.fromkeys(call.turn for call in recent if call.turn))[:_TURNS],
+        tuple(
+            VersionStatistics(
+                row.version,
+                row.version == function.body_hash,
+                CallTotals.of(row, [call for call in recent if call.version == row.version]),
+                _kinds([kind for kind in kinds if kind.version == row.version]),
+            )
+            for row in reversed(rows)
+        ),
+        tuple(recent),
+        tuple(await store.releases(function.name)),
+    )
+
+
+def _kinds(rows: Sequence[KindRow]) -> tuple[FailureKind, ...]:
+    """Return the outcomes of calls that did not return, over the given versions."""
+    grouped: dict[tuple[str, str], list[KindRow]] = {}
+    for row in rows:
+        grouped.setdefault((row.outcome, row.error), []).append(row)
+    kinds = [
+        FailureKind(*key, sum(row.calls for row in same), max(row.last for row in same)) for key, same in grouped.items()
+    ]
+    return tuple(sorted(kinds, key=lambda kind: (-kind.calls, -kind.last)))

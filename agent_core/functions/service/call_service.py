@@ -1,0 +1,147 @@
+"""Calls outside of a turn: for the user, for a test, traced line by line, or to measure the examples' coverage."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox import Evaluation, Job, Outcome, Refused, Returned
+
+from ..answers import bad_arguments, outcome_json, size_of
+from agent_core.base.offload import aside
+from ..sandbox_client import SandboxClient
+from ..debug import Watch, debug_text
+from agent_core.base.errors import UsageError
+from agent_core.access.grants import Denied
+from agent_core.registry.arguments import read as read_arguments
+from agent_core.registry.examples import Example
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from ..worker_api import OnProgress, WorkerApi
+from agent_core.access.secrets import CallSecrets, Curtain
+from agent_core.storage import Write
+from .call_records import noted, recorded
+from .grant_service import GrantService
+from .function_facts import Coverage
+
+
+@dataclass(frozen=True, slots=True)
+class TracedLine:
+    """A line that ran: how often, and the locals that it changed the first and the last time."""
+
+    path: str
+    line: int
+    function: str
+    count: int
+    first: Mapping[str, str]
+    last: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceReport:
+    """A call with the lines that ran. `cut`: there were more."""
+
+    name: str
+    outcome: Mapping[str, Any]  # Any: JSON
+    lines: tuple[TracedLine, ...]
+    cut: bool
+    text: str
+
+
+class CallService:
+    """Service that makes calls, each with a debugger watch."""
+
+    def __init__(self, cage: SandboxClient, granting: GrantService) -> None:
+        self._cage = cage
+        self._granting = granting
+        self._covered: dict[tuple[str, str, str], Coverage] = {}  # what is known of a text does not change
+        self.debugging = cage.debugging
+
+    async def made(
+        self,
+        function: Function,
+        snapshot: Snapshot,
+        arguments: str | Mapping[str, Any],
+        on_progress: OnProgress | None = None,
+        watch: Watch | None = None,
+    ) -> tuple[Outcome, dict[str, Any], tuple[Write, ...]]:
+        """Make one call. Return its outcome, the published form with `lacks` and `debugged`, and the writes for it.
+
+        Raises:
+            UsageError: the arguments do not fit.
+        """
+        arguments_json = _text(arguments)
+        checked = await aside(len(arguments_json), read_arguments, arguments_json, function.parameters)
+        if not isinstance(checked, dict):
+            raise UsageError(bad_arguments(function.name, checked))
+        permit = await self._granting.permit(function, snapshot)
+        if isinstance(permit, Denied):
+            refused = Refused(permit.text)
+            return refused, outcome_json(refused), (recorded(function, snapshot, refused, 0.0),)
+        watch, tell = watch or self.debugging.watch(), on_progress or (lambda done, total, note: None)
+        requests = WorkerApi(self._cage, snapshot, tell, self._granting, broker=self._cage.broker, watch=watch)
+        try:
+            outcome = await requests.run(function, checked, permit)
+        finally:
+            watch.close()
+        size = max(size_of(outcome), len(arguments_json))
+        data = await aside(size, outcome_json, outcome)
+        writes = await aside(
+            size, noted, watch, function, snapshot, outcome, seconds=data["seconds"], arguments=checked
+        )
+        lacks = "" if isinstance(outcome, Returned) and permit.grants else permit.note
+        more = {"lacks": lacks, "debugged": watch.note(snapshot)}
+        return outcome, data | {key: text for key, text in more.items() if text}, writes
+
+    async def traced(
+        self, function: Function, snapshot: Snapshot, arguments: str | Mapping[str, Any]
+    ) -> TraceReport:
+        """Return the outcome of a call, each line that ran with its changes, and all of it as text.
+
+        Raises:
+            UsageError: the arguments do not fit.
+        """
+        watch = self.debugging.watch(trace="lines")
+        _, data, _ = await self.made(function, snapshot, arguments, watch=watch)
+        lines = tuple(
+            TracedLine(row.at.path, row.at.line, row.at.function, row.count, dict(row.first), dict(row.last))
+            for row in watch.lines
+        )
+        is_whole = data["outcome"] not in ("killed", "timed_out")
+        text = debug_text.trace(watch.lines, snapshot, is_cut=watch.is_cut, is_whole=is_whole)
+        return TraceReport(function.name, data, lines, watch.is_cut, text)
+
+    async def coverage(self, function: Function, snapshot: Snapshot) -> Coverage:
+        """Return the executable lines of a function that its examples reach, cached for each text of its module."""
+        key = function.module, function.name, function.version
+        if key not in self._covered:
+            runs = [self._reached(function, snapshot, example) for example in function.examples]
+            reached: set[int] = set()
+            can_run: set[int] = set()
+            for ran, all_lines in await asyncio.gather(*runs):
+                reached |= ran
+                can_run |= all_lines
+            self._covered = dict([*self._covered.items()][-200:])
+            self._covered[key] = Coverage(len(can_run), len(can_run & reached), tuple(sorted(can_run - reached)))
+        return self._covered[key]
+
+    async def _reached(self, function: Function, snapshot: Snapshot, example: Example) -> tuple[set[int], set[int]]:
+        permit = await self._granting.having(function, snapshot)
+        watch = self.debugging.watch(trace="cover", covers=(function.module, function.name))
+
+        async def answer(name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross
+            return await watch.answer(arguments, snapshot) if name == "debug" else None
+
+        with watch.over(function.name, snapshot) as around:
+            work = Evaluation(example.setup, example.call)
+            job = Job(snapshot.modules, function.module, work, self._cage.limits, permit.access, around=around)
+            secrets = CallSecrets(self._cage.secrets, function.name, permit.grants.secrets)
+            await self._cage.run(job, Curtain(secrets, answer))
+        own = range(function.line, function.end_line + 1)
+        ran = {row.at.line for row in watch.lines if row.at.path == function.path and row.at.line in own}
+        return ran, {line for line in watch.can_run if line in own}
+
+
+def _text(arguments: str | Mapping[str, Any]) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)

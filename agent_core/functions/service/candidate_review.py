@@ -1,0 +1,162 @@
+"""From a candidate to a plan: the gate's verdict, the regression check of examples, and what is stored of both.
+
+An admitted candidate is a plan with the new text of its file and its rows; a refused one is kept as pending.
+"""
+
+from dataclasses import replace
+
+from ..gate import Candidate, Gate, Policy, Verdict
+from ..gate.examples.example_text import with_returned_values
+from ..gate.examples.example_text import with_example
+from ..gate.trial import Granted
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource, path_of
+from agent_core.storage import DropPending, SavePending, SaveVerdict, FunctionStore
+from . import example_regression, change_texts
+from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
+from .grant_service import CandidateGrants, GrantService, ungranted
+from .plan import ChangeSummary, PlannedChange, planned
+
+_ENOUGH = 2  # examples in a docstring, from which on it needs none of those that were given with it
+_MOST_GIVEN = 8
+_UNPROVEN = frozenset({"example-disagrees", "example-raises", "example-hangs", "example-stopped"})
+
+
+class CandidateReview:
+    """Judge of candidates that plans what follows from the verdict."""
+
+    def __init__(self, store: FunctionStore, gate: Gate, granting: GrantService) -> None:
+        self.gate = gate
+        self._granting = granting
+        self._store = store
+
+    async def judged(
+        self,
+        candidate: Candidate,
+        snapshot: Snapshot,
+        work: ChangeSummary,
+        policy: Policy = "agent",
+        around: str | None = None,
+    ) -> PlannedChange:
+        """Return the plan for a candidate. `around` is the text of its module if it is not the current one."""
+        ground = _with_text(snapshot, candidate.module, around)
+        granted = await self._granting.ungranted(ground)
+        verdict = await self.gate.judge(candidate, ground, policy, granted=granted)
+        allowance = CandidateGrants()
+        if self._granting.asks(verdict, work):
+            allowance = await self._granting.for_candidate(verdict, ground, work)
+            if allowance.grants:
+                owner = f"{candidate.module}.{candidate.name}"
+                granted = await self._granting.granted(allowance.grants, ground, owner)
+                verdict = await self.gate.judge(candidate, ground, policy, granted=granted)
+        if candidate.examples and verdict.admitted:
+            candidate, verdict = await self._with_given(candidate, verdict, ground, policy, granted)
+        return await self.plan(candidate, verdict, snapshot, work, allowance)
+
+    async def plan(
+        self,
+        candidate: Candidate,
+        verdict: Verdict,
+        snapshot: Snapshot,
+        work: ChangeSummary,
+        allowance: CandidateGrants | None = None,
+    ) -> PlannedChange:
+        """Return the plan for a judged candidate with the user's grants."""
+        allowance = allowance or CandidateGrants()
+        before = snapshot.functions.get(verdict.name)
+        if verdict.admitted and any(problem.code in _UNPROVEN for problem in verdict.problems):
+            verdict = replace(verdict, standing="draft")  # a human may keep it, but nothing has proven it
+        verdict = held_to_examples(candidate, verdict, before, work)
+        if allowance.denied:
+            verdict = ungranted(verdict, allowance.denied, candidate.path)
+        if not verdict.admitted or verdict.module_text is None:
+            return await self._refused(candidate, verdict, before, allowance)
+        existing = snapshot.modules.get(verdict.module)
+        path = existing.path if existing else path_of(verdict.module)
+        reading = verdict.reading or read_module(ModuleSource.of(verdict.module, verdict.module_text, path))
+        function = _named(reading, verdict.name)
+        assert function is not None
+        verdict = replace(verdict, confirmed=await confirmed(self._store, verdict.confirmed, before, function))
+        saved_verdict = {**verdict.to_json(), "by": work.author.by}
+        writes = (SaveVerdict(function.body_hash, verdict.name, saved_verdict), DropPending(verdict.name))
+        source = existing or ModuleSource(verdict.module, path, "", "")
+        plan = planned(change_texts.admitted(verdict, function, work.said), Judgment.of(verdict), source, reading, work)
+        plan = replace(plan, writes=(*plan.writes, *writes), lent=allowance.lent)
+        return replace(plan, giving=allowance.giving, text="\n".join([plan.text, *change_texts.granted(allowance.grants)]))
+
+    async def _with_given(
+        self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, policy: Policy, granted: Granted
+    ) -> tuple[Candidate, Verdict]:
+        """Return candidate and verdict with passing given examples added to the docstring if it has too few."""
+        function = _named(verdict.reading, verdict.name)
+        text = verdict.source
+        if function is None or len({example.call for example in function.examples}) >= _ENOUGH:
+            return candidate, verdict
+        for candidate_example in candidate.examples[:_MOST_GIVEN]:
+            if example_regression.holds(function, candidate_example.call) is None:
+                more = with_example(text, candidate.name, candidate_example.call, candidate_example.expected)
+                text = text if isinstance(more, Problem) else more
+        extended = replace(candidate, code=text, examples=(), exact=True)
+        after = await self.gate.judge(extended, snapshot, policy, granted=granted)
+        if after.can_be_confirmed:  # results that agree within a tolerance are written as they came back
+            extended = replace(extended, code=with_returned_values(extended, after).code)
+            after = await self.gate.judge(extended, snapshot, policy, granted=granted)
+        return (extended, replace(after, fixes=verdict.fixes)) if after.admitted else (candidate, verdict)
+
+    async def _refused(
+        self, candidate: Candidate, verdict: Verdict, before: Function | None, allowance: CandidateGrants
+    ) -> PlannedChange:
+        previous, judgment = await pending_candidate(self._store, candidate.name), Judgment.of(verdict)
+        pending = PendingCandidate.of(candidate, before.body_hash if before else "", judgment)
+        sent = pending.code, pending.module, pending.reason
+        is_repeat = previous is not None and (previous.code, previous.module, previous.reason) == sent
+        message, denied = change_texts.refused(verdict, is_repeat=is_repeat, replaces=candidate.replaces), allowance.denied
+        if allowance.is_human:  # what they said is all that matters now
+            message = change_texts.not_done(verdict, replaces=candidate.replaces)
+        changed = [disagreement for disagreement in verdict.disagreements if example_regression.holds(before, disagreement.call)]
+        promised = change_texts.promised(changed) if verdict.can_be_confirmed and not candidate.reason else ""
+        return PlannedChange(
+            "\n".join(filter(None, [message, promised, denied, change_texts.source_of_pending(verdict)])),
+            "refused",
+            replace(judgment, denied=denied),
+            writes=(SavePending(candidate.name, pending.to_json()),),
+            refused=candidate.name,
+            excluded=change_texts.excluded(verdict, is_repeat=is_repeat),
+        )
+
+
+async def confirmed(store: FunctionStore, anew: tuple[str, ...], before: Function | None, after: Function) -> tuple[str, ...]:
+    """Return the calls of a version with results that were accepted as returned, now or earlier and kept since."""
+    calls = [*anew]
+    for earlier in filter(None, (before, after)):
+        verdict = await judgment_on(store, earlier.body_hash, earlier.name)
+        calls += example_regression.still_there(verdict.confirmed if verdict else (), earlier, after)
+    return tuple(dict.fromkeys(calls))
+
+
+def held_to_examples(candidate: Candidate, verdict: Verdict, before: Function | None, work: ChangeSummary) -> Verdict:
+    """Return the verdict with the findings on examples that the previous version had."""
+    after = _named(verdict.reading, verdict.name)
+    is_reasoned = bool(candidate.reason) or work.author.by == "human"
+    problem = example_regression.problem(before, after, "warns" if is_reasoned else "refuses", Place(candidate.path))
+    if problem is None:
+        return verdict
+    problems = (*verdict.problems, problem)
+    if problem.severity == "warns":
+        return replace(verdict, problems=problems)
+    stages = tuple(replace(stage, passed=False) if stage.stage == "examples" else stage for stage in verdict.stages)
+    return replace(verdict, admitted=False, standing="", problems=problems, stages=stages)
+
+
+def _named(reading: ModuleReading | None, name: str) -> Function | None:
+    return next((function for function in reading.functions if function.name == name), None) if reading else None
+
+
+def _with_text(snapshot: Snapshot, module: str, text: str | None) -> Snapshot:
+    existing = snapshot.modules.get(module)
+    if existing is None or text is None or text == existing.text:
+        return snapshot
+    return snapshot.with_module(read_module(ModuleSource.of(module, text, existing.path)))

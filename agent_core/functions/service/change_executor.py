@@ -1,0 +1,134 @@
+"""Execution of a plan: the intent, the file, the record, the snapshot, in this order.
+
+A crash between any two of them leaves an intent row, which the next start finishes or gives up. What
+a human or another process saved meanwhile is never overwritten: the change is planned anew on top of it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from agent_core.base.errors import LostLease, StaleFile, StorageError, ToolwrightError, UsageError, WorkspaceError
+from agent_core.access.grants import GrantStore
+from agent_core.base.json_form import to_json
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.registry import Registry
+from agent_core.registry.module_file import remove, save
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import STATE, BeginWrite, EndWrite, ManifestConflict, FunctionStore
+from .judgment import Judgment
+from .write_lock import only_writer
+from .plan import FileChange, PlannedChange
+
+Record = Callable[[PlannedChange], Awaitable[None]]
+_TRIES = 20  # each time that a plan is too late, another process has made its change
+
+
+class ChangeExecutor:
+    """Executor of changes, one after another in one process."""
+
+    def __init__(self, root: Path, store: FunctionStore, registry: Registry, book: GrantStore) -> None:
+        self.one_at_a_time = asyncio.Lock()
+        self._folder = root / "functions"
+        self._state = root / STATE
+        self._store = store
+        self._registry = registry
+        self._book = book
+
+    async def carry_out(self, plan: PlannedChange, record: Record, by: str) -> PlannedChange:
+        """Make the planned change and record it. Return the resulting plan, which may be a refusal."""
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                return await self._try(plan, record, by)
+            except (StaleFile, ManifestConflict) as late:
+                if plan.replan is None or not tries_left:
+                    return await self._give_up(plan, record, late)
+            except WorkspaceError as error:
+                return await self._give_up(plan, record, error)
+            try:
+                plan = await plan.replan()
+            except (WorkspaceError, UsageError, ManifestConflict) as error:
+                return await self._give_up(plan, record, error)
+        raise AssertionError("the last try returns")
+
+    async def _try(self, plan: PlannedChange, record: Record, by: str) -> PlannedChange:
+        if plan.change is None and plan.giving is None:
+            await record(plan)
+            return plan
+        async with self.one_at_a_time, only_writer(self._state):
+            if plan.giving is not None:  # an entry without its row grants nothing, so it goes first
+                plan = replace(plan, writes=(*plan.writes, *await self._book.put(plan.giving)))
+            if plan.change is None:
+                await record(plan)
+            else:
+                plan = await self._change(plan, plan.change, record, by)
+        return await self._settled(plan)
+
+    async def _settled(self, plan: PlannedChange) -> PlannedChange:
+        """Put the user's decisions about an executed plan in force, and return the plan."""
+        if plan.giving is not None:
+            self._book.forget()
+        if plan.lent is not None:
+            self._book.lend(plan.lent)
+        if plan.revoked and plan.revoked in await self._book.entries():
+            with suppress(WorkspaceError):  # the file is not understood, and the yes to it is gone all the same
+                await self._book.revoke(plan.revoked)
+        return plan
+
+    async def _change(self, plan: PlannedChange, change: FileChange, record: Record, by: str) -> PlannedChange:
+        end = EndWrite(change.path, change.version)
+        before = self._registry.snapshot().modules.get(change.module)
+        if change.expected != (before.version if before else None):
+            raise StaleFile(f"`{change.path}` was changed since it was read.", fix="Read it again.")
+        await self._store.apply([BeginWrite(change.path, change.version, change.text, change.expected)])
+        try:
+            await asyncio.to_thread(self._write, change)
+        except WorkspaceError:
+            await self._store.apply([end])
+            raise
+        try:
+            await record(replace(plan, writes=(*plan.writes, end)))
+        except (StorageError, LostLease):
+            undo = replace(change, expected=change.version, text=before.text if before else None)
+            with suppress(StaleFile):  # saved by somebody else meanwhile: it is theirs
+                await asyncio.to_thread(self._write, undo)
+            with suppress(StorageError):  # it has failed a moment ago; the next start sees that there is nothing to do
+                await self._store.apply([end])
+            raise
+        self._registry.swap(_after(self._registry.snapshot(), change), by="agent" if by == "agent" else "human")
+        return plan
+
+    def _write(self, change: FileChange) -> None:
+        if change.text is None:
+            assert change.expected is not None
+            remove(self._folder, change.path, change.expected)
+        else:
+            save(self._folder, change.path, change.text, change.expected)
+
+    async def _give_up(self, plan: PlannedChange, record: Record, error: ToolwrightError) -> PlannedChange:
+        name = plan.detail.name if plan.detail else plan.change.module if plan.change else ""
+        note = "Nothing was changed. " + (
+            "Read it again with introspect_function. " if isinstance(error, StaleFile) else ""
+        )
+        text = f"`{name}` was not written: {error.message} {note}{error.fix}".rstrip()
+        refusal = PlannedChange(text=text, outcome="refused", detail=_refused(plan, error))
+        await record(refusal)
+        return refusal
+
+
+def _refused(plan: PlannedChange, error: ToolwrightError) -> Judgment:
+    """Return the detail of a plan that was not executed, with the reason in its place."""
+    detail = {**(to_json(plan.detail) or {}), "admitted": False, "error": str(error)}
+    path = plan.change.path if plan.change else ""
+    problem = Problem(error.code, error.message.rstrip(), Place(path), error.fix)
+    if "problems" in detail:
+        detail |= {"standing": "", "problems": [*detail["problems"], problem.to_json()]}
+    return Judgment.from_json(detail)
+
+
+def _after(snapshot: Snapshot, change: FileChange) -> Snapshot:
+    if change.reading is None:
+        return snapshot.without_module(change.module)
+    return snapshot.with_module(change.reading)

@@ -1,0 +1,276 @@
+"""Answers to a model about verbs on functions: what happened, what it means, what to do next."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sandbox.wire.lines import bare_lines
+
+from agent_core.base.events import FunctionsChanged
+from ..gate import Breakage, Disagreement, ExampleResult, Verdict
+from agent_core.access.grants import Grants
+from agent_core.model.step import REPLY
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.examples import Example
+from agent_core.registry.function import Function
+from agent_core.registry.registry import RegistryChange
+from agent_core.registry.source import FOLDER, ModuleSource, read_file
+from agent_core.base.untrusted import block, fence, one_line, shorten
+
+MAX_PROBLEMS = 12
+_MOST_SEEN = 3
+
+
+def signature(function: Function) -> str:
+    """Return a function on one line: names, types and defaults as in its schema."""
+    properties = function.parameters.get("properties", {})
+    required = function.parameters.get("required", ())
+    parts = [name if name in required else f"{name}?" for name in properties]
+    typed = [f"{part}: {_type(properties[name])}" for part, name in zip(parts, properties, strict=True)]
+    gives = f" -> {function.returns}" if function.returns else ""
+    return f"{function.name}({', '.join(typed)}){gives}"
+
+
+def admitted(verdict: Verdict, function: Function, done: str) -> str:
+    """Return the answer that the function joined: its signature, the fixes made, and its weak points."""
+    lines = [f"`{verdict.name}` {done} in {function.path} and can be called now. It is: {signature(function)}"]
+    lines += [f"Fixed: {fix.message}" for fix in verdict.fixes]
+    lines += [f"Note: {problem}" for problem in verdict.problems if problem.severity == "warns"][:MAX_PROBLEMS]
+    if verdict.confirmed:
+        # Without the calls: a small model takes the last values that it reads for the user's.
+        lines.append(f"Taken as they came back, not as predicted: {len(verdict.confirmed)} of its examples.")
+    if verdict.standing == "draft":
+        lines.append("It is a draft: no example could prove its results.")
+    lines.append(f"Next: call `{verdict.name}` with the user's data.")
+    return "\n".join(lines)
+
+
+def granted(grants: Grants) -> list[str]:
+    """Return the lines on what the user granted the function."""
+    return [f"A human lets it: {'; '.join(grants.sentences())}."] if grants else []
+
+
+def refused(verdict: Verdict, *, is_repeat: bool, replaces: bool) -> str:
+    """Return the answer that the function did not join: every problem, and the shortest way out.
+
+    The texts are those that a small model was shown in its demonstration (`model/demonstration.py`) and acts on:
+    change both together.
+    """
+    lines = ["You sent the same code again."] if is_repeat else []
+    send = f"call {'replace_function' if replaces else 'create_function'} again"
+    edit = f"edit_function(function_name={verdict.name!r}, old_text=…, new_text=…)"
+    if verdict.can_be_confirmed:
+        done = "not changed yet" if replaces else "not made yet"
+        lacks = "" if verdict.disagreements else verdict.refusals[0].message
+        lines.append(f"`{verdict.name}` is {done}: {lacks or 'its code and its examples do not agree'}.")
+        lines += [_disagreement(disagreement) for disagreement in verdict.to_confirm[:MAX_PROBLEMS]]
+        confirm = f"confirm_function(function_name={verdict.name!r})"
+        how = f"change one place: {edit}" if is_repeat else f"fix the code and {send}"
+        fix = f"If {'it is wrong' if lacks else 'the example is right'}, {how}."
+        return "\n".join([*lines, f"If what it returned is right, call {confirm}. {fix}"])
+    problems = verdict.refusals
+    lines.append(f"{not_done(verdict, replaces=replaces)} {_count(problems)}:")
+    lines += [_line(problem) for problem in problems[:MAX_PROBLEMS]]
+    if len(problems) > MAX_PROBLEMS:
+        lines.append(f"- and {len(problems) - MAX_PROBLEMS} more.")
+    lines += [f"Fixed already: {fix.message}" for fix in verdict.fixes]
+    how = f"change each place: {edit}" if is_repeat else f"fix all of it and {send} with the whole code"
+    return "\n".join([*lines, f"Next: {how}."])
+
+
+def not_done(verdict: Verdict, *, replaces: bool) -> str:
+    """Return the sentence that nothing was changed."""
+    return f"`{verdict.name}` was not {'changed' if replaces else 'made'}."
+
+
+def promised(changed: Sequence[Disagreement]) -> str:
+    """Return the addition to a refusal if confirming would change an example that the function had before."""
+    if not changed:
+        return ""
+    was = "was there before" if len(changed) == 1 else "were there before"
+    calls = "; ".join(one_line(disagreement.call, 120) for disagreement in changed)
+    return f"{calls} {was}: to change it, confirm with a `reason`."
+
+
+def unconfirmed(verdict: Verdict, replaces: bool) -> str:  # noqa: FBT001 - a fact, not a mode
+    """Return why a candidate cannot be confirmed in its present form."""
+    lines = [
+        f"`{verdict.name}` cannot be confirmed: more than its examples' results is in the way.",
+        refused(verdict, is_repeat=False, replaces=replaces),
+    ]
+    if all(problem.code == "example-dropped" for problem in verdict.refusals):
+        lines.append(f"If the new result is right: confirm_function(function_name={verdict.name!r}, reason=…).")
+    return "\n".join(lines)
+
+
+def known_example(name: str, example: Example, expected: str) -> str:
+    """Return the answer that a call has its example already, with what it says."""
+    says = example.raises or example.expected.strip()
+    has = f"{one_line(example.call, 200)} gives {fence(says, 200)}"
+    text = f"`{name}` has that example already, on line {example.line}: {has}. Nothing was changed."
+    return text if says == expected.strip() else f"{text} To change it call edit_function with a reason."
+
+
+def failed_example(name: str, result: ExampleResult) -> str:
+    """Return the answer that an example failed and was not kept, with both values; neither is presumed right."""
+    wrote, back = fence(result.expected, 200), fence(result.returned, 200)
+    return (
+        f"`{name}` was not changed: for {fence(result.call, 200)} you wrote {wrote}, it returned {back}.\n"
+        f"If {back} is right, call add_example with it. If {wrote} is right, fix the function first (edit_function)."
+    )
+
+
+def excluded(verdict: Verdict, *, is_repeat: bool) -> frozenset[str]:
+    """Return the functions that a schema-constrained model is not offered next, because they would lead nowhere.
+
+    At first it has to act and not to reply; the same candidate once more shuts the way that brought it.
+    """
+    if verdict.can_be_confirmed:
+        return frozenset({"create_function"} if is_repeat else {REPLY})
+    return frozenset({"confirm_function"} if is_repeat else {"confirm_function", REPLY})
+
+
+def source_of_pending(verdict: Verdict) -> str:
+    """Return the text that edit_function works on, if fixes made it differ from what was sent."""
+    return "The candidate now reads:\n" + block(verdict.source, 6_000) if verdict.fixes and verdict.source else ""
+
+
+def changes(change_events: Iterable[FunctionsChanged], functions: dict[str, Function]) -> str:
+    """Return one notice about functions that someone else changed."""
+    sentences: list[str] = []
+    for change in change_events:
+        sentences += [
+            f"`{name}` appeared: {signature(functions[name])}." for name in change.loaded if name in functions
+        ]
+        sentences += [
+            f"`{name}` changed: it is now {signature(functions[name])}." for name in change.changed if name in functions
+        ]
+        sentences += [f"`{name}` is a draft now: {how}." for name, how in change.disagreeing.items()]
+        sentences += [f"Of `{name}`: {note}." for name, notes in change.noted.items() for note in bare_lines(notes)]
+        sentences += [f"`{name}` is gone." for name in change.removed]
+        sentences += [f"`{path}`, which was rejected, is good again." for path in change.fixed]
+        sentences += [
+            f"A saved file was rejected, and its last good version, if it had one, goes on: {problem}."
+            + (f" That line reads {fence(change.lines[problem], 200)}." if problem in change.lines else "")
+            for problem in change.rejected
+        ]
+    return shorten("Functions changed by someone else. " + " ".join(dict.fromkeys(sentences)), 4_000)
+
+
+def heard(change: RegistryChange, root: Path) -> FunctionsChanged:
+    """Return a change of the registry as listeners receive it, with the lines for which files are rejected."""
+    lines = {str(problem): _line_of(root, problem.where) for problem in change.rejected}
+    return FunctionsChanged(
+        turn="",
+        loaded=change.loaded,
+        changed=change.changed,
+        removed=change.removed,
+        rejected=tuple(str(problem) for problem in change.rejected),
+        by=change.by,
+        fixed=change.fixed,
+        standings=dict(change.standings),
+        disagreeing=dict(change.disagreeing),
+        noted=dict(change.noted),
+        lines={problem: text for problem, text in lines.items() if text},
+    )
+
+
+def _line_of(root: Path, where: Place) -> str:
+    """Return the line of a file on disk."""
+    source = read_file(root / FOLDER, Path(where.path).relative_to(FOLDER)) if where.line else None
+    lines = bare_lines(source.text) if isinstance(source, ModuleSource) else []
+    return lines[where.line - 1].rstrip()[:400] if 0 < where.line <= len(lines) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadReport:
+    """What a look at the folder changed: names, files that are good again or rejected, standings, and what is in doubt."""
+
+    loaded: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    rejected: tuple[Problem, ...]
+    fixed: tuple[str, ...]
+    standings: Mapping[str, str]
+    disagreeing: Mapping[str, str]
+    noted: Mapping[str, str]
+
+
+def reloaded(change: RegistryChange, rejected: Iterable[Problem]) -> ReloadReport:
+    """Return the report of a reload."""
+    doubts = dict(change.standings), dict(change.disagreeing), dict(change.noted)
+    return ReloadReport(change.loaded, change.changed, change.removed, tuple(rejected), change.fixed, *doubts)
+
+
+def summed(report: ReloadReport, change_events: Iterable[FunctionsChanged]) -> ReloadReport:
+    """Return a reload with all that was heard, with only those standings and differing examples that still hold."""
+    names: dict[str, set[str]] = {"loaded": set(), "changed": set(), "removed": set(), "fixed": set()}
+    still: dict[str, dict[str, str]] = {"standings": {}, "disagreeing": {}}
+    noted: dict[str, str] = {}
+    for change in change_events:
+        for key, name_set in names.items():
+            name_set.update(getattr(change, key))
+        settled = {*change.changed, *change.removed}
+        for key, texts in still.items():
+            still[key] = {name: how for name, how in texts.items() if name not in settled} | getattr(change, key)
+        noted |= change.noted
+    sorted_names = {key: tuple(sorted(members)) for key, members in names.items()}
+    return replace(report, **sorted_names, **still, noted=noted)  # type: ignore[arg-type]  # by the names of the fields
+
+
+def difference(disagreements: Sequence[Disagreement]) -> str:
+    """Return how a function differs from its examples, with the first of them."""
+    first, more = disagreements[0], len(disagreements) - 1
+    back, wrote = one_line(first.returned, 80) or "nothing", one_line(first.expected, 80) or "nothing"
+    also = f", and {more} more" if more else ""
+    return f"{one_line(first.call, 80)} gave {back}, its example on line {first.line} says {wrote}{also}"
+
+
+def breakage(breakage: Breakage) -> tuple[str, str]:
+    """Return the changed function and a sentence on the function that it breaks."""
+    user = breakage.user
+    back = f"; roll back with rollback_function or /rollback {breakage.name}" if breakage.name else ""
+    return (
+        breakage.name,
+        f"breaks `{user.name}` ({user.path}:{user.line}), a draft now: {one_line(breakage.description, 400)}{back}",
+    )
+
+
+def seen_later(problems: Sequence[Problem]) -> str:
+    """Return the findings of the background review, each on its line with place and fix, the doubtful ones last."""
+    ordered = sorted(problems, key=lambda problem: problem.code == "weak-examples")
+    shown = [
+        f"{problem.message} ({problem.where})" + (f": {problem.fix}" if problem.fix else "")
+        for problem in ordered[:_MOST_SEEN]
+    ]
+    return "\n".join([*shown, *([f"{len(ordered) - _MOST_SEEN} more"] if len(ordered) > _MOST_SEEN else [])])
+
+
+def _disagreement(disagreement: Disagreement) -> str:
+    returned, expected = one_line(disagreement.returned, 400), one_line(disagreement.expected, 400)
+    says = f"the example says {expected}" if expected else "that can be the example"
+    return f"- {one_line(disagreement.call, 200)} returned {returned}, and {says}."
+
+
+def _count(problems: Sequence[Problem]) -> str:
+    return "One thing is in the way" if len(problems) == 1 else f"{len(problems)} things are in the way"
+
+
+def _line(problem: Problem) -> str:
+    line = f"line {problem.where.line}: " if problem.where.line else ""
+    fix = f" Fix: {problem.fix}." if problem.fix else ""
+    return f"- {line}{problem.message}.{fix} [{problem.code}]".replace("..", ".")
+
+
+def _type(schema: object) -> str:
+    if not isinstance(schema, dict):
+        return "any"
+    if "enum" in schema:
+        return " | ".join(repr(value) for value in schema["enum"])
+    if "anyOf" in schema:
+        return " | ".join(_type(option) for option in schema["anyOf"])
+    kind = schema.get("type", "any")
+    if kind == "array":
+        return f"array of {_type(schema.get('items', {}))}"
+    text = " | ".join(kind) if isinstance(kind, list) else str(kind)
+    return f"{text} = {schema['default']!r}" if "default" in schema else text

@@ -1,0 +1,220 @@
+"""Judging of files without admitting anything: modules, folders of them, or one candidate per line of a `.jsonl` file.
+
+Verdicts are reported in the order of what was given, each as soon as it and all before it are known; only a window
+of candidates is held at a time.
+"""
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from sandbox.wire.foreign import read_json
+
+from agent_core.base.errors import UsageError
+from ..gate import Candidate, GivenExample, Policy
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import FOLDER, ModuleSource, module_of, path_of, read_file
+from agent_core.base.plain_files import read_named_text
+from .review_job import ReviewJob, unreadable
+from .judgment import Judgment
+from .review_pool import Judge
+
+_WINDOW = 64
+_LONGEST = 4 << 20  # a line of a `.jsonl` file
+_HIDDEN = re.compile(r"^[._]|^(?:node_modules|venv|build|dist)$")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRequest:
+    """A request to judge files. The expected name and module of a single function may be given."""
+
+    paths: tuple[Path, ...]
+    policy: Policy = "agent"
+    name: str = ""
+    module: str = ""
+    root: Path = field(default_factory=Path)  # the workspace: files of its folder are judged as the modules they are
+
+
+async def check(jobs: Iterable[ReviewJob], judge: Judge, tell: Callable[[Judgment], None]) -> None:
+    """Report the verdict on every job, in order."""
+    waiting: deque[asyncio.Task[list[Judgment]]] = deque()
+
+    async def tell_first() -> None:
+        for row in await waiting.popleft():
+            tell(row)
+
+    async with asyncio.TaskGroup() as group:
+        for job in jobs:
+            waiting.append(group.create_task(_judged(job, judge)))
+            while len(waiting) >= _WINDOW or (waiting and waiting[0].done()):
+                await tell_first()
+            await asyncio.sleep(0)
+        while waiting:
+            await tell_first()
+
+
+async def _judged(job: ReviewJob, judge: Judge) -> list[Judgment]:
+    return await judge(job)
+
+
+def count(request: CheckRequest) -> int:
+    """Return the number of jobs, without parsing the files as Python."""
+    return sum(_lines(path) if path.suffix == ".jsonl" else 1 for path, _ in _files(request.paths))
+
+
+def jobs(request: CheckRequest, snapshot: Snapshot) -> Iterator[ReviewJob]:
+    """Yield every job, read when it is needed.
+
+    Raises:
+        UsageError: a path is not there.
+    """
+    for path, folder in _files(request.paths):
+        if path.suffix == ".jsonl":
+            yield from _of_lines(path, request.policy)
+        else:
+            yield _of_file(path, folder, request, snapshot)
+
+
+def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
+    """Yield each file with the folder that it was found in. Links and hidden folders are skipped."""
+    for path in paths:
+        if not path.exists():
+            raise UsageError(f"{path} cannot be read: there is no such file.")
+        if path.is_dir():
+            yield from ((file, path) for file in python_files(path))
+        else:
+            yield path, None
+
+
+def python_files(folder: Path) -> Iterator[Path]:
+    """Yield the `.py` and `.jsonl` files below a folder, sorted. Neither links nor hidden folders are followed."""
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink() or path.name == "__pycache__":
+            continue
+        if path.is_dir():
+            if not _HIDDEN.match(path.name):
+                yield from python_files(path)
+        elif path.suffix in (".py", ".jsonl") and not path.name.startswith("."):
+            yield path
+
+
+def _lines(path: Path) -> int:
+    with path.open("rb") as stream:
+        return sum(1 for line in stream if line.strip())
+
+
+def _of_lines(path: Path, policy: Policy) -> Iterator[ReviewJob]:
+    with path.open("rb") as stream:
+        number = 0
+        while line := stream.readline(_LONGEST):
+            number += 1
+            where = f"{path.as_posix()}:{number}"
+            whole = line.endswith(b"\n") or len(line) < _LONGEST
+            if not whole:
+                while not line.endswith(b"\n") and (line := stream.readline(_LONGEST)):
+                    continue
+                yield unreadable(where, f"the line is longer than {_LONGEST >> 20} MiB")
+            elif line.strip():
+                yield _of_line(line, where, policy)
+
+
+def _of_line(line: bytes, where: str, policy: Policy) -> ReviewJob:
+    candidate = parse_line(line, where)
+    if isinstance(candidate, Problem):
+        return ReviewJob(where, problem=candidate)
+    return ReviewJob(where, policy, candidate)
+
+
+def parse_line(line: bytes, where: str, module: str = "checked") -> Candidate | Problem:
+    """Return the candidate in one line of a `.jsonl` file."""
+    try:
+        row = read_json(line)
+        examples = tuple(
+            GivenExample(str(example["call"]), str(example["expected"]), example.get("approx"))
+            for example in row.get("examples") or ()
+        )
+        return Candidate(
+            str(row["name"]),
+            str(row["code"]),
+            str(row.get("module") or module),
+            examples=examples,
+            description=str(row.get("description") or ""),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        message = f"the line is not a candidate: {error!r:.200}"
+        fix = 'write {"name": …, "code": …, "examples": [{"call": …, "expected": …}]}'
+        return Problem("not-a-candidate", message, Place(where), fix)
+
+
+def _of_file(path: Path, folder: Path | None, request: CheckRequest, snapshot: Snapshot) -> ReviewJob:
+    shown = path.as_posix()
+    own = request.root / FOLDER
+    if path.resolve().is_relative_to(own.resolve()) and not request.name:
+        return _of_workspace(path, own, request.policy, snapshot)
+    try:
+        text = read_named_text(path)
+    except (OSError, UnicodeDecodeError) as error:
+        return unreadable(shown, f"{shown} cannot be read: {error}")
+    module = request.module or _module_name(path, folder)
+    source = ModuleSource.of(module, text, shown)
+    reading = read_module(source)
+    if len(reading.functions) > 1 and not request.name:
+        local_sources = _folder_sources(reading.imports, folder) if folder else ()
+        return ReviewJob(shown, request.policy, file=source, around=(_absent(module), *local_sources))
+    name = request.name or (reading.functions[0].name if reading.functions else path.stem)
+    holder = snapshot.functions.get(name)
+    if not reading.functions and reading.parsed and not request.name and not reading.problems:
+        return ReviewJob(shown, request.policy, file=source, around=(_absent(module),))  # only helpers, to be imported
+    candidate = Candidate(name, text, holder.module if holder else module, replaces=holder is not None, file=shown)
+    around = () if holder else (_absent(module),) if not request.module else ()
+    return ReviewJob(
+        shown,
+        request.policy,
+        candidate,
+        around=(*around, *(_folder_sources(reading.imports, folder) if folder else ())),
+    )
+
+
+def _of_workspace(path: Path, own: Path, policy: Policy, snapshot: Snapshot) -> ReviewJob:
+    """Return the job for a file of the workspace's own folder, with the module name that saving it would give."""
+    inside = path.resolve().relative_to(own.resolve())
+    source = read_file(own, inside)
+    if isinstance(source, Problem):
+        return ReviewJob(path.as_posix(), problem=replace(source, where=Place(path.as_posix(), source.where.line)))
+    functions = snapshot.functions
+    offered = read_module(source).functions
+    if len(offered) == 1 and (offered[0].name not in functions or functions[offered[0].name].module == source.module):
+        name = offered[0].name
+        candidate = Candidate(name, source.text, source.module, replaces=name in functions, file=path.as_posix())
+        return ReviewJob(path.as_posix(), policy, candidate)
+    return ReviewJob(path.as_posix(), policy, file=source)
+
+
+def _module_name(path: Path, folder: Path | None) -> str:
+    inside = path.relative_to(folder) if folder else Path(path.name)
+    module = module_of(inside)
+    return "checked" if isinstance(module, Problem) else module
+
+
+def _absent(module: str) -> ModuleSource:
+    """Return an empty source that hides the workspace's module of that name."""
+    return ModuleSource(module, path_of(module), "", "")
+
+
+def _folder_sources(imports: Iterable[str], folder: Path) -> tuple[ModuleSource, ...]:
+    """Return the modules of a folder that one of its files uses, directly or through others."""
+    sources: dict[str, ModuleSource] = {}
+    waiting = list(imports)
+    while waiting:
+        module = waiting.pop()
+        for inside in (f"{module.replace('.', '/')}.py", f"{module.replace('.', '/')}/__init__.py"):
+            source = read_file(folder, Path(inside)) if module not in sources and (folder / inside).is_file() else None
+            if isinstance(source, ModuleSource):
+                sources[module] = source
+                waiting += read_module(source).imports
+    return tuple(sources.values())

@@ -1,0 +1,268 @@
+"""Facts about functions: what is listed, and everything that is known of one."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
+
+from agent_core.access.grants import NOTHING, Grants
+from agent_core.base.errors import UsageError
+from agent_core.base.events import Quarantined
+from agent_core.base.json_form import fields_to_json, to_json
+from agent_core.base.matching import Wildcard, nearest
+from agent_core.base.problem import Place, Problem
+from agent_core.base.settings import StandingSettings
+from agent_core.registry.examples import Example
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.standing import Standing, is_unused, standing, summed
+from agent_core.registry.uses import callees, callers, code_hash
+from agent_core.storage import CallRow, KindRow, Stats, Store, VersionRow
+
+from ..gate import ExampleResult
+from ..gate.verdict import Survivor
+from .call_records import FunctionStatistics, by_function, source_of, statistics
+from .judgment import Judgment, judgment_on
+MOST_SURVIVORS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSummary:
+    """A function in a list. `source` is the author of its version."""
+
+    name: str
+    module: str
+    description: str
+    standing: Standing
+    source: str
+    calls: int
+    last_called: float | None
+    unused_since: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionListing:
+    """The functions that match, the problems of rejected files, and how many were unused for long."""
+
+    functions: tuple[FunctionSummary, ...]
+    rejected: tuple[Problem, ...]
+    unused: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How many lines of a function can run, how many its examples reach, and which ones none reaches."""
+
+    lines: int
+    reached: int
+    missed: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionDetails:
+    """Everything that is known of one function. `versions` are those of its module."""
+
+    function: Function
+    source: str
+    standing: Standing
+    statistics: FunctionStatistics
+    verdict: Judgment | None
+    callers: tuple[str, ...]
+    callees: tuple[str, ...]
+    versions: tuple[VersionRow, ...]
+    coverage: Coverage = Coverage(0, 0, ())
+    quarantine: Quarantined | None = None
+    grants: Grants = NOTHING
+
+    @property
+    def survivors(self) -> tuple[Survivor, ...]:
+        """The changes of its body that no example notices, the first few."""
+        return self.verdict.survivors[:MOST_SURVIVORS] if self.verdict else ()
+
+    def to_json(self) -> dict[str, Any]:  # Any: values of JSON
+        """Return the published shape."""
+        function = self.function
+        names = ("version", "by", "turn", "model", "reason", "at")
+        return {
+            **{"name": function.name, "module": function.module, "path": function.path, "line": function.line},
+            "source": self.source,
+            "schema": function.to_json(),
+            "examples": [_example_json(example) for example in function.examples],
+            "standing": self.standing,
+            "statistics": self.statistics.to_json(),
+            "verdict": to_json(self.verdict),
+            "survivors": to_json(self.survivors),
+            "callers": [*self.callers],
+            "callees": [*self.callees],
+            "versions": [{name: getattr(row, name) for name in names} for row in self.versions],
+            "coverage": to_json(self.coverage),
+            "quarantine": to_json(self.quarantine),
+            "grants": self.grants.to_json(),
+        }
+
+
+def _example_json(example: Example) -> dict[str, Any]:
+    expected = example.expected or example.raises
+    return {"setup": [*example.setup], "call": example.call, "expected": expected, "line": example.line}
+
+
+@dataclass(frozen=True, slots=True)
+class ViewContext:
+    """The inputs of a view of functions: the store, the functions at one moment, and the rules of standing."""
+
+    store: Store
+    snapshot: Snapshot
+    rules: StandingSettings
+    starters: Callable[[], frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewFilter:
+    """A query for functions: by shell pattern or part of the name, module, standing now, or long unused."""
+
+    pattern: str = ""
+    module: str = ""
+    standing: str = ""
+    unused: bool = False
+
+
+async def listing(sight: ViewContext, query: ViewFilter) -> FunctionListing:
+    """Return the matching functions, the rejected files, and the number of long unused functions."""
+    stats = by_function(await sight.store.call_stats())
+    pattern = Wildcard(query.pattern.lower())
+    matching = [
+        function for _, function in sorted(sight.snapshot.functions.items()) if _matches(function, query, pattern)
+    ]
+    retirable = await unused(sight, stats)
+    rows = [await _summary(function, stats.get(function.name, []), retirable, sight) for function in matching]
+    selected = [
+        row
+        for row in rows
+        if query.standing in ("", row.standing) and (not query.unused or row.unused_since is not None)
+    ]
+    return FunctionListing(tuple(selected), () if query.unused else sight.snapshot.rejected, len(retirable))
+
+
+async def unused(sight: ViewContext, stats: Mapping[str, Sequence[Stats]]) -> dict[str, float]:
+    """Return the functions that may be retired, each with its last call or its joining. They are never removed here."""
+    if not sight.rules.retire_days:
+        return {}
+    now, judged = await sight.store.now(), await sight.store.judged_at()
+    pinned = await sight.store.pinned()
+    last_uses: dict[str, float] = {}
+    for name, function in sight.snapshot.functions.items():
+        joined = judged.get((name, function.body_hash), now)
+        called = max((row.last_called for row in stats.get(name, ())), default=joined)
+        if name not in pinned and is_unused(joined, called, now, sight.rules):
+            last_uses[name] = max(joined, called)
+    if not last_uses:
+        return {}
+    left_out = sight.starters().union(*(callees(name, sight.snapshot) for name in sight.snapshot.functions))
+    return {name: since for name, since in last_uses.items() if name not in left_out}
+
+
+async def introspection(sight: ViewContext, name: str) -> FunctionDetails:
+    """Return what the store and the registry know about one function.
+
+    Raises:
+        UsageError: there is no such function.
+    """
+    function = sight.snapshot.functions.get(name)
+    if function is None:
+        raise unknown_function(name, sight.snapshot.functions)
+    verdict = await judgment_on(sight.store, function.body_hash, name)
+    rows = await sight.store.call_stats(name)
+    return FunctionDetails(
+        function,
+        source_of(function, sight.snapshot),
+        standing_now(sight.snapshot, function, verdict, rows, sight.rules),
+        await statistics(sight.store, function, rows),
+        verdict and _placed(verdict, function),
+        tuple(callers(name, sight.snapshot)),
+        tuple(callees(name, sight.snapshot)),
+        tuple(await sight.store.module_history(function.module)),
+    )
+
+
+def _placed(verdict: Judgment, function: Function) -> Judgment:
+    """Return a verdict with its problems at the function's current lines. It was given on the file at that time."""
+    if not verdict.line:
+        return verdict
+    shift = function.line - verdict.line
+    places = [Place(function.path, at.line and at.line + shift, at.column) for at in (p.where for p in verdict.problems)]
+    problems = tuple(replace(problem, where=place) for problem, place in zip(verdict.problems, places, strict=True))
+    return replace(verdict, problems=problems, line=function.line)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTestReport:
+    """The results of a function's examples, or the published `outcome` of one call."""
+
+    name: str
+    examples: tuple[ExampleResult, ...]
+    outcome: Mapping[str, Any] | None  # Any: JSON
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return the published shape."""
+        return {"name": self.name, "examples": [*map(_result_json, self.examples)], "outcome": self.outcome}
+
+
+def _result_json(result: ExampleResult) -> dict[str, Any]:
+    shown = {"call": result.call, "expected": result.expected, "returned": result.returned, "line": result.line}
+    return {**shown, "passed": result.agreed, "printed": result.printed, "value": result.value}
+
+
+def unknown_function(name: str, names: Iterable[str] = ()) -> UsageError:
+    """Return the error for a name that is none of the known functions."""
+    suggestions = nearest(name, names)
+    fix = (
+        f"Did you mean `{suggestions[0]}`?"
+        if suggestions
+        else "See the list: list_functions, /functions, `toolwright functions list`."
+    )
+    return UsageError(f"There is no function `{name}` in functions/.", fix=fix)
+
+
+def _matches(function: Function, query: ViewFilter, pattern: Wildcard) -> bool:
+    module = query.module
+    if module and function.module != module and not function.module.startswith(f"{module}."):
+        return False
+    word = query.pattern.lower()
+    if not word:
+        return True
+    text = f"{function.name} {function.module} {function.description}"
+    return pattern.fits(function.name.lower()) or word in text.lower()
+
+
+def standing_now(
+    snapshot: Snapshot, function: Function, verdict: Judgment | None, rows: Sequence[Stats], rules: StandingSettings
+) -> Standing:
+    """Return the gate's standing (draft if never judged), adjusted by calls of the present version.
+
+    Where a change elsewhere broke its examples it is a draft, whatever its calls returned before.
+    """
+    present = next((row for row in rows if row.version == function.body_hash), None)
+    if is_unfit(function, verdict, snapshot):
+        return standing("draft", replace(present, holding=0) if present else None, rules)
+    return standing("trial" if verdict and verdict.standing == "trial" else "draft", present, rules)
+
+
+def is_unfit(function: Function, verdict: Judgment | None, snapshot: Snapshot) -> bool:
+    """Return whether its examples fail with the code that it uses now."""
+    return verdict is not None and bool(verdict.unfit_with) and verdict.unfit_with == code_hash(function, snapshot)
+
+
+async def _summary(
+    function: Function, rows: Sequence[Stats], retirable: Mapping[str, float], sight: ViewContext
+) -> FunctionSummary:
+    verdict = await judgment_on(sight.store, function.body_hash, function.name)
+    return FunctionSummary(
+        function.name,
+        function.module,
+        function.description.split("\n", 1)[0],
+        standing_now(sight.snapshot, function, verdict, rows, sight.rules),
+        (verdict and verdict.by) or "human",
+        sum(row.calls for row in rows),
+        max((row.last_called for row in rows), default=None),
+        retirable.get(function.name),
+    )

@@ -1,0 +1,193 @@
+"""Manual commands for grants: grant, revoke, list. A pending candidate joins the same way."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+
+from agent_core.base.errors import UsageError, WorkspaceError
+from ..gate.verdict import GRANTABLE
+from agent_core.access.grants import NOTHING, Giving, Grants, Question
+from agent_core.access.grants.book import who
+from agent_core.access.grants.content import content_of, misleading, unshowable
+from agent_core.access.grants.file import checked
+from agent_core.base.problem import Problem
+from agent_core.registry.function import Function
+from agent_core.registry.registry import Registry
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import FunctionStore
+from .changes import ChangePlanner, require_same
+from .grant_service import GrantService
+from .judgment import Judgment, PendingCandidate, pending_candidate
+from .plan import Author, Given, PlannedChange
+from .function_facts import FunctionDetails, unknown_function
+
+CarryOut = Callable[[PlannedChange, Author | None], Awaitable[PlannedChange]]
+
+
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """The grants that a function lost, and those that it still has."""
+
+    name: str
+    revoked: Grants
+    grants: Grants
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedGrants:
+    """A function's entry in the file of grants, by whom and when, and what of it is in force."""
+
+    name: str
+    exists: bool
+    grants: Grants
+    in_force: Grants
+    by: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class GrantListing:
+    """The entries of the file of grants, and the problems of what is not understood in it."""
+
+    grants: tuple[ProposedGrants, ...]
+    problems: tuple[Problem, ...]
+
+
+class GrantCommands:
+    """The grants of one workspace, as the user manages them."""
+
+    def __init__(
+        self, store: FunctionStore, registry: Registry, changes: ChangePlanner, granting: GrantService, carry_out: CarryOut
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._changes = changes
+        self._granting = granting
+        self._carry_out = carry_out
+
+    def wanted(self, options: Mapping[str, object]) -> Grants:
+        """Return the grants that the user typed.
+
+        Raises:
+            WorkspaceError: one of them cannot be granted.
+        """
+        typed = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items() if value}
+        return self._granting.reach.inside(checked(typed))
+
+    async def question(self, name: str, requested: Grants = NOTHING) -> Question:
+        """Return the question for an approval: the typed grants, or all that the function or candidate still needs.
+
+        Raises:
+            UsageError: there is no such function, and no candidate of that name that only needs grants.
+        """
+        pending = await self._pending(name)
+        if pending is not None:
+            needs, version = self._granting.reach.inside(pending.verdict.needs), pending.verdict.version
+            return await self._explained(Question(name, requested or needs, why=pending.reason, version=version))
+        snapshot = self._registry.snapshot()
+        function = snapshot.functions.get(name)
+        if function is None:
+            raise unknown_function(name, snapshot.functions)
+        _require_plain(function, snapshot)
+        state = await self._granting.book.held(function, snapshot)
+        question = await self._granting.question(function, snapshot)
+        if requested or not question:
+            missing = requested.without(state.now) | self._uninstalled(state.now)
+            question = Question(name, missing, state.now, version=function.version)
+        return await self._explained(question)
+
+    def _uninstalled(self, now: Grants) -> Grants:
+        """Return the granted packages that are not installed."""
+        return Grants(packages=now.packages) if self._granting.packing.lacks(now) else NOTHING
+
+    async def _explained(self, question: Question) -> Question:
+        if why := unshowable(question.diff):
+            raise WorkspaceError(why)
+        by_hand = replace(question, moment="grant")
+        return await self._granting.explained(by_hand, question.granted | question.missing)
+
+    async def grant(
+        self, name: str, grants: Grants, author: Author | None = None, *, version: str = ""
+    ) -> Given | Judgment:
+        """Grant these to a function, or admit its pending candidate with them. Return the result, or its verdict.
+
+        `version` is that of the question that a human said yes to: no other is given anything.
+
+        Raises:
+            WorkspaceError: nothing was granted; the message says why.
+        """
+        plan = await self._plan(name, grants, author or Author(), version)
+        is_candidate = isinstance(plan.detail, Judgment)
+        plan = await self._carry_out(plan, author)
+        if plan.outcome == "refused" and not is_candidate:
+            raise WorkspaceError(plan.text)
+        assert isinstance(plan.detail, Given | Judgment)
+        return plan.detail
+
+    async def _plan(self, name: str, grants: Grants, author: Author, version: str) -> PlannedChange:
+        entry = (await self._granting.book.entries()).get(name)
+        if never := self._granting.reach.refusal(grants, name, entry.grants if entry else NOTHING):
+            raise WorkspaceError(never, fix="Grant the folder or the file itself that the function needs.")
+        if await self._pending(name) is not None:
+            return await self._changes.granted(name, grants, author, version)
+        snapshot = self._registry.snapshot()
+        function = snapshot.functions.get(name)
+        if function is None:
+            raise unknown_function(name, snapshot.functions)
+        require_same(name, version, function.version)
+        _require_plain(function, snapshot)
+        now = await self._granting.book.allowed(function, snapshot)
+        await self._granting.packing.install(now | grants)
+        giving = Giving(name, grants, content_of(function, snapshot), who(), now)
+        detail = Given(name, grants, now | grants)
+        return PlannedChange(f"`{name}` may: {'; '.join((now | grants).sentences())}.", detail=detail, giving=giving)
+
+    async def revoke(self, name: str, grants: Grants | None) -> Revoked:
+        """Revoke these grants, or all, from a function.
+
+        Raises:
+            UsageError: it has none of them.
+        """
+        entry, lent = (await self._granting.book.entries()).get(name), self._granting.book.take_back(name)
+        if entry is None and lent:
+            return Revoked(name, lent, NOTHING)
+        if entry is None and not await self._granting.book.problems():
+            raise UsageError(f"`{name}` has no grants.", fix="See them: toolwright functions grants")
+        had = entry.grants if entry else NOTHING
+        remaining = await self._granting.book.revoke(name, grants)
+        if grants is not None and remaining == had:
+            raise UsageError(f"`{name}` has none of these.", fix=f"It may: {'; '.join(had.sentences())}.")
+        return Revoked(name, had.without(remaining), remaining)
+
+    async def seen(self, snapshot: Snapshot, details: FunctionDetails) -> FunctionDetails:
+        """Return the details of a function with its current grants instead of those missing when it was judged."""
+        function, verdict = details.function, details.verdict
+        lacking = await self._granting.lacking(function, snapshot)
+        if verdict is not None:
+            problems = (p for p in verdict.problems if p.code not in GRANTABLE or p.message in lacking)
+            verdict = replace(verdict, problems=tuple(problems))
+        return replace(details, verdict=verdict, grants=await self._granting.in_force(function, snapshot))
+
+    async def listing(self, name: str = "") -> GrantListing:
+        """Return the grants that the file proposes, those in force, and the parts of the file that are invalid."""
+        snapshot, rows = self._registry.snapshot(), list[ProposedGrants]()
+        for owner, entry in sorted((await self._granting.book.entries()).items()):
+            if name in ("", owner):
+                function = snapshot.functions.get(owner)
+                now = await self._granting.in_force(function, snapshot) if function else NOTHING
+                rows.append(ProposedGrants(owner, function is not None, entry.grants, now, entry.by, entry.at))
+        return GrantListing(tuple(rows), tuple(await self._granting.book.problems()))
+
+    async def _pending(self, name: str) -> PendingCandidate | None:
+        """Return the candidate of that name if it only needs grants."""
+        pending = await pending_candidate(self._store, name)
+        return pending if pending and pending.needs_only_grants else None
+
+
+def _require_plain(function: Function, snapshot: Snapshot) -> None:
+    """Raise an error if the code does not run as it reads.
+
+    Raises:
+        WorkspaceError: it does not; the message says where and how to fix it.
+    """
+    if why := misleading(function, snapshot):
+        raise WorkspaceError(why)

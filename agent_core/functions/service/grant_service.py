@@ -1,0 +1,320 @@
+"""Grant checks before a function joins or runs: its needs are compared with its grants; the user is asked for the rest.
+
+Where nobody can be asked the answer is no, and it says how a human grants it. While a human is asked, the clock of a
+call that runs stands still.
+"""
+
+import ast
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from sandbox import Limits
+from sandbox.wire.lines import bare_lines
+from sandbox.wire.pausable_clock import standing_still
+
+from ..gate import Verdict
+from ..gate.capability import lacking
+from ..gate.draft import unified
+from ..gate.grants import Way
+from ..gate.trial import Granted
+from ..gate.uses import needs_of, uses
+from agent_core.access.grants import NOTHING, AccessResolver, Approver, Decision, Denied, Giving, Grants, Permit, Question
+from agent_core.access.grants.book import who
+from agent_core.access.grants.content import content_of, misleading, modules_of, unshowable
+from agent_core.access.grants.desk import ApprovalQueue
+from agent_core.access.grants.items import UNSAID
+from agent_core.access.grants.permit import raised
+from agent_core.access.grants.refusal import denial
+from agent_core.access.packages import PackagesError
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.base.settings import GrantSettings
+from agent_core.base.untrusted import fence
+from .call_records import source_of
+from .closure import ModuleParts
+from .package_grants import PackageGrants, imported_at_the_top
+from .plan import ChangeSummary
+
+_BY_FILE = "It has its grants by functions/grants.toml alone: no human said yes to them here (`grants.unattended`)."
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateGrants:
+    """The user's decision on a candidate: grants to store with it or to lend to its next call, or why it is denied."""
+
+    grants: Grants = NOTHING
+    giving: Giving | None = None
+    lent: Giving | None = None
+    denied: str = ""
+    is_human: bool = False  # whether it was a human's no
+
+
+class GrantService:
+    """Service that asks for grants and decides what a call may use."""
+
+    def __init__(
+        self,
+        packing: PackageGrants,
+        reach: AccessResolver,
+        settings: GrantSettings,
+        limits: Limits,
+        packages: tuple[str, ...],
+    ) -> None:
+        self.packing, packing.by_file = packing, self._is_by_file
+        self.book = packing.book
+        self.reach = reach
+        self.approver: Approver | None = None
+        self._desk = ApprovalQueue()
+        self._settings = settings
+        self._limits = limits
+        self._packages = packages
+
+    async def ungranted(self, snapshot: Snapshot) -> Granted:
+        """Return the grants with which a candidate is judged before anybody is asked."""
+        return Granted(guarded=await self.book.needed_to_call(snapshot), approval_mode=self._way())
+
+    def _way(self) -> Way:
+        """Return how the user is asked for the missing grants of a candidate."""
+        if self.approver is not None and self._settings.ask != "never":
+            return "joining"
+        return "file" if self._settings.unattended == "file" else "none"
+
+    async def granted(self, grants: Grants, snapshot: Snapshot, owner: str) -> Granted:
+        """Return the grants and access with which a candidate is judged once it has these grants."""
+        spelled = self.reach.spelled(self.packing.known(grants))
+        return replace(await self.ungranted(snapshot), grants=spelled, access=self.reach.access(grants, owner))
+
+    async def having(self, function: Function, snapshot: Snapshot) -> Granted:
+        """Return the same for an existing function."""
+        owner = f"{function.module}.{function.name}"
+        return await self.granted(await self.in_force(function, snapshot), snapshot, owner)
+
+    async def in_force(self, function: Function, snapshot: Snapshot) -> Grants:
+        """Return what a function may reach now: by the user's approval, or by the file if that is set."""
+        return await self.book.allowed(function, snapshot) | await self._by_file(function, snapshot)
+
+    def _is_by_file(self) -> bool:
+        """Return whether the file alone puts grants in force: nobody can be asked, and the settings allow it."""
+        return self._settings.unattended == "file" and self.approver is None
+
+    async def _by_file(self, function: Function, snapshot: Snapshot) -> Grants:
+        """Return the grants that the file alone puts in force, limited to the text's uses, if nobody can be asked."""
+        entry = (await self.book.entries()).get(function.name)
+        if entry is None or not self._is_by_file() or misleading(function, snapshot):
+            return NOTHING
+        return entry.grants.serving(await self.needs(function, snapshot) | self._around(function, snapshot))
+
+    def asks(self, verdict: Verdict, work: ChangeSummary) -> bool:
+        """Return whether the user must approve before this candidate joins."""
+        wants_all = self._settings.ask == "always" and work.author.by == "agent" and verdict.admitted
+        return wants_all or verdict.lacks_only_grants
+
+    async def question(self, function: Function, snapshot: Snapshot) -> Question | None:
+        """Return a question about the missing grants of a workspace function, or None if it has all that it needs."""
+        needs, around = await self.needs(function, snapshot), self._around(function, snapshot)
+        question = await self.book.question(function, snapshot, needs, around)
+        return question and replace(question, lines=_shown(function, snapshot))
+
+    async def for_candidate(self, verdict: Verdict, snapshot: Snapshot, work: ChangeSummary) -> CandidateGrants:
+        """Ask for a judged candidate's missing grants, unless they were given already. It would join `snapshot`."""
+        after, function = _joined(verdict, snapshot)
+        unfit = await self._unfit(verdict, after)
+        if function is None or unfit:
+            return CandidateGrants(denied=unfit)
+        state = await self.book.held(function, after)
+        content = content_of(function, after)
+        if work.preset_grants is not None:
+            having = state.now | work.preset_grants
+            await self.packing.install(having)
+            return CandidateGrants(having, Giving(function.name, work.preset_grants, content, who(), state.now))
+        needs = self.packing.named(self.reach.inside(verdict.needs), state.entry)
+        question = await self.book.question(function, after, needs, self._around(function, after))
+        if question is None and self._settings.ask != "always":
+            return CandidateGrants(state.now)
+        question = question or Question(verdict.name, granted=state.now, version=function.version)
+        before = snapshot.functions.get(verdict.name)
+        old = source_of(before, snapshot) if before else ""
+        diff = question.diff or unified(old, verdict.source, function.path)
+        question = replace(question, why=work.reason, lines=verdict.asking, diff=diff, moment="join")
+        decision = await self._ask(question, state.now | question.missing)
+        if decision.answer == "no":
+            return CandidateGrants(
+                denied=denial(question, decision), is_human=decision.by in ("human", "earlier", "often")
+            )
+        giving = Giving(function.name, question.missing, content, who(), state.now) if question.missing else None
+        if decision.answer == "once":
+            return CandidateGrants(state.now | question.missing, lent=giving)
+        return CandidateGrants(state.now | question.missing, giving)
+
+    async def _unfit(self, verdict: Verdict, after: Snapshot) -> str:
+        """Return why a candidate cannot join regardless of grants, or an empty string."""
+        function = _joined(verdict, after)[1]
+        if function is None:
+            return "It has no place in its module yet, so nobody was asked."
+        if why := misleading(function, after):
+            return why
+        mates = [mate.name for mate in after.functions.values() if mate.module == verdict.module]
+        at_top = imported_at_the_top(verdict.source, self._packages)
+        return await self.packing.crowded(verdict.name, at_top, mates)
+
+    async def permit(self, function: Function, snapshot: Snapshot, caller: str = "") -> Permit | Denied:
+        """Return a permit for a call after the user was asked for missing grants, or the reason for denial."""
+        lent = self.book.borrowed(function, snapshot)
+        needs = await self.needs(function, snapshot)
+        state = await self.book.held(function, snapshot)
+        if not (needs or state.entry or lent):
+            return Permit(snapshot.modules, self._limits)
+        if why := misleading(function, snapshot):
+            return Denied(why)
+        by_file = await self._by_file(function, snapshot)
+        now, note = state.now | lent | by_file, _BY_FILE if by_file.without(state.now | lent) else ""
+        question = await self.book.question(function, snapshot, needs, self._around(function, snapshot))
+        if question is None and self.packing.lacks(now):
+            question = Question(function.name, Grants(packages=now.packages), now, is_again=True)
+        if question is not None and (not now.covers(question.missing) or self.packing.lacks(now)):
+            question = replace(question, lines=_shown(function, snapshot), caller=caller)
+            decision = await self._ask(question, now | question.missing)
+            note = denial(question, decision)
+            if decision.answer == "no" and (decision.by != "policy" or state.entry):
+                return Denied(note)
+            if decision.answer == "yes":
+                await self.book.give(function, snapshot, question.missing, who())
+            if decision.answer != "no":  # what it had may have been revoked while they were asked
+                now, note = await self.book.allowed(function, snapshot) | lent | question.missing, ""
+        return self._permit(function, snapshot, now, note)
+
+    async def lacking(self, function: Function, snapshot: Snapshot) -> frozenset[str]:
+        """Return the gate's messages about those uses in its module that a function has no grant for now."""
+        granted = self.reach.spelled(self.packing.known(await self.in_force(function, snapshot)))
+        try:
+            tree = ast.parse(snapshot.modules[function.module].text)
+            findings = lacking(uses(tree, self._packages, await self.guarded(snapshot)), granted)
+        except RecursionError:
+            return frozenset()
+        return frozenset(finding.message for finding in findings)
+
+    async def guarded(self, snapshot: Snapshot) -> frozenset[str]:
+        """Return the functions that can only be called with a grant."""
+        return await self.book.needed_to_call(snapshot)
+
+    async def needs(self, function: Function, snapshot: Snapshot) -> Grants:
+        """Return what a workspace function needs, by its own text and its helpers."""
+        guarded = await self.book.needed_to_call(snapshot)
+        text = snapshot.modules[function.module].text
+        entry = (await self.book.entries()).get(function.name)
+        needs = self.reach.inside(_needs(text, function.name, self._packages, guarded))
+        return self.packing.named(needs, entry.grants) if entry else needs
+
+    async def want(self, function: str, snapshot: Snapshot, grants: Grants, caller: str = "") -> bool:
+        """Ask during a call for a grant that it turned out to need. Return whether the call may go on with it."""
+        target = snapshot.functions[function]
+        if why := misleading(target, snapshot):
+            self._desk.close(Question(function, grants), Decision("no", why, "unavailable"))
+            return False
+        now = await self.book.allowed(target, snapshot)
+        question = Question(function, grants, now, version=target.version, moment="run", caller=caller)
+        decision = await self._ask(question)
+        if decision.answer == "yes":
+            await self.book.give(target, snapshot, grants, who())
+        return decision.answer != "no"
+
+    def _permit(self, function: Function, snapshot: Snapshot, grants: Grants, note: str) -> Permit:
+        if not grants:
+            return Permit(snapshot.modules, self._limits, note=note)
+        return Permit(
+            modules_of(function.module, snapshot),
+            raised(self._limits, grants),
+            grants,
+            self.reach.access(grants, f"{function.module}.{function.name}"),
+            function.name if grants.stateful else "",
+            note
+            or self.reach.refusal(grants, function.name)
+            or self.reach.grown(grants)
+            or _unnamed(function.name, grants),
+        )
+
+    def _around(self, function: Function, snapshot: Snapshot) -> Grants:
+        """Return the needs of the modules that a function's own module imports."""
+        others = [source for name, source in modules_of(function.module, snapshot).items() if name != function.module]
+        return _needs_of_all(tuple(source.text for source in others), self._packages, frozenset())
+
+    async def explained(self, question: Question, having: Grants) -> Question:
+        """Return the question with what an approval installs, and what is unknown about it."""
+        doubts = self.reach.doubts(question.missing)
+        return await self.packing.explained(replace(question, doubts=doubts), having)
+
+    async def _ask(self, question: Question, having: Grants = NOTHING) -> Decision:
+        """Ask the question and return the decision. An approval installs the packages in `having`."""
+        if never := self.reach.refusal(question.missing, question.function, question.granted):
+            return self._desk.close(question, Decision("no", never, "never"))
+        if why := unshowable(question.diff):
+            return self._desk.close(question, Decision("no", why, "unavailable"))
+        approver = None if self._settings.ask == "never" else self.approver
+        with standing_still():
+            try:
+                shown_question = await self.explained(question, having) if approver else question
+                decision = await self._desk.ask(shown_question, approver)
+                if decision.answer != "no":
+                    await self.packing.install(having)
+            except PackagesError as error:
+                return self._desk.close(question, Decision("no", str(error), "unavailable"))
+        return decision
+
+
+def ungranted(verdict: Verdict, denied: str, path: str) -> Verdict:
+    """Return the verdict on an admitted candidate that the user did not approve."""
+    if not verdict.admitted:
+        return verdict
+    problem = Problem("needs-yes", denied, Place(path), "ask the human what is wrong with it")
+    return replace(verdict, admitted=False, standing="", problems=(*verdict.problems, problem))
+
+
+def _unnamed(function: str, grants: Grants) -> str:
+    """Return a hint on naming folders for a function that takes its paths from the caller, or an empty string."""
+    if UNSAID not in grants.read + grants.write:
+        return ""
+    flag = "--write" if UNSAID in grants.write else "--read"
+    named = ", ".join(map(fence, dict.fromkeys(path for path in grants.write + grants.read if path != UNSAID)))
+    sentence = f"`{function}` gets its paths from its caller, and reaches those in folders that the user named"
+    return f"{sentence} (so far {named or 'none'}). To name one: toolwright functions grant {function} {flag} FOLDER"
+
+
+def _joined(verdict: Verdict, snapshot: Snapshot) -> tuple[Snapshot, Function | None]:
+    """Return the snapshot with the candidate's module in it, and the candidate there."""
+    if verdict.reading is None:
+        return snapshot, None
+    after = snapshot.with_module(verdict.reading)
+    function = after.functions.get(verdict.name)
+    return after, function if function is not None and function.module == verdict.module else None
+
+
+def _shown(function: Function, snapshot: Snapshot) -> tuple[tuple[int, str], ...]:
+    """Return the lines of a function that need a grant."""
+    text = snapshot.modules[function.module].text
+    lines, own = bare_lines(text), range(function.line, function.end_line + 1)
+    try:
+        numbers = [use.finding.line for use in uses(ast.parse(text), ()) if use.kind and use.finding.line in own]
+    except RecursionError:
+        return ()
+    return tuple((line, lines[line - 1].strip()) for line in dict.fromkeys(numbers))
+
+
+@lru_cache(maxsize=2048)
+def _needs(text: str, name: str, packages: tuple[str, ...], guarded: frozenset[str]) -> Grants:
+    parts = ModuleParts.of(text)
+    if isinstance(parts, Problem):
+        return NOTHING
+    own, _ = parts.candidate(parts.needed([name]))
+    return _needs_of_all((own,), packages, guarded)
+
+
+@lru_cache(maxsize=512)
+def _needs_of_all(texts: tuple[str, ...], packages: tuple[str, ...], guarded: frozenset[str]) -> Grants:
+    needs = NOTHING
+    for text in texts:
+        try:
+            needs |= needs_of(uses(ast.parse(text), packages, guarded))
+        except (SyntaxError, RecursionError, ValueError, MemoryError):
+            continue
+    return needs

@@ -1,0 +1,149 @@
+"""A verdict as it is published, stored and sent: what everybody but the gate reads of it.
+
+A verdict crosses as JSON, between processes, through the store and in events. It is read here, once; what is written
+again has the keys that it came with, in their order.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from agent_core.access.grants import Grants
+from agent_core.base.json_form import fields_to_json, to_json
+from agent_core.base.problem import Problem
+from agent_core.storage import FunctionStore
+
+from ..gate import Candidate, GivenExample, Verdict
+from ..gate.verdict import GRANTABLE, Fix, StageReport, Survivor
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """The verdict on a candidate or on a function of a saved file; with `error`, the reason why there is none.
+
+    `line` is that of the function when a saved file was judged, `unfit_with` the hash of the code that breaks it.
+    """
+
+    document: Mapping[str, Any]  # Any: the JSON that it was read from
+    name: str = ""
+    module: str = ""
+    path: str = ""
+    admitted: bool = False
+    standing: str = ""
+    version: str = ""
+    source: str = ""
+    by: str = ""
+    error: str = ""
+    denied: str = ""
+    conflict: str = ""
+    unfit_with: str = ""
+    line: int = 0
+    agreed: int = 0
+    can_be_confirmed: bool = False
+    confirmed: tuple[str, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    stages: tuple[StageReport, ...] = ()
+    survivors: tuple[Survivor, ...] = ()
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Judgment":  # Any: JSON
+        """Return the verdict in its published or stored JSON."""
+        plain = {name: data[name] for name in _PLAIN if data.get(name)}
+        return cls(
+            data,
+            **plain,
+            confirmed=tuple(data.get("confirmed") or ()),
+            fixes=tuple(Fix(**fix) for fix in data.get("fixes") or ()),
+            problems=tuple(Problem.from_json(problem) for problem in data.get("problems") or ()),
+            stages=tuple(StageReport(**stage) for stage in data.get("stages") or ()),
+            survivors=tuple(Survivor(**survivor) for survivor in data.get("survivors") or ()),
+        )
+
+    @classmethod
+    def of(cls, verdict: Verdict) -> "Judgment":
+        """Return the gate's verdict in this form."""
+        return cls.from_json(verdict.to_json())
+
+    @classmethod
+    def none(cls, name: str, error: str) -> "Judgment":
+        """Return the answer that nothing was judged, and why."""
+        return cls.from_json({"name": name, "admitted": False, "error": error})
+
+    @property
+    def imported_hash(self) -> str:
+        """The hash of the library's text that the function was imported from, or an empty text."""
+        return str((self.document.get("imported") or {}).get("hash", ""))
+
+    @property
+    def needs(self) -> Grants:
+        """The grants that the candidate needs."""
+        return Grants.from_json(self.document.get("needs") or {})
+
+    @property
+    def refusals(self) -> tuple[Problem, ...]:
+        """The problems that keep the candidate out."""
+        return tuple(problem for problem in self.problems if problem.severity == "refuses")
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return the JSON that it was read from, with what was changed or added since."""
+        own = {field.name: to_json(getattr(self, field.name)) for field in fields(self)[1:]}
+        added = {key: value for key, value in own.items() if value and key not in self.document}
+        return {key: own.get(key, value) for key, value in self.document.items()} | added
+
+
+_PLAIN = tuple(field.name for field in fields(Judgment) if field.type in (str, int, bool))
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCandidate:
+    """A rejected candidate that is kept. `over` is the version that it would replace, `conflict` a diff to the saved one."""
+
+    code: str
+    module: str
+    reason: str
+    over: str | None  # None: it was kept before this was recorded
+    examples: tuple[GivenExample, ...]
+    verdict: Judgment
+    conflict: str | None = None
+
+    @classmethod
+    def of(cls, candidate: Candidate, over: str, verdict: Judgment, conflict: str | None = None) -> "PendingCandidate":
+        """Return a candidate in the form in which it is kept."""
+        return cls(candidate.code, candidate.module, candidate.reason, over, candidate.examples, verdict, conflict)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "PendingCandidate":  # Any: JSON
+        """Return the candidate as it is stored."""
+        examples, verdict = tuple(GivenExample(*example) for example in data["examples"]), data["verdict"]
+        plain = data["code"], data["module"], data["reason"], data.get("over")
+        return cls(*plain, examples, Judgment.from_json(verdict), data.get("conflict"))
+
+    @property
+    def text(self) -> str:
+        """The text to work on: with the gate's fixes, if it was read at all."""
+        return self.verdict.source or self.code
+
+    @property
+    def needs_only_grants(self) -> bool:
+        """True if a yes of the user is all that is missing."""
+        codes = {problem.code for problem in self.verdict.refusals}
+        return bool(codes) and codes <= GRANTABLE
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return the stored and published shape."""
+        examples = [[example.call, example.expected, example.approx] for example in self.examples]
+        data = {**fields_to_json(self), "examples": examples}
+        return {key: value for key, value in data.items() if value is not None}
+
+
+async def pending_candidate(store: FunctionStore, name: str) -> PendingCandidate | None:
+    """Return the rejected candidate of this name."""
+    pending = await store.pending(name)
+    return None if pending is None else PendingCandidate.from_json(pending)
+
+
+async def judgment_on(store: FunctionStore, version: str, name: str) -> Judgment | None:
+    """Return the stored verdict on a version of a function."""
+    verdict = await store.verdict(version, name)
+    return None if verdict is None else Judgment.from_json(verdict)

@@ -1,0 +1,204 @@
+"""The files of a library as modules of this workspace: their names, imports, dependencies and order.
+
+Imports between the library's own files are written for their new place; everything else stays the author's text.
+"""
+
+import ast
+import keyword
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from sandbox.wire.lines import lines_of
+
+from ..gate.reading.text_fixes import write_escapes
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.source import FOLDER, path_of
+from .archive import Library
+from .closure import ModuleParts
+from .foreign import Adapted, adapt
+
+_PASSED_OVER = re.compile(
+    r"(?:^|/)(?:tests?|docs|examples)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest|setup|__main__)\.py$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryFile:
+    """One file of a library as a module. `uses` are the modules of the same library that it imports."""
+
+    file: str
+    module: str
+    path: str
+    parts: ModuleParts
+    adapted: Adapted
+    problems: tuple[Problem, ...]
+    uses: frozenset[str]
+
+    @property
+    def text(self) -> str:
+        """The module's text as it would be written here."""
+        return self.adapted.text
+
+    def troubles(self, statements: Iterable[int]) -> list[Problem]:
+        """Return the problems in these statements that must be fixed manually."""
+        spans = [self.parts.text.span(self.parts.text.body[at]) for at in statements]
+        return [
+            problem for problem in self.problems if any(first <= problem.where.line <= last for first, last in spans)
+        ]
+
+
+def modules(library: Library, prefix: str, *, maps: bool = True) -> Iterator[LibraryFile | Problem]:
+    """Yield each file that can be a module, in order of path. A file that cannot be read as Python is a problem."""
+    files = {name: text for name, text in sorted(library.files.items()) if not is_passed_over(name)}
+    files = {name: text for name, text in files.items() if text.strip() or not name.endswith("__init__.py")}
+    targets = {_dotted(name): _target(name, prefix) for name in files if _dotted(name)}
+    for name, text in files.items():
+        dotted = _dotted(name)
+        if not dotted:
+            continue
+        shown = library.base + name
+        adapted = adapt(write_escapes(text), shown, maps=maps)
+        own = f"{dotted}.__init__" if name.endswith("__init__.py") else dotted
+        moved, uses, stuck = _moved(adapted.text, targets, own, shown)
+        parts = ModuleParts.of(moved, shown)
+        if isinstance(parts, Problem):
+            yield parts
+            continue
+        place = path_of(targets[dotted])
+        if name.endswith("__init__.py"):
+            place = place.removesuffix(".py") + "/__init__.py"
+        merged = Adapted(moved, {**escaping(text), **adapted.mapped}, adapted.problems, adapted.unused)
+        yield LibraryFile(
+            shown, targets[dotted], place, parts, merged, (*adapted.problems, *stuck), uses - {targets[dotted]}
+        )
+
+
+def escaping(text: str) -> dict[int, tuple[str, str]]:
+    """Return the characters written as escapes in the strings of a text, by line: a sentence and the diff."""
+    pairs = zip(lines_of(text), lines_of(write_escapes(text)), strict=True)
+    message = "wrote characters that cannot be seen as escapes"
+    return {
+        number: (message, f"-{before.rstrip()}\n+{after.rstrip()}")
+        for number, (before, after) in enumerate(pairs, 1)
+        if before != after
+    }
+
+
+def is_passed_over(name: str) -> bool:
+    """Return whether a file is skipped: tests, setup files and the like hold no functions to be called."""
+    return bool(_PASSED_OVER.search(name))
+
+
+def in_order(uses: Mapping[str, Set[str]]) -> list[str]:
+    """Return the names, each after those that it uses. Circular ones keep their order."""
+    order: list[str] = []
+    seen: set[str] = set()
+
+    def visit(name: str) -> None:
+        if name not in seen:
+            seen.add(name)
+            for dependency in sorted(uses[name]):
+                visit(dependency)
+            order.append(name)
+
+    for name in uses:
+        visit(name)
+    return order
+
+
+def circles(uses: Mapping[str, Set[str]]) -> dict[str, frozenset[str]]:
+    """Return for each name those that it uses and that use it, directly or through others."""
+    reach = {name: {target for target in used if target in uses} for name, used in uses.items()}
+    for middle in uses:
+        for reachable in reach.values():
+            if middle in reachable:
+                reachable |= reach[middle]
+    return {name: frozenset(target for target in reach[name] if name in reach[target]) - {name} for name in uses}
+
+
+def generations(parts: Mapping[str, LibraryFile]) -> Iterator[list[LibraryFile]]:
+    """Yield the modules in groups, each after those that it uses. Modules that use each other come together."""
+    remaining, together = dict(parts), circled(parts)
+    while remaining:
+        ready = [part for part in remaining.values() if not (part.uses & remaining.keys() - together[part.module])]
+        yield ready
+        for part in ready:
+            del remaining[part.module]
+
+
+def circled(parts: Mapping[str, LibraryFile]) -> dict[str, frozenset[str]]:
+    """Return for each module those that import it and that it imports, directly or through others."""
+    return circles({name: part.uses for name, part in parts.items()})
+
+
+def fitting(name: str) -> str:
+    """Return a word as a valid part of a module's name."""
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII).strip() or "library"
+    return f"m{plain}" if plain[0].isdigit() else f"{plain}_" if keyword.iskeyword(plain) else plain
+
+
+def _dotted(name: str) -> str:
+    path = PurePosixPath(name)
+    parts = path.parts[:-1] if path.name == "__init__.py" else (*path.parts[:-1], path.stem)
+    return ".".join(parts)
+
+
+def _target(name: str, prefix: str) -> str:
+    return ".".join([*([prefix] if prefix else []), *map(fitting, _dotted(name).split("."))])
+
+
+def _moved(text: str, targets: Mapping[str, str], own: str, path: str) -> tuple[str, frozenset[str], list[Problem]]:
+    """Return the text with the library's modules renamed, those of them that it uses, and the problems."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text, frozenset(), []
+    lines, uses, stuck = lines_of(text), set[str](), []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            base = node.module or "" if not node.level else _climbed(own, node)
+            imported = [
+                name for name in (base, *(f"{base}.{alias.name}".strip(".") for alias in node.names)) if name in targets
+            ]
+            uses |= {targets[name] for name in imported}
+            if imported and not node.level and not _is_standard(base):
+                new = targets.get(base) or targets[imported[0]].rpartition(".")[0]
+                _replace(lines, node, rf"\bfrom\s+{re.escape(base)}(?=\s+import\b)", f"from {FOLDER}.{new}".rstrip("."))
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name in targets and not _is_standard(alias.name):
+                    uses.add(targets[alias.name])
+                    stuck += _rename(lines, node, alias, targets[alias.name], path)
+    return "".join(lines), frozenset(uses), stuck
+
+
+def _rename(lines: list[str], node: ast.Import, alias: ast.alias, target: str, path: str) -> list[Problem]:
+    new = f"{FOLDER}.{target}"
+    if alias.asname:
+        _replace(lines, node, rf"(?<![\w.]){re.escape(alias.name)}(?=\s+as\b)", new)
+    elif "." not in alias.name:
+        _replace(lines, node, rf"(?<![\w.]){re.escape(alias.name)}(?![\w.])", f"{new} as {alias.name}")
+    else:
+        package, _, name = alias.name.rpartition(".")
+        message = f"`import {alias.name}` names a module of the library by its path from the top"
+        fix = f"write `from {package} import {name}`, and `{name}.…` where it is used"
+        return [Problem("dotted-import", message, Place(path, node.lineno, node.col_offset + 1), fix)]
+    return []
+
+
+def _replace(lines: list[str], node: ast.stmt, pattern: str, new: str) -> None:
+    at = node.lineno - 1
+    lines[at] = lines[at][: node.col_offset] + re.sub(pattern, new, lines[at][node.col_offset :], count=1)
+
+
+def _climbed(own: str, node: ast.ImportFrom) -> str:
+    parts = own.split(".")
+    base = parts[: len(parts) - node.level] if node.level <= len(parts) else []
+    return ".".join([*base, *([node.module] if node.module else [])])
+
+
+def _is_standard(name: str) -> bool:
+    return name.partition(".")[0] in sys.stdlib_module_names

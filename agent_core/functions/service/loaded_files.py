@@ -1,0 +1,264 @@
+"""The result of taking one file: its good reading, the problems that reject its newest text, and the writes.
+
+Values and pure functions of the loader: how a file's outcome is placed in a snapshot and in rows.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
+
+from ..gate import Disagreement, ModuleVerdict
+from agent_core.base.problem import Problem
+from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.registry import RegistryChange, difference
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource, module_of
+from agent_core.storage import DropReading, ReadingRow, SaveReading, SaveVerdict, SaveVersion, SetManifest, Write
+from . import change_texts
+
+_NO_STAMP = (0, 0, 0)
+_WHY_DRAFT = {True: "draft: its examples need what is not granted yet", False: "draft: it has no examples"}
+
+
+@dataclass(frozen=True, slots=True)
+class GoodVersions:
+    """The baseline of a refresh: the good version of each module, and the stored readings by path."""
+
+    manifest: Mapping[str, str]
+    readings: Mapping[str, ReadingRow]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFile:
+    """The result for one file: a good reading, the problems that reject its newest text, and the writes.
+
+    `standings` says of each function that was judged how it stands, `disagreeing` of one with failing examples how
+    they differ, `noted` of one that promises less what; `verdict` is the one on a text that is taken, `previous` what
+    there was before.
+    """
+
+    path: str
+    module: str | None = None
+    reading: ModuleReading | None = None
+    problems: tuple[Problem, ...] = ()
+    writes: tuple[Write, ...] = ()
+    is_removed: bool = False
+    standings: tuple[tuple[str, str], ...] = ()
+    disagreeing: tuple[tuple[str, str], ...] = ()
+    noted: tuple[tuple[str, str], ...] = ()
+    verdict: ModuleVerdict | None = None
+    previous: ModuleReading | None = None
+
+    @property
+    def lacks_import(self) -> bool:
+        """Whether the file could not be imported. Its missing import may still arrive."""
+        return _lacks_import(self.problems)
+
+
+def _lacks_import(problems: Iterable[Problem]) -> bool:
+    return any(problem.code == "import-fails" for problem in problems)
+
+
+def waiting(snapshot: Snapshot) -> set[str]:
+    """Return the files that are rejected because they could not be imported."""
+    return {path for path, problems in snapshot.rejections.items() if _lacks_import(problems)}
+
+
+def all_placed(
+    before: Snapshot, results: Collection[LoadedFile], baseline: GoodVersions, finished: frozenset[str]
+) -> tuple[Snapshot, list[Write]]:
+    """Return the snapshot with the results of all files, and the writes for them."""
+    snapshot, writes = before, list[Write]()
+    moved = {result.module for result in results if result.reading is not None}
+    for file_result in sorted(results, key=lambda result: precedence(result, baseline)):
+        snapshot = placed(snapshot, file_result)
+        file_writes = kept_writes(file_result, snapshot, moved)
+        writes += map(by_agent, file_writes) if file_result.path in finished else file_writes
+    return snapshot, writes
+
+
+def unchanged(path: str, source: ModuleSource, baseline: GoodVersions, before: Snapshot) -> ModuleReading | None:
+    """Return the reading of a text that was judged before, in the registry or in storage."""
+    if source.version != baseline.manifest.get(source.module):
+        return None
+    reading = before.readings.get(source.module)
+    if reading is not None and reading.source == source:
+        return reading
+    row = baseline.readings.get(path)
+    return stored(row, source) if row and row.version == source.version else None
+
+
+def stored(row: ReadingRow, source: ModuleSource) -> ModuleReading | None:
+    """Return the stored reading of exactly this text."""
+    try:
+        return ModuleReading.from_json(read_json(row.reading, LOOSE, deepest=DEEPEST_ROW), source)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None  # not what this program wrote: it is read anew
+
+
+def precedence(result: LoadedFile, baseline: GoodVersions) -> tuple[bool, bool, bool, str]:
+    """Return the sort key: deleted files first to make room, then those in the manifest, which win a clash of names."""
+    version = result.reading.source.version if result.reading else None
+    return (
+        not result.is_removed,
+        result.module not in baseline.manifest,
+        version != baseline.manifest.get(result.module or ""),
+        result.path,
+    )
+
+
+def kept_writes(result: LoadedFile, snapshot: Snapshot, moved: set[str | None]) -> Iterable[Write]:
+    """Return the writes to keep. The row of a module belongs to the file that holds it: `web.py` or a package."""
+    if result.is_removed and result.module in moved:
+        return [write for write in result.writes if not isinstance(write, SetManifest)]
+    holder = snapshot.modules.get(result.module or "")
+    return result.writes if holder is None or holder.path == result.path else ()
+
+
+def placed(snapshot: Snapshot, result: LoadedFile) -> Snapshot:
+    """Return the snapshot with the result of one file."""
+    if result.is_removed:
+        return snapshot.without_module(result.module or "").with_rejection(result.path, ())
+    if result.reading is not None and _is_news(snapshot, result.path, result.reading):
+        snapshot = snapshot.with_module(result.reading)
+    if result.problems:
+        return snapshot.with_rejection(result.path, result.problems)
+    return snapshot
+
+
+def _is_news(snapshot: Snapshot, path: str, reading: ModuleReading) -> bool:
+    """Return whether the reading differs from the one in place, or may settle the problems of its file."""
+    return snapshot.readings.get(reading.source.module) is not reading or path in snapshot.rejections
+
+
+def removed_file(path: str, baseline: GoodVersions, before: Snapshot) -> LoadedFile:
+    """Return the result for a file that no longer exists."""
+    holders = [module for module, source in before.modules.items() if source.path == path]
+    module = holders[0] if holders else module_at(path)
+    if module in before.modules and not holders:
+        return LoadedFile(path, is_removed=True, writes=(DropReading(path),))  # another file holds the module
+    version = baseline.manifest.get(module)
+    forget = (SetManifest(module, version, None, reason="the file was removed"),) if version else ()
+    return LoadedFile(path, module, is_removed=True, writes=(*forget, DropReading(path)))
+
+
+def module_at(path: str) -> str:
+    """Return the module of a path as shown in sources, or an empty text if it is none."""
+    module = module_of(Path(path).relative_to("functions"))
+    return module if isinstance(module, str) else ""
+
+
+def admission(
+    path: str,
+    source: ModuleSource,
+    verdict: ModuleVerdict,
+    baseline: GoodVersions,
+    confirmed: Mapping[str, Sequence[str]],
+) -> tuple[Write, ...]:
+    """Return the writes for a good saved file, as the user's. `confirmed` are calls by function."""
+    expected = baseline.manifest.get(source.module)
+    entered: tuple[Write, ...] = ()
+    if expected != source.version:
+        entered = (
+            SaveVersion(source.module, source.version, source.text, reason="saved"),
+            SetManifest(source.module, expected, source.version, reason="saved"),
+        )
+    functions = {function.name: function for function in verdict.reading.functions}
+    verdicts = [
+        SaveVerdict(
+            functions[name].body_hash,
+            name,
+            {**_verdict_on(functions[name], verdict), "standing": standing, "confirmed": [*confirmed.get(name, ())]},
+        )
+        for name, standing in verdict.standings
+    ]
+    reading = SaveReading(path, _NO_STAMP, source.version, json.dumps(verdict.reading.to_json()))
+    return (*entered, *verdicts, reading)
+
+
+def _verdict_on(function: Function, verdict: ModuleVerdict) -> dict[str, Any]:  # Any: JSON
+    """Return the part of a file's verdict on one of its functions. `line` is its line at that time."""
+    own = [
+        problem
+        for problem in verdict.problems
+        if not problem.where.line or function.line <= problem.where.line <= function.end_line
+    ]
+    problems = [problem.to_json() for problem in own]
+    return {**verdict.to_json(), "by": "human", "name": function.name, "problems": problems, "line": function.line}
+
+
+def by_agent(write: Write) -> Write:
+    """Return the same write with the agent as author, for a file that an agent had written before a crash."""
+    match write:
+        case SaveVersion() | SetManifest():
+            return replace(write, by="agent", reason="finished after an interruption")
+        case SaveVerdict():
+            return replace(write, verdict={**write.verdict, "by": "agent"})
+        case _:
+            return write
+
+
+def said_of(results: Collection[LoadedFile]) -> RegistryChange:
+    """Return the news on functions after a save, apart from the fact that they changed."""
+    return RegistryChange(
+        standings=dict(pair for result in results for pair in result.standings),
+        disagreeing=dict(pair for result in results for pair in result.disagreeing),
+        noted=dict(pair for result in results for pair in result.noted),
+    )
+
+
+def since(baseline: GoodVersions, results: Collection[LoadedFile], finished: frozenset[str]) -> RegistryChange:
+    """Return what others changed in the files while no program ran. The first time, it is empty because all is new."""
+    before = after = Snapshot.empty()
+    reported = [result for result in results if result.path not in finished] if baseline.manifest else []
+    for file_result in reported:
+        had = file_result.previous or (_known_of(file_result.path, baseline) if file_result.is_removed else None)
+        before = before.with_module(had) if had else before
+        if file_result.problems:
+            after = after.with_rejection(file_result.path, file_result.problems)
+        elif file_result.verdict is not None:
+            after = after.with_module(file_result.verdict.reading)
+    return difference(before, after, change=said_of(reported))
+
+
+def _known_of(path: str, baseline: GoodVersions) -> ModuleReading | None:
+    row = baseline.readings.get(path)
+    return stored(row, ModuleSource(module_at(path), path, "", row.version)) if row else None
+
+
+def standings(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:
+    """Return the standing of each judged function of a saved file and the reason, except for failing examples."""
+    differing = {name for name, _ in verdict.disagreements}
+    having = {function.name for function in verdict.reading.functions if function.examples}
+    return tuple(
+        (name, "trial: its examples agree" if standing == "trial" else _WHY_DRAFT[name in having])
+        for name, standing in verdict.standings
+        if name not in differing
+    )
+
+
+def disagreeing(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:
+    """Return a sentence for each function of a saved file with failing examples."""
+    grouped: dict[str, list[Disagreement]] = {}
+    for name, disagreement in verdict.disagreements:
+        grouped.setdefault(name, []).append(disagreement)
+    return tuple((name, change_texts.difference(ones)) for name, ones in grouped.items())
+
+
+def noted(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:
+    """Return a sentence for each function of a saved file that promises less than before, or breaks another."""
+    dropped = [problem for problem in verdict.problems if problem.code == "example-dropped"]
+    notes = [
+        (function.name, problem.message)
+        for function in verdict.reading.functions
+        for problem in dropped
+        if function.line <= problem.where.line <= function.end_line
+    ]
+    sentences: dict[str, list[str]] = {}
+    for name, sentence in (*notes, *map(change_texts.breakage, verdict.breakages)):
+        sentences.setdefault(name or verdict.reading.source.module, []).append(sentence)
+    return tuple((name, "\n".join(dict.fromkeys(whats))) for name, whats in sentences.items())

@@ -1,0 +1,225 @@
+"""From the folder to the registry: files are read, judged if new, and taken or rejected.
+
+A bad file never takes a good function away: the last good version goes on, and the problems say why.
+What was judged before is known by its hash and is not judged, nor parsed, again.
+"""
+
+import ast
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+from agent_core.base.offload import aside
+from ..gate import Gate, ModuleVerdict
+from agent_core.base.problem import Problem
+from agent_core.registry.function import ModuleReading
+from agent_core.registry.registry import Registry, RegistryChange
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource, parse_accepted, read_file, shown_path
+from agent_core.registry.watch import scan
+from agent_core.storage import STATE, EndWrite, ManifestConflict, SaveVerdict, FunctionStore, Write
+from . import example_regression
+from .candidate_review import confirmed
+from .judgment import judgment_on
+from .write_lock import only_writer
+from .package_grants import PackageGrants
+from .loaded_files import GoodVersions, LoadedFile, admission, all_placed, disagreeing, module_at, noted, removed_file, said_of, since, standings, stored, unchanged, waiting
+
+_TRIES = 3
+Found: TypeAlias = ModuleSource | Problem | None
+"""What a file holds, why it cannot be read, or None where there is none."""
+
+
+class Loader:
+    """Service that keeps the registry in step with the folder. `then` receives each file that was judged and taken.
+
+    `since` is what other hands changed before it was started.
+    """
+
+    def __init__(  # noqa: PLR0913 - the rooms that it joins
+        self,
+        root: Path,
+        store: FunctionStore,
+        registry: Registry,
+        gate: Gate,
+        packing: PackageGrants,
+        *,
+        limit_bytes: int,
+        then: Callable[[ModuleVerdict], None] = lambda verdict: None,
+    ) -> None:
+        self._folder = root / "functions"
+        self._state = root / STATE
+        self._store = store
+        self._registry = registry
+        self._gate = gate
+        self._packing = packing
+        self._limit = limit_bytes
+        self._then = then
+        self.since = RegistryChange()
+
+    async def start(self) -> None:
+        """Settle writes that a crash interrupted, then take the whole folder."""
+        async with only_writer(self._state):  # what another process is writing now was not cut off
+            unfinished = await self._store.open_writes()
+        finished = frozenset(
+            [write.path for write in unfinished if await asyncio.to_thread(self._is_done, write.path, write.version)]
+        )
+        await self.refresh(finished=finished)
+        await self._store.apply([EndWrite(write.path, write.version) for write in unfinished])
+
+    def _is_done(self, path: str, version: str | None) -> bool:
+        """Return whether the file of an interrupted write has the content that the write would have given it."""
+        inside = Path(path.removeprefix("functions/"))
+        source = read_file(self._folder, inside, self._limit)
+        return (
+            source.version == version
+            if isinstance(source, ModuleSource)
+            else not version and not self._is_there(inside)
+        )
+
+    async def refresh(
+        self, paths: Iterable[Path] | None = None, *, finished: frozenset[str] = frozenset()
+    ) -> RegistryChange:
+        """Take the files that changed (all, if none are named). Return the differences.
+
+        `finished` names files that an agent wrote before a crash.
+        """
+        named = None if paths is None else list(paths)
+        return await self._refresh_again(named, finished, stored=named is None)
+
+    async def catch_up(self, path: str) -> None:
+        """Take one file with its current content and rows: another process may have written both."""
+        await self._refresh_again([self._folder / path.removeprefix("functions/")], stored=True)
+
+    async def _refresh_again(
+        self, named: list[Path] | None, finished: frozenset[str] = frozenset(), *, stored: bool
+    ) -> RegistryChange:
+        for attempt in range(_TRIES):
+            try:
+                baseline, sources = await self._look(named, stored=stored or attempt > 0)
+                return await self._refresh(sources, baseline, finished)
+            except ManifestConflict:
+                # Another process took the same file in the same moment: what it wrote down is read anew.
+                if attempt == _TRIES - 1:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    async def _look(self, paths: list[Path] | None, *, stored: bool) -> tuple[GoodVersions, dict[str, Found]]:
+        """Return the known good state and the contents of the files. Both are read from storage while nobody is between
+        a file and its rows, or from the registry, which is equivalent until another process takes a file.
+        """
+        if stored:
+            async with only_writer(self._state):
+                baseline = GoodVersions(await self._store.manifest(), await self._store.readings())
+                return baseline, await asyncio.to_thread(self._read, paths, baseline)
+        baseline = GoodVersions(
+            {name: source.version for name, source in self._registry.snapshot().modules.items()}, {}
+        )
+        return baseline, await asyncio.to_thread(self._read, paths, baseline)
+
+    async def _refresh(
+        self, sources: dict[str, Found], baseline: GoodVersions, finished: frozenset[str]
+    ) -> RegistryChange:
+        before = self._registry.snapshot()
+        late = {path: self._read_one(Path(path).relative_to("functions")) for path in waiting(before) - sources.keys()}
+        sources = {**sources, **late}
+        results: dict[str, LoadedFile] = {}
+        snapshot, writes, retried = before, list[Write](), set(sources)
+        while retried:
+            batch = await asyncio.gather(*(self._take(path, sources[path], baseline, snapshot) for path in retried))
+            results.update({result.path: result for result in batch})
+            snapshot, writes = all_placed(before, results.values(), baseline, finished)
+            # What it imports may have come in the same moment.
+            unfit = {path for path, result in results.items() if result.lacks_import}
+            retried = unfit if unfit < retried else set()
+        if writes:
+            async with only_writer(self._state):  # a file that another process just wrote is its to write down
+                await self._store.apply(writes)
+        if not before.readings:
+            self.since = since(baseline, results.values(), finished)
+        change = self._registry.swap(snapshot, known_change=said_of(results.values()))
+        for file_result in results.values():
+            if file_result.verdict is not None:
+                self._then(file_result.verdict)
+        return change
+
+    def _read(self, paths: list[Path] | None, baseline: GoodVersions) -> dict[str, Found]:
+        listed = list(scan(self._folder, {}).stamps) if paths is None else paths
+        files = [path for path in listed if path.suffix == ".py" or path.is_symlink()]
+        inside = [path.relative_to(self._folder) for path in files if not self._is_bare_marker(path)]
+        sources: dict[str, Found] = {shown_path(path): self._read_one(path) for path in inside}
+        if paths is None:
+            sources.update(dict.fromkeys(baseline.readings.keys() - sources.keys()))
+        return sources
+
+    def _is_bare_marker(self, path: Path) -> bool:
+        # `functions/__init__.py` belongs to no module; an empty one is a habit, and nothing to complain of.
+        return path == self._folder / "__init__.py" and path.is_file() and path.stat().st_size == 0
+
+    def _read_one(self, path: Path) -> Found:
+        return read_file(self._folder, path, self._limit) if self._is_there(path) else None
+
+    def _is_there(self, path: Path) -> bool:
+        whole = self._folder / path
+        return whole.is_symlink() or whole.exists()
+
+    async def _take(self, path: str, source: Found, baseline: GoodVersions, before: Snapshot) -> LoadedFile:
+        if source is None:
+            return removed_file(path, baseline, before)
+        if isinstance(source, Problem):
+            return await self._keep_last_good(path, (source,), baseline, before)
+        same = unchanged(path, source, baseline, before)
+        if same is not None:
+            return LoadedFile(path, source.module, same)
+        previous = before.readings.get(source.module) or await self._last_good(path, baseline, before)
+        granted = await self._packing.of_text(source.text)
+        verdict = await self._gate.judge_module(source, before, "human", previous=previous, granted=granted)
+        if not verdict.admitted:
+            return await self._keep_last_good(path, verdict.problems, baseline, before)
+        verdict = replace(verdict, problems=(*verdict.problems, *example_regression.of_save(previous, verdict.reading)))
+        writes = admission(path, source, verdict, baseline, await self._confirmed(previous, verdict))
+        writes = (*writes, *(await self._unfit(verdict)))
+        known_of = LoadedFile(path, source.module, verdict.reading, writes=writes, verdict=verdict, previous=previous)
+        return replace(known_of, standings=standings(verdict), disagreeing=disagreeing(verdict), noted=noted(verdict))
+
+    async def _confirmed(self, previous: ModuleReading | None, verdict: ModuleVerdict) -> dict[str, Sequence[str]]:
+        """Return the calls, by function, with results that were once accepted as returned and still hold."""
+        had = {function.name: function for function in previous.functions} if previous else {}
+        judged = [function for function in verdict.reading.functions if function.name in dict(verdict.standings)]
+        return {
+            function.name: await confirmed(self._store, (), had.get(function.name), function) for function in judged
+        }
+
+    async def _unfit(self, verdict: ModuleVerdict) -> list[Write]:
+        """Return the writes that mark functions of other files broken by a save, with the code that breaks them."""
+        broken = {breakage.user.name: breakage for breakage in verdict.breakages}
+        verdicts = [
+            (breakage, await judgment_on(self._store, breakage.user.body_hash, name)) for name, breakage in broken.items()
+        ]
+        return [
+            SaveVerdict(breakage.user.body_hash, breakage.user.name, replace(saved, unfit_with=breakage.code).to_json())
+            for breakage, saved in verdicts
+            if saved is not None
+        ]
+
+    async def _keep_last_good(
+        self, path: str, problems: tuple[Problem, ...], baseline: GoodVersions, before: Snapshot
+    ) -> LoadedFile:
+        good = await self._last_good(path, baseline, before)
+        return LoadedFile(path, good.source.module if good else None, good, problems)
+
+    async def _last_good(self, path: str, baseline: GoodVersions, before: Snapshot) -> ModuleReading | None:
+        module = module_at(path)
+        reading = before.readings.get(module)
+        if reading is not None and reading.source.path == path:
+            return reading
+        row = baseline.readings.get(path)
+        text = await self._store.text(row.version) if row is not None else None
+        if row is None or text is None or baseline.manifest.get(module) != row.version:
+            return None
+        source = ModuleSource(module, path, text, row.version)
+        tree = await aside(len(text), parse_accepted, source)
+        return stored(row, source) or read_module(source, tree=tree if isinstance(tree, ast.Module) else None)

@@ -1,0 +1,215 @@
+"""Packages between a question and its approval: planned installs are shown, then installed; unused ones are removed.
+
+A function's packages are those of all its grants together, so that they fit each other.
+"""
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import Any
+
+from sandbox import Access, Job, Limits, ModuleImport, Returned
+from sandbox.access import NOTHING as NO_ACCESS
+
+from ..gate.trial import Granted, Workers
+from ..gate.uses import needs_of, uses
+from agent_core.access.grants import NOTHING, Grants, GrantStore, Question
+from agent_core.access.grants.value import joined
+from agent_core.access.packages import Environment, Resolution
+from agent_core.access.packages.failures import NO_PIP
+from agent_core.access.packages.projects import project_of
+from agent_core.registry.source import ModuleSource
+
+_PATIENT_S = 60
+_TRIAL = "import sys\n\nassert '{name}' in sys.modules, 'it is not imported ahead'\n\nimport {name}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class PackageSet:
+    """Requirements that belong together: their functions, pinned packages, those imported ahead, and their size."""
+
+    requirements: tuple[str, ...]
+    functions: tuple[str, ...]
+    installed: bool
+    pins: tuple[str, ...]
+    ahead: tuple[str, ...]
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PackageListing:
+    """The packages of a workspace, and the problem of the lock if there is one."""
+
+    packages: tuple[PackageSet, ...]
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """The folders of packages that were removed."""
+
+    removed: tuple[str, ...]
+
+
+class PackageGrants:
+    """The packages of one workspace that grants ask for."""
+
+    def __init__(self, environment: Environment, book: GrantStore) -> None:
+        self.environment = environment
+        self.book = book
+        self.by_file: Callable[[], bool] = lambda: False  # whether the file alone decides here
+        self._said: dict[tuple[str, ...], Resolution] = {}
+
+    def lacks(self, having: Grants) -> bool:
+        """Return whether packages of these grants are not installed, as after a pull or with another Python."""
+        return bool(having.packages) and self.environment.find(having.packages) is None
+
+    async def explained(self, question: Question, having: Grants) -> Question:
+        """Return the question with the planned installs for everything that the function would then have.
+
+        Raises:
+            PackagesError: it cannot be.
+        """
+        if not having.packages or (self.environment.find(having.packages) and not question.missing.packages):
+            return question
+        return replace(question, installs=(await self._resolved(having.packages)).sentences())
+
+    async def install(self, having: Grants) -> None:
+        """Install what was announced, after an approval.
+
+        Raises:
+            PackagesError: it cannot be.
+        """
+        if self.lacks(having):
+            resolution = await self._resolved(having.packages)
+            try:
+                await self.environment.install(resolution)
+            finally:
+                self._said.pop(having.packages, None)
+
+    def named(self, needs: Grants, having: Grants) -> Grants:
+        """Return needs with granted projects in place of the import names that they provide."""
+        if not needs.packages or not having.packages:
+            return needs
+        projects = {project_of(name): owner for name, owner in self.environment.projects(having.packages)}
+        return replace(needs, packages=tuple(projects.get(package, package) for package in needs.packages))
+
+    def known(self, grants: Grants) -> Grants:
+        """Return grants with the import names of the granted projects, by which a text may need them."""
+        names = tuple(project_of(name) for name, _ in self.environment.projects(grants.packages))
+        return replace(grants, packages=grants.packages + names)
+
+    async def of_text(self, text: str) -> Granted:
+        """Return the grants with which a saved file is judged: the proposed entries of the functions that it names.
+
+        Of time and memory it has those that a human once said yes to: no example runs longer by a file's word alone,
+        unless that was set to be enough.
+        """
+        entries = await self.book.entries()
+        agreed = {name: entry.grants for name, entry in entries.items()} if self.by_file() else await self.book.agreed()
+        named = {name: agreed.get(name, NOTHING) for name in entries if name in text}
+        return self.together(
+            replace(entries[name].grants, seconds=had.seconds, memory_mib=had.memory_mib) for name, had in named.items()
+        )
+
+    def together(self, entries: Iterable[Grants]) -> Granted:
+        """Return these entries combined, with those of their packages that are installed."""
+        all_grants = tuple(entries)
+        names, ahead = dict[str, str](), tuple[str, ...]()
+        for grants in all_grants:
+            seen, ahead = self.environment.folders(grants.packages) if grants.packages else ((), ahead)
+            names = {**dict(seen), **names}
+        access = replace(Access(), packages=tuple(names.items()), preload=ahead if set(ahead) <= set(names) else ())
+        return Granted(joined(map(self.known, all_grants)), access if names else NO_ACCESS)
+
+    async def crowded(self, name: str, projects: frozenset[str], module: Iterable[str]) -> str:
+        """Return why a function that imports these at the top of its module cannot share it, or an empty string."""
+        entries = await self.book.entries()
+        grants_by_name = {
+            member: entries[member].grants if member in entries else NOTHING for member in module if member != name
+        }
+        others = [
+            member for member, grants in grants_by_name.items() if not grants.covers(Grants(packages=tuple(projects)))
+        ]
+        if not projects or not others:
+            return ""
+        reason = (
+            f"`{others[0]}` is in the same module and may not import {', '.join(sorted(projects))}: it would not run"
+        )
+        return f"{reason} any more. Give it another module_name, or import inside the function."
+
+    async def listing(self) -> PackageListing:
+        """Return the installed packages with the functions that use them."""
+        wanted = await self._wanted()
+        sets = [self._set(requirements, wanted) for requirements in sorted({*self.environment.sections(), *wanted})]
+        return PackageListing(tuple(sets), self.environment.problem)
+
+    async def health(self) -> dict[str, Any]:  # Any: JSON
+        """Return the `doctor` report on packages: whether pip exists, what is installed, the problems of the lock."""
+        listing = await self.listing()
+        installed = [each.bytes for each in listing.packages if each.installed]
+        if listing.problem:
+            return {"ok": False, "problem": listing.problem}
+        if find_spec("pip") is None:
+            return {"ok": False, "problem": "pip is not there, so none can be installed.", "fix": NO_PIP}
+        size = f"{sum(installed) / 1e6:.1f} MB"
+        return {"ok": True, "why": f"{len(installed)} of {len(listing.packages)} sets are installed ({size})"}
+
+    async def clean(self) -> Cleaned:
+        """Remove packages that no function is granted.
+
+        Raises:
+            PackagesError: the lock is not understood.
+        """
+        return Cleaned(tuple(await self.environment.clean(await self._wanted())))
+
+    async def _resolved(self, requirements: tuple[str, ...]) -> Resolution:
+        """Return the earlier resolution of these requirements, so that only what the user has seen is installed."""
+        if requirements not in self._said:
+            self._said[requirements] = await self.environment.resolve(requirements)
+        return self._said[requirements]
+
+    async def _wanted(self) -> dict[tuple[str, ...], list[str]]:
+        functions: dict[tuple[str, ...], list[str]] = {}
+        for name, entry in (await self.book.entries()).items():
+            if entry.grants.packages:
+                functions.setdefault(entry.grants.packages, []).append(name)
+        return functions
+
+    def _set(self, requirements: tuple[str, ...], wanted: Mapping[tuple[str, ...], list[str]]) -> PackageSet:
+        installation = self.environment.find(requirements)
+        pins = self.environment.sections().get(requirements, ())
+        return PackageSet(
+            requirements,
+            tuple(sorted(wanted.get(requirements, ()))),
+            installation is not None,
+            tuple(f"{pin.project} {pin.version}" for pin in pins),
+            tuple(installation.ahead) if installation else (),
+            installation.size if installation else 0,
+        )
+
+
+def imported_at_the_top(text: str, listed: tuple[str, ...]) -> frozenset[str]:
+    """Return the projects that importing a module with this text needs, whichever of its functions is called."""
+    try:
+        body = [node for node in ast.parse(text).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    except (SyntaxError, RecursionError, ValueError, MemoryError):
+        return frozenset()
+    return frozenset(needs_of(uses(ast.Module([*body], []), listed)).packages)
+
+
+class ImportTrials:
+    """Trials of importing packages ahead: a process with a package that starts threads cannot fork."""
+
+    def __init__(self, workers: Workers, limits: Limits) -> None:
+        self._workers = workers
+        self._limits = replace(limits, wall_s=_PATIENT_S, cpu_s=_PATIENT_S)
+
+    async def __call__(self, names: tuple[tuple[str, str], ...], name: str) -> bool:
+        """Return whether one of these names can be imported ahead, and then used by a worker."""
+        source = ModuleSource.of("trial", _TRIAL.format(name=name))
+        access = replace(Access(), packages=names, preload=(name,))
+        job = Job({source.module: source}, source.module, ModuleImport(), self._limits, access)
+        outcome = await self._workers.run(job)
+        return isinstance(outcome, Returned)

@@ -1,0 +1,259 @@
+"""The history of a function: its versions, who changed what and why, and rollback.
+
+An earlier version passes the gate like any change, unfixed, as a candidate with the imports and private helpers of
+that time. A helper that has changed since is restored if nothing else uses it; otherwise the gate reports the
+conflict.
+"""
+
+import asyncio
+from dataclasses import replace
+from functools import partial
+from agent_core.base.offload import aside
+from ..gate import Candidate, Policy
+from ..gate.examples.example_text import with_example
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.examples import Example
+from agent_core.registry.function import Function
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
+from agent_core.storage import FunctionStore
+from agent_core.base.untrusted import fence, one_line
+from . import conflict, history, example_regression, change_texts
+from .file_sync import FileSync, own_text
+from .history import BlamedLine, FunctionBlame, FunctionHistory, HistoryEntry, Version, VersionDiff
+from .candidate_review import CandidateReview
+from .judgment import Judgment, judgment_on
+from .plan import Author, ChangeSummary, PlannedChange
+from .function_facts import unknown_function
+import ast
+from collections.abc import Iterator
+from sandbox.wire.lines import lines_of
+from agent_core.registry.imports import is_import
+from agent_core.registry.source import ModuleSource, parse
+from agent_core.registry.spans import LineEdit, ParsedText, applied, bound_names, with_newline
+
+def candidate_of(module_text: str, name: str, source: str) -> str:
+    """Return the function of an earlier module with the imports and helpers that it needs. `source` is its own text."""
+    module = _read(module_text)
+    node = _holder(module, name)
+    if node is None:
+        return source  # it stood under a condition: its own lines are all that can be taken
+    needed = _needed(module, node)
+    parts = [module.segment(statement) for statement in module.body if statement is node or statement in needed]
+    return "\n\n\n".join(parts) + "\n"
+
+
+def with_own_helpers(module_text: str, past_text: str, name: str) -> str:
+    """Return the current module with those helpers restored that only this function uses and that changed since."""
+    module, past = _read(module_text), _read(past_text)
+    node = _holder(past, name)
+    if node is None:
+        return module_text
+    edits = []
+    for helper in _needed(past, node):
+        old = _holder(module, *bound_names(helper)) if not is_import(helper) else None
+        if old is None or ast.dump(old) == ast.dump(helper) or not _is_only_of(module, old, name):
+            continue
+        start, end = module.span(old)
+        text = with_newline(f"{past.segment(helper)}\n", module.newline)
+        edits.append(LineEdit(start - 1, end, tuple(lines_of(text))))
+    return applied(module.lines, edits)
+
+
+def _read(text: str) -> ParsedText:
+    tree = parse(ModuleSource("module", "module", text, ""))
+    return ParsedText.of(text, tree if isinstance(tree, ast.Module) else ast.Module([], []))
+
+
+def _holder(module: ParsedText, *names: str) -> ast.stmt | None:
+    """Return the one top-level statement that binds exactly these names."""
+    holders = [node for node in module.body if bound_names(node) & {*names}]
+    return holders[0] if len(holders) == 1 and bound_names(holders[0]) == {*names} else None
+
+
+def _needed(module: ParsedText, node: ast.stmt) -> list[ast.stmt]:
+    """Return the imports and private helpers that a function refers to, without its public neighbors."""
+    statements: list[ast.stmt] = []
+    waiting = [node]
+    while waiting:
+        words = set(_words(waiting.pop()))
+        for statement in module.body:
+            names = bound_names(statement)
+            is_brought = is_import(statement) or not _is_public_function(statement)
+            if (
+                statement is not node
+                and statement not in statements
+                and is_brought
+                and (names & words or _is_future(statement))
+            ):
+                statements.append(statement)
+                waiting.append(statement)
+    return statements
+
+
+def _is_only_of(module: ParsedText, helper: ast.stmt, name: str) -> bool:
+    """Return whether only the function, and helpers used by it alone, use a helper."""
+    own = _holder(module, name)
+    group = [own, *_needed(module, own)] if own else []
+    others = [node for node in module.body if node not in group and not is_import(node)]
+    return not any(helper in _needed(module, node) for node in others)
+
+
+def _is_public_function(node: ast.stmt) -> bool:
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
+
+
+def _is_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+
+
+def _words(node: ast.stmt) -> Iterator[str]:
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Name(id=word):
+                yield word
+            case ast.Constant(value=str(text)) if text.isidentifier():  # an annotation in quotes
+                yield text
+
+
+class VersionHistory:
+    """Queries on the versions of functions, and plans for rollback and for new examples."""
+
+    def __init__(self, store: FunctionStore, ground: FileSync, judging: CandidateReview) -> None:
+        self._store = store
+        self._ground = ground
+        self._judging = judging
+
+    async def versions(self, name: str) -> tuple[Version, ...]:
+        """Return every version of a function, oldest first.
+
+        Raises:
+            UsageError: there never was such a function.
+        """
+        versions = await asyncio.to_thread(history.versions, await self._store.function_history(name), name)
+        if not versions:
+            raise unknown_function(name, self._ground.registry.snapshot().functions)
+        return versions
+
+    async def history(self, name: str) -> FunctionHistory:
+        """Return the versions of a function with the gate's verdict on each."""
+        versions = await self.versions(name)
+        now = history.current(versions)
+        pairs = zip((None, *versions), versions, strict=False)
+        entries = [await self._entry(name, version, before, is_current=version is now) for before, version in pairs]
+        module = versions[-1].row.module
+        return FunctionHistory(name, module, now is None, history.has_earlier(versions), tuple(entries))
+
+    async def _entry(self, name: str, version: Version, before: Version | None, *, is_current: bool) -> HistoryEntry:
+        verdict = await judgment_on(self._store, version.hash, name)
+        dropped = await asyncio.to_thread(_dropped, name, before, version)
+        standing, confirmed = (verdict.standing, verdict.confirmed) if verdict else ("", ())
+        return HistoryEntry(version, standing, confirmed, dropped, is_current)
+
+    async def diff(self, name: str, reference: str = "") -> VersionDiff:
+        """Return the differences from a version, by default the one before the current, to the current function."""
+        versions = await self.versions(name)
+        old, now = history.pick(name, versions, reference), versions[-1]
+        names = (f"{name} {old.number} ({old.short})", f"{name} {now.number} ({now.short or now.change_kind})")
+        return VersionDiff(name, old, now, await asyncio.to_thread(history.diff, old.source, now.source, names))
+
+    async def blame(self, name: str, reference: str = "") -> FunctionBlame:
+        """Return each line of a function's source, by default the current one, with the version that introduced it."""
+        versions = await self.versions(name)
+        upto = history.pick(name, versions, reference).number if reference else versions[-1].number
+        lines = await asyncio.to_thread(history.blame, versions[:upto])
+        function = self._ground.registry.snapshot().functions.get(name)
+        first = function.line if function and not reference else 1
+        return FunctionBlame(name, tuple(BlamedLine(number, *line) for number, line in enumerate(lines, first)))
+
+    async def rollback(self, name: str, reference: str, author: Author) -> PlannedChange:
+        """Plan to restore an earlier version, also of a function that was deleted."""
+        versions = await self.versions(name)
+        target = history.pick(name, versions, reference)
+        before = self._ground.registry.snapshot()
+        function = before.functions.get(name)
+        conflict.require_read(name, author, own_text(name, before) or "")
+        module = function.module if function else target.row.module
+        snapshot = await self._ground.settled(module, name, before)
+        if function is not None and function.body_hash == target.hash:
+            text = f"`{name}` is at version {target.number} already, so nothing was changed."
+            return _refusal(name, text)
+        plan = await self._brought_back(target, name, module, snapshot, author)
+        return self._ground.repeatable(plan, partial(self.rollback, name, target.hash, author), name, snapshot)
+
+    async def _brought_back(
+        self, target: Version, name: str, module: str, snapshot: Snapshot, author: Author
+    ) -> PlannedChange:
+        is_there = name in snapshot.functions
+        back = f"{'rolled back to' if is_there else 'brought back as'} version {target.number} ({target.short})"
+        code = candidate_of(target.row.text, name, target.source)
+        existing = snapshot.modules.get(module)
+        around = with_own_helpers(existing.text, target.row.text, name) if existing else None
+        candidate = Candidate(name, code, module, back, replaces=is_there, exact=True)
+        work = ChangeSummary("changed" if is_there else "created", name, author, back, f"was {back}")
+        policy = _policy(author.by, target.row.by)
+        return await self._judging.judged(candidate, snapshot, work, policy, around)
+
+    async def add_example(self, name: str, call: str, expected: str, author: Author) -> PlannedChange:
+        """Plan to add one more example to a function's docstring if it passes. Otherwise the function is unchanged."""
+        before = self._ground.registry.snapshot()
+        if name not in before.functions:
+            raise unknown_function(name, before.functions)
+        snapshot = await self._ground.settled(before.functions[name].module, name, before)
+        function = snapshot.functions[name]
+        size = len(call) + len(expected)
+        existing = await aside(size, example_regression.holds, function, call.strip().removeprefix(">>>"))
+        if existing is not None:
+            return _refusal(name, change_texts.known_example(name, existing, expected))
+        code = await aside(size, with_example, own_text(name, snapshot) or "", name, call, expected)
+        if isinstance(code, Problem):
+            return _refusal(name, f"`{name}` was not changed: {code.message}. Fix: {code.fix}.", code)
+        return await self._proven(function, code, snapshot, author)
+
+    async def _proven(self, function: Function, code: str, snapshot: Snapshot, author: Author) -> PlannedChange:
+        (fresh,) = await aside(len(code), _fresh, function, code) or (None,)
+        if fresh is None:
+            return _refusal(function.name, f"`{function.name}` was not changed: the example cannot be read as one.")
+        (result,) = await self._judging.gate.run_examples(replace(function, examples=(fresh,)), snapshot)
+        if not result.agreed:
+            return _refusal(function.name, change_texts.failed_example(function.name, result))
+        why = f"example added: {one_line(fresh.call, 120)}"
+        candidate = Candidate(function.name, code, function.module, why, replaces=True, exact=True)
+        work = ChangeSummary("changed", function.name, author, why, f"keeps the example {fence(fresh.call, 120)} now,")
+        verdict = await judgment_on(self._store, function.body_hash, function.name)
+        policy = _policy(author.by, (verdict and verdict.by) or "human")
+        plan = await self._judging.judged(candidate, snapshot, work, policy)
+        replan = partial(self.add_example, function.name, fresh.call, example_regression.written(fresh), author)
+        return self._ground.repeatable(plan, replan, function.name, snapshot)
+
+
+def _policy(by: str, wrote: str) -> Policy:
+    """Return the policy: the user is only warned; an agent is rejected, but the user's text is checked as an import."""
+    return "human" if by == "human" else "import" if wrote == "human" else "agent"
+
+
+def _fresh(function: Function, code: str) -> tuple[Example] | None:
+    """Return the one new example in a text of a function."""
+    reading = read_module(ModuleSource.of(function.module, code, function.path))
+    examples = next((definition.examples for definition in reading.functions if definition.name == function.name), ())
+    fresh = [example for example in examples if example_regression.holds(function, example.call) is None]
+    return (fresh[0],) if len(fresh) == 1 and len(examples) == len(function.examples) + 1 else None
+
+
+def _dropped(name: str, before: Version | None, after: Version) -> tuple[str, ...]:
+    """Return the examples that one version has and the next does not. A repeated hash may have dropped it only once."""
+    old, new = _own(name, before), _own(name, after)
+    problem = example_regression.problem(old, new, "warns", Place("history"))
+    return (problem.message,) if problem else ()
+
+
+def _own(name: str, version: Version | None) -> Function | None:
+    functions = read_module(ModuleSource.of("history", version.source)).functions if version else ()
+    return next((function for function in functions if function.name == name), None)
+
+
+def _refusal(name: str, text: str, problem: Problem | None = None) -> PlannedChange:
+    problems = {"problems": [problem.to_json()]} if problem else {}
+    refusal = Judgment.from_json({"name": name, "admitted": False, **problems, "error": text})
+    return PlannedChange(text, "refused", refusal)

@@ -1,0 +1,198 @@
+"""Functions in the store: versions of modules, the manifest, verdicts, kept candidates, readings of files, pins."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+from .subject import Subject, Write
+
+Author: TypeAlias = Literal["human", "agent"]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    """A line of a module's history. A removal has an empty `version` and no text. `agent` is the agent of the turn."""
+
+    module: str
+    version: str
+    text: str
+    by: str
+    turn: str
+    model: str
+    reason: str
+    at: float
+    agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWrite:
+    """A write into a file that was begun and not ended. None stands for "no file"."""
+
+    path: str
+    version: str | None
+    text: str | None
+    expected: str | None
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingRow:
+    """The stored reading of a file: `stamp` is (mtime_ns, size, inode), `reading` is JSON text."""
+
+    path: str
+    stamp: tuple[int, int, int]
+    version: str
+    reading: str
+
+
+@dataclass(frozen=True, slots=True)
+class SaveVersion(Write):
+    """Keep a module's source once by its hash, and add a line to the module's history."""
+
+    module: str
+    version: str
+    text: str
+    by: Author = "human"
+    turn: str = ""
+    reason: str = ""
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetManifest(Write):
+    """Compare-and-set: `expected` None means that the module is new, `version` None removes it.
+
+    A removal is a line in the module's history too, with `by`, `turn` and `reason`.
+    """
+
+    module: str
+    expected: str | None
+    version: str | None
+    by: Author = "human"
+    turn: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SaveVerdict(Write):
+    """The gate's verdict on one function of one version. A later verdict replaces an earlier one."""
+
+    version: str
+    function: str
+    verdict: dict[str, Any]  # Any: JSON
+
+
+@dataclass(frozen=True, slots=True)
+class SavePending(Write):
+    """Keep a rejected candidate for `edit_function` and `confirm_function`."""
+
+    function: str
+    candidate: dict[str, Any]  # Any: JSON
+
+
+@dataclass(frozen=True, slots=True)
+class DropPending(Write):
+    """Delete a candidate that was admitted or given up."""
+
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class BeginWrite(Write):
+    """Announce that a file is to become `text` (None: be deleted) if it still matches `expected` (None: absent)."""
+
+    path: str
+    version: str | None
+    text: str | None
+    expected: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EndWrite(Write):
+    """Note that the file matches the intent of this path and version, or that the intent was given up."""
+
+    path: str
+    version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SaveReading(Write):
+    """Store the reading of a file: `stamp` is (mtime_ns, size, inode), `reading` is JSON text."""
+
+    path: str
+    stamp: tuple[int, int, int]
+    version: str
+    reading: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropReading(Write):
+    """Delete the reading of a file that no longer exists."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class SaveSketches(Write):
+    """Store data derived from the texts of functions, by keys that identify the text and the kind of derivation."""
+
+    sketches: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PinFunction(Write):
+    """Always show this function to this agent."""
+
+    agent: str
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnpinFunction(Write):
+    """Show this function to this agent only when it is found."""
+
+    agent: str
+    function: str
+
+
+class FunctionStore(Subject, Protocol):
+    """The versions of functions, and the facts about them."""
+
+    async def manifest(self) -> dict[str, str]:
+        """Return the version that each module is at."""
+
+    async def version(self, version: str) -> VersionRow | None:
+        """Return the source with that hash, with the line of history that first introduced it."""
+
+    async def module_history(self, module: str) -> list[VersionRow]:
+        """Return every version and removal of a module, oldest first."""
+
+    async def function_history(self, function: str) -> list[VersionRow]:
+        """Return the merged histories of all modules that ever defined a function of this name, oldest first."""
+
+    async def verdict(self, version: str, function: str) -> dict[str, Any] | None:  # Any: JSON
+        """Return the gate's verdict on this function in this version."""
+
+    async def pending(self, function: str) -> dict[str, Any] | None:  # Any: JSON
+        """Return the rejected candidate of that name that was kept."""
+
+    async def all_pending(self) -> dict[str, dict[str, Any]]:  # Any: JSON
+        """Return every rejected candidate that was kept, by name."""
+
+    async def open_writes(self) -> list[OpenWrite]:
+        """Return writes into files that were begun and not ended, oldest first."""
+
+    async def readings(self) -> dict[str, ReadingRow]:
+        """Return the stored reading of each file, by path."""
+
+    async def sketches(self, keys: Sequence[str]) -> dict[str, str]:
+        """Return data derived from the texts of functions, for those of the keys that are known."""
+
+    async def judged_at(self) -> dict[tuple[str, str], float]:
+        """Return the time when each version of each function was last judged and taken, by (function, version)."""
+
+    async def pinned(self) -> set[str]:
+        """Return the functions that are always shown to some agent."""
+
+    async def pins(self, agent: str) -> set[str]:
+        """Return the functions that are always shown to this agent."""

@@ -1,0 +1,330 @@
+"""Agents in the tables: their settings, and a complete agent, read in one transaction and written in one.
+
+What has a name of its own everywhere (turns, blocks) keeps it where it is free and gets a new one where it is not.
+Derived data (the index of what was said, vectors) is made anew by who needs it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from agent_core.base.errors import StorageError
+
+from ..agent_store import (
+    AgentRow,
+    DropAgent,
+    EntryText,
+    Moved,
+    SaveAgent,
+    WholeAgent,
+    WholeBlock,
+    WholeEvent,
+    WholeTurn,
+    text_names,
+)
+from ..function_store import PinFunction
+from ..memory_store import BlockChange, DocumentRow, PassageRow, SaveDocument, SavePassages, SectionRow
+from ..rows import SETTINGS, dump, parse_row
+from ..subject import SaveText, Write
+from ..turn_store import SUMMARY, Entry
+from . import vector_index, word_index
+from .block_tables import block_of, block_value
+from .connection import SqlSession
+from .tables import Tables, apply, change, perform, query
+from .turn_tables import IMPORTED, N_BITS
+
+_TABLES = {"turn": "agent", "event": "agent", "agent": "name", "holding": "agent", "section": "agent"} | {
+    "passage": "agent",
+    "document": "agent",
+    "pin": "agent",
+}
+
+
+_ALL_OF_AN_AGENT = (
+    "delete from block where not shared and id in (select block from holding where agent = ?1)"
+    " and not exists (select 1 from holding where block = id and agent <> ?1)",
+    "delete from holding where agent = ?",
+    "delete from section where agent = ?",
+    "delete from passage where agent = ?",
+    "delete from document where agent = ?",
+    "delete from said where agent = ?",
+    "delete from lane where agent = ?",
+    "delete from pin where agent = ?",
+    "delete from agent where name = ?",
+    "delete from entry where seq in (select e.seq from turn t"
+    " join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1 where t.agent = ?)",
+    "update event set turn = null where agent = ?",
+    "delete from turn where agent = ?",
+    "delete from event where agent = ?",
+)
+
+
+class AgentTables(Tables):
+    """Agents, with all that is theirs."""
+
+    @query
+    def agent_settings(self, session: SqlSession, agent: str) -> dict[str, Any] | None:  # Any: JSON
+        """Return the saved settings."""
+        row = session.one("select settings from agent where name = ?", agent)
+        return parse_row(row[0], SETTINGS) if row else None
+
+    @query
+    def agents(self, session: SqlSession) -> list[AgentRow]:
+        """Return the agents that have had a turn."""
+        rows = session.all("select agent, count(*), max(started) from turn group by agent order by agent")
+        return [AgentRow(*row) for row in rows]
+
+    @query
+    def agent_names(self, session: SqlSession) -> list[str]:
+        """Return the name of every agent with stored data."""
+        union = " union ".join(f"select {key} from {table}" for table, key in _TABLES.items())  # noqa: S608
+        return sorted(str(name) for (name,) in session.all(union))
+
+    @query
+    def read_agent(self, session: SqlSession, agent: str) -> WholeAgent | None:
+        """Return all that is stored of an agent, as of one moment."""
+        with session.snapshot():
+            return _read(session, agent) if _exists(session, agent) else None
+
+    @change
+    def write_agent(self, session: SqlSession, whole: WholeAgent, *, share: bool = False, drop: bool = False) -> Moved:
+        """Write an agent; `share` reuses a shared block that is already here, `drop` first deletes the namesake.
+
+        One that goes keeps what it shares: what it had already is no new right.
+
+        Raises:
+            StorageError: there is one of that name.
+        """
+        attached = {row[0] for row in session.all("select block from holding where agent = ? and attached", whole.name)}
+        if drop:
+            apply(session, [DropAgent(whole.name)])
+        if _exists(session, whole.name):
+            raise StorageError(f"There is an agent `{whole.name}` already.")
+        turns = {turn.id: _free(session, "turn", turn.id) for turn in whole.turns}
+        blocks = {block.row.id: _free(session, "block", block.row.id) for block in whole.blocks}
+        had = [block for block in whole.blocks if (share or block.row.id in attached) and _is_shared(session, block)]
+        blocks |= {block.row.id: block.row.id for block in had}
+        apply(session, _writes(whole))
+        _put_sections(session, whole)
+        _put_turns(session, whole, turns)
+        for block in whole.blocks:
+            if block not in had:
+                _put_block(session, block, blocks[block.row.id], turns)
+            _hold(session, whole.name, block, blocks[block.row.id])
+        for event in whole.inbox:
+            _put_event(session, whole.name, event)
+        return Moved(turns, blocks, tuple(block.row.label for block in had))
+
+
+def _exists(session: SqlSession, agent: str) -> bool:
+    """Check whether anything is stored for an agent of that name."""
+    union = " union all ".join(f"select 1 from {table} where {key} = ?1" for table, key in _TABLES.items())  # noqa: S608
+    return session.one(f"select 1 where exists ({union})", agent) is not None
+
+
+@perform.register
+def _save_agent(write: SaveAgent, session: SqlSession) -> None:
+    session.all("insert or replace into agent (name, settings) values (?, ?)", write.agent, dump(write.settings))
+
+
+@perform.register
+def _drop_agent(write: DropAgent, session: SqlSession) -> None:
+    word_index.remove_agent(session, write.agent)
+    for sql in _ALL_OF_AN_AGENT:
+        session.all(sql, write.agent)
+    vector_index.sweep(session)
+
+
+def _read(session: SqlSession, agent: str) -> WholeAgent:
+    settings = session.one("select settings from agent where name = ?", agent)
+    turns = tuple(_turns(session, agent))
+    return WholeAgent(
+        agent,
+        parse_row(settings[0], dict) if settings else None,
+        turns,
+        tuple(_events(session, "agent = ? and turn is null order by due, seq", agent)),
+        tuple(_blocks(session, agent)),
+        tuple(_sections(session, agent)),
+        tuple(_passages(session, agent)),
+        tuple(_documents(session, agent)),
+        tuple(row[0] for row in session.all("select function from pin where agent = ? order by function", agent)),
+        _texts(session, turns),
+    )
+
+
+def _turns(session: SqlSession, agent: str) -> Iterator[WholeTurn]:
+    rows = session.all(
+        "select seq, id, state, started, ended, hidden, event from turn where agent = ? order by seq", agent
+    )
+    counted: list[int] = []
+    for seq, id, state, started, ended, hidden, first in rows:
+        events = _events(session, "turn = ? order by seq <> ?, seq", seq, first)
+        entries = tuple(_entries(session, seq, counted))
+        yield WholeTurn(id, state, started, ended, tuple(events), entries, bool(hidden))
+
+
+def _entries(session: SqlSession, turn: int, counted: list[int]) -> Iterator[Entry]:
+    rows = session.all(
+        "select seq, kind, payload, at from entry where seq between ?1 << 20 and (?1 + 1 << 20) - 1 order by seq", turn
+    )
+    for n, (seq, kind, payload, at) in enumerate(rows):
+        counted.append(seq)
+        said = parse_row(payload, dict)
+        if kind == SUMMARY and isinstance(said.get("upto"), int):
+            said = {**said, "upto": bisect_right(counted, said["upto"])}
+        yield Entry(kind, said, n, at=at)
+
+
+def _events(session: SqlSession, where: str, *values: object) -> Iterator[WholeEvent]:
+    sql = f"select kind, payload, at, key, due, timed from event where {where}"  # noqa: S608  (a condition of ours)
+    for kind, payload, at, key, due, timed in session.all(sql, *values):
+        yield WholeEvent(kind, parse_row(payload, dict), at, key, due if timed else None)
+
+
+def _blocks(session: SqlSession, agent: str) -> Iterator[WholeBlock]:
+    rows = session.all(
+        "select h.attached, b.id, b.label, b.value, b.chars, b.description, b.read_only, b.shared, h.position,"
+        " b.version, b.edited from holding h join block b on b.id = h.block where h.agent = ?"
+        " order by h.attached desc, h.position, b.label, b.id",
+        agent,
+    )
+    for attached, *columns in rows:
+        row = block_of(tuple(columns))
+        changes = session.all(
+            "select version, value, what, by, agent, turn, at from block_change where block = ? order by version",
+            row.id,
+        )
+        history = tuple(BlockChange(row.id, change[0], block_value(change[1]), *change[2:]) for change in changes)
+        yield WholeBlock(row, history, bool(attached))
+
+
+def _sections(session: SqlSession, agent: str) -> Iterator[SectionRow]:
+    sql = "select name, position, text, chars, edited from section where agent = ? order by position, name"
+    return (SectionRow(*row) for row in session.all(sql, agent))
+
+
+def _passages(session: SqlSession, agent: str) -> Iterator[PassageRow]:
+    sql = "select id, text, words, at, tags, source, place, document, n from passage where agent = ? order by seq"
+    for id, text, words, at, tags, *columns in session.all(sql, agent):
+        yield PassageRow(id, agent, text, words, at, tuple(parse_row(tags, [str])), *columns)
+
+
+def _documents(session: SqlSession, agent: str) -> Iterator[DocumentRow]:
+    sql = "select hash, name, kind, at, done, total, complete from document where agent = ? order by seq"
+    for hash, name, kind, at, done, total, complete in session.all(sql, agent):
+        yield DocumentRow(hash, agent, name, kind, at, done, total, bool(complete))
+
+
+def _texts(session: SqlSession, turns: Iterable[WholeTurn]) -> dict[str, str]:
+    """Return the texts that the entries reference by hash."""
+    named = {name for turn in turns for entry in turn.entries for name in text_names(entry)}
+    rows = ((name, session.one("select text from text where hash = ?", name)) for name in sorted(named))
+    return {name: row[0] for name, row in rows if row}
+
+
+def _free(session: SqlSession, table: str, id: str) -> str:
+    """Return the id, or a new one if it is taken."""
+    row = session.one(f"select 1 from {table} where id = ?", id)  # noqa: S608  (a table's name of ours)
+    return session.clock.new_id() if row else id
+
+
+def _is_shared(session: SqlSession, block: WholeBlock) -> bool:
+    return block.row.shared and bool(session.one("select 1 from block where id = ? and shared", block.row.id))
+
+
+def _writes(whole: WholeAgent) -> Iterator[Write]:
+    if whole.settings is not None:
+        yield SaveAgent(whole.name, whole.settings)
+    yield from (SaveText(text) for text in whole.texts.values())
+    yield from (PinFunction(whole.name, function) for function in whole.pins)
+    yield from (SaveDocument(replace(document, agent=whole.name)) for document in whole.documents)
+    for passage in whole.passages:
+        yield SavePassages((replace(passage, agent=whole.name),))
+
+
+def _put_sections(session: SqlSession, whole: WholeAgent) -> None:
+    for section in whole.sections:  # a write of its own would say that they were edited now
+        session.all(
+            "insert into section (agent, name, position, text, chars, edited) values (?, ?, ?, ?, ?, ?)",
+            *(whole.name, section.name, section.position, section.text, section.limit, section.edited),
+        )
+
+
+def _put_turns(session: SqlSession, whole: WholeAgent, ids: dict[str, str]) -> None:
+    counted: list[int] = []
+    for turn in whole.turns:
+        events = [_put_event(session, whole.name, event) for event in turn.events]
+        seq = session.all(
+            "insert into turn (id, agent, event, state, attempt, n, owner, hidden, started, ended)"
+            " values (?, ?, ?, ?, 1, ?, '', ?, ?, ?) returning seq",
+            *(ids[turn.id], whole.name, events[0], turn.state, len(turn.entries), turn.hidden),
+            *(turn.started, turn.ended),
+        )[0][0]
+        _take(session, events, seq)
+        for n, entry in enumerate(turn.entries):
+            counted.append(seq << N_BITS | n)
+            session.all(
+                "insert into entry (seq, kind, payload, attempt, at) values (?, ?, ?, ?, ?)",
+                *(counted[-1], entry.kind, _payload(entry, counted), IMPORTED, entry.at),
+            )
+
+
+def _payload(entry: Entry, numbers: list[int]) -> str:
+    """The JSON of an entry; a summary's `upto` is the number here of the entry that it counts to."""
+    if isinstance(entry, EntryText):
+        if entry.upto is None:
+            return entry.text
+        return f'{{"upto":{_place(entry.upto, numbers)},{entry.text[1:]}'
+    upto = entry.payload.get("upto")
+    if entry.kind != SUMMARY or not isinstance(upto, int):
+        return dump(entry.payload)
+    return dump({**entry.payload, "upto": _place(upto, numbers)})
+
+
+def _place(upto: int, numbers: list[int]) -> int:
+    return numbers[min(upto, len(numbers)) - 1] if upto > 0 else 0
+
+
+def _json(payload: dict[str, Any] | str) -> str:
+    return payload if isinstance(payload, str) else dump(payload)
+
+
+def _put_event(session: SqlSession, agent: str, event: WholeEvent) -> int:
+    is_timed = event.due is not None
+    due = event.due if is_timed else event.at
+    seq = session.all(
+        "insert into event (id, agent, key, kind, payload, due, timed, at) values (?, ?, ?, ?, ?, ?, ?, ?)"
+        " returning seq",
+        *(session.clock.new_id(), agent, event.key, event.kind, _json(event.payload), due, is_timed, event.at),
+    )[0][0]
+    return int(seq)
+
+
+def _take(session: SqlSession, events: Collection[int], turn: int) -> None:
+    for event in events:
+        session.all("update event set turn = ? where seq = ?", turn, event)
+
+
+def _put_block(session: SqlSession, block: WholeBlock, id: str, turns: dict[str, str]) -> None:
+    row = block.row
+    session.all(
+        "insert into block (id, label, value, chars, description, read_only, shared, version, edited)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        *(id, row.label, dump(row.value), row.limit, row.description, row.read_only, row.shared),
+        *(row.version, row.edited),
+    )
+    for line in block.history:
+        session.all(
+            "insert into block_change (block, version, value, what, by, agent, turn, at)"
+            " values (?, ?, ?, ?, ?, ?, ?, ?)",
+            *(id, line.version, dump(line.value), line.action, line.by, line.agent),
+            *(turns.get(line.turn, line.turn), line.at),
+        )
+
+
+def _hold(session: SqlSession, agent: str, block: WholeBlock, id: str) -> None:
+    session.all(
+        "insert into holding (agent, block, position, attached) values (?, ?, ?, ?)",
+        *(agent, id, block.row.position, block.attached),
+    )

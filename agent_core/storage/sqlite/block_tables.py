@@ -1,0 +1,172 @@
+"""The tables of blocks and sections: what is always in the context of an agent."""
+
+from typing import Any
+
+from agent_core.base.errors import StorageError
+
+from ..errors import BlockConflict
+from ..memory_store import (
+    AttachBlock,
+    BlockChange,
+    BlockRow,
+    DetachBlock,
+    DropSection,
+    SaveBlock,
+    SaveSection,
+    SectionRow,
+    Value,
+)
+from ..rows import TEXTS, dump, parse_row
+from .connection import SqlSession
+from .tables import Tables, perform, query
+
+_BLOCKS = (
+    "select b.id, b.label, b.value, b.chars, b.description, b.read_only, b.shared, h.position, b.version, b.edited"
+    " from holding h join block b on b.id = h.block where h.agent = ? and h.attached order by h.position, b.seq"
+)
+
+
+class BlockTables(Tables):
+    """The blocks and sections of agents."""
+
+    @query
+    def blocks(self, session: SqlSession, agent: str) -> list[BlockRow]:
+        """Return the attached blocks."""
+        return [block_of(row) for row in session.all(_BLOCKS, agent)]
+
+    @query
+    def block_versions(self, session: SqlSession, agent: str) -> dict[str, int]:
+        """Return the versions of the shared blocks."""
+        return shared_versions(session, agent)
+
+    @query
+    def shared_blocks(self, session: SqlSession) -> list[BlockRow]:
+        """Return every shared block, by label."""
+        rows = session.all(
+            "select id, label, value, chars, description, read_only, shared, 0, version, edited from block where shared"
+            " order by label, seq"
+        )
+        return [block_of(row) for row in rows]
+
+    @query
+    def block_history(self, session: SqlSession, block: str) -> list[BlockChange]:
+        """Return the lines of a block's history."""
+        rows = session.all(
+            "select block, version, value, what, by, agent, turn, at from block_change where block = ?"
+            " order by version",
+            block,
+        )
+        return [BlockChange(id, version, block_value(value), *columns) for id, version, value, *columns in rows]
+
+    @query
+    def block_ids(self, session: SqlSession, agent: str) -> dict[str, str]:
+        """Return the labels of all blocks that the agent has or had."""
+        rows = session.all(
+            "select b.id, b.label from holding h join block b on b.id = h.block where h.agent = ? order by b.seq", agent
+        )
+        return dict(rows)
+
+    @query
+    def sections(self, session: SqlSession, agent: str) -> list[SectionRow]:
+        """Return the sections in order."""
+        rows = session.all(
+            "select name, position, text, chars, edited from section where agent = ? order by position, name", agent
+        )
+        return [SectionRow(*row) for row in rows]
+
+
+def shared_versions(session: SqlSession, agent: str) -> dict[str, int]:
+    """Return the version of each shared block of an agent, by id."""
+    rows = session.all(
+        "select b.id, b.version from holding h join block b on b.id = h.block"
+        " where h.agent = ? and h.attached and b.shared",
+        agent,
+    )
+    return dict(rows)
+
+
+def block_of(row: tuple[Any, ...]) -> BlockRow:  # Any: columns as SQLite types them
+    """Return the block in a row."""
+    id, label, value, limit, description, read_only, shared, *columns = row
+    return BlockRow(id, label, block_value(value), limit, description, bool(read_only), bool(shared), *columns)
+
+
+def block_value(text: str) -> Value:
+    """Return the value of a block from its column."""
+    value = parse_row(text, TEXTS)
+    return value if isinstance(value, str) else tuple(value)
+
+
+@perform.register
+def _save_block(write: SaveBlock, session: SqlSession) -> None:
+    block, now = write.block, session.clock.now()
+    row = session.one("select version from block where id = ?", block.id)
+    current = row[0] if row else 0
+    if current != block.version - 1:
+        raise BlockConflict(block.label, block.version - 1, current)
+    if not current:
+        _refuse_second(session, write.agent, block.id, block.label)
+    value = dump(block.value)
+    session.all(
+        "insert into block (id, label, value, chars, description, read_only, shared, version, edited)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (id) do update set label = excluded.label,"
+        " value = excluded.value, chars = excluded.chars, description = excluded.description,"
+        " read_only = excluded.read_only, shared = excluded.shared,"
+        " version = excluded.version, edited = excluded.edited",
+        *(block.id, block.label, value, block.limit, block.description),
+        *(block.read_only, block.shared, block.version, now),
+    )
+    session.all(
+        "insert into block_change (block, version, value, what, by, agent, turn, at) values (?, ?, ?, ?, ?, ?, ?, ?)",
+        *(block.id, block.version, value, write.action, write.by, write.agent, write.turn, now),
+    )
+    place = (block.position, write.agent, block.id)
+    if current:
+        session.all("update holding set position = ? where agent = ? and block = ?", *place)
+    else:
+        session.all("insert into holding (position, agent, block, attached) values (?, ?, ?, 1)", *place)
+
+
+def _refuse_second(session: SqlSession, agent: str, id: str, label: str) -> None:
+    """Raise an error for a second block with the same label: the two would hide each other."""
+    row = session.one(
+        "select b.version from holding h join block b on b.id = h.block"
+        " where h.agent = ? and h.attached and b.label = ? and b.id <> ?",
+        *(agent, label, id),
+    )
+    if row:
+        raise BlockConflict(label, 0, row[0])
+
+
+@perform.register
+def _attach(write: AttachBlock, session: SqlSession) -> None:
+    block = session.one("select label, shared from block where id = ?", write.block)
+    if block is None:
+        raise StorageError(f"There is no block {write.block}.", fix="See which blocks are shared.")
+    if not block[1] and session.one("select 1 from holding where block = ? and agent <> ?", write.block, write.agent):
+        raise StorageError(f"The block `{block[0]}` is not shared.", fix="Share it first.")
+    _refuse_second(session, write.agent, write.block, block[0])
+    session.all(
+        "insert into holding (agent, block, position, attached) values (?, ?, ?, 1)"
+        " on conflict do update set position = excluded.position, attached = 1",
+        *(write.agent, write.block, write.position),
+    )
+
+
+@perform.register
+def _detach(write: DetachBlock, session: SqlSession) -> None:
+    session.all("update holding set attached = 0 where agent = ? and block = ?", write.agent, write.block)
+
+
+@perform.register
+def _save_section(write: SaveSection, session: SqlSession) -> None:
+    section = write.section
+    session.all(
+        "insert or replace into section (agent, name, position, text, chars, edited) values (?, ?, ?, ?, ?, ?)",
+        *(write.agent, section.name, section.position, section.text, section.limit, session.clock.now()),
+    )
+
+
+@perform.register
+def _drop_section(write: DropSection, session: SqlSession) -> None:
+    session.all("delete from section where agent = ? and name = ?", write.agent, write.name)

@@ -1,0 +1,162 @@
+"""The tables of calls: totals of each version, outcomes, the newest calls, and recorded ones, limited in number."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from ..call_store import FAILURES, CallRow, KindRow, RecordCall, RecordedRow, ReleaseFunction, SaveRecorded, Stats
+from ..rows import dump, is_signed, parse_row, sign
+from .connection import SqlSession
+from .tables import Tables, perform, query
+
+NAME_CHARS, MESSAGE_CHARS = 80, 200
+MAX_KINDS = 20
+OTHERS = "others"
+MOST_OF_ONE, MOST = 20, 500
+_STATS = (
+    "select function, version, calls, returned, failed, failing, holding, first, last, seconds, worst, since, worked,"
+    " longest, memory, cpu from call_total"
+)
+_AMONG = "(?2 = '[]' or outcome in (select value from json_each(?2)))"
+_ROWS = "select n, function, outcome, turn, data, at, seal from recorded"
+
+
+class CallTables(Tables):
+    """The calls of functions."""
+
+    @query
+    def call_stats(self, session: SqlSession, function: str = "") -> list[Stats]:
+        """Return a row per version."""
+        query = (f"{_STATS} where function = ? order by last", function) if function else (f"{_STATS} order by last",)
+        return [Stats(*row) for row in session.all(*query)]
+
+    @query
+    def call_kinds(self, session: SqlSession, function: str) -> list[KindRow]:
+        """Return a row for each version, outcome and type of error."""
+        rows = session.all(
+            "select version, outcome, error, calls, last from call_kind where function = ?"
+            " order by calls desc, last desc",
+            function,
+        )
+        return [KindRow(*row) for row in rows]
+
+    @query
+    def recent_calls(self, session: SqlSession, function: str) -> list[CallRow]:
+        """Return the kept calls, newest first."""
+        rows = session.all(
+            "select version, turn, outcome, error, message, seconds, memory, at, cpu from call where function = ?"
+            " order by n desc",
+            function,
+        )
+        return [CallRow(*row) for row in rows]
+
+    @query
+    def failing(self, session: SqlSession, failures: int) -> frozenset[tuple[str, str]]:
+        """Return the versions that have failed so often in a row; the index contains only those that ever did."""
+        rows = session.all("select function, version from call_total where worst > 0 and worst >= ?", failures)
+        return frozenset((function, version) for function, version in rows)
+
+    @query
+    def releases(self, session: SqlSession, function: str) -> list[tuple[str, float]]:
+        """Return versions and times."""
+        rows = session.all("select version, at from release where function = ? order by seq", function)
+        return [(version, at) for version, at in rows]
+
+    @query
+    def recorded_call(self, session: SqlSession, n: int) -> RecordedRow | None:
+        """Return one recorded call."""
+        return next(_own(session, session.all(f"{_ROWS} where n = ?", n)), None)
+
+    @query
+    def recorded_calls(
+        self, session: SqlSession, function: str = "", outcomes: tuple[str, ...] = ()
+    ) -> list[RecordedRow]:
+        """Return recorded calls, newest first."""
+        rows = session.all(
+            f"{_ROWS} where (?1 = '' or function = ?1) and {_AMONG} order by n desc",
+            *(function, json.dumps(outcomes)),
+        )
+        return [*_own(session, rows)]
+
+
+def _own(
+    session: SqlSession, rows: list[tuple[Any, ...]]
+) -> Iterator[RecordedRow]:  # Any: columns as SQLite types them
+    """Yield the rows that this user's program wrote: readers rely on their shape."""
+    for n, function, outcome, turn, data, at, seal in rows:
+        if is_signed(session.sealer, seal, "recorded", function, outcome, turn, data):
+            yield RecordedRow(n, function, outcome, turn, at, parse_row(data, dict))
+
+
+@perform.register
+def _record_call(write: RecordCall, session: SqlSession) -> None:
+    now = session.clock.now()
+    returned, failed = int(write.outcome == "returned"), int(write.outcome in FAILURES)
+    _keep_call(session, write, now)
+    session.all(
+        "insert into call_total (function, version, calls, returned, failed, failing, holding, first, last, seconds,"
+        " worst, since, worked, longest, memory, cpu)"
+        " values (?1, ?2, 1, ?3, ?4, ?4, ?3, ?5, ?5, ?6, ?4, iif(?3, ?5, null), iif(?3, ?5, null), ?6, ?7, ?8)"
+        " on conflict do update set"
+        " calls = calls + 1, returned = returned + ?3, failed = failed + ?4,"
+        " failing = case when ?3 then 0 else failing + ?4 end,"
+        " worst = case when ?4 then max(worst, failing + 1) else worst end,"
+        " holding = case when ?4 then 0 else holding + ?3 end,"
+        " since = case when ?4 then null when ?3 and holding = 0 then ?5 else since end,"
+        " worked = iif(?3, ?5, worked), last = ?5, seconds = seconds + ?6, longest = max(longest, ?6),"
+        " memory = coalesce(max(memory, ?7), memory, ?7), cpu = coalesce(cpu + ?8, cpu, ?8)",
+        *(write.function, write.version, returned, failed, now, write.seconds, write.memory, write.cpu),
+    )
+    if not returned:
+        _count_kind(session, write, now)
+
+
+def _keep_call(session: SqlSession, write: RecordCall, now: float) -> None:
+    """Store the call itself, and delete the oldest one."""
+    number = session.all(
+        "insert into call select ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 from call"
+        " where function = ?1 returning n",
+        *(write.function, write.version, write.turn, write.outcome),
+        *(write.error[:NAME_CHARS], write.message[:MESSAGE_CHARS], write.seconds, write.memory, now, write.cpu),
+    )[0][0]
+    session.all("delete from call where function = ? and n <= ?", write.function, number - session.keep_calls)
+
+
+def _count_kind(session: SqlSession, write: RecordCall, now: float) -> None:
+    kind = (write.function, write.version, write.outcome)
+    error = write.error[:NAME_CHARS]
+    # The name of an exception is the function's own choice: it must not fill the table with new ones.
+    kinds = session.all("select error from call_kind where function = ? and version = ? and outcome = ?", *kind)
+    if (error,) not in kinds and len(kinds) >= MAX_KINDS:
+        error = OTHERS
+    session.all(
+        "insert into call_kind values (?, ?, ?, ?, 1, ?) on conflict do update set"
+        " calls = calls + 1, last = excluded.last",
+        *(*kind, error, now),
+    )
+
+
+@perform.register
+def _release(write: ReleaseFunction, session: SqlSession) -> None:
+    now = session.clock.now()
+    session.all("insert into release (function, version, at) values (?, ?, ?)", write.function, write.version, now)
+    session.all(
+        "update call_total set worst = 0, failing = 0, holding = 0, since = null where function = ? and version = ?",
+        *(write.function, write.version),
+    )
+
+
+@perform.register
+def _save(write: SaveRecorded, session: SqlSession) -> None:
+    """Keep one call and delete the oldest ones."""
+    row = (write.function, write.outcome, write.turn, dump(write.data))
+    number = session.all(
+        "insert into recorded (function, outcome, turn, data, at, seal) values (?, ?, ?, ?, ?, ?) returning n",
+        *(*row, session.clock.now(), sign(session.sealer, "recorded", *row)),
+    )[0][0]
+    session.all("delete from recorded where n <= ?", number - MOST)
+    session.all(
+        "delete from recorded where function = ?1 and n <= (select n from recorded where function = ?1"
+        " order by n desc limit 1 offset ?2)",
+        *(write.function, MOST_OF_ONE),
+    )

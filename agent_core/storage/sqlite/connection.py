@@ -1,0 +1,182 @@
+"""One connection to the state file, the operations of the store on it, and its errors as sentences.
+
+Everything is written ahead to a log and synced on commit. A session is used by one thread at a
+time: the store's own. Only errors that the surroundings cause are translated: a wrong statement is a bug
+and stays what it is.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import apsw
+
+from agent_core.base.errors import StorageError
+from agent_core.base.seal import Sealer
+
+from ..call_store import KEEP_CALLS
+from ..subject import StoreClock
+from .migrate import check_schema, migrate, schema
+
+BUSY_MS = 10_000
+PATIENCE_S = 60.0  # for one method of the store: a file may make any statement take for ever
+LARGEST = 1 << 27  # bytes of a row
+_STEPS = 50_000  # of SQLite's machine between two looks at the clock: some milliseconds
+# What this program uses none of, and what somebody else's file could act by.
+_SWITCHES = (
+    (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
+    (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
+    (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+    (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
+)
+# apsw runs a text of several statements lazily and stops at the first row, so each pragma goes alone and is read out.
+PRAGMAS = (
+    "pragma journal_mode = wal",
+    "pragma synchronous = full",
+    "pragma foreign_keys = on",
+    "pragma trusted_schema = off",  # the file may come from somebody else's folder
+    "pragma cell_size_check = on",
+    "pragma journal_size_limit = 67108864",
+    "pragma cache_size = -16000",  # KiB: a search of vectors reads a thousand rows all over the file
+)
+
+DAMAGE = (apsw.CorruptError, apsw.NotADBError)
+SURROUNDINGS = (
+    apsw.FullError,
+    apsw.IOError,
+    apsw.ReadOnlyError,
+    apsw.CantOpenError,
+    apsw.PermissionsError,
+    apsw.AuthError,
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.ProtocolError,
+    apsw.NoMemError,
+    apsw.InterruptError,
+    apsw.ConstraintError,
+    apsw.TooBigError,
+)
+UNSAVED = "The change in progress is not saved; everything before it is."
+
+
+@dataclass(frozen=True, slots=True)
+class SqlSession:
+    """A connection, the clock that provides times and ids, and the number of calls of a function that are kept."""
+
+    db: apsw.Connection
+    clock: StoreClock
+    keep_calls: int = KEEP_CALLS
+    sealer: Sealer = field(default_factory=lambda: Sealer(None))
+
+    def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:  # Any: columns as SQLite types them
+        """Return every row."""
+        return list(self.db.execute(sql, values))
+
+    def one(self, sql: str, *values: object) -> tuple[Any, ...] | None:  # Any: columns as SQLite types them
+        """Return the first row."""
+        rows = self.all(sql, *values)
+        return rows[0] if rows else None
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Read everything in this block from one moment."""
+        self.all("begin")
+        try:
+            yield
+        finally:
+            self._undo()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Hold the write lock, so that nothing read in here is stale; all is committed or nothing."""
+        self.all("begin immediate")
+        try:
+            yield
+            self.all("commit")
+        except BaseException:
+            self._undo()
+            raise
+
+    def _undo(self) -> None:
+        # Some errors, a full disk among them, have rolled back already.
+        if not self.db.get_autocommit():
+            self.all("rollback")
+
+
+def connect(path: Path) -> apsw.Connection:
+    """Return an open state file with the schema of this program, created if missing."""
+    db = apsw.Connection(str(path), statementcachesize=200)
+    try:
+        db.set_busy_timeout(BUSY_MS)
+        for switch, value in _SWITCHES:
+            db.config(switch, value)
+        db.limit(apsw.SQLITE_LIMIT_LENGTH, LARGEST)
+        with bounded(db):
+            schema(db)  # before the first pragma that would write into somebody else's file
+            for pragma in PRAGMAS:
+                list(db.execute(pragma))
+            check_schema(db)
+            migrate(db)
+    except BaseException:
+        abandon(db)
+        raise
+    return db
+
+
+@contextmanager
+def bounded(db: apsw.Connection, within_s: float | None = None) -> Iterator[None]:
+    """End each statement in this block with `apsw.InterruptError` when the time is over."""
+    end = monotonic() + (PATIENCE_S if within_s is None else within_s)
+    db.set_progress_handler(lambda: monotonic() > end, _STEPS)
+    try:
+        yield
+    finally:
+        db.set_progress_handler(None)
+
+
+def abandon(db: apsw.Connection) -> None:
+    """Close without touching the files: a damaged file is kept as it was found."""
+    with suppress(apsw.ConnectionClosedError):
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        db.close(True)
+
+
+def explain(error: apsw.Error, path: Path) -> StorageError:
+    """Return the error for the caller of the store."""
+    match error:
+        case apsw.BusyError() | apsw.LockedError() | apsw.ProtocolError():
+            message = f"The state file `{path}` is kept locked by another process."
+            fix = "End the process that holds it, and try again."
+        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError() | apsw.AuthError():
+            message = f"The state file `{path}` cannot be opened for writing ({error})."
+            fix = "Make its folder writable for you, or work in another folder."
+        case apsw.FullError():
+            message = f"The disk of the state file `{path}` is full. {UNSAVED}"
+            fix = "Free some space and try again."
+        case apsw.InterruptError():
+            message = f"The state file `{path}` took longer than a minute to answer, or was interrupted. {UNSAVED}"
+            fix = "Type: toolwright doctor"
+        case apsw.ConstraintError() | apsw.TooBigError():
+            message = f"What is in the state file `{path}` does not let this be saved ({error}). {UNSAVED}"
+            fix = "Move the file away if you did not make it: a new one will be created."
+        case _:
+            message = f"The state file `{path}` cannot be read or written ({error}; {_free(path)}). {UNSAVED}"
+            fix = "Check the disk, its space and your limits on file size, and try again."
+    return StorageError(message, fix=fix)
+
+
+def explain_os(error: OSError, path: Path) -> StorageError:
+    """Return the error for files around the state file that cannot be created or moved."""
+    message = f"The state file `{path}` cannot be opened for writing ({error.strerror})."
+    return StorageError(message, fix="Make its folder writable for you, or work in another folder.")
+
+
+def _free(path: Path) -> str:
+    try:
+        return f"{shutil.disk_usage(path.parent).free // 2**20} MiB free"
+    except OSError:
+        return "its folder cannot be read"

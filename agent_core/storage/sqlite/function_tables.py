@@ -1,0 +1,264 @@
+"""The tables of functions: sources, the manifest, verdicts, kept candidates, readings, sketches and pins."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from agent_core.base.errors import IntegrityError, StorageError
+
+from ..errors import ManifestConflict
+from ..function_store import (
+    BeginWrite,
+    DropPending,
+    DropReading,
+    EndWrite,
+    OpenWrite,
+    PinFunction,
+    ReadingRow,
+    SavePending,
+    SaveReading,
+    SaveSketches,
+    SaveVerdict,
+    SaveVersion,
+    SetManifest,
+    UnpinFunction,
+    VersionRow,
+)
+from ..rows import dump, is_signed, parse_row, sign
+from ..subject import SaveText, content_hash
+from .connection import SqlSession
+from .tables import Tables, perform, query
+
+MOST_SKETCHES = 20_000  # about 20 MB; what is gone is made anew
+_PENDING = "select function, candidate, seal from pending"
+_CHANGES = (
+    "select c.module, coalesce(c.version, ''), coalesce(x.text, ''), c.by, c.turn, c.model, c.reason, c.at,"
+    " coalesce(t.agent, '') from change c left join text x on x.hash = c.version left join turn t on t.id = c.turn"
+)
+
+
+class FunctionTables(Tables):
+    """The facts about functions, and the texts that everything names by their hashes."""
+
+    @query
+    def text(self, session: SqlSession, name: str) -> str | None:
+        """Return the text with this hash, verified against it."""
+        row = session.one("select text from text where hash = ?", name)
+        return _checked(name, row[0]) if row else None
+
+    @query
+    def manifest(self, session: SqlSession) -> dict[str, str]:
+        """Return the version of each module."""
+        return dict(session.all("select module, version from manifest order by module"))
+
+    @query
+    def version(self, session: SqlSession, name: str) -> VersionRow | None:
+        """Return the first line of history with this version."""
+        row = session.one(f"{_CHANGES} where c.version = ? order by c.seq limit 1", name)
+        return _version(row) if row else None
+
+    @query
+    def module_history(self, session: SqlSession, module: str) -> list[VersionRow]:
+        """Return a module's lines of history."""
+        return [_version(row) for row in session.all(f"{_CHANGES} where c.module = ? order by c.seq", module)]
+
+    @query
+    def function_history(self, session: SqlSession, function: str) -> list[VersionRow]:
+        """Return the history of every module of which one version contains the function's `def`."""
+        holders = (
+            "select module from change join text on hash = version"
+            " where instr(text, 'def ' || ?1 || '(') or instr(text, 'def ' || ?1 || '[')"
+        )
+        return [
+            _version(row) for row in session.all(f"{_CHANGES} where c.module in ({holders}) order by c.seq", function)
+        ]
+
+    @query
+    def verdict(self, session: SqlSession, name: str, function: str) -> dict[str, Any] | None:  # Any: JSON
+        """Return the last verdict, if this user's program wrote it."""
+        row = session.one("select verdict, seal from verdict where version = ? and function = ?", name, function)
+        is_own = row is not None and is_signed(session.sealer, row[1], "verdict", name, function, row[0])
+        return parse_row(row[0], dict) if row and is_own else None
+
+    @query
+    def pending(self, session: SqlSession, function: str) -> dict[str, Any] | None:  # Any: JSON
+        """Return the kept candidate, if this user's program wrote it."""
+        return _pending(session, session.all(f"{_PENDING} where function = ?", function)).get(function)
+
+    @query
+    def all_pending(self, session: SqlSession) -> dict[str, dict[str, Any]]:  # Any: JSON
+        """Return the kept candidates by name, as far as this user's program wrote them."""
+        return _pending(session, session.all(f"{_PENDING} order by function"))
+
+    @query
+    def open_writes(self, session: SqlSession) -> list[OpenWrite]:
+        """Return the intents, oldest first."""
+        rows = session.all("select path, version, text, expected, at from intent order by seq")
+        return [OpenWrite(path, name or None, text, expected, at) for path, name, text, expected, at in rows]
+
+    @query
+    def readings(self, session: SqlSession) -> dict[str, ReadingRow]:
+        """Return the whole cache of readings, as far as this user's program wrote it."""
+        rows = session.all("select path, mtime_ns, size, inode, version, reading, seal from reading")
+        return {
+            path: ReadingRow(path, (mtime_ns, size, int(inode)), version, reading)
+            for path, mtime_ns, size, inode, version, reading, seal in rows
+            if is_signed(session.sealer, seal, "reading", path, version, reading) and inode.isdecimal()
+        }
+
+    @query
+    def sketches(self, session: SqlSession, keys: Sequence[str]) -> dict[str, str]:
+        """Return the sketches that exist."""
+        sql = "select key, sketch from sketch where key in (select value from json_each(?))"
+        return dict(session.all(sql, json.dumps([*keys])))
+
+    @query
+    def judged_at(self, session: SqlSession) -> dict[tuple[str, str], float]:
+        """Return the times of verdicts."""
+        rows = session.all("select function, version, at from verdict")
+        return {(function, version): at for function, version, at in rows}
+
+    @query
+    def pinned(self, session: SqlSession) -> set[str]:
+        """Return what any agent has pinned."""
+        return {row[0] for row in session.all("select distinct function from pin")}
+
+    @query
+    def pins(self, session: SqlSession, agent: str) -> set[str]:
+        """Return the pinned functions of an agent."""
+        return {row[0] for row in session.all("select function from pin where agent = ?", agent)}
+
+
+def _pending(session: SqlSession, rows: list[tuple[Any, ...]]) -> dict[str, dict[str, Any]]:  # Any: columns; JSON
+    return {
+        name: parse_row(text, dict)
+        for name, text, seal in rows
+        if is_signed(session.sealer, seal, "pending", name, text)
+    }
+
+
+def _version(row: tuple[Any, ...]) -> VersionRow:  # Any: columns as SQLite types them
+    version_row = VersionRow(*row)
+    if version_row.version:
+        _checked(version_row.version, version_row.text)
+    return version_row
+
+
+def _checked(name: str, text: str) -> str:
+    if content_hash(text) != name:
+        raise IntegrityError(f"The stored text {name[:12]} is not what its hash says.", fix="Restore the state file.")
+    return text
+
+
+@perform.register
+def _save_text(write: SaveText, session: SqlSession) -> None:
+    _keep(session, content_hash(write.text), write.text)
+
+
+def _keep(session: SqlSession, name: str, text: str) -> None:
+    session.all("insert into text (hash, text) values (?, ?) on conflict do nothing", name, text)
+
+
+@perform.register
+def _save_version(write: SaveVersion, session: SqlSession) -> None:
+    if content_hash(write.text) != write.version:
+        raise StorageError(f"Version {write.version[:12]} of `{write.module}` is not the hash of its source.")
+    _keep(session, write.version, write.text)
+    session.all(
+        "insert into change (module, version, by, turn, model, reason, at) values (?, ?, ?, ?, ?, ?, ?)",
+        *(write.module, write.version, write.by, write.turn, write.model, write.reason, session.clock.now()),
+    )
+
+
+@perform.register
+def _set_manifest(write: SetManifest, session: SqlSession) -> None:
+    row = session.one("select version from manifest where module = ?", write.module)
+    current = row[0] if row else None
+    if current != write.expected:
+        raise ManifestConflict(write.module, write.expected, current)
+    if write.version is not None:
+        _point(session, write.module, write.version)
+    elif current is not None:
+        session.all("delete from manifest where module = ?", write.module)
+        session.all(
+            "insert into change (module, version, by, turn, model, reason, at) values (?, null, ?, ?, '', ?, ?)",
+            *(write.module, write.by, write.turn, write.reason, session.clock.now()),
+        )
+
+
+def _point(session: SqlSession, module: str, version: str) -> None:
+    if not session.one("select 1 from text where hash = ?", version):
+        raise StorageError(f"Version {version[:12]} of `{module}` was never saved.", fix="Save the version first.")
+    session.all(
+        "insert into manifest (module, version) values (?, ?)"
+        " on conflict (module) do update set version = excluded.version",
+        *(module, version),
+    )
+
+
+@perform.register
+def _save_verdict(write: SaveVerdict, session: SqlSession) -> None:
+    row = (write.version, write.function, dump(write.verdict))
+    session.all(
+        "insert or replace into verdict (version, function, verdict, at, seal) values (?, ?, ?, ?, ?)",
+        *(*row, session.clock.now(), sign(session.sealer, "verdict", *row)),
+    )
+
+
+@perform.register
+def _save_pending(write: SavePending, session: SqlSession) -> None:
+    row = (write.function, dump(write.candidate))
+    session.all(
+        "insert or replace into pending (function, candidate, at, seal) values (?, ?, ?, ?)",
+        *(*row, session.clock.now(), sign(session.sealer, "pending", *row)),
+    )
+
+
+@perform.register
+def _drop_pending(write: DropPending, session: SqlSession) -> None:
+    session.all("delete from pending where function = ?", write.function)
+
+
+@perform.register
+def _begin_write(write: BeginWrite, session: SqlSession) -> None:
+    session.all(
+        "insert or replace into intent (path, version, text, expected, at) values (?, ?, ?, ?, ?)",
+        *(write.path, write.version or "", write.text, write.expected, session.clock.now()),
+    )
+
+
+@perform.register
+def _end_write(write: EndWrite, session: SqlSession) -> None:
+    session.all("delete from intent where path = ? and version = ?", write.path, write.version or "")
+
+
+@perform.register
+def _save_reading(write: SaveReading, session: SqlSession) -> None:
+    seal = sign(session.sealer, "reading", write.path, write.version, write.reading)
+    session.all(
+        "insert or replace into reading (path, mtime_ns, size, inode, version, reading, seal)"
+        " values (?, ?, ?, ?, ?, ?, ?)",
+        *(write.path, *write.stamp[:2], str(write.stamp[2]), write.version, write.reading, seal),
+    )
+
+
+@perform.register
+def _drop_reading(write: DropReading, session: SqlSession) -> None:
+    session.all("delete from reading where path = ?", write.path)
+
+
+@perform.register
+def _save_sketches(write: SaveSketches, session: SqlSession) -> None:
+    for key, text in write.sketches.items():
+        session.all("insert or replace into sketch (key, sketch) values (?, ?)", key, text)
+    session.all("delete from sketch where n <= (select max(n) from sketch) - ?", MOST_SKETCHES)
+
+
+@perform.register
+def _pin(write: PinFunction, session: SqlSession) -> None:
+    session.all("insert into pin values (?, ?) on conflict do nothing", write.agent, write.function)
+
+
+@perform.register
+def _unpin(write: UnpinFunction, session: SqlSession) -> None:
+    session.all("delete from pin where agent = ? and function = ?", write.agent, write.function)

@@ -1,0 +1,306 @@
+"""The tables of passages, sources, indexed messages and vectors: each row is written together with what finds it.
+
+What searches is imported when something is searched.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+from agent_core.base.errors import StorageError
+
+from ..memory_store import (
+    Counts,
+    DocumentRow,
+    DropDocument,
+    DropPassages,
+    DropVectors,
+    Hit,
+    PassageRow,
+    RecallMessage,
+    SaveDocument,
+    SavePassages,
+    SaveSaid,
+    SaveVectors,
+    Shelf,
+)
+from ..rows import dump, parse_row
+from . import vector_index, word_index
+from .connection import SqlSession
+from .lanes import Key, lane, numbers
+from .tables import Tables, perform, query
+
+_HOW_MANY = "select count(*) from said"
+_SAID = "select seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn from said"
+_PASSAGES = "select id, agent, text, words, at, tags, source, place, document, n, seq from passage"
+_TEXTS = {"recall": "select seq, text from said as r", "archival": "select seq, text from passage as r"}
+_AMONG = "in (select value from json_each(?))"
+FEW_IDS = 10
+_OWNERS = {
+    "recall": "select agent, seq from said where seq in (select value from json_each(?)) order by seq",
+    "archival": "select agent, seq from passage where seq in (select value from json_each(?)) order by seq",
+}
+
+
+class PassageTables(Tables):
+    """The rows that are searched."""
+
+    @query
+    def memory_counts(self, session: SqlSession, agent: str) -> Counts:
+        """Return the counts from the lanes, which count as they grow."""
+        return _counts(session, agent)
+
+    @query
+    def messages(self, session: SqlSession, agent: str, seqs: Collection[int]) -> list[RecallMessage]:
+        """Return messages by `seq`."""
+        # The plus keeps the planner from walking through all rows of the agent.
+        rows = session.all(f"{_SAID} where seq {_AMONG} and +agent = ? order by seq", numbers([*seqs]), agent)
+        return [_said_of(row) for row in rows]
+
+    @query
+    def messages_beside(self, session: SqlSession, agent: str, places: Collection[int]) -> list[RecallMessage]:
+        """Return messages by position."""
+        rows = session.all(f"{_SAID} where agent = ? and n {_AMONG} order by n, seq", agent, numbers([*places]))
+        return [_said_of(row) for row in rows]
+
+    @query
+    def messages_between(  # noqa: PLR0913, PLR0917 as in `MemoryStore`
+        self, session: SqlSession, agent: str, start: float, end: float, offset: int, limit: int
+    ) -> tuple[int, list[RecallMessage]]:
+        """Return messages by time."""
+        where, span = "where agent = ? and at >= ? and at < ?", (start, end)
+        total = session.all(f"{_HOW_MANY} {where}", agent, *span)[0][0]
+        rows = session.all(f"{_SAID} {where} order by at, seq limit ? offset ?", agent, *span, limit, offset)
+        return total, [_said_of(row) for row in rows]
+
+    @query
+    def last_message(self, session: SqlSession, agent: str) -> RecallMessage | None:
+        """Return the message with the highest `seq`: positions are assigned in this order."""
+        row = session.one(f"{_SAID} where agent = ? order by n desc, seq desc limit 1", agent)
+        return _said_of(row) if row else None
+
+    @query
+    def passages(self, session: SqlSession, seqs: Collection[int]) -> list[PassageRow]:
+        """Return passages by `seq`."""
+        return [_passage(row) for row in session.all(f"{_PASSAGES} where seq {_AMONG} order by seq", numbers([*seqs]))]
+
+    @query
+    def list_passages(
+        self, session: SqlSession, agent: str, tag: str, offset: int, limit: int
+    ) -> tuple[int, list[PassageRow]]:
+        """Return passages, newest first."""
+        if not tag:
+            rows = session.all(f"{_PASSAGES} where agent = ? order by seq desc limit ? offset ?", agent, limit, offset)
+            return _counts(session, agent).passages, [_passage(row) for row in rows]
+        total = session.all("select count(*) from tag where agent = ? and tag = ?", agent, tag)[0][0]
+        chosen = "select passage from tag where agent = ? and tag = ? order by passage desc limit ? offset ?"
+        rows = session.all(f"{_PASSAGES} where seq in ({chosen}) order by seq desc", agent, tag, limit, offset)
+        return total, [_passage(row) for row in rows]
+
+    @query
+    def passage_ids(self, session: SqlSession, agent: str, begins: str) -> list[str]:
+        """Return a few ids with this prefix."""
+        rows = session.all(
+            "select id from passage where agent = ? and id >= ? and substr(id, 1, length(?)) = ? order by id limit ?",
+            *(agent, begins, begins, begins, FEW_IDS),
+        )
+        return [row[0] for row in rows]
+
+    @query
+    def documents(self, session: SqlSession, agent: str) -> list[DocumentRow]:
+        """Return documents, oldest first."""
+        rows = session.all(
+            "select hash, agent, name, kind, at, done, total, complete from document where agent = ? order by seq",
+            agent,
+        )
+        return [_document(row) for row in rows]
+
+    @query
+    def unembedded(self, session: SqlSession, shelf: Shelf, space: str, limit: int) -> list[tuple[int, str]]:
+        """Return rows without a vector, for each agent that has fewer vectors than rows."""
+        rows: list[tuple[int, str]] = []
+        short = (
+            "select w.agent, w.rows - coalesce(v.rows, 0) as missing, v.id from lane w left join lane v"
+            " on v.agent = w.agent and v.shelf = w.shelf and v.space = ? where w.shelf = ? and w.space = ''"
+            " and missing > 0"
+        )
+        for agent, missing, vectors in session.all(short, space, shelf):
+            rows += _missing(session, _TEXTS[shelf], agent, vectors, min(missing, limit))
+        return sorted(rows)[:limit]
+
+    @query
+    def search_words(
+        self, session: SqlSession, shelf: Shelf, agent: str, words: Sequence[str], limit: int
+    ) -> list[Hit]:
+        """Return the best rows by words."""
+        from . import searching  # noqa: PLC0415 whoever does not search does not wait for it
+
+        return searching.words(session, shelf, agent, words, limit)
+
+    @query
+    def search_vector(  # noqa: PLR0913, PLR0917 as in `MemoryStore`
+        self, session: SqlSession, shelf: Shelf, agent: str, space: str, vector: bytes, limit: int
+    ) -> list[Hit]:
+        """Return the best rows by meaning."""
+        from . import searching  # noqa: PLC0415 as above
+
+        return searching.nearest(session, Key(agent, shelf, space), vector, limit)
+
+    @query
+    def cosines(  # noqa: PLR0913, PLR0917 as in `MemoryStore`
+        self, session: SqlSession, shelf: Shelf, agent: str, space: str, vector: bytes, seqs: Collection[int]
+    ) -> dict[int, float]:
+        """Return the cosines of given rows."""
+        from . import searching  # noqa: PLC0415 as above
+
+        return searching.cosines(session, Key(agent, shelf, space), vector, seqs)
+
+    @query
+    def vector_trouble(self, session: SqlSession) -> str:
+        """Return why vectors cannot be searched."""
+        return vector_index.trouble(session)
+
+
+def _counts(session: SqlSession, agent: str) -> Counts:
+    """Return the counts from the lanes, which count as they grow."""
+    lanes = [lane(session, Key(agent, shelf)) for shelf in ("recall", "archival")]
+    messages, passages = (lane_row.rows if lane_row else 0 for lane_row in lanes)
+    edited = session.all(
+        "select coalesce(max(b.edited), 0.0) from holding h join block b on b.id = h.block"
+        " where h.agent = ? and h.attached and b.version > 1",
+        agent,
+    )[0][0]
+    return Counts(messages, passages, edited)
+
+
+def _missing(session: SqlSession, texts: str, agent: str, vectors: int | None, count: int) -> list[tuple[int, str]]:
+    """Return the rows after the last with a vector; if these are too few, search all rows."""
+    last = session.all("select coalesce(max(seq), 0) from vector where lane = ?", vectors)[0][0]
+    rows = session.all(f"{texts} where agent = ? and seq > ? order by seq limit ?", agent, last, count)
+    if len(rows) < count:
+        without = "not exists (select 1 from vector where lane = ? and seq = r.seq)"
+        rows = session.all(f"{texts} where agent = ? and {without} order by seq limit ?", agent, vectors, count)
+    return [(seq, text) for seq, text in rows]
+
+
+def _said_of(row: tuple[Any, ...]) -> RecallMessage:  # Any: columns as SQLite types them
+    message = RecallMessage(*row)
+    return replace(message, asks=bool(message.asks), timed=bool(message.timed))
+
+
+def _document(row: tuple[Any, ...]) -> DocumentRow:  # Any: columns as SQLite types them
+    document = DocumentRow(*row)
+    return replace(document, complete=bool(document.complete))
+
+
+def _passage(row: tuple[Any, ...]) -> PassageRow:  # Any: columns as SQLite types them
+    id, agent, text, words, at, tags, *columns = row
+    return PassageRow(id, agent, text, words, at, tuple(parse_row(tags, [str])) if tags != "[]" else (), *columns)
+
+
+@perform.register
+def _save_passages(write: SavePassages, session: SqlSession) -> None:
+    """Keep the passages that are new."""
+    fresh: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for passage in write.passages:
+        seq = _insert_passage(session, passage)
+        if seq is not None:
+            fresh[passage.agent].append((seq, passage.words))
+    for agent, rows in fresh.items():
+        word_index.add(session, Key(agent, "archival"), rows)
+
+
+def _insert_passage(session: SqlSession, passage: PassageRow) -> int | None:
+    row = session.one(
+        "insert into passage (id, agent, text, words, at, tags, source, place, document, n)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning seq",
+        *(passage.id, passage.agent, passage.text, passage.words, passage.at, dump([*passage.tags])),
+        *(passage.source, passage.place, passage.document, passage.n),
+    )
+    if row is None:
+        return None
+    for tag in set(passage.tags):
+        session.all("insert into tag (agent, tag, passage) values (?, ?, ?)", passage.agent, tag, row[0])
+    return int(row[0])
+
+
+@perform.register
+def _drop_passages(write: DropPassages, session: SqlSession) -> None:
+    """Delete passages by their ids."""
+    which = "delete from passage where agent = ? and id in (select value from json_each(?)) returning seq"
+    _unindex(session, write.agent, session.all(which, write.agent, json.dumps([*write.ids])))
+
+
+@perform.register
+def _drop_document(write: DropDocument, session: SqlSession) -> None:
+    """Delete a source and its passages."""
+    session.all("delete from document where agent = ? and hash = ?", write.agent, write.hash)
+    which = "delete from passage where agent = ? and document = ? and document <> '' returning seq"
+    _unindex(session, write.agent, session.all(which, write.agent, write.hash))
+
+
+def _unindex(
+    session: SqlSession, agent: str, rows: Sequence[tuple[Any, ...]]
+) -> None:  # Any: columns as SQLite types them
+    if seqs := [row[0] for row in rows]:
+        word_index.remove(session, Key(agent, "archival"), seqs)
+        vector_index.remove(session, agent, "archival", seqs)
+
+
+@perform.register
+def _save_said(write: SaveSaid, session: SqlSession) -> None:
+    """Keep the messages that are new."""
+    fresh: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for said in write.rows:
+        row = session.one(
+            "insert into said (seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn)"
+            " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning seq",
+            *(said.seq, said.agent, said.n, said.text, said.words, said.at, said.speaker),
+            *(said.session, said.length, said.asks, said.timed, said.turn),
+        )
+        if row:
+            fresh[said.agent].append((said.seq, said.words))
+    for agent, rows in fresh.items():
+        word_index.add(session, Key(agent, "recall"), rows)
+
+
+@perform.register
+def _save_vectors(write: SaveVectors, session: SqlSession) -> None:
+    """Keep the vectors of rows that are there."""
+    if not write.space:
+        raise StorageError("A space of vectors needs a name.")
+    given = dict(write.vectors)
+    owners: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
+    for agent, seq in session.all(_OWNERS[write.shelf], numbers([*given])):
+        owners[agent].append((seq, given[seq]))
+    for agent, vectors in owners.items():
+        vector_index.save(session, Key(agent, write.shelf, write.space), vectors)
+
+
+@perform.register
+def _drop_vectors(write: DropVectors, session: SqlSession) -> None:
+    """Delete the vectors of every other space."""
+    session.all("delete from lane where shelf = ? and space not in ('', ?)", write.shelf, write.space)
+    vector_index.sweep(session)
+
+
+@perform.register
+def _save_document(write: SaveDocument, session: SqlSession) -> None:
+    document = write.document
+    session.all(
+        "insert into document (agent, hash, name, kind, at, done, total, complete) values (?, ?, ?, ?, ?, ?, ?, ?)"
+        " on conflict (agent, hash) do update set name = excluded.name, kind = excluded.kind, at = excluded.at,"
+        " done = excluded.done, total = excluded.total, complete = excluded.complete",
+        *(
+            document.agent,
+            document.hash,
+            document.name,
+            document.kind,
+            document.at,
+            document.done,
+            document.total,
+            document.complete,
+        ),
+    )

@@ -1,0 +1,232 @@
+"""Recovery of state files. A file that is damaged or not this user's is moved aside whole with its log, never deleted.
+
+Of several processes that find it so one puts it aside: the others see that it has changed.
+"""
+
+import fcntl
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from agent_core.base.errors import StorageError
+from agent_core.base.seal import Sealer
+
+from ..folder import open_lock
+from ..rows import ANYTHING, Misfit, Shape, parse_row, sign
+from ..subject import StoreClock
+from . import origin, vector_index, word_index
+from .connection import DAMAGE, bounded, connect
+
+COMPANIONS = (*origin.LOGS, "")  # the file itself last: a new one must never meet the old one's log
+JOURNAL = "-journal"
+
+
+@dataclass(frozen=True, slots=True)
+class StatePlace:
+    """The place of a state file, the sealer whose seal it must have, and the clock that names files put aside."""
+
+    path: Path
+    clock: StoreClock
+    sealer: Sealer
+
+
+def open_or_replace(place: StatePlace) -> tuple[apsw.Connection, str | None]:
+    """Return a good connection, and a sentence if a file was put aside for it.
+
+    Raises:
+        WorkspaceError: the key of the seals cannot be used; nothing was moved.
+    """
+    place.sealer.require()
+    with _alone(place.path):
+        notes = [*_without_journal(place), *_without_foreign(place)]
+        try:
+            db = _connected(place)
+        except DAMAGE:
+            notes.append(_replaced(place))
+            db = _connected(place)
+        return db, " ".join(notes) or None
+
+
+def replace(place: StatePlace, *, is_damaged: Callable[[], bool]) -> tuple[apsw.Connection, str]:
+    """Return a connection to a new file. The old file is put aside if it is still the damaged one."""
+    with _alone(place.path):
+        if is_damaged():
+            sentence = _replaced(place)
+            return _connected(place), sentence
+        notes = [*_without_journal(place), *_without_foreign(place)]
+        return _connected(place), " ".join(
+            [
+                f"The state file `{place.path}` was set aside or removed by another process; "
+                "the current one is used from now on.",
+                *notes,
+            ]
+        )
+
+
+def adopt(path: Path, name: str, clock: StoreClock) -> str:
+    """Adopt a file that was put aside, because the user says that it is theirs. Return the name of the replaced file.
+
+    Raises:
+        StorageError: there is no such file, or it is none of this program's.
+        WorkspaceError: the key of the seals cannot be used.
+    """
+    place, aside = StatePlace(path, clock, Sealer(None)), path.with_name(Path(name).name)
+    if not aside.is_file() or aside.is_symlink() or aside == path:
+        raise StorageError(f"There is no file {name} in {path.parent}.", fix=f"Look into {path.parent}.")
+    with _alone(path):
+        Path(f"{aside}{JOURNAL}").unlink(missing_ok=True)
+        aside.chmod(0o600)
+        try:
+            db = connect(aside)
+        except DAMAGE as error:
+            raise StorageError(f"{name} is damaged or not this program's: {error}.") from error
+        replaced = _put_aside(place, "replaced").name if path.exists() else ""
+        with bounded(db):
+            _sign_all(db, place.sealer)
+            vector_index.forget(db)
+            word_index.forget(db)
+            origin.mark(db, origin.sealed_id(path, place.sealer))
+        db.close()
+        aside.rename(path)
+        return replaced
+
+
+def _without_journal(place: StatePlace) -> Iterator[str]:
+    """Put a rollback journal aside: this program writes none, and SQLite would apply it."""
+    journal = Path(f"{place.path}{JOURNAL}")
+    if os.path.lexists(journal):
+        aside = _free(place, "foreign").with_name(f"{_free(place, 'foreign').name}.journal")
+        journal.rename(aside)
+        yield f"`{journal}` was not written by this program. It was set aside unread as `{aside.name}`."
+
+
+def _without_foreign(place: StatePlace) -> Iterator[str]:
+    path = place.path
+    match origin.origin(path, place.sealer) if os.path.lexists(path) else "own":
+        case "own":
+            return
+        case "damaged":
+            yield _replaced(place, "was damaged, or was replaced by another")
+        case "foreign":
+            aside = _put_aside(place, "foreign")
+            yield (
+                f"The state file `{path}` does not carry your seal: it came from someone else, or is older than the "
+                f"seal. It was set aside unopened as `{aside.name}`, and a new one was created. If it is yours, type: "
+                f"toolwright state adopt {aside.name}"
+            )
+
+
+def _replaced(place: StatePlace, reason: str = "was damaged") -> str:
+    aside = _put_aside(place, "corrupt")
+    return (
+        f"The state file `{place.path}` {reason}. It was set aside as `{aside.name}`, and a new one was created: "
+        "earlier conversations are in the kept file; functions are loaded from their folder."
+    )
+
+
+def _connected(place: StatePlace) -> apsw.Connection:
+    if not place.path.exists():
+        _create(place)
+    return connect(place.path)
+
+
+def _create(place: StatePlace) -> None:
+    """Create a complete file and its seal under another name, so that no partial or unsealed file gets that name."""
+    for suffix in COMPANIONS:
+        Path(f"{place.path}{suffix}").unlink(missing_ok=True)
+    new_path = place.path.with_name(f"{place.path.name}.{secrets.token_hex(6)}.new")
+    os.close(os.open(new_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    try:
+        db = connect(new_path)
+        try:
+            origin.mark(db, origin.sealed_id(place.path, place.sealer))
+        finally:
+            db.close()
+        new_path.rename(place.path)
+    finally:
+        for suffix in ("", *origin.LOGS):
+            Path(f"{new_path}{suffix}").unlink(missing_ok=True)
+
+
+def _put_aside(place: StatePlace, reason: str) -> Path:
+    aside = _free(place, reason)
+    for suffix in COMPANIONS:
+        part = Path(f"{place.path}{suffix}")
+        if os.path.lexists(part):
+            part.rename(f"{aside}{suffix}")
+    return aside
+
+
+def _free(place: StatePlace, reason: str) -> Path:
+    stamp = datetime.fromtimestamp(place.clock.now(), UTC).strftime("%Y%m%dT%H%M%SZ")
+    base = place.path.with_name(f"{place.path.name}.{reason}-{stamp}")
+    aside, number = base, 1
+    while any(os.path.lexists(f"{aside}{suffix}") for suffix in ("", ".journal")):
+        number += 1
+        aside = base.with_name(f"{base.name}-{number}")
+    return aside
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    descriptor = open_lock(path.with_name(f"{path.name}.recovery"))
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+_PROBLEM: Final = {"code": str, "message": str, "severity": str, "line?": (int, None), "fix?": (str, None)}
+_VERDICT: Final = {"problems": [_PROBLEM], "fixes?": [{"message": str}], "standing?": str, "confirmed?": [str]}
+_CANDIDATE: Final = {"name": str, "version": str, "source": str, "needs?": dict, **_VERDICT}
+_HEARD: Final = {"name": str, "arguments": ANYTHING, "refused?": str}
+_OUTCOME: Final = {
+    "outcome": str,
+    "value": ANYTHING,
+    "digest": str,
+    "error": (None, {"type": str, "message": str}),
+    "output": str,
+}
+_RECORDED: Final = {
+    "module": str,
+    "modules": {"*": str},
+    "arguments": dict,
+    "seed": int,
+    "zone": str,
+    "heard": [_HEARD],
+    "lacking": [str],
+    "outcome": _OUTCOME,
+}
+_SIGNED: Final[tuple[tuple[str, tuple[str, ...], Shape], ...]] = (
+    ("verdict", ("version", "function", "verdict"), _VERDICT),
+    ("pending", ("function", "candidate"), {"code": str, "module": str, "reason": str, "verdict": _CANDIDATE}),
+    ("recorded", ("function", "outcome", "turn", "data"), _RECORDED),
+)
+
+
+def _sign_all(db: apsw.Connection, sealer: Sealer) -> None:
+    """Seal each verdict, candidate and recorded call of the right shape in a file that its user adopts.
+
+    What was read of files is not kept: it is read anew.
+    """
+    list(db.execute("delete from reading"))
+    for table, columns, shape in _SIGNED:
+        rows = list(db.execute(f"select rowid, {', '.join(columns)} from {table}"))  # noqa: S608  (names of ours)
+        seals = [(sign(sealer, table, *row), n) for n, *row in rows if _is_of(row[-1], shape)]
+        db.executemany(f"update {table} set seal = ? where rowid = ?", seals)  # noqa: S608  (names of ours)
+
+
+def _is_of(text: str, shape: Shape) -> bool:
+    try:
+        parse_row(text, shape)
+    except Misfit:
+        return False
+    return True

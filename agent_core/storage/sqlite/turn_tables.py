@@ -1,0 +1,235 @@
+"""The tables of turns: inbox, turns, entries.
+
+The fence: a turn is written only by who knows its `attempt` and `n`; a claim raises `attempt`, so
+that an owner that was thought dead is refused from then on.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from agent_core.base.errors import LostLease, StorageError
+
+from ..errors import InboxFull
+from ..rows import ENTRY, dump, parse_row
+from ..subject import Write
+from ..turn_store import SAID, SUMMARY, Appended, ClaimedTurn, Due, Entry, Inbound, Post
+from .block_tables import shared_versions
+from .connection import SqlSession
+from .tables import Tables, apply, change, query
+
+INBOX_LIMIT = 1_000
+IMPORTED = 0  # the attempt of entries that came with a file: turns count theirs from 1
+N_BITS = 20  # an entry's seq is turn.seq << N_BITS | n; see migrations/0001
+_WAITING = "from event where agent = ? and turn is null and (due <= ? or not timed)"
+_PLACE = f"select e.kind, e.payload, e.n, t.id, e.at, e.seq, e.attempt = {IMPORTED} from"
+_SUMMARIES = f"{_PLACE} entry e join turn t on t.seq = e.turn where e.kind = 'summary' and t.agent = ? and e.seq > ?"
+
+
+class TurnTables(Tables):
+    """The inbox and the journal."""
+
+    @change
+    def post(self, session: SqlSession, post: Post) -> str:
+        """Return the id of the event, or of the first one with its key."""
+        return _post(session, post)
+
+    @query
+    def waiting(self, session: SqlSession, agent: str) -> list[Inbound]:
+        """Return the due events that nobody has claimed."""
+        rows = session.all(f"select id, kind, payload {_WAITING} order by due, seq", agent, session.clock.now())
+        return [Inbound(id, kind, parse_row(payload, dict)) for id, kind, payload in rows]
+
+    @change
+    def next(self, session: SqlSession, agent: str, owner: str) -> ClaimedTurn | None:
+        """Return the open turn under a new attempt, or a new turn for the oldest due event."""
+        open_turn = session.one(
+            "update turn set attempt = attempt + 1, owner = ? where agent = ? and state = 'open' returning seq",
+            *(owner, agent),
+        )
+        seq = open_turn[0] if open_turn else _begin(session, agent, owner)
+        if seq is None:
+            return None
+        row = session.all(
+            "select t.id, t.attempt, t.n, t.state, t.cancelled, e.id, e.kind, e.payload"
+            " from turn t join event e on e.seq = t.event where t.seq = ?",
+            seq,
+        )[0]
+        id, attempt, n, state, cancelled, event, kind, payload = row
+        return ClaimedTurn(
+            id, agent, attempt, n, state, Inbound(event, kind, parse_row(payload, dict)), bool(cancelled)
+        )
+
+    @change
+    def append(  # noqa: PLR0913 as in `TurnStore`
+        self,
+        session: SqlSession,
+        turn: str,
+        attempt: int,
+        n: int,
+        entries: Sequence[Entry],
+        *,
+        posts: Sequence[Post] = (),
+        writes: Sequence[Write] = (),
+        takes: Sequence[str] = (),
+    ) -> Appended:
+        """Write everything of a step, behind the fence."""
+        end = n + len(entries)
+        row = session.one(
+            "update turn set n = ? where id = ? and attempt = ? and n = ? and state = 'open'"
+            " returning seq, cancelled, agent",
+            *(end, turn, attempt, n),
+        )
+        if row is None:
+            raise LostLease(turn)
+        seq, cancelled, agent = row
+        if end >> N_BITS:
+            raise StorageError(f"The turn {turn} has a million entries.", fix="End it and begin another.")
+        _insert(session, seq << N_BITS | n, entries, attempt)
+        for event in takes:
+            _take(session, event, agent, seq)
+        for item in posts:
+            _post(session, item)
+        apply(session, writes)
+        last = (seq << N_BITS | end) - 1 if entries else 0
+        return Appended(end, bool(cancelled), _waits(session, agent), last, shared_versions(session, agent))
+
+    @change
+    def finish(
+        self, session: SqlSession, turn: str, attempt: int, state: str = "done", *, posts: Sequence[Post] = ()
+    ) -> None:
+        """Close a turn, behind the fence."""
+        row = session.one(
+            "update turn set state = ?, ended = ? where id = ? and attempt = ? and state = 'open' returning seq",
+            *(state, session.clock.now(), turn, attempt),
+        )
+        if row is None:
+            raise LostLease(turn)
+        for item in posts:
+            _post(session, item)
+
+    @change
+    def cancel(self, session: SqlSession, turn: str) -> None:
+        """Raise the flag that the next append reports."""
+        session.all("update turn set cancelled = 1 where id = ? and state = 'open'", turn)
+
+    @query
+    def due(self, session: SqlSession, limit: int = 100) -> list[Due]:
+        """Return the open turns first, then the agents with a due event in their inbox, oldest first."""
+        rows = session.all(
+            "select agent, 1, 0.0 as since, seq from turn where state = 'open' union all"
+            " select agent, 0, min(due), min(seq) from event where turn is null and (due <= ? or not timed)"
+            " and agent not in (select agent from turn where state = 'open')"
+            " group by agent order by 2 desc, 3, 4 limit ?",
+            *(session.clock.now(), limit),
+        )
+        return [Due(agent, bool(takeover)) for agent, takeover, _, _ in rows]
+
+    @query
+    def load(self, session: SqlSession, turn: str) -> list[Entry]:
+        """Return all entries of one turn."""
+        return _load(session, turn)
+
+    @query
+    def history(
+        self, session: SqlSession, agent: str, *, since: int = 0, kinds: Collection[str] = SAID, most: int = -1
+    ) -> list[Entry]:
+        """Return the visible entries after a position in the history; summaries alone are found by an index.
+
+        Of `most` entries those of other kinds are left out; below 0: of all.
+        """
+        if set(kinds) == {SUMMARY}:
+            return _entries(session.all(f"{_SUMMARIES} and not t.hidden order by e.seq", agent, since))
+        rows = session.all(
+            f"{_PLACE} turn t join entry e on e.seq between max(t.seq << 20, ? + 1) and (t.seq + 1 << 20) - 1"
+            " where t.agent = ? and t.seq >= ? >> 20 and not t.hidden order by t.seq, e.seq limit ?",
+            *(since, agent, since, most),
+        )
+        return _entries([row for row in rows if row[0] in kinds])
+
+    @change
+    def hide_last_turn(self, session: SqlSession, agent: str) -> list[Entry]:
+        """Hide the last visible turn that has ended."""
+        row = session.one(
+            "update turn set hidden = 1 where seq ="
+            " (select max(seq) from turn where agent = ? and state <> 'open' and not hidden) returning id",
+            agent,
+        )
+        return _load(session, row[0]) if row else []
+
+    @change
+    def hide_turns(self, session: SqlSession, agent: str) -> int:
+        """Hide every visible turn that has ended."""
+        return len(
+            session.all(
+                "update turn set hidden = 1 where agent = ? and state <> 'open' and not hidden returning 1", agent
+            )
+        )
+
+
+def _post(session: SqlSession, post: Post) -> str:
+    """Return the id of the event, or of the first one with its key."""
+    row = session.one("select id from event where agent = ? and key = ?", post.agent, post.key)  # null equals nothing
+    if row:
+        return str(row[0])
+    waiting = session.all("select count(*) from event where agent = ? and turn is null", post.agent)[0][0]
+    if waiting >= INBOX_LIMIT:
+        raise InboxFull(post.agent, INBOX_LIMIT)
+    id, now = session.clock.new_id(), session.clock.now()
+    is_timed = post.due is not None
+    session.all(
+        "insert into event (id, agent, key, kind, payload, due, timed, at) values (?, ?, ?, ?, ?, ?, ?, ?)",
+        *(id, post.agent, post.key, post.kind, dump(post.payload), post.due if is_timed else now, is_timed, now),
+    )
+    return id
+
+
+def _waits(session: SqlSession, agent: str) -> bool:
+    return session.one(f"select 1 {_WAITING} limit 1", agent, session.clock.now()) is not None
+
+
+def _begin(session: SqlSession, agent: str, owner: str) -> int | None:
+    now = session.clock.now()
+    event = session.one(
+        f"select seq {_WAITING} order by due, seq limit 1",
+        *(agent, now),
+    )
+    if event is None:
+        return None
+    seq = session.all(
+        "insert into turn (id, agent, event, attempt, owner, started) values (?, ?, ?, 1, ?, ?) returning seq",
+        *(session.clock.new_id(), agent, event[0], owner, now),
+    )[0][0]
+    session.all("update event set turn = ? where seq = ?", seq, event[0])
+    return int(seq)
+
+
+def _insert(session: SqlSession, first: int, entries: Sequence[Entry], attempt: int) -> None:
+    now = session.clock.now()
+    for place, entry in enumerate(entries, first):
+        session.all(
+            "insert into entry (seq, kind, payload, attempt, at) values (?, ?, ?, ?, ?)",
+            *(place, entry.kind, dump(entry.payload), attempt, now),
+        )
+
+
+def _take(session: SqlSession, event: str, agent: str, seq: int) -> None:
+    sql = "update event set turn = ? where id = ? and agent = ? and turn is null returning seq"
+    if not session.one(sql, seq, event, agent):
+        raise StorageError(f"The event {event} does not wait for agent `{agent}`.", fix="Ask what is waiting again.")
+
+
+def _entries(rows: list[tuple[Any, ...]]) -> list[Entry]:  # Any: columns as SQLite types them
+    return [
+        Entry(kind, parse_row(payload, ENTRY.get(kind, dict)), n, turn, at, seq, bool(is_imported))
+        for kind, payload, n, turn, at, seq, is_imported in rows
+    ]
+
+
+def _load(session: SqlSession, turn: str) -> list[Entry]:
+    return _entries(
+        session.all(
+            f"{_PLACE} turn t join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1"
+            " where t.id = ? order by e.seq",
+            turn,
+        )
+    )

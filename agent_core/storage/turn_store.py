@@ -1,0 +1,143 @@
+"""Turns in the store: an agent's inbox, the journal of its turns, and its history."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from .subject import Subject, Write
+
+SAID = ("user", "assistant", "call", "result", "notice")
+"""The kinds of entries that are part of the conversation; others (such as `request`) explain it."""
+
+SUMMARY = "summary"
+"""The kind of an entry that stands for what was said before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of a turn's journal. The caller sets `kind` and `payload`, the store the rest.
+
+    `seq` rises through an agent's history; `n` counts from 0 within the turn. `is_imported`: it came with a file.
+    """
+
+    kind: str
+    payload: dict[str, Any]  # Any: JSON
+    n: int = -1
+    turn: str = ""
+    at: float = 0.0
+    seq: int = 0
+    is_imported: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """An event for an agent's inbox. A repeated `key` is the same event; `due` None means now."""
+
+    agent: str
+    kind: str
+    payload: dict[str, Any]  # Any: JSON
+    key: str | None = None
+    due: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inbound:
+    """An event taken from the inbox."""
+
+    id: str
+    kind: str
+    payload: dict[str, Any]  # Any: JSON
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedTurn:
+    """A claimed turn; writes need `attempt` and `n`. An attempt above 1 takes over an interrupted turn."""
+
+    id: str
+    agent: str
+    attempt: int
+    n: int
+    state: str
+    event: Inbound
+    cancelled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The result of an append: the next `n`, whether the turn is asked to end, and whether due events wait.
+
+    `last` is the `seq` of the last entry that was written, 0 where there was none; `shared` the version of each of the
+    agent's shared blocks, by id.
+    """
+
+    n: int
+    cancelled: bool
+    waits: bool = False
+    last: int = 0
+    shared: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """An agent with work that can start now. Takeovers come first."""
+
+    agent: str
+    is_takeover: bool
+
+
+class TurnStore(Subject, Protocol):
+    """The inbox and the journal. A turn is written only by who knows its `attempt` and `n`."""
+
+    async def post(self, post: Post) -> str:
+        """Return the event's id. A repeated key gives the id of the first event.
+
+        Raises:
+            InboxFull: too many events wait for this agent.
+        """
+
+    async def waiting(self, agent: str) -> list[Inbound]:
+        """Return the due events that nobody has taken, oldest first. `append(takes=…)` delivers them in mid-turn."""
+
+    async def next(self, agent: str, owner: str) -> ClaimedTurn | None:
+        """Claim the open turn (a takeover), or a new one for the oldest due event. Return None if nothing is due."""
+
+    async def load(self, turn: str) -> list[Entry]:
+        """Return the journal of one turn, all kinds, in order."""
+
+    async def append(  # noqa: PLR0913 the one method of the journal: a place, and all that happens there at once
+        self,
+        turn: str,
+        attempt: int,
+        n: int,
+        entries: Sequence[Entry],
+        *,
+        posts: Sequence[Post] = (),
+        writes: Sequence[Write] = (),
+        takes: Sequence[str] = (),
+    ) -> Appended:
+        """Write entries, posts, writes and takes (ids of waiting events): all of them or none.
+
+        Raises:
+            LostLease: the turn is not at (`attempt`, `n`), or not open.
+            ManifestConflict: a compare-and-set among the writes failed.
+        """
+
+    async def finish(self, turn: str, attempt: int, state: str = "done", *, posts: Sequence[Post] = ()) -> None:
+        """Close the turn under the same fence as `append`."""
+
+    async def cancel(self, turn: str) -> None:
+        """Ask the turn's owner to end it. The next append reports the request."""
+
+    async def due(self, limit: int = 100) -> list[Due]:
+        """Return agents with an open turn or a due event, the work list of a runner."""
+
+    async def history(
+        self, agent: str, *, since: int = 0, kinds: Collection[str] = SAID, most: int = -1
+    ) -> list[Entry]:
+        """Return every visible entry of the agent's turns after `since` (a `seq`), in order, reading at most `most`."""
+
+    async def hide_last_turn(self, agent: str) -> list[Entry]:
+        """Remove the last finished turn from the history, never from the record. Return its entries."""
+
+    async def hide_turns(self, agent: str) -> int:
+        """Remove every finished turn from the history, never from the record. Return their number."""
