@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.base.untrusted import visible
-from agent_core.storage import SUMMARY, ClaimedTurn, Entry, Shape, TurnStore, fitting
+from agent_core.storage import SUMMARY, ClaimedTurn, Entry, Shape, Store, fitting
 
 from .paging import in_part
 
@@ -234,7 +234,7 @@ ReadEntries = Callable[[Sequence[Entry]], Sequence[Message]]
 """Entries of a journal → what the model reads of them."""
 
 
-async def resume(store: TurnStore, agent: str, history: History, read: ReadEntries) -> None:
+async def resume(store: Store, agent: str, history: History, read: ReadEntries) -> None:
     """Rebuild the history from storage, as after a restart or when turns were removed from it."""
     history.clear()
     entries = await store.history(agent, kinds=(SUMMARY,))
@@ -247,7 +247,7 @@ async def resume(store: TurnStore, agent: str, history: History, read: ReadEntri
         history.add(entry.turn, read([entry]), entry.seq, entry.payload.get("chars", 0))
 
 
-async def pop(store: TurnStore, agent: str) -> list[Entry]:
+async def pop(store: Store, agent: str) -> list[Entry]:
     """Remove the last turn in which something was said, with later summaries, from the history; return its entries."""
     while entries := await store.hide_last_turn(agent):
         if any(entry.kind != SUMMARY for entry in entries):
@@ -255,7 +255,7 @@ async def pop(store: TurnStore, agent: str) -> list[Entry]:
     return []
 
 
-async def claim(store: TurnStore, agent: str, owner: str) -> ClaimedTurn | None:
+async def claim(store: Store, agent: str, owner: str) -> ClaimedTurn | None:
     """Return the open turn, or a new one for what is waiting; a requested summary that was never made is abandoned."""
     while (claimed := await store.next(agent, owner)) is not None and claimed.event.kind == SUMMARY:
         await store.finish(claimed.id, claimed.attempt)

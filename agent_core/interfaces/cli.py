@@ -20,7 +20,7 @@ from agent_core.base.errors import ToolwrightError
 from .faults import REFUSED, USAGE, innermost, report, report_crash, tell
 
 _COMMANDS = {
-    "init": "init:init",
+    "init": "setup:init",
     "configure": "configure:configure",
     "run": "run:run",
     "functions": "functions:functions",
@@ -29,10 +29,10 @@ _COMMANDS = {
     "agents": "agents:agents",
     "memory": "memory:memory",
     "sources": "sources:sources",
-    "schema": "schema:schema",
+    "schema": "setup:schema",
     "models": "models:models",
-    "state": "state:state",
-    "doctor": "doctor:doctor",
+    "state": "setup:state",
+    "doctor": "setup:doctor",
 }
 
 _LAST = ("--json", "--workspace", "-C")  # what every command takes, and no group below the first

@@ -22,14 +22,14 @@ from agent_core.runtime.agent import Agent
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.foreign import Malformed, read_toml
 
-from .deeds import Deeds
 from .faults import crash_line, fault_lines, innermost
 from .listeners import Listener
 from .options import RunOptions
+from .render.call_log import CallLog, changed_lines, is_speech
 from .spans import Line, line
 from .spending import Spending
-from .told import CallLog, changed_lines, is_speech
-from .voice import Voice
+from .ui import Voice
+from .undo_log import Deeds
 
 ASK, DENY = "ask", "deny"
 _NOTES = ("by", "at")  # what `functions/grants.toml` has besides grants: such a file is accepted, too

@@ -15,7 +15,7 @@ from agent_core.base.errors import ToolwrightError, UsageError
 from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
 
-from .scene import print_json
+from .cli_context import print_json
 from .spans import Line, line
 from .wrap import write
 

@@ -8,11 +8,11 @@ from agent_core.base import events
 from agent_core.base.events import Event
 from agent_core.base.untrusted import visible
 
-from .asked import denied_lines
-from .scene import print_json
+from .cli_context import print_json
+from .render.call_log import CallLog, call_line, ended_lines, verdict_part, was_told
+from .render.grant_question import denied_lines
+from .render.statistics import quarantine_lines
 from .spans import Line, line
-from .standings import quarantine_lines
-from .told import CallLog, call_line, ended_lines, verdict_part, was_told
 from .wrap import write
 
 WIDTH = 100

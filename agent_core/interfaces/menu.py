@@ -28,7 +28,7 @@ from agent_core.workspace.scaffold import create
 from .download import Download
 from .faults import fault_lines
 from .options import TOUR, RunOptions
-from .prepare import prepare
+from .prefill import prepare
 from .question import agreed, ask, ask_hidden, say
 from .spans import Line, line
 

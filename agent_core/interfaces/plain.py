@@ -14,10 +14,10 @@ from .conversation import Conversation, greeting, opened
 from .listeners import JsonLines, Listener
 from .options import RunOptions
 from .question import forget_typed
-from .question_of_grants import decide, is_attended
+from .shell_door import decide, is_attended
 from .slash import take
 from .spans import line
-from .voice import PlainVoice
+from .ui import PlainVoice
 from .wrap import write
 
 MARK = "› "

@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable
 
 from .question import say
+from .render.verdicts import duration
 from .spans import line
 from .status_line import CELLS, StatusLine
-from .verdicts import duration
 
 _EVERY_S = 20.0
 

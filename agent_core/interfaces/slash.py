@@ -1,36 +1,20 @@
 """The slash commands; their names, usage and help are in `catalogue`."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from agent_core.base.errors import ToolwrightError, UsageError
-from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.base.untrusted import one_line
-from sandbox.wire.lines import bare_lines
 
-from . import slash_debug, slash_grants, slash_history, slash_memory, slash_session
-from .agents import write_new
-from .by_hand import text_from_editor
+from . import slash_debug, slash_session, slash_shell
 from .catalogue import BY_NAME, ENTRIES, nearest, needed
 from .columns import explained
+from .commands.history import judged
 from .conversation import Conversation
-from .opened import edit_function
-from .spans import Line, line, plain
-from .standings import SLASH, released_lines, unused_hint, unused_lines
-from .tables import functions_table
-from .told import laid_open
-from .verdicts import (
-    changes_line,
-    compact_call,
-    examples_lines,
-    outcome_lines,
-    problem_lines,
-    value_lines,
-    verdict_lines,
-)
-from .views import facts_lines, list_lines
+from .manual_edits import text_from_editor
+from .render.call_log import laid_open
+from .slash_shell import show
+from .spans import line
 from .wrap import screen_columns
 
 _BEGUN: Final = '''\
@@ -63,11 +47,8 @@ async def _create(talk: Conversation, words: str) -> None:
         return
     into = [module.strip() or (pending.module if pending else "")]
     verdict = await shop.create(name, code, *filter(None, into), reason="written at the prompt")
-    hint = line(("dim", f"  /create {name} opens it again; /pending lists rejected candidates."))
-    talk.voice.lines([*verdict_lines(verdict), *([] if verdict.admitted else [hint])])
-
-
-RUNS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[None]]]] = {"create": _create}
+    hint = f"  /create {name} opens it again; /pending lists rejected candidates."
+    await show(talk, judged(verdict, "" if verdict.admitted else hint))
 
 
 Run = Callable[[Conversation, str], Awaitable[None]]
@@ -146,31 +127,6 @@ async def _exit(talk: Conversation, words: str) -> None:
     await talk.interrupt()
 
 
-async def _functions(talk: Conversation, words: str) -> None:
-    shop = talk.workspace.workshop
-    if words == "unused":
-        none = line(("dim", "Every function was called recently, or is used by others."))
-        talk.voice.lines(unused_lines(await shop.unused(), SLASH) or [none])
-        return
-    data = await shop.list(words)
-    if words or not data.functions:
-        why = (
-            f"No function has “{one_line(words)}” in its name, module or description."
-            if words
-            else "No functions. Ask for one."
-        )
-        talk.voice.lines(list_lines(data, heads=True) or [line(("dim", why))])
-        return
-    below = (*list_lines(replace(data, functions=())), *unused_hint(data, "/functions unused"))
-    await talk.voice.browse(functions_table(data, shop.source, below))
-
-
-async def _introspect(talk: Conversation, words: str) -> None:
-    data = await talk.workspace.workshop.introspect(needed(words, "introspect"))
-    talk.voice.lines(facts_lines(data, SLASH))
-    talk.voice.source(data.source, data.function.line, data.coverage.missed)
-
-
 async def _show(talk: Conversation, words: str) -> None:
     calls = talk.log.calls
     if not calls:
@@ -183,131 +139,17 @@ async def _show(talk: Conversation, words: str) -> None:
         talk.voice.source(call.source, 1)
 
 
-async def _edit(talk: Conversation, words: str) -> None:
-    name = needed(words, "edit")
-    async with talk.aside():
-        # The result is announced, like any manual change.
-        await edit_function(talk.workspace.workshop, name)
-
-
-async def _test(talk: Conversation, words: str) -> None:
-    name, _, arguments = needed(words, "test").partition(" ")
-    async with talk.command():
-        await (_call(talk, name, arguments) if arguments else _examples(talk, name))
-
-
-async def _examples(talk: Conversation, name: str) -> None:
-    talk.voice.lines(examples_lines(await talk.workspace.workshop.test(name)))
-
-
-async def _call(talk: Conversation, name: str, arguments: str) -> None:
-    outcome = (await talk.workspace.workshop.test(name, arguments)).outcome or {}
-    talk.voice.lines([line(("name", compact_call(name, arguments))), *value_lines(outcome), *outcome_lines(outcome)])
-
-
-async def _release(talk: Conversation, words: str) -> None:
-    released = await talk.workspace.workshop.release(needed(words, "release"))
-    talk.voice.lines(released_lines(released))
-
-
-async def _delete(talk: Conversation, words: str) -> None:
-    name = needed(words, "delete")
-    if name not in talk.names():
-        raise UsageError(f"There is no function {name}.", fix="Type /functions for the list.")
-    if await talk.voice.confirm(f"Delete {name}?"):
-        result = await talk.workspace.workshop.delete(name)
-        talk.voice.lines([line(("ok", "✓ "), f"deleted {result.name} from {result.module}")])
-    else:
-        talk.voice.lines([line(("dim", "Nothing was deleted."))])
-
-
-async def _reload(talk: Conversation, words: str) -> None:
-    change = await talk.workspace.workshop.reload()
-    announced = change.loaded or change.changed or change.removed or change.fixed
-    summary = [] if announced else [changes_line(change)]
-    talk.voice.lines([*summary, *problem_lines(change.rejected)])
-
-
-async def _pop(talk: Conversation, words: str) -> None:
-    message = await talk.agent.pop()
-    lines = [line(("ok", "✓ "), "removed from the context: ", ("strong", message))] if message else None
-    talk.voice.lines(lines or [line(("dim", "There is no turn to remove."))])
-
-
-async def _new(talk: Conversation, words: str) -> None:
-    turns = await talk.agent.begin_anew()
-    many = f"{turns} turn{'' if turns == 1 else 's'}"
-    message = f"A new conversation. {many} left the context and stay{'s' if turns == 1 else ''} on record."
-    talk.voice.lines([line(("ok", "✓ "), message) if turns else line(("dim", "The conversation is already new."))])
-
-
 async def _clear(talk: Conversation, words: str) -> None:
     talk.voice.clear()
-
-
-async def _retry(talk: Conversation, words: str) -> None:
-    if await talk.agent.ends_with_a_file():
-        raise UsageError("The last message came with an agent's file.", fix="Type it yourself to send it.")
-    message = await talk.agent.pop()
-    if message is None:
-        raise UsageError("There is no message to send again.")
-    first, *others = message.split("\n")
-    talk.voice.lines([line(("name", "› "), ("strong", first)), *(line("  ", ("strong", text)) for text in others)])
-    await talk.say(message)
-
-
-async def _dump(talk: Conversation, words: str) -> None:
-    lines = [row for message in await talk.agent.history() for row in _message_lines(message)]
-    if not words:
-        talk.voice.lines(lines or [line(("dim", "Nothing was said yet."))])
-        return
-    await asyncio.to_thread(write_new, words, plain(lines))
-    talk.voice.lines([line(("ok", "✓ "), f"{len(lines)} lines in {words}")])
-
-
-async def _model(talk: Conversation, words: str) -> None:
-    if " " in words:
-        raise UsageError("A model's name has no space.", fix=f"Type {BY_NAME['model'].typed}.")
-    message = await (talk.agent.set_model(words) if words else talk.agent.model_line())
-    talk.voice.lines([line(message)])
-
-
-def _message_lines(message: Message) -> list[Line]:
-    match message:
-        case Assistant():
-            call_lines = [line("  ▸ ", compact_call(call.name, call.arguments)) for call in message.calls]
-            return [*_speech_lines("assistant", message.text), *call_lines]
-        case Answer():
-            return _speech_lines(f"answer of {message.name}", message.text)
-        case System() | User() | Notice():
-            return _speech_lines(type(message).__name__.lower(), message.text)
-
-
-def _speech_lines(who: str, text: str) -> list[Line]:
-    return [line(("strong", who)), *(line("  ", row) for row in bare_lines(text))]
 
 
 _RUNS: dict[str, Run] = {
     "help": _help,
     "exit": _exit,
-    "functions": _functions,
-    "introspect": _introspect,
     "show": _show,
-    "edit": _edit,
-    "test": _test,
-    "delete": _delete,
-    **slash_history.RUNS,
-    **slash_grants.RUNS,
-    **RUNS,
+    "create": _create,
+    **slash_shell.RUNS,
     **slash_debug.RUNS,
-    **slash_memory.RUNS,
     **slash_session.RUNS,
-    "release": _release,
-    "reload": _reload,
-    "retry": _retry,
-    "pop": _pop,
-    "new": _new,
     "clear": _clear,
-    "dump": _dump,
-    "model": _model,
 }

@@ -1,17 +1,18 @@
 """The slash commands of the debugger: breakpoints, a call that stops, and the lines that a call ran."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from agent_core.base.errors import UsageError
 from agent_core.functions.debug import Placed, typed_breakpoint
 from sandbox.wire.lines import bare_lines
 
 from .catalogue import BY_NAME, needed
+from .commands.calls import stopping_first
+from .commands.functions import ended
 from .conversation import Conversation
-from .replayed import replay_lines, trace_lines
-from .replaying import replayed, stopping_first
+from .slash_shell import PromptDoor, run_shell, show
 from .spans import Line, line
-from .verdicts import compact_call, outcome_lines, value_lines
 
 _NOBODY = "No human is at a debugger here: breakpoints record values, and the answer includes them."
 
@@ -85,9 +86,12 @@ async def _debug(talk: Conversation, words: str) -> None:
         _show_placed(talk, _armed(talk, name, once=True))
         return
     async with talk.command():
-        with stopping_first(talk.workspace, name):
-            outcome = await talk.workspace.workshop.call(name, arguments)
-        _show_outcome(talk, compact_call(name, arguments), outcome)
+        door = PromptDoor(talk)
+        with stopping_first(door, name):
+            outcome = await door.shop.call(name, arguments)
+        shown = ended(door, (name, arguments), outcome)
+        seen = [line(("dim", text)) for text in bare_lines(str(outcome.get("debugged", "")))]
+        await show(talk, replace(shown, aside=[*shown.aside, *seen]))
 
 
 async def _debug_last(talk: Conversation) -> None:
@@ -95,20 +99,7 @@ async def _debug_last(talk: Conversation) -> None:
     if not failed:
         raise UsageError("No recorded call has failed.", fix="Type /debug NAME [JSON].")
     async with talk.command():
-        result = await replayed(talk.workspace, failed[0]["call"], "", is_debugged=True)
-        talk.voice.lines(replay_lines(result))
+        await show(talk, await run_shell(talk, "calls", "replay", "--debug", str(failed[0]["call"])))
 
 
-async def _trace(talk: Conversation, words: str) -> None:
-    name, _, arguments = needed(words, "trace").partition(" ")
-    async with talk.command():
-        result = await talk.workspace.workshop.trace(name, arguments or "{}")
-        talk.voice.lines([line(("name", compact_call(name, arguments))), *trace_lines(result)])
-
-
-def _show_outcome(talk: Conversation, call: str, outcome: dict[str, object]) -> None:
-    seen = [line(("dim", text)) for text in bare_lines(str(outcome.get("debugged", "")))]
-    talk.voice.lines([line(("name", call)), *value_lines(outcome), *outcome_lines(outcome), *seen])
-
-
-RUNS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {"break": _break, "debug": _debug, "trace": _trace}
+RUNS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {"break": _break, "debug": _debug}

@@ -1,11 +1,9 @@
-"""The state of a workspace on disk, opened for one command without loading functions or agents. Slow to import."""
+"""The state of a workspace on disk, opened without loading functions or agents. Slow to import."""
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from agent_core.base.clock import Clock
 from agent_core.base.settings import load
@@ -13,10 +11,6 @@ from agent_core.storage import AgentLock, Store, lock_agent, open_store, prepare
 from agent_core.workspace.portable import KnownNames, Moves, reader_of_files
 from agent_core.workspace.presets import presets
 from agent_core.workspace.workspace import Workspace
-
-from .scene import CliContext
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +49,3 @@ async def opened_state(root: Path) -> AsyncIterator[WorkspaceState]:
             yield WorkspaceState(store, Moves(store, reader, known_names), folder, settings.agent)
     finally:
         await store.close()
-
-
-def with_state(scene: CliContext, use: Callable[[WorkspaceState], Awaitable[T]]) -> T:
-    """Open the state of the scene's workspace, and use it."""
-
-    async def opened() -> T:
-        async with opened_state(scene.root) as state:
-            if state.store.recovered:
-                scene.talk(state.store.recovered)
-            return await use(state)
-
-    return asyncio.run(opened())

@@ -120,8 +120,8 @@ class CallRecord:
         self._tell_remembered(plan.writes)
         return Done(self.call, text, plan.outcome, plan.excluded, self.heartbeat)
 
-    async def close_with_edit(self, edit: PlannedEdit) -> Done:
-        """Store a planned edit of memory together with its answer, and report both."""
+    async def commit(self, edit: PlannedEdit) -> Done:
+        """Commit an edit of memory together with the answer, and report it."""
 
         async def store(edit: PlannedEdit) -> None:
             await self.record(edit.text, edit.outcome, {}, edit.writes)

@@ -97,7 +97,7 @@ class OfferedHostFunction:
         if isinstance(plan, str):
             return await record.close(None, plan)
         if isinstance(plan, PlannedEdit):
-            return await record.close_with_edit(plan)
+            return await record.commit(plan)
 
         async def store(plan: PlannedChange) -> None:
             await record.record(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes)

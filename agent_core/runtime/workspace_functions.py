@@ -96,11 +96,11 @@ class WorkspaceFunction:
 
     async def _run(self, record: CallRecord, arguments: dict[str, Any], permit: Permit, watch: Watch) -> CallOutcome:
         turn, room = record.turn, self.room
-        record.memory = FunctionMemoryApi(room.blocks, turn.agent, turn.id) if room.blocks is not None else None
         if record.call.id not in turn.started:
             await turn.append([call_started(record.call, self.version)])
         record.announce()
         record.restart_clock()
+        record.memory = FunctionMemoryApi(room.blocks, turn.agent, turn.id) if room.blocks is not None else None
         requests = WorkerApi(
             room.cage,
             self.snapshot,

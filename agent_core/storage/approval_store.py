@@ -1,4 +1,4 @@
-"""Approvals in the store: what the user allowed a function to reach, and what they are being asked."""
+"""Approvals in the store: what the user allowed a function to reach, and the questions about it that are pending."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -54,13 +54,10 @@ class DropYes(Write):
 
 
 class ApprovalStore(Subject, Protocol):
-    """The approvals of a user."""
+    """The approvals of a user, and the questions to them. The first answer to a question counts, whoever gives it."""
 
-    async def yeses(self) -> list[YesRow]:
-        """Return every approval of what a function may reach, the newest last. The reader checks the seals."""
-
-    async def ask_question(self, row: QuestionRow) -> None:
-        """Store a question of a turn, with the time of now."""
+    async def ask_user(self, row: QuestionRow) -> None:
+        """Store a question, with the time of now."""
 
     async def pending_questions(self) -> list[QuestionRow]:
         """Return the questions that nobody has answered, oldest first."""
@@ -68,8 +65,11 @@ class ApprovalStore(Subject, Protocol):
     async def answer_question(self, id: str, decision: dict[str, str]) -> bool:
         """Store the answer to a question. Return False if there is no such question, or it has one already."""
 
-    async def answer_to(self, id: str) -> dict[str, str] | None:
-        """Return the answer that this user gave to a question, or None as long as it is pending."""
+    async def decision(self, id: str) -> dict[str, str] | None:
+        """Return the answer that a question was given, or None as long as it is pending."""
 
     async def settle_questions(self, turn: str) -> None:
         """Answer no to the pending questions of a turn that has ended."""
+
+    async def yeses(self) -> list[YesRow]:
+        """Return every approval of what a function may reach, the newest last. The reader checks the seals."""

@@ -54,7 +54,7 @@ def test_memory_is_edited_in_the_editor_and_searched_at_the_prompt(kept: Path) -
 def test_a_section_that_is_set_reaches_the_model_with_the_next_turn(kept: Path) -> None:
     with prompt([Expect(Say("Aye."), contains("Speak like a pirate."))], kept) as (screen, _):
         screen.line("/memory section manner 10 Speak like a pirate.")
-        screen.wait_for("the section manner is kept")
+        screen.wait_for("The section `manner` is kept")
         screen.line("/memory section")
         screen.wait_for("manner  at 10")
         screen.line("hello")

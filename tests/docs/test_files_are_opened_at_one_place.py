@@ -11,10 +11,10 @@ ALLOWED = {
         functions/gate/clones/index_store memory/weights model/dialect model/conversation model/quirks
         model/reading/forms model/tour/script storage/sqlite/migrate workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """
-        functions/service/archive functions/service/file_checks interfaces/agents memory/sources/places
+        functions/service/archive functions/service/file_checks interfaces/render/agent_view memory/sources/places
         workspace/local_models""",
     "a file that this program made for itself, in a folder of its own": """
-        access/packages/installation access/packages/resolution functions/service/export interfaces/by_hand
+        access/packages/installation access/packages/resolution functions/service/export interfaces/manual_edits
         memory/embedding/choose model/local/fetch model/local/sources model/local/weights""",
     "a file of the system": """
         __main__ base/own_environment interfaces/cli interfaces/repl/prompt model/discover model/local/engine

@@ -9,7 +9,7 @@ from agent_core.access.grants import Decision, Grants, Question
 from agent_core.access.grants.content import differences
 from agent_core.base.errors import WorkspaceError
 from agent_core.functions.service import Author
-from agent_core.interfaces.asked import question_lines
+from agent_core.interfaces.render.grant_question import question_lines
 from agent_core.interfaces.spans import plain
 from agent_core.registry.source import ModuleSource
 from tests.workshop.support import Room

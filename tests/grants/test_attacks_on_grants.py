@@ -13,7 +13,7 @@ from agent_core.access.grants.repositories import DEEPEST, MOST_ENTRIES
 from agent_core.base.errors import WorkspaceError
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import Author
-from agent_core.interfaces.asked import question_lines
+from agent_core.interfaces.render.grant_question import question_lines
 from agent_core.interfaces.spans import plain
 from tests.workshop.support import Room, room
 

@@ -8,14 +8,14 @@ import pytest
 from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]
 
 from agent_core.base import events
-from agent_core.interfaces import verdicts
+from agent_core.interfaces.render import verdicts
+from agent_core.interfaces.render.call_log import CallLog, call_line
+from agent_core.interfaces.render.function_view import SourceRow
 from agent_core.interfaces.repl import render
-from agent_core.interfaces.repl.above import Above
 from agent_core.interfaces.repl.blocks import BlockSplitter
 from agent_core.interfaces.repl.live import Live, RunningCall
-from agent_core.interfaces.repl.teller import Screen, Teller
-from agent_core.interfaces.told import CallLog, call_line
-from agent_core.interfaces.views import SourceRow
+from agent_core.interfaces.repl.output_pump import Above
+from agent_core.interfaces.repl.turn_renderer import Screen, Teller
 from tests.interfaces.support import prompt
 from tests.kit import Say
 from tests.kit.drawing import sampled

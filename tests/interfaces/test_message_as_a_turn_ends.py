@@ -5,7 +5,7 @@ from pathlib import Path
 from agent_core.interfaces.conversation import opened
 from agent_core.interfaces.options import RunOptions
 from agent_core.interfaces.slash import during
-from agent_core.interfaces.voice import PlainVoice
+from agent_core.interfaces.ui import PlainVoice
 from tests.kit import Say, scripted
 
 

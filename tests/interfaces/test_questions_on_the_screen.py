@@ -14,8 +14,15 @@ from agent_core.access.grants import Grants, Question
 from agent_core.access.grants.approval import Moment
 from agent_core.base.events import GrantAnswered
 from agent_core.interfaces.agreement import Agreement
-from agent_core.interfaces.asked import denied_lines, fitting, pages, question_lines, transcript_form, typed_decision
 from agent_core.interfaces.columns import width
+from agent_core.interfaces.render.grant_question import (
+    denied_lines,
+    fitting,
+    pages,
+    question_lines,
+    transcript_form,
+    typed_decision,
+)
 from agent_core.interfaces.spans import Line, plain
 from tests.interfaces.asking import DONE, REFUSED, asked, ended, made, press, service, shown_whole
 from tests.kit import Say

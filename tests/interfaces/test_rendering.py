@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from agent_core.base import events
 from agent_core.base.untrusted import visible
 from agent_core.functions.service.judgment import Judgment
-from agent_core.interfaces import verdicts
 from agent_core.interfaces.columns import columns, cut, meter, width
 from agent_core.interfaces.faults import fault_lines
+from agent_core.interfaces.render import verdicts
+from agent_core.interfaces.render.call_log import CallLog, call_line, changed_lines, ended_lines, laid_open
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.bar import gauge
 from agent_core.interfaces.repl.live import Live, RunningCall
 from agent_core.interfaces.spans import line, plain, quoted
-from agent_core.interfaces.told import CallLog, call_line, changed_lines, ended_lines, laid_open
 from agent_core.interfaces.wrap import wrapped
 
 VERDICT: dict[str, Any] = {

@@ -2,8 +2,8 @@
 
 from agent_core.functions.debug import Command, DebugStop
 from agent_core.functions.debug.stop import At
+from agent_core.interfaces.render.debug_stop import stop_parts
 from agent_core.interfaces.spans import plain
-from agent_core.interfaces.stopped import stop_parts
 
 
 def test_value_error_and_what_is_displayed_stand_behind_the_bar() -> None:

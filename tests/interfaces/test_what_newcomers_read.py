@@ -4,7 +4,7 @@ import pytest
 
 from agent_core.interfaces.catalogue import ENTRIES
 from agent_core.interfaces.columns import explained, width
-from agent_core.interfaces.memories import edit_says, found_lines, history_lines
+from agent_core.interfaces.render.memory_view import edit_says, found_lines, history_lines
 from agent_core.interfaces.repl.live import Live
 from agent_core.interfaces.spans import plain
 from agent_core.memory.results import FoundItem, ResultPage

@@ -14,8 +14,8 @@ from wcwidth import wcwidth
 
 from agent_core.access.grants import Grants, Question
 from agent_core.base.untrusted import visible
-from agent_core.interfaces.asked import question_lines
 from agent_core.interfaces.columns import cut, cut_middle, explained, width
+from agent_core.interfaces.render.grant_question import question_lines
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.live import Live
 from agent_core.interfaces.spans import line, plain, quoted

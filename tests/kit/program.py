@@ -23,7 +23,7 @@ FORKING.set_forkserver_preload(
     [
         __name__,
         "agent_core.interfaces.commands.run",
-        "agent_core.interfaces.opened",
+        "agent_core.interfaces.shell_door",
         "agent_core.interfaces.plain",
         "agent_core.interfaces.repl.app",
         "agent_core.model.client",

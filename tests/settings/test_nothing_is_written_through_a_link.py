@@ -8,9 +8,9 @@ import pytest
 
 from agent_core.base.errors import ToolwrightError, WorkspaceError
 from agent_core.base.settings_file import write_values
-from agent_core.interfaces.agents import write_new
 from agent_core.interfaces.faults import report_crash
-from agent_core.interfaces.repl.kept import KeptHistory
+from agent_core.interfaces.render.agent_view import write_new
+from agent_core.interfaces.repl.input_history import KeptHistory
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace import scaffold as starters
 from tests.kit.program import toolwright

@@ -1,7 +1,7 @@
 """What an example printed stands apart from what it returned, for the human, the model and a script."""
 
 from agent_core.context import presentation
-from agent_core.interfaces.verdicts import examples_lines
+from agent_core.interfaces.render.verdicts import examples_lines
 from tests.conftest import OpenDesk
 
 PRINTING = '''\

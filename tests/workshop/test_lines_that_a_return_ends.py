@@ -7,9 +7,9 @@ from agent_core.context.presentation import introspection
 from agent_core.functions.gate.draft import unified
 from agent_core.functions.service.grant_service import _shown
 from agent_core.functions.service.history import diff
+from agent_core.interfaces.render.function_view import source_lines
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.spans import plain
-from agent_core.interfaces.views import source_lines
 from agent_core.registry.source import ModuleSource
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room

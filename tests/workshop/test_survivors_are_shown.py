@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from agent_core.base.json_form import to_json
 from agent_core.context import presentation
-from agent_core.interfaces.views import facts_lines
+from agent_core.interfaces.render.function_view import facts_lines
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import answers

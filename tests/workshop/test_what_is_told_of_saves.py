@@ -7,7 +7,7 @@ import pytest
 from agent_core.base.events import FunctionsChanged
 from agent_core.base.json_form import to_json
 from agent_core.functions.service import Author, FunctionService
-from agent_core.interfaces.told import changed_lines
+from agent_core.interfaces.render.call_log import changed_lines
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room, named
 

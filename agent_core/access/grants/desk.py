@@ -91,7 +91,7 @@ class Approvals:
             turn.emit(_asked(question, turn))
             return await approver(question)
         try:
-            await rows.ask_question(QuestionRow(question.id, turn.agent, turn.id, question.to_json()))
+            await rows.ask_user(QuestionRow(question.id, turn.agent, turn.id, question.to_json()))
             turn.emit(_asked(question, turn))
             return await _first_answer(question, approver, rows)
         finally:
@@ -116,7 +116,7 @@ async def _first_answer(question: Question, approver: Approver, rows: ApprovalSt
             return elsewhere.result()
         decision = here.result()
         await rows.answer_question(question.id, decision.to_json())
-        stored = await rows.answer_to(question.id)  # none if a stranger wrote into the row
+        stored = await rows.decision(question.id)  # none if a stranger wrote into the row
         return decision if stored is None else Decision.from_json(stored)
     finally:
         here.cancel()
@@ -126,7 +126,7 @@ async def _first_answer(question: Question, approver: Approver, rows: ApprovalSt
 
 async def _answered_elsewhere(id: str, rows: ApprovalStore) -> Decision:
     """Wait until the row of a question has an answer, and return it."""
-    while (decision := await rows.answer_to(id)) is None:  # noqa: ASYNC110 - another process answers it
+    while (decision := await rows.decision(id)) is None:  # noqa: ASYNC110 - another process answers it
         await asyncio.sleep(_LOOK_S)
     return Decision.from_json(decision)
 

@@ -1,12 +1,12 @@
 """`toolwright calls`: recorded function calls, and replays of them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
-from agent_core.base.errors import UsageError
-
-from ..scene import CliContext, scene
+from .verb import Door, Result, verb
 
 
 @click.group()
@@ -14,34 +14,28 @@ def calls() -> None:
     """List, show and replay recorded calls of functions."""
 
 
-@calls.command("list")
+@verb("list")
 @click.argument("function", default="")
 @click.option("--failed", is_flag=True, help="Only calls that raised or were ended.")
-@scene
-def list_(scene: CliContext, function: str, failed: bool) -> None:  # noqa: FBT001  (click hands it in)
+async def list_(door: Door, function: str, failed: bool) -> Result:  # noqa: FBT001  (click hands it in)
     """List the calls that can be replayed, newest first."""
-    from ..opened import with_workshop
-    from ..replayed import calls_lines
+    from ..render.replays import calls_lines
 
-    records = with_workshop(scene, lambda shop: shop.replays.calls(function, failed=failed))
-    scene.result(records, calls_lines(records))
-    if not records:
-        scene.hint("No such call is recorded.")
+    records = await door.shop.replays.calls(function, failed=failed)
+    return Result(records, calls_lines(records), "" if records else "No such call is recorded.")
 
 
-@calls.command()
+@verb()
 @click.argument("call", metavar="ID", type=click.IntRange(1))
-@scene
-def show(scene: CliContext, call: int) -> None:
+async def show(door: Door, call: int) -> Result:
     """Show a call: its arguments, what it got through `self`, and its outcome."""
-    from ..opened import with_workshop
-    from ..replayed import call_lines
+    from ..render.replays import call_lines
 
-    record = with_workshop(scene, lambda shop: shop.replays.show(call))
-    scene.result(record, call_lines(record))
+    record = await door.shop.replays.show(call)
+    return Result(record, call_lines(record))
 
 
-@calls.command()
+@verb()
 @click.argument("call", metavar="ID", type=click.IntRange(1))
 @click.option(
     "--version",
@@ -50,23 +44,49 @@ def show(scene: CliContext, call: int) -> None:
     help="The version to run: `now`, or one from `functions history`. By default, that of the recorded call.",
 )
 @click.option("--debug", "is_debugged", is_flag=True, help="Stop where it raised, or at its first line.")
-@scene
-def replay(scene: CliContext, call: int, version: str, is_debugged: bool) -> int:  # noqa: FBT001  (click hands it in)
+async def replay(door: Door, call: int, version: str, is_debugged: bool) -> Result:  # noqa: FBT001  (click hands it in)
     """Replay a call with the original arguments, time zone, random seed and fetches.
 
     The exit code is 1 if the outcome differs.
     """
-    from ..opened import with_workspace
-    from ..question_of_grants import is_attended
-    from ..replayed import replay_lines
-    from ..replaying import human_at_terminal, replayed
+    from ..render.replays import replay_lines
 
-    if is_debugged and (scene.as_json or not is_attended()):
-        raise UsageError("There is no terminal for the debugger.", fix="Omit --debug, or run it at a terminal.")
+    if is_debugged:
+        door.open_debugger()
+    result = await _replayed(door, call, version, is_debugged=is_debugged)
+    return Result(result, replay_lines(result), code=0 if result["same"] or result["quit"] else 1)
 
-    async def replay_call(workspace: Any) -> dict[str, Any]:
-        return await replayed(workspace, call, version, is_debugged=is_debugged)
 
-    result = with_workspace(scene, replay_call, debugger=human_at_terminal() if is_debugged else None)
-    scene.result(result, replay_lines(result))
-    return 0 if result["same"] or result["quit"] else 1
+@contextmanager
+def stopping_first(door: Door, function: str) -> Iterator[None]:
+    """Make a function stop at its first line while the block runs, even if the user has a breakpoint there.
+
+    Raises:
+        UsageError: there is no such function.
+    """
+    from agent_core.functions.debug import Breakpoint
+
+    breakpoints, snapshot = door.workspace.debugging.breakpoints, door.shop.registry.snapshot()
+    before = {entry.breakpoint.id for entry in breakpoints.placed(snapshot)}
+    placed = breakpoints.arm(Breakpoint(0, function, "", 0, once=True), 0, snapshot)
+    try:
+        yield
+    finally:
+        if placed.breakpoint.id not in before:
+            breakpoints.clear(id=placed.breakpoint.id)
+
+
+async def _replayed(door: Door, call: int, version: str, *, is_debugged: bool) -> dict[str, Any]:  # Any: JSON
+    """Replay a call. With the debugger, stop where it raised or at its first line."""
+    replays = door.shop.replays
+    if not is_debugged:
+        return await replays.replay(call, version)
+    then = await replays.show(call)
+    if then["outcome"]["outcome"] == "raised":
+        return await replays.replay(call, version, looks_back=True)
+    with stopping_first(door, then["function"]):
+        return await replays.replay(call, version)
+
+
+for _command in (list_, show, replay):
+    calls.add_command(_command)

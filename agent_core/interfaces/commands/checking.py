@@ -11,12 +11,12 @@ from agent_core import __version__
 from agent_core.base.errors import UsageError
 from sandbox.wire.lines import bare_lines
 
+from ..cli_context import CliContext, print_json, scene
 from ..progress import ProgressBar
+from ..render.verdicts import verdict_lines
+from ..render.versions import coloured
 from ..sarif import SarifLog
-from ..scene import CliContext, print_json, scene
 from ..spans import Line, line
-from ..verdicts import verdict_lines
-from ..versions import coloured
 from ..wrap import write
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
@@ -44,7 +44,7 @@ def check(scene: CliContext, **options: Any) -> int:  # Any: the options above
     """
     from agent_core.functions.service import CheckRequest, count
 
-    from ..opened import with_any_workspace
+    from ..shell_door import with_any_workspace
 
     _check_options(scene, **options)
     policy: Policy = "agent" if options["strict"] else options["policy"]

@@ -12,7 +12,7 @@ import click
 
 from agent_core.base.errors import SettingsError, UsageError
 
-from ..scene import CliContext, scene
+from ..cli_context import CliContext, scene
 from ..spans import Line, line
 
 
@@ -63,7 +63,7 @@ def _confirm(scene: CliContext, root: Path, *, yes: bool) -> int:
     from agent_core.access.grants.addresses import confirm, unconfirmed
     from agent_core.workspace.model_check import in_force, unconfirmed_server
 
-    from ..confirming import address_lines, ask_to_confirm
+    from ..address_confirmation import address_lines, ask_to_confirm
     from ..question import say
 
     settings, environment = in_force(root)
@@ -112,7 +112,7 @@ def _check_address(root: Path, settings: Any, *, yes: bool) -> None:  # Any: Set
     from agent_core.access.grants.addresses import UnconfirmedAddress
     from agent_core.workspace.doctor import check_address
 
-    from ..confirming import ask_to_confirm
+    from ..address_confirmation import ask_to_confirm
 
     try:
         check_address(settings)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,60 +11,57 @@ from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_named_text
 from agent_core.base.untrusted import one_line
 
-from ..scene import CliContext, scene
-from ..spans import Line, line, plain
-from ..standings import quarantine_lines, released_lines, unused_hint, unused_lines
-from ..status_line import StatusLine
-from ..verdicts import (
+from ..editor import open_editor
+from ..render.function_view import facts_lines, list_lines
+from ..render.statistics import quarantine_lines, released_lines, unused_hint, unused_lines
+from ..render.verdicts import (
     changes_line,
+    compact_call,
     examples_lines,
     outcome_lines,
     problem_lines,
     save_lines,
     value_lines,
-    verdict_lines,
 )
-from ..views import introspection_lines, list_lines
-from ..wrap import write
+from ..spans import Line, line, plain
+from ..status_line import StatusLine
 from . import granting, history
 from .checking import check
+from .history import judged
 from .library import export, import_
+from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.change_texts import ReloadReport
+    from agent_core.functions.service.function_facts import FunctionListing
     from agent_core.functions.service.judgment import Judgment
     from agent_core.functions.service.package_grants import PackageListing
 
 _MOST = 12
 
 
-@click.command()
+@verb()
 @click.option("--clean", "is_clean", is_flag=True, help="Remove packages without a grant from disk and lock.")
-@scene
-def packages(scene: CliContext, is_clean: bool) -> int:  # noqa: FBT001  (click hands it in)
+async def packages(door: Door, is_clean: bool) -> Result:  # noqa: FBT001  (click hands it in)
     """List the packages that functions were granted, as functions/requirements.lock pins them."""
-    from ..opened import with_workshop
-
+    packing = door.shop.granting.packing
     if is_clean:
-        result = with_workshop(scene, lambda shop: shop.granting.packing.clean())
-        scene.result(result, [line(("ok", "✓ "), f"removed {len(result.removed)} folders of packages")])
-        return 0
-    data = with_workshop(scene, lambda shop: shop.granting.packing.listing())
-    scene.result(data, list(package_lines(data)))
-    if not data.packages:
-        scene.hint("No function has a package. Next: toolwright functions grant NAME --package REQ")
-    return 1 if data.problem else 0
+        result = await packing.clean()
+        return Result(result, [line(("ok", "✓ "), f"removed {len(result.removed)} folders of packages")])
+    data = await packing.listing()
+    none = "No function has a package. Next: toolwright functions grant NAME --package REQ"
+    return Result(data, [*package_lines(data)], "" if data.packages else none, 1 if data.problem else 0)
 
 
 def package_lines(listing: "PackageListing") -> Iterator[Line]:
     """Yield each set of requirements: its functions, its pinned packages, and whether it is installed."""
     if listing.problem:
         yield line(("bad", "✗ "), listing.problem)
-    for each in listing.packages:
-        users = ", ".join(each.functions) or "no function"
-        state = f"{each.bytes / 1e6:.1f} MB" if each.installed else "not installed: you are asked when it is called"
-        yield line(("name", ", ".join(each.requirements)), ("dim", f"  for {users}  "), state)
-        pins = each.pins[:_MOST] + ((f"and {len(each.pins) - _MOST} more",) if len(each.pins) > _MOST else ())
+    for row in listing.packages:
+        users = ", ".join(row.functions) or "no function"
+        state = f"{row.bytes / 1e6:.1f} MB" if row.installed else "not installed: you will be asked when it is called"
+        yield line(("name", ", ".join(row.requirements)), ("dim", f"  for {users}  "), state)
+        pins = row.pins[:_MOST] + ((f"and {len(row.pins) - _MOST} more",) if len(row.pins) > _MOST else ())
         if pins:
             yield line("  ", one_line(", ".join(pins), 1_000))
 
@@ -80,11 +78,7 @@ def functions() -> None:
     """List, show, check, create, edit, test and call functions."""
 
 
-for _command in history.COMMANDS:
-    functions.add_command(_command)
-
-
-@functions.command("list")
+@verb("list")
 @click.argument("pattern", default="")
 @click.option("--module", default="", help="Only functions of one module.")
 @click.option("--standing", type=click.Choice(STANDINGS), help="Only functions with this standing.")
@@ -93,163 +87,171 @@ for _command in history.COMMANDS:
     is_flag=True,
     help="Only functions that nobody has called for a long time, with the command to delete them.",
 )
-@scene
-def list_(scene: CliContext, pattern: str, module: str, standing: str | None, unused: bool) -> None:  # noqa: FBT001  (click)
+async def list_(door: Door, pattern: str, module: str, standing: str | None, unused: bool) -> Result:  # noqa: FBT001  (click)
     """List what can be called, and what was rejected. PATTERN is part of a name or description, or a wildcard like
     count_*.
     """
-    from ..opened import with_workshop
-
     filters = (pattern, module, standing or "")
-    data = with_workshop(scene, lambda shop: shop.unused(*filters) if unused else shop.list(*filters))
-    scene.result(data, unused_lines(data) if unused else list_lines(data))
-    if unused and not data.functions:
-        scene.hint("Every function has been called recently.")
-    elif not data.functions:
-        scene.hint("No function matches. Next: toolwright run, and ask for one.")
-    elif data.unused and not unused:
-        scene.hint(plain(unused_hint(data, "toolwright functions list --unused")).strip())
+    if unused:
+        data = await door.shop.unused(*filters)
+        return Result(
+            data,
+            unused_lines(data, door.typed),
+            "" if data.functions else "Every function has been called recently.",
+        )
+    data = await door.shop.list(*filters)
+    if door.at_prompt:
+        return _listed_at_prompt(door, data, pattern)
+    none = "No function matches. Next: toolwright run, and ask for one."
+    hint = plain(unused_hint(data, "toolwright functions list --unused")).strip() if data.functions else none
+    return Result(data, list_lines(data), hint)
 
 
-@functions.command()
+def _listed_at_prompt(door: Door, data: "FunctionListing", pattern: str) -> Result:
+    """Return the list with a head, or all functions as a table to look through."""
+    from ..render.function_tables import functions_table
+
+    if not pattern and data.functions:
+        below = (*list_lines(replace(data, functions=())), *unused_hint(data, "/functions unused"))
+        return Result(data, table=functions_table(data, door.shop.source, below))
+    why = (
+        f"No function has “{one_line(pattern)}” in its name, module or description."
+        if pattern
+        else "No functions. Ask for one."
+    )
+    lines = list_lines(data, heads=True)
+    return Result(data, lines, "" if lines else why)
+
+
+@verb()
 @click.argument("name")
-@scene
-def release(scene: CliContext, name: str) -> None:
+async def release(door: Door, name: str) -> Result:
     """Release a function from quarantine. The model sees it again, and its failures are counted from zero."""
-    from ..opened import with_workshop
-
-    released = with_workshop(scene, lambda shop: shop.release(name))
-    scene.result(released, released_lines(released))
+    released = await door.shop.release(name)
+    return Result(released, released_lines(released))
 
 
-@functions.command()
+@verb()
 @click.argument("name")
-@scene
-def show(scene: CliContext, name: str) -> None:
+async def show(door: Door, name: str) -> Result:
     """Show everything about a function. Source, standing, calls, verdict, callers, callees; with --json schema and
     versions.
     """
-    from ..opened import with_workshop
+    data = await door.shop.introspect(name)
+    source = (data.source, data.function.line, data.coverage.missed)
+    return Result(data, facts_lines(data, door.typed), source=source)
 
-    data = with_workshop(scene, lambda shop: shop.introspect(name))
-    scene.result(data, introspection_lines(data))
 
-
-@functions.command()
+@verb(opens=Opens.ASKING)
 @click.argument("name")
 @click.argument("source", metavar="[FILE]", required=False, type=click.Path(allow_dash=True))
 @_code_file
 @click.option("--module", default="grown", show_default=True, help="The module to join; created if it does not exist.")
 @click.option("--reason", default="", help="The reason, for the history.")
-@scene
-def create(  # noqa: PLR0913, PLR0917  (click hands them in)
-    scene: CliContext, name: str, source: str | None, file: str | None, module: str, reason: str
-) -> int:
+async def create(  # noqa: PLR0913, PLR0917  (click hands them in)
+    door: Door, name: str, source: str | None, file: str | None, module: str, reason: str
+) -> Result:
     """Create the function in FILE. It goes through the gate; without FILE, it is read from standard input."""
-    from ..opened import with_asking_workshop
-
     if name.endswith(".py"):
         fix = f"Next: toolwright functions create NAME {name}"
         raise UsageError(f"{name} is a file: the function's name comes first.", fix=fix)
-    code = _read(file or source)
-    verdict = with_asking_workshop(scene, lambda shop: shop.create(name, code, module, reason=reason))
-    return _judged(scene, verdict)
+    return _with_next(await door.shop.create(name, _read(file or source), module, reason=reason))
 
 
-@functions.command()
+@verb(opens=Opens.ASKING)
 @click.argument("name")
 @_code_file
 @click.option("--old", help="The text to replace; it must occur exactly once.")
 @click.option("--new", help="The replacement.")
 @click.option("--reason", default="", help="The reason, for the history.")
-@scene
-def edit(  # noqa: PLR0913, PLR0917  (click hands them in)
-    scene: CliContext, name: str, file: str | None, old: str | None, new: str | None, reason: str
-) -> int:
+async def edit(  # noqa: PLR0913, PLR0917  (click hands them in)
+    door: Door, name: str, file: str | None, old: str | None, new: str | None, reason: str
+) -> Result:
     """Change a function through the gate. Give --old and --new, a new source with --file, or use your editor."""
-    from ..opened import edit_function, with_asking_workshop, with_workshop
-
+    shop = door.shop
     if old is not None and new is not None:
-        return _judged(scene, with_asking_workshop(scene, lambda shop: shop.edit(name, old, new, reason=reason)))
+        return _with_next(await shop.edit(name, old, new, reason=reason))
     if file is not None:
-        code = _read(file)
-        return _judged(scene, with_asking_workshop(scene, lambda shop: shop.replace(name, code, reason=reason)))
-    if not sys.stdin.isatty():
-        raise UsageError("There is no terminal for an editor.", fix="Give --old and --new, or --file FILE.")
-    change = with_workshop(scene, lambda shop: edit_function(shop, name))
-    return _changed(scene, change)
+        return _with_next(await shop.replace(name, _read(file), reason=reason))
+    async with door.editor("Give --old and --new, or --file FILE."):
+        change = await shop.reload_after(open_editor(*shop.path_of(name)))
+    return Result(None) if door.at_prompt else _changed(change)  # the prompt announces it, like any manual change
 
 
-@functions.command()
+@verb()
 @click.argument("name")
-@scene
-def delete(scene: CliContext, name: str) -> None:
+async def delete(door: Door, name: str) -> Result:
     """Delete a function from its module. This is refused while other functions call it."""
-    from ..opened import with_workshop
+    if name not in door.shop.names():
+        raise UsageError(f"There is no function {name}.", fix=f"Type {_list_of(door)} for the list.")
+    if not await door.confirm(f"Delete {name}?"):
+        return Result(None, hint="Nothing was deleted.")
+    result = await door.shop.delete(name)
+    return Result(result, [line(("ok", "✓ "), f"deleted {result.name} from {result.module}")])
 
-    result = with_workshop(scene, lambda shop: shop.delete(name))
-    scene.result(result, [line(("ok", "✓ "), f"deleted {result.name} from {result.module}")])
 
-
-@functions.command()
+@verb()
 @click.argument("name")
 @click.option("--args", "arguments", metavar="JSON", help="Run one call with these arguments instead of the examples.")
-@scene
-def test(scene: CliContext, name: str, arguments: str | None) -> int:
+async def test(door: Door, name: str, arguments: str | None) -> Result:
     """Run a function's examples in a worker, or one call."""
-    from ..opened import with_workshop
-
     if arguments is not None:
-        return _ended(scene, with_workshop(scene, lambda shop: shop.test(name, arguments)).outcome or {})
-    tested = with_workshop(scene, lambda shop: shop.test(name))
-    scene.result(tested, examples_lines(tested))
-    return 0 if all(example.agreed for example in tested.examples) else 1
+        return ended(door, (name, arguments), (await door.shop.test(name, arguments)).outcome or {})
+    tested = await door.shop.test(name)
+    passed = all(example.agreed for example in tested.examples)
+    return Result(tested, examples_lines(tested), code=0 if passed else 1)
 
 
-@functions.command()
+@verb()
 @click.argument("name")
 @click.option("--args", "arguments", metavar="JSON", default="{}", help="The arguments, as one JSON object.")
-@scene
-def call(scene: CliContext, name: str, arguments: str) -> int:
+async def call(door: Door, name: str, arguments: str) -> Result:
     """Call a function in a worker and print what it returned."""
-    from ..opened import with_workshop
-
     with StatusLine() as status:
-        outcome = with_workshop(scene, lambda shop: shop.call(name, arguments, status.count))
-    return _ended(scene, outcome)
+        return ended(door, (name, arguments), await door.shop.call(name, arguments, status.count))
 
 
-@functions.command()
+@verb()
 @click.argument("name")
 @click.option("--args", "arguments", metavar="JSON", default="{}", help="The arguments, as one JSON object.")
-@scene
-def trace(scene: CliContext, name: str, arguments: str) -> int:
+async def trace(door: Door, name: str, arguments: str) -> Result:
     """Call a function and show each line that ran, with the locals that it changed."""
-    from ..opened import with_workshop
-    from ..replayed import trace_lines
+    from ..render.replays import trace_lines
 
-    data = with_workshop(scene, lambda shop: shop.trace(name, arguments))
-    scene.result(data, trace_lines(data))
-    return 0 if data.outcome["outcome"] == "returned" else 1
+    data = await door.shop.trace(name, arguments)
+    code = 0 if data.outcome["outcome"] == "returned" else 1
+    return Result(data, [*_head(door, (name, arguments)), *trace_lines(data)], code=code)
 
 
-@functions.command()
-@scene
-def reload(scene: CliContext) -> int:
+@verb()
+async def reload(door: Door) -> Result:
     """Read the folder again. Says what was loaded, changed, removed or rejected, and why."""
-    from agent_core.functions.service import FunctionService
-    from agent_core.functions.service.change_texts import ReloadReport
-
-    from ..opened import with_workshop
-
-    async def read(shop: FunctionService) -> tuple[ReloadReport, int]:
-        return await shop.reload(), len(shop.names())
-
-    change, many = with_workshop(scene, read)
-    code = _changed(scene, change)
+    change, many = await door.shop.reload(), len(door.shop.names())
+    if door.at_prompt:  # which announces the rest, like any manual change
+        is_announced = change.loaded or change.changed or change.removed or change.fixed
+        return Result(change, [*([] if is_announced else [changes_line(change)]), *problem_lines(change.rejected)])
     used = "1 function is" if many == 1 else f"{many} functions are"
-    scene.hint(f"{used} in use. Any command picks up earlier saves when it starts.")
-    return code
+    return _changed(change, f"{used} in use. Any command picks up earlier saves when it starts.")
+
+
+def ended(door: Door, called: tuple[str, str], outcome: Mapping[str, Any]) -> Result:
+    """Return the result of one call: its value, and next to it what was printed, or how it failed."""
+    aside = outcome_lines(outcome)
+    if lacks := outcome.get("lacks"):
+        aside.append(line(("dim", lacks)))
+    if case := outcome.get("quarantined"):
+        aside += quarantine_lines(case, door.typed)
+    values = value_lines(outcome, as_it_is=not door.at_prompt)  # from the shell, it may go into a file
+    code = 0 if outcome["outcome"] == "returned" else 1
+    return Result(outcome, [*_head(door, called), *values], code=code, aside=aside)
+
+
+def _head(door: Door, called: tuple[str, str]) -> list[Line]:
+    return [line(("name", compact_call(*called)))] if door.at_prompt else []
+
+
+def _list_of(door: Door) -> str:
+    return "/functions" if door.at_prompt else "toolwright functions list"
 
 
 def _read(file: str | None) -> str:
@@ -261,34 +263,20 @@ def _read(file: str | None) -> str:
         raise UsageError(f"{file} cannot be read: {error}.") from error
 
 
-def _judged(scene: CliContext, verdict: "Judgment") -> int:
-    from ..question_of_grants import is_attended
+def _with_next(verdict: "Judgment") -> Result:
+    from ..shell_door import is_attended
 
-    scene.result(verdict, verdict_lines(verdict))
     if verdict.admitted:
-        scene.hint(f"Next: toolwright functions call {verdict.name} --args '{{…}}'")
-        return 0
-    if verdict.denied and not is_attended():
-        scene.hint(verdict.denied)
-    return 1
+        return judged(verdict, f"Next: toolwright functions call {verdict.name} --args '{{…}}'")
+    return judged(verdict, verdict.denied or "" if not is_attended() else "")
 
 
-def _ended(scene: CliContext, outcome: Mapping[str, Any]) -> int:
-    returned = outcome["outcome"] == "returned"
-    scene.result(outcome, value_lines(outcome, as_it_is=True))  # it may go into a file
-    if not scene.as_json:
-        write(outcome_lines(outcome), sys.stderr)
-        if lacks := outcome.get("lacks"):
-            scene.talk(lacks)
-        if case := outcome.get("quarantined"):
-            write(quarantine_lines(case), sys.stderr)
-    return 0 if returned else 1
+def _changed(change: "ReloadReport", hint: str = "") -> Result:
+    lines = [changes_line(change), *save_lines(change), *problem_lines(change.rejected)]
+    return Result(change, lines, hint, 1 if change.rejected else 0)
 
 
-def _changed(scene: CliContext, change: "ReloadReport") -> int:
-    scene.result(change, [changes_line(change), *save_lines(change), *problem_lines(change.rejected)])
-    return 1 if change.rejected else 0
-
-
-for _command in (check, import_, export, packages, *granting.COMMANDS):
+for _command in (list_, release, show, create, edit, delete, test, call, trace, reload, packages, *history.COMMANDS):
     functions.add_command(_command)
+for _shell_command in (check, import_, export, *granting.COMMANDS):
+    functions.add_command(_shell_command)

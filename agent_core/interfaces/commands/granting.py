@@ -3,19 +3,23 @@
 import shutil
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent_core.access.grants import Question
+from agent_core.access.grants import Grants, Question
 from agent_core.base.errors import UsageError
 
-from ..asked import pages
-from ..granted import given_lines, grants_lines, revoked_lines
-from ..scene import CliContext, scene
+from ..render.grant_list import given_lines, grants_lines, revoked_lines
+from ..render.grant_question import pages
+from ..spans import line
 from ..status_line import StatusLine
-from ..verdicts import verdict_lines
 from ..wrap import screen_columns
+from .history import judged
+from .verb import Door, Result, verb
+
+if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.service import FunctionService
 
 _ITEMS = (
     ("--network", "network", "HOST", "A host: api.example.org, localhost:8000 or *.example.org."),
@@ -40,74 +44,56 @@ def _kinds(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command()
+@verb()
 @click.argument("name")
 @_kinds
 @click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask.")
-@scene
-def grant(scene: CliContext, name: str, is_sure: bool, **options: Any) -> int:  # noqa: FBT001  (click hands it in)
+async def grant(door: Door, name: str, is_sure: bool, **options: Any) -> Result:  # noqa: FBT001  (click hands it in)
     """Grant a function more access. Without options: all that it, or its rejected candidate, still needs."""
-    from agent_core.functions.service.judgment import Judgment
     from agent_core.functions.service.plan import Given
-    from agent_core.workspace.workspace import Workspace
 
-    from ..opened import with_workspace
-
-    async def granted(workspace: Workspace) -> Given | Judgment | None:
-        shop = workspace.workshop
-        question = await shop.grants.question(name, shop.grants.wanted(options))
+    grants = door.shop.grants
+    with StatusLine() as status:
+        door.shop.granting.packing.environment.tell = status.show
+        question = await grants.question(name, grants.wanted(options))
         if not question.missing:
             raise UsageError(f"`{name}` has all of it already.", fix="See: toolwright functions grants")
         if not is_sure and not _agrees(question):
-            return None
-        return await shop.grants.grant(name, question.missing, version=question.version)
-
-    with StatusLine() as status:
-        result = with_workspace(scene, granted, on_status=status.show)
-    if result is None:
-        scene.talk("Nothing was granted.")
-        return 1
-    scene.result(result, given_lines(result) if isinstance(result, Given) else verdict_lines(result))
-    return 0 if isinstance(result, Given) or result.admitted else 1
+            return Result(None, aside=[line(("dim", "Nothing was granted."))], code=1)
+        result = await grants.grant(name, question.missing, version=question.version)
+    if isinstance(result, Given):
+        return Result(result, given_lines(result))
+    return judged(result)
 
 
-@click.command()
+@verb()
 @click.argument("name")
 @_kinds
 @click.option("--all", "is_all", is_flag=True, help="All grants of the function.")
-@scene
-def revoke(scene: CliContext, name: str, is_all: bool, **options: Any) -> None:  # noqa: FBT001  (click hands it in)
+async def revoke(door: Door, name: str, is_all: bool, **options: Any) -> Result:  # noqa: FBT001  (click hands it in)
     """Revoke grants of a function: those that are named, or --all."""
-    from agent_core.functions.service.grant_commands import Revoked
-    from agent_core.workspace.workspace import Workspace
-
-    from ..opened import with_workspace
-
-    async def revoked(workspace: Workspace) -> Revoked:
-        shop = workspace.workshop
-        selection = shop.grants.wanted(options)
-        if is_all == bool(selection):
-            raise UsageError(
-                "Name the grants to revoke, or use --all.", fix=f"Such as: toolwright functions revoke {name} --all"
-            )
-        return await shop.grants.revoke(name, None if is_all else selection)
-
-    result = with_workspace(scene, revoked)
-    scene.result(result, revoked_lines(result))
+    selection = door.shop.grants.wanted(options)
+    if is_all == bool(selection):
+        raise UsageError(
+            "Name the grants to revoke, or use --all.", fix=f"Such as: toolwright functions revoke {name} --all"
+        )
+    return await revoked(door.shop, name, None if is_all else selection)
 
 
-@click.command()
+@verb("grants")
 @click.argument("name", default="")
-@scene
-def grants(scene: CliContext, name: str) -> int:
+async def list_grants(door: Door, name: str) -> Result:
     """Show what functions may reach. Also shows how much of functions/grants.toml is in force for you."""
-    from ..opened import with_workshop
+    data = await door.shop.grants.listing(name)
+    none = f"{name or 'No function'} has {'no' if name else 'a'} grant. "
+    none += "You are asked when one is needed." if door.at_prompt else "Next: toolwright functions grant NAME"
+    return Result(data, grants_lines(data), "" if data.grants or data.problems else none, 1 if data.problems else 0)
 
-    data = with_workshop(scene, lambda shop: shop.grants.listing(name))
-    scene.result(data, grants_lines(data))
-    if not data.grants and not data.problems:
-        scene.hint("No function has a grant. Next: toolwright functions grant NAME")
-    return 1 if data.problems else 0
+
+async def revoked(shop: "FunctionService", name: str, selection: Grants | None) -> Result:
+    """Revoke some grants of a function, or with None all."""
+    result = await shop.grants.revoke(name, selection)
+    return Result(result, revoked_lines(result))
 
 
 def _agrees(question: Question) -> bool:
@@ -122,4 +108,4 @@ def _agrees(question: Question) -> bool:
     return agreed("Grant it?")
 
 
-COMMANDS = (grant, revoke, grants)
+COMMANDS = (grant, revoke, list_grants)

@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
+from ..cli_context import CliContext, scene
 from ..progress import ProgressBar
-from ..scene import CliContext, scene
 from ..wrap import write
 from .checking import POLICIES
+from .verb import Door, Result, verb
 
 
 @click.command("import")
@@ -27,8 +28,8 @@ def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the o
     from agent_core.functions.service import Taking
     from agent_core.functions.service.intake import ImportedFunction
 
-    from ..imported import function_lines, summary_lines
-    from ..opened import with_workshop
+    from ..render.import_report import function_lines, summary_lines
+    from ..shell_door import with_workspace
 
     taking = Taking(path, options["policy"], options["prefix"], options["dry_run"])
     with ProgressBar(None, "judged") as progress:
@@ -39,25 +40,24 @@ def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the o
                 write(function_lines(function, is_tried=taking.dry_run), sys.stdout)
             progress.count(refused=function.outcome == "refused")
 
-        report = with_workshop(scene, lambda shop: shop.bulk.take_over(taking, tell, progress.expect))
+        report = with_workspace(
+            scene, lambda workspace: workspace.workshop.bulk.take_over(taking, tell, progress.expect)
+        )
     scene.result(report, summary_lines(report))
     if report.dry_run and not report.summary["refused"]:
         scene.hint("Nothing was written. Next: the same command without --dry-run")
     return 1 if report.summary["refused"] else 0
 
 
-@click.command()
+@verb()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.argument("names", nargs=-1)
 @click.option("--package", default="", help="The package's name; by default, the folder's.")
-@scene
-def export(scene: CliContext, folder: Path, names: tuple[str, ...], package: str) -> None:
+async def export(door: Door, folder: Path, names: tuple[str, ...], package: str) -> Result:
     """Write a package that works without Toolwright: all functions, or NAMES and what they need, with their tests."""
     from agent_core.functions.service import Handing
 
-    from ..imported import export_lines
-    from ..opened import with_workshop
+    from ..render.import_report import export_lines
 
-    report = with_workshop(scene, lambda shop: shop.bulk.hand_out(Handing(folder, names, package)))
-    scene.result(report, export_lines(report))
-    scene.hint(f"Next: cd {folder} && python -m unittest")
+    report = await door.shop.bulk.hand_out(Handing(folder, names, package))
+    return Result(report, export_lines(report), f"Next: cd {folder} && python -m unittest")

@@ -1,18 +1,15 @@
 """`toolwright memory`: look at and change what an agent remembers."""
 
-import sys
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from shlex import quote
+from typing import Any
 
 import click
 
 from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_named_text
 
-from ..scene import CliContext, scene
 from ..spans import line
-
-T = TypeVar("T")
+from .verb import Door, Opens, Result, Verb, verb
 
 _agent = click.option("--agent", default="", metavar="NAME", help="The agent; by default, the workspace's.")
 
@@ -22,38 +19,36 @@ def memory() -> None:
     """Show, edit and search what an agent remembers."""
 
 
-@memory.command()
+@verb(opens=Opens.NOTHING)
 @click.argument("label", default="")
 @_agent
-@scene
-def show(scene: CliContext, label: str, agent: str) -> None:
+async def show(door: Door, label: str, agent: str) -> Result:
     """Show the blocks and sections. All, or the one called LABEL, with the size of recall and archival."""
-    from ..memories import memory_document, memory_lines, total_line
-    from ..state import with_state
+    from ..render.memory_view import memory_document, memory_lines, total_line
 
-    data = with_state(scene, lambda state: memory_document(state.store, agent or state.agent, label))
-    scene.result(data, [*memory_lines(data), *([] if label else [total_line(data)])])
-    if not (data["blocks"] or label):
-        scene.hint(f"{data['agent']} has no block yet. Next: toolwright run --agent {data['agent']}")
+    async with door.state() as state:
+        data = await memory_document(state.store, agent or door.agent_name or state.agent, label)
+    none = f"{data['agent']} has no block yet. Next: toolwright run --agent {data['agent']}"
+    lines = [*memory_lines(data), *([] if label else [total_line(data)])]
+    return Result(data, lines, "" if data["blocks"] or label else none)
 
 
-@memory.command()
+@verb(opens=Opens.NOTHING)
 @click.argument("label", default="")
 @_agent
-@scene
-def history(scene: CliContext, label: str, agent: str) -> None:
+async def history(door: Door, label: str, agent: str) -> Result:
     """Show the changes of blocks. Of LABEL, or of all: when, by whom, in which turn, and what was changed.
 
     With --json also what each made of the block.
     """
-    from ..memories import history_document, history_lines
-    from ..state import with_state
+    from ..render.memory_view import history_document, history_lines
 
-    data = with_state(scene, lambda state: history_document(state.store, agent or state.agent, label))
-    scene.result(data, history_lines(data))
+    async with door.state() as state:
+        data = await history_document(state.store, agent or door.agent_name or state.agent, label)
+    return Result(data, history_lines(data), "" if data["changes"] else "Nothing was ever changed.")
 
 
-@memory.command()
+@verb()
 @click.argument("label")
 @click.option("--value", metavar="TEXT", help="The new text.")
 @click.option(
@@ -65,47 +60,47 @@ def history(scene: CliContext, label: str, agent: str) -> None:
 @click.option("--section", is_flag=True, help="LABEL is a section of the system message; an empty text removes it.")
 @click.option("--position", type=int, default=0, help="The position of the section, lowest first.")
 @_agent
-@scene
-def edit(scene: CliContext, label: str, agent: str, **options: Any) -> int:  # Any: the options above
+async def edit(door: Door, label: str, agent: str, **options: Any) -> Result:  # Any: the options above
     """Change a block or a section. Give --value or --file, or use your editor."""
-    from ..by_hand import write_block
+    from ..manual_edits import write_block, write_section
+    from ..render.memory_view import edit_shown
 
     value = options["value"] if options["file"] is None else _read(options["file"])
+    owner = await door.agent(agent)
     if options["section"]:
-        return _edit_section(scene, agent, (label, options["position"]), value)
+        had = next((row for row in await owner.memory.sections.list() if row.name == label), None)
+        text = value if value is not None else await _edited(door, label, had.text if had else "")
+        position = options["position"] or (had.position if had else 0)
+        outcome = None if text is None else await write_section(owner.memory.sections, label, position, text)
+        return Result({"section": label, "text": outcome}, [line(("ok", "✓ "), outcome or "Nothing was changed.")])
+    blocks = owner.memory.blocks
+    text = value if value is not None else await _edited(door, label, blocks.memory[label].text)
+    return edit_shown(label, None if text is None else await write_block(blocks, label, text))
 
-    async def changed(owner: Any) -> Any:
-        text = value if value is not None else await _edited(label, owner.memory.blocks.memory[label].text)
-        return None if text is None else await write_block(owner.memory.blocks, label, text)
 
-    return _report_edit(scene, label, _with_agent(scene, agent, changed))
-
-
-@memory.command()
+@verb()
 @click.argument("label", default="")
 @_agent
-@scene
-def undo(scene: CliContext, label: str, agent: str) -> int:
+async def undo(door: Door, label: str, agent: str) -> Result:
     """Undo the last change of a block. LABEL, or the block that was changed last; repeat to go back further."""
-    from ..by_hand import undo_block
+    from ..manual_edits import undo_block
+    from ..render.memory_view import edit_shown
 
-    return _report_edit(scene, label, _with_agent(scene, agent, lambda owner: undo_block(owner.memory.blocks, label)))
+    return edit_shown(label, await undo_block((await door.agent(agent)).memory.blocks, label))
 
 
-@memory.command()
+@verb()
 @click.argument("label")
 @click.option("--value", default="", metavar="TEXT", help="The initial value.")
 @click.option("--limit", type=click.IntRange(1), default=2000, show_default=True, help="The limit, in characters.")
 @click.option("--description", default="", metavar="TEXT", help="What belongs in the block, as the agent reads it.")
 @_agent
-@scene
-def add(scene: CliContext, label: str, agent: str, **fields: Any) -> int:  # Any: the block's fields
+async def add(door: Door, label: str, agent: str, **fields: Any) -> Result:  # Any: the block's fields
     """Add a block to an agent. The agent edits it like its other blocks."""
-    from ..by_hand import add_block
+    from ..manual_edits import add_block
+    from ..render.memory_view import edit_shown
 
-    return _report_edit(
-        scene, label, _with_agent(scene, agent, lambda owner: add_block(owner.memory.blocks, label, **fields))
-    )
+    return edit_shown(label, await add_block((await door.agent(agent)).memory.blocks, label, **fields))
 
 
 _HANDED = {  # verb of `Blocks` → what it says of itself
@@ -115,102 +110,47 @@ _HANDED = {  # verb of `Blocks` → what it says of itself
 }
 
 
-def _handed(verb: str, about: str) -> None:
-    @memory.command(verb, help=about)
+def _handed(action: str) -> Verb:
     @click.argument("label")
     @_agent
-    @scene
-    def hand(scene: CliContext, label: str, agent: str) -> int:
-        from ..by_hand import HUMAN, done
+    async def hand(door: Door, label: str, agent: str) -> Result:
+        from ..manual_edits import HUMAN, done
+        from ..render.memory_view import edit_shown
 
-        async def edit_blocks(one: Any) -> Any:
-            return await done(one.memory.blocks, getattr(one.memory.blocks, verb)(label, HUMAN))
+        blocks = (await door.agent(agent)).memory.blocks
+        return edit_shown(label, await done(blocks, getattr(blocks, action)(label, HUMAN)))
 
-        return _report_edit(scene, label, _with_agent(scene, agent, edit_blocks))
-
-
-for _verb, _about in _HANDED.items():
-    _handed(_verb, _about)
+    hand.__doc__ = _HANDED[action]
+    return verb(action)(hand)
 
 
-@memory.command()
+@verb()
 @click.argument("text", nargs=-1, required=True)
 @click.option("--in", "where", type=click.Choice(("both", "recall", "archival")), default="both", show_default=True)
 @click.option("--page", type=click.IntRange(0), default=0, help="Pages begin at 0.")
 @click.option("--count", type=click.IntRange(1, 100), default=10, show_default=True, help="Results of a page.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only passages with this tag.")
 @_agent
-@scene
-def search(scene: CliContext, text: tuple[str, ...], agent: str, **options: Any) -> None:  # Any: the options above
+async def search(door: Door, text: tuple[str, ...], agent: str, **options: Any) -> Result:  # Any: the options above
     """Search what was said, and what was archived. By words and by meaning, the best first."""
-    from ..memories import found_document, found_lines
+    from ..render.memory_view import found_document, found_lines
 
-    async def searched(owner: Any) -> dict[str, Any]:
-        query, page, count, by_place = " ".join(text), options["page"], options["count"], {}
-        if options["where"] != "archival":
-            by_place["recall"] = await owner.memory.recall.search(query, page, count)
-        if options["where"] != "recall":
-            by_place["archival"] = await owner.memory.archival.search(query, options["tags"], page, count)
-        return by_place
-
-    searches = _with_agent(scene, agent, searched)
+    memory = (await door.agent(agent)).memory
+    query, page, count, searches = " ".join(text), options["page"], options["count"], {}
+    if options["where"] != "archival":
+        searches["recall"] = await memory.recall.search(query, page, count)
+    if options["where"] != "recall":
+        searches["archival"] = await memory.archival.search(query, options["tags"], page, count)
     document = {where: found_document(results) for where, results in searches.items()}
-    scene.result(document, [row for results in searches.values() for row in found_lines(results)])
+    again = (f"{quote(query)} --agent {quote(door.agent_name)}", ", once you have left") if door.at_prompt else ()
+    return Result(document, [row for results in searches.values() for row in found_lines(results, *again)])
 
 
-def _with_agent(scene: CliContext, name: str, use: Callable[[Any], Awaitable[T]]) -> T:
-    """Open an existing agent of the workspace and use it. A command that only looks creates nothing."""
-    from ..opened import with_workspace
-    from ..state import with_state
+async def _edited(door: Door, name: str, text: str) -> str | None:
+    from ..manual_edits import text_from_editor
 
-    async def find_name(state: Any) -> str:
-        await state.moves.whole(name or state.agent)
-        return name or str(state.agent)
-
-    agent_name = with_state(scene, find_name)
-
-    async def used(workspace: Any) -> T:
-        return await use(await workspace.agent(agent_name))
-
-    return with_workspace(scene, used)
-
-
-def _edit_section(scene: CliContext, agent: str, place: tuple[str, int], value: str | None) -> int:
-    async def changed(owner: Any) -> str | None:
-        name, position = place
-        had = next((row for row in await owner.memory.sections.list() if row.name == name), None)
-        text = value if value is not None else await _edited(name, had.text if had else "")
-        if text is None:
-            return None
-        if not text.strip():
-            await owner.memory.sections.drop(name)
-            return f"The section `{name}` is taken away."
-        await owner.memory.sections.set(name, position or (had.position if had else 0), text)
-        return f"The section `{name}` is kept."
-
-    new_text = _with_agent(scene, agent, changed)
-    scene.result({"section": place[0], "text": new_text}, [line(("ok", "✓ "), new_text or "Nothing was changed.")])
-    return 0
-
-
-def _report_edit(scene: CliContext, label: str, edit: Any) -> int:
-    """Print the result of an edit, or nothing if the editor was left without one (None)."""
-    if edit is None:
-        scene.result({"label": label, "outcome": "unchanged", "text": "Nothing was changed."}, [])
-        scene.hint("Nothing was changed.")
-        return 0
-    is_done = edit.outcome == "returned"
-    mark = line(("ok", "✓ ") if is_done else ("bad", "✗ "), edit.text)
-    scene.result({"label": label, "outcome": edit.outcome, "text": edit.text}, [mark])
-    return 0 if is_done else 1
-
-
-async def _edited(name: str, text: str) -> str | None:
-    from ..by_hand import text_from_editor
-
-    if not sys.stdin.isatty():
-        raise UsageError("There is no terminal for an editor.", fix="Give --value TEXT, or --file FILE.")
-    return await text_from_editor(name, text)
+    async with door.editor("Give --value TEXT, or --file FILE."):
+        return await text_from_editor(name, text)
 
 
 def _read(file: str) -> str:
@@ -219,3 +159,7 @@ def _read(file: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} cannot be read: {error}.") from error
     return text.removesuffix("\n")
+
+
+for _command in (show, history, edit, undo, add, *map(_handed, _HANDED), search):
+    memory.add_command(_command)

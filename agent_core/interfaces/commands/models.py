@@ -7,9 +7,9 @@ import click
 
 from agent_core.base.errors import UsageError
 
+from ..cli_context import CliContext, scene
 from ..columns import columns
 from ..download import Download
-from ..scene import CliContext, scene
 from ..spans import Line, line
 
 
@@ -43,7 +43,7 @@ def get(scene: CliContext, name: str, source: str | None) -> None:
     """Fetch a model. A broken download resumes where it stopped; the file is checked before it is used."""
     from agent_core.workspace.local_models import fetch_model
 
-    from ..prepare import prepare
+    from ..prefill import prepare
 
     try:
         with Download() as download:

@@ -13,9 +13,9 @@ from agent_core.base.errors import NoModel, NoWorkspace
 from agent_core.base.plain_files import read_named_text, read_plain
 from sandbox.wire.foreign import Malformed, read_toml
 
+from ..cli_context import CliContext, scene
 from ..faults import innermost
 from ..options import RunOptions
-from ..scene import CliContext, scene
 
 
 @click.command()
@@ -57,7 +57,7 @@ def run(scene: CliContext, **flags: Any) -> int:  # Any: the options above, as R
 
 def _talk(options: RunOptions) -> int:
     if _names_address(options.root):
-        from ..confirming import settle_address
+        from ..address_confirmation import settle_address
 
         settle_address(options, can_ask=options.message is None and not options.as_json and _at_terminal())
     if options.message is None and not (options.as_json or options.plain) and _can_prompt():
@@ -83,7 +83,7 @@ def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None
         case UnconfirmedServer():
             from agent_core.base.settings import load
 
-            from ..confirming import ask_to_confirm
+            from ..address_confirmation import ask_to_confirm
 
             ask_to_confirm(options.root, load(options.root, options.flags()), cause.url)
             return options

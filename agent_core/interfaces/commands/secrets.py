@@ -8,8 +8,8 @@ import click
 
 from agent_core.base.errors import NoWorkspace, UsageError, WorkspaceError
 
+from ..cli_context import CliContext, scene
 from ..columns import columns
-from ..scene import CliContext, scene
 from ..spans import Line, line
 
 
@@ -87,10 +87,10 @@ def _workspace(scene: CliContext) -> Path | None:
 
 def _readers(scene: CliContext) -> dict[str, list[str]]:
     """Return which functions may read each secret now."""
-    from ..opened import with_workshop
+    from ..shell_door import with_workspace
 
     readers: dict[str, list[str]] = {}
-    for row in with_workshop(scene, lambda shop: shop.grants.listing()).grants:
+    for row in with_workspace(scene, lambda workspace: workspace.workshop.grants.listing()).grants:
         for name in row.in_force.secrets:
             readers.setdefault(name, []).append(row.name)
     return readers

@@ -1,13 +1,11 @@
 """`toolwright sources`: the documents that the user gives an agent."""
 
-from typing import Any
-
 import click
 
-from ..scene import CliContext, scene
 from ..spans import line
+from .verb import Door, Result, verb
 
-_agent = click.option("--agent", metavar="NAME", help="The agent; by default, the workspace's.")
+_agent = click.option("--agent", default="", metavar="NAME", help="The agent; by default, the workspace's.")
 
 
 @click.group()
@@ -15,7 +13,7 @@ def sources() -> None:
     """Give an agent files, folders and pages to know; answers can cite them."""
 
 
-@sources.command()
+@verb()
 @click.argument("place", metavar="PATH|URL|-")
 @click.option(
     "--name",
@@ -23,59 +21,43 @@ def sources() -> None:
     help="The name to cite it by; by default, its path or URL. An existing source of that name is replaced.",
 )
 @_agent
-@scene
-def add(scene: CliContext, place: str, name: str | None, agent: str | None) -> int:
+async def add(door: Door, place: str, name: str | None, agent: str) -> Result:
     """Read a source into archival memory. A file, a folder's files, a page, or - for standard input.
 
     Text, Markdown, HTML, PDF, source code, CSV and JSON are split along their structure. A text that is already stored
     is not stored again; an interrupted source is resumed. A URL is fetched from public addresses, and from this machine
     only if the URL itself names it (localhost, 127.0.0.1).
     """
-    from ..attached import SourceProgressBar, report_json, report_lines
-    from ..opened import with_workspace
+    from ..render.source_reports import report_json, report_lines
 
-    async def added(workspace: Any) -> Any:
-        with SourceProgressBar() as bar:
-            return await (await workspace.sources(agent)).add(place, bar.hear, name)
-
-    try:
-        reports = with_workspace(scene, added)
-    except KeyboardInterrupt:
-        scene.hint("The same command resumes it.")
-        raise
-    scene.result({"sources": [report_json(report) for report in reports]}, report_lines(reports))
-    return 0 if any(report.outcome != "refused" for report in reports) else 1
+    with door.source_progress() as hear:
+        reports = await (await door.sources(agent)).add(place, hear, name)
+    code = 0 if any(report.outcome != "refused" for report in reports) else 1
+    return Result({"sources": [report_json(report) for report in reports]}, report_lines(reports), code=code)
 
 
-@sources.command("list")
+@verb("list")
 @_agent
-@scene
-def list_(scene: CliContext, agent: str | None) -> None:
+async def list_(door: Door, agent: str) -> Result:
     """List the sources. Shows their kind, their hash, and how much of each is stored."""
-    from ..attached import source_json, source_lines
-    from ..opened import with_workspace
+    from ..render.source_reports import source_json, source_lines
 
-    async def listed(workspace: Any) -> Any:
-        return await (await workspace.sources(agent)).list()
-
-    rows = with_workspace(scene, listed)
-    scene.result({"sources": [source_json(row) for row in rows]}, source_lines(rows))
-    if not rows:
-        scene.hint("There is none yet. Next: toolwright sources add PATH")
+    rows = await (await door.sources(agent)).list()
+    hint = "" if rows else "There is none yet. Next: toolwright sources add PATH"
+    return Result({"sources": [source_json(row) for row in rows]}, source_lines(rows), hint)
 
 
-@sources.command()
+@verb()
 @click.argument("source")
 @_agent
-@scene
-def remove(scene: CliContext, source: str, agent: str | None) -> None:
+async def remove(door: Door, source: str, agent: str) -> Result:
     """Remove a source with its passages. By its name, the beginning of its hash, or the folder it came with."""
-    from ..attached import source_json
-    from ..opened import with_workspace
+    from ..render.source_reports import source_json
 
-    async def removed(workspace: Any) -> Any:
-        return await (await workspace.sources(agent)).remove(source)
-
-    rows = with_workspace(scene, removed)
+    rows = await (await door.sources(agent)).remove(source)
     lines = [line(("ok", "✓ "), "forgot ", ("name", row.name), f" ({row.done:,})") for row in rows]
-    scene.result({"removed": [source_json(row) for row in rows]}, lines)
+    return Result({"removed": [source_json(row) for row in rows]}, lines)
+
+
+for _command in (add, list_, remove):
+    sources.add_command(_command)

@@ -22,10 +22,10 @@ from ..options import RunOptions
 from ..spans import line, painted
 from .completion import PromptCompleter
 from .debug import DebugLine
-from .escaped import shortened
+from .early_settings import taste
 from .keys import bindings
 from .prompt import MARK, Prompt
-from .taste import taste
+from .safe_display import shortened
 
 _ECHOED = 20
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
@@ -68,8 +68,8 @@ class PromptConversation(Protocol):
         """Accept nothing more, and end what is running."""
 
 
-class Behind(Protocol):
-    """The module `behind`, which is imported after the prompt is shown."""
+class SessionLoader(Protocol):
+    """The module `session_loader`, which is imported after the prompt is shown."""
 
     def session(self, options: RunOptions, prompt: Prompt) -> AbstractAsyncContextManager[PromptConversation]:
         """Return a conversation that is ready."""
@@ -105,14 +105,14 @@ class Repl:
         if taste(Path(self._options.root), os.environ).plain:
             return await _plainly(self._options)
         async with self._group:
-            behind = self._group.create_task(self._behind())
+            conversation = self._group.create_task(self._converse())
             self._heed_signals()
             asyncio.get_running_loop().set_exception_handler(lambda _, context: self._tell_fault(context))
             with suppress(EOFError):
                 await self.prompt.app.run_async(
                     pre_run=self._leave_if_ended, handle_sigint=False, set_exception_handler=False
                 )
-            await self._close(behind)
+            await self._close(conversation)
         if self._failure is not None:
             raise self._failure
         number = self._ended_by or (signal.SIGHUP if self.prompt.output.gone else 0)
@@ -166,12 +166,12 @@ class Repl:
         if self._ended_by:
             self.leave()
 
-    async def _behind(self) -> None:
+    async def _converse(self) -> None:
         try:
-            rooms = cast("Behind", await asyncio.to_thread(import_module, f"{__package__}.behind"))
+            loader = cast("SessionLoader", await asyncio.to_thread(import_module, f"{__package__}.session_loader"))
             gc.freeze()  # what is loaded stays: looking through it again and again would hold keys up
             gc.enable()
-            async with rooms.session(self._options, self.prompt) as self._session:
+            async with loader.session(self._options, self.prompt) as self._session:
                 gc.freeze()
                 if self._options.opening:
                     self.send(self._options.opening)
@@ -182,11 +182,11 @@ class Repl:
         finally:
             self.leave()
 
-    async def _close(self, behind: asyncio.Task[None]) -> None:
+    async def _close(self, conversation: asyncio.Task[None]) -> None:
         if self._session is not None:
             await self._session.leave()
         if self._session is None or not self._session.stoppable:
-            behind.cancel()
+            conversation.cancel()
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         self._group.create_task(work)

@@ -17,7 +17,17 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from agent_core.access.grants import Decision, Question
 from agent_core.base.untrusted import one_line
 
-from ..asked import ANSWERS, EXPLAINED, KEYS, UNSEEN, answer_line, fitting, more_rows, pages, transcript_form
+from ..render.grant_question import (
+    ANSWERS,
+    EXPLAINED,
+    KEYS,
+    UNSEEN,
+    answer_line,
+    fitting,
+    more_rows,
+    pages,
+    transcript_form,
+)
 from ..spans import Line, Role, Span, line, painted
 from ..wrap import wrapped
 from .prompt import Prompt

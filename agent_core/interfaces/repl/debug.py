@@ -19,7 +19,7 @@ from prompt_toolkit.filters import Condition
 from agent_core.base.untrusted import one_line
 
 from .completion import PromptCompleter
-from .kept import KeptHistory
+from .input_history import KeptHistory
 
 MARK: Final = "(debug) "
 QUIET_S: Final = 0.6

@@ -8,8 +8,8 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from agent_core.base.untrusted import one_line, visible
 
 from ..columns import cut, meter
+from ..render.verdicts import compact_call, duration
 from ..spans import line
-from ..verdicts import compact_call, duration
 from ..wrap import folded
 from .blocks import BlockSplitter
 

@@ -32,15 +32,15 @@ from prompt_toolkit.widgets.toolbars import SearchToolbar
 
 from agent_core.base.untrusted import one_line
 
-from .above import Above, Made
 from .bar import StatusBar
 from .debug import MARK as DEBUG_MARK
 from .debug import DebugLine
-from .escaped import Escaped
-from .kept import KeptHistory
+from .early_settings import Taste, taste
+from .input_history import KeptHistory
 from .live import Live
-from .open import OpenQuestion, OpenTable
-from .taste import Taste, taste
+from .output_pump import Above, Made
+from .overlay import OpenQuestion, OpenTable
+from .safe_display import Escaped
 
 DARK = {
     "mark": "bold ansicyan",

@@ -21,8 +21,8 @@ from agent_core.base.untrusted import visible
 from sandbox.wire.lines import bare_lines
 
 from ..columns import cut, width
+from ..render.function_view import MARK, SourceRow
 from ..spans import line, plain
-from ..views import MARK, SourceRow
 from ..wrap import folded
 from .blocks import MOST_CHARS, MOST_SPANS, spans
 from .code import CodeStream, Part, painted, rows

@@ -24,15 +24,15 @@ from ..choices import Choice, Table
 from ..columns import cut, width
 from ..fuzzy import fitting
 from ..listeners import Listener
+from ..render.call_log import CallLog
+from ..render.debug_stop import ENDING, command_words, explained, stop_parts, typed_command
 from ..spans import Line, coloured, line, painted, plain
-from ..stopped import ENDING, command_words, explained, stop_parts, typed_command
-from ..told import CallLog
 from ..wrap import folded
 from . import render
 from .asking import open_question
 from .debug import MARK, DebugLine
 from .prompt import Prompt
-from .teller import Screen, Teller
+from .turn_renderer import Screen, Teller
 
 _AROUND = 5  # rows: the title, the head, the rule, the input line, the bar
 LEAST_ROWS = 12

@@ -1,4 +1,7 @@
-"""The tables of approvals and of the questions that lead to them. Only what this user's program wrote is believed."""
+"""The tables of approvals and of questions to the user.
+
+Of questions, only rows and answers that this user's program wrote are believed.
+"""
 
 from typing import Final
 
@@ -12,19 +15,11 @@ _ENDED: Final = {"answer": "no", "word": "", "by": "ended"}
 
 
 class ApprovalTables(Tables):
-    """The approvals of the user; whoever reads them checks the seals."""
-
-    @query
-    def yeses(self, session: SqlSession) -> list[YesRow]:
-        """Return every approval, the newest last."""
-        return [
-            YesRow(*row)
-            for row in session.all("select function, digest, content, grants, by, seal, at from yes order by seq")
-        ]
+    """The approvals of the user, whose seals the reader checks, and the questions that are pending."""
 
     @change
-    def ask_question(self, session: SqlSession, row: QuestionRow) -> None:
-        """Store a question."""
+    def ask_user(self, session: SqlSession, row: QuestionRow) -> None:
+        """Store a question, with the time of now."""
         values = (row.id, row.agent, row.turn, dump(row.question))
         session.all(
             "insert into question (id, agent, turn, question, asked_at, seal) values (?, ?, ?, ?, ?, ?)",
@@ -33,7 +28,7 @@ class ApprovalTables(Tables):
 
     @query
     def pending_questions(self, session: SqlSession) -> list[QuestionRow]:
-        """Return the questions without an answer, oldest first."""
+        """Return the questions that nobody has answered, oldest first."""
         rows = session.all(
             "select id, agent, turn, question, asked_at, seal from question where decision is null order by seq"
         )
@@ -45,12 +40,12 @@ class ApprovalTables(Tables):
 
     @change
     def answer_question(self, session: SqlSession, id: str, decision: dict[str, str]) -> bool:
-        """Store the answer, if there is none yet."""
+        """Store the answer to a question that has none."""
         return _answer(session, id, decision)
 
     @query
-    def answer_to(self, session: SqlSession, id: str) -> dict[str, str] | None:
-        """Return the answer, if it has this user's seal."""
+    def decision(self, session: SqlSession, id: str) -> dict[str, str] | None:
+        """Return the answer to a question, if this user's program gave it."""
         row = session.one("select decision, answer_seal from question where id = ?", id)
         if row is None or row[0] is None or not is_signed(session.sealer, row[1], "answer", id, row[0]):
             return None
@@ -59,9 +54,17 @@ class ApprovalTables(Tables):
 
     @change
     def settle_questions(self, session: SqlSession, turn: str) -> None:
-        """Answer no to what is pending of a turn."""
+        """Answer no to the pending questions of a turn."""
         for (id,) in session.all("select id from question where turn = ? and decision is null", turn):
             _answer(session, id, _ENDED)
+
+    @query
+    def yeses(self, session: SqlSession) -> list[YesRow]:
+        """Return every approval, the newest last."""
+        return [
+            YesRow(*row)
+            for row in session.all("select function, digest, content, grants, by, seal, at from yes order by seq")
+        ]
 
 
 def _answer(session: SqlSession, id: str, decision: dict[str, str]) -> bool:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from agent_core.access.grants import Grants
 from agent_core.base.untrusted import one_line
 
-from .spans import Line, Role, indented, line
+from ..spans import Line, Role, indented, line
 from .verdicts import problem_lines
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service

@@ -10,9 +10,9 @@ from agent_core.base.user_folders import expanded
 from agent_core.registry.folder_access import is_behind_link
 from agent_core.workspace.portable import AgentReport, waiting_of
 
-from .columns import columns
-from .spans import Line, indented, line
-from .state import WorkspaceState
+from ..columns import columns
+from ..spans import Line, indented, line
+from ..state import WorkspaceState
 
 Json = dict[str, Any]  # Any: JSON
 

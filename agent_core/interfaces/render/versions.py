@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
 
-from .columns import columns
-from .spans import Line, Role, line
+from ..columns import columns
+from ..spans import Line, Role, line
 from .verdicts import problem_lines
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
@@ -76,7 +76,7 @@ def pending_lines(candidates: Mapping[str, "PendingCandidate"]) -> list[Line]:
     return lines
 
 
-def pending_hint(candidates: Mapping[str, "PendingCandidate"], command: str, drop: str = "/pending NAME drop") -> str:
+def pending_hint(candidates: Mapping[str, "PendingCandidate"], command: str, drop: str) -> str:
     """Return the next command to type after an edit conflict, or if only results of examples keep a candidate out."""
     met = [name for name, candidate in candidates.items() if candidate.conflict]
     if met:

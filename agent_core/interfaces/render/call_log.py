@@ -12,8 +12,8 @@ from agent_core.base.untrusted import one_line
 from agent_core.functions.service.judgment import Judgment
 from sandbox.wire.lines import bare_lines
 
-from .columns import cut, width
-from .spans import Line, Role, Span, indented, line, quoted
+from ..columns import cut, width
+from ..spans import Line, Role, Span, indented, line, quoted
 from .verdicts import changes_line, compact_call, duration, outcome_role, save_lines, verdict_lines
 from .versions import coloured
 

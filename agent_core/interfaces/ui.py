@@ -6,16 +6,17 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
 from agent_core.access.grants import Approver, Decision, Question
-from agent_core.functions.debug import Debugger
+from agent_core.base.errors import UsageError
+from agent_core.functions.debug import Command, Debugger, DebugStop
 
 from .agreement import Agreement
-from .asked import answered
 from .choices import Table
-from .debugging_plainly import PlainHuman
 from .listeners import Listener, PlainText
+from .render.call_log import CallLog
+from .render.debug_stop import explained, stop_parts, typed_command
+from .render.function_view import row_lines, source_lines
+from .render.grant_question import answered
 from .spans import Line, line, takes_colour
-from .told import CallLog
-from .views import source_lines
 from .wrap import write
 
 
@@ -59,6 +60,7 @@ class Voice(Protocol):
 
 
 Answers = Callable[[str], Awaitable[str | None]]
+_DEBUG_MARK = "(debug) "
 
 
 class PlainVoice:
@@ -131,3 +133,33 @@ class PlainVoice:
     async def _decide(self, question: Question) -> Decision:
         assert self._fresh is not None
         return await answered(question, self.aloud, self._fresh)
+
+
+class PlainHuman:
+    """A plain debugger front end: `fresh` reads a line that was not typed ahead; `answers` reads within a stop."""
+
+    def __init__(self, show: Callable[[Iterable[Line]], None], answers: Answers, fresh: Answers) -> None:
+        self._show = show
+        self._answers = answers
+        self._fresh = fresh
+        self._is_on = False  # in the middle of a session: what is typed ahead is for it
+        self._typed = ""
+        self._last = Command("")
+
+    async def stopped(self, stop: DebugStop) -> Command:
+        """Return the user's command; the end of input, or Ctrl-C, ends the call."""
+        above, source, below = stop_parts(stop, self._last)
+        self._show([*above, *row_lines(source), *below])
+        while True:
+            typed = await (self._answers if self._is_on else self._fresh)(_DEBUG_MARK)
+            self._is_on = True
+            self._typed = self._typed if typed is not None and not typed.strip() else (typed or "quit").strip()
+            if not self._typed:
+                continue
+            try:
+                self._last = typed_command(self._typed)
+            except UsageError as error:
+                self._show(explained(error))
+                continue
+            self._is_on = self._last.do not in ("quit", "continue")
+            return self._last

@@ -10,7 +10,7 @@ from agent_core.base.untrusted import one_line
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 from sandbox.wire.lines import bare_lines
 
-from .spans import Line, Role, Span, indented, line, quoted
+from ..spans import Line, Role, Span, indented, line, quoted
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.gate.verdict import StageReport

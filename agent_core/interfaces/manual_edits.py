@@ -12,6 +12,7 @@ from agent_core.functions.service import Author
 from agent_core.memory.block import Block, reasons
 from agent_core.memory.blocks import Blocks
 from agent_core.memory.planned_edit import PlannedEdit
+from agent_core.memory.sections import Sections
 
 from .editor import open_editor
 
@@ -38,6 +39,15 @@ async def write_block(blocks: Blocks, label: str, text: str) -> PlannedEdit:
         UsageError: the agent has no such block.
     """
     return await blocks.commit(await blocks.write(label, text, HUMAN))
+
+
+async def write_section(sections: Sections, name: str, position: int, text: str) -> str:
+    """Give a section a new text, or take it away if that is empty. Return what was done."""
+    if not text.strip():
+        await sections.drop(name)
+        return f"The section `{name}` is taken away; it counts from the next turn on."
+    await sections.set(name, position, text)
+    return f"The section `{name}` is kept; it counts from the next turn on."
 
 
 async def add_block(blocks: Blocks, label: str, **fields: Any) -> PlannedEdit:  # Any: the block's fields

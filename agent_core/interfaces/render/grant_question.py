@@ -16,10 +16,10 @@ from agent_core.base.events import GrantAnswered
 from agent_core.base.untrusted import one_line, visible, whole_line
 from sandbox.wire.lines import bare_lines, first_lines
 
-from .agreement import Agreement
-from .columns import certain
-from .spans import Line, Role, Span, indented, line
-from .wrap import folded, screen_columns
+from ..agreement import Agreement
+from ..columns import certain
+from ..spans import Line, Role, Span, indented, line
+from ..wrap import folded, screen_columns
 
 Key = Literal["o", "y", "n", "w"]
 KEYS: tuple[tuple[Key, str], ...] = (("o", "once"), ("y", "yes, kept"), ("n", "no"), ("w", "no, with a word"))

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from sandbox.wire.lines import bare_lines
 
-from .columns import columns
-from .spans import Line, Span, indented, line
-from .standings import COMMAND, quarantine_lines, statistics_lines
+from ..columns import columns
+from ..spans import Line, Span, indented, line
+from .statistics import COMMAND, quarantine_lines, statistics_lines
 from .verdicts import problem_lines, verdict_lines
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service

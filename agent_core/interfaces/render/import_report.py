@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from .spans import Line, Role, Span, indented, line
+from ..spans import Line, Role, Span, indented, line
 from .verdicts import problem_line
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service

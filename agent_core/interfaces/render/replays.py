@@ -8,8 +8,8 @@ from agent_core.base.clock import shown_time
 from agent_core.base.untrusted import one_line, visible
 from sandbox.wire.lines import bare_lines
 
-from .columns import columns
-from .spans import Line, indented, line
+from ..columns import columns
+from ..spans import Line, indented, line
 from .verdicts import compact_call, outcome_lines, outcome_role, value_lines
 from .versions import coloured
 

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator
 from agent_core.base import events
 from agent_core.base.events import Event
 
-from ..asked import denied_lines
+from ..render.call_log import CallLog, call_line, ended_lines, verdict_part, was_told
+from ..render.grant_question import denied_lines
+from ..render.statistics import SLASH, quarantine_lines
+from ..render.verdicts import outcome_lines
 from ..spans import Line, line
-from ..standings import SLASH, quarantine_lines
-from ..told import CallLog, call_line, ended_lines, verdict_part, was_told
-from ..verdicts import outcome_lines
 from . import render
-from .above import Made
 from .blocks import DrawnBlock
 from .code import CodeStream
 from .live import Live, RunningCall
+from .output_pump import Made
 
 WAITING = "thinking…"
 

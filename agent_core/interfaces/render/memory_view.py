@@ -6,13 +6,15 @@ from typing import Any
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
 from agent_core.memory.agent_memory import counts_of
+from agent_core.memory.planned_edit import PlannedEdit
 from agent_core.memory.results import FoundItem, ResultPage, excerpt
 from agent_core.storage import BlockChange, BlockRow, MemoryStore, SectionRow, Store
 from sandbox.wire.lines import bare_lines
 
-from .agents import day, text_of
-from .columns import columns
-from .spans import Line, indented, line
+from ..columns import columns
+from ..commands.verb import Result
+from ..spans import Line, indented, line
+from .agent_view import day, text_of
 
 Json = dict[str, Any]  # Any: JSON
 _HIT = 140
@@ -121,6 +123,17 @@ def edit_says(change: BlockChange) -> str:
         return f"your edit “{description}”"
     hand = _HANDS.get(change.by, change.by).format(change.agent)
     return f"the edit “{description}” {hand if change.by == 'class' else f'by {hand}'}"
+
+
+def edit_shown(label: str, edit: PlannedEdit | None) -> Result:
+    """Return the result of an edit, or of an editor that was left without one (None)."""
+    if edit is None:
+        unchanged = {"label": label, "outcome": "unchanged", "text": "Nothing was changed."}
+        return Result(unchanged, hint="Nothing was changed.")
+    is_done = edit.outcome == "returned"
+    first, *more = bare_lines(edit.text)
+    lines = [line(("ok", "✓ ") if is_done else ("bad", "✗ "), first), *indented(map(line, more))]
+    return Result({"label": label, "outcome": edit.outcome, "text": edit.text}, lines, code=0 if is_done else 1)
 
 
 def found_lines(results: ResultPage, query: str = "TEXT", when: str = "") -> list[Line]:

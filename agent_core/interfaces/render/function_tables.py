@@ -8,10 +8,10 @@ from agent_core.functions.service.function_facts import FunctionListing, Functio
 from agent_core.functions.service.history import FunctionHistory, HistoryEntry, Version, diff
 from sandbox.wire.lines import bare_lines
 
-from .choices import Choice, Table
-from .spans import Line, line
+from ..choices import Choice, Table
+from ..spans import Line, line
+from .function_view import list_lines
 from .versions import coloured, history_lines
-from .views import list_lines
 
 _HEAD = line("version · what · when · who · lines · standing · why")
 

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from ..completion_values import offered
 from ..conversation import Conversation, opened
-from ..offered import offered
 from ..options import RunOptions
 from ..slash import during, take
 from ..spending import short

@@ -8,9 +8,9 @@ from agent_core.base.clock import shown_time
 from agent_core.memory.source_catalog import SourceReport
 from agent_core.storage import DocumentRow
 
-from .columns import columns
-from .spans import Line, line
-from .status_line import CELLS, StatusLine
+from ..columns import columns
+from ..spans import Line, line
+from ..status_line import CELLS, StatusLine
 
 Json = dict[str, Any]  # Any: JSON
 

@@ -12,10 +12,10 @@ from agent_core.base.untrusted import one_line, shorten
 from agent_core.functions.debug import COMMANDS, Command, DebugStop
 from sandbox.wire.lines import bare_lines
 
-from .faults import fault_lines
-from .spans import Line, Role, line, quoted
+from ..faults import fault_lines
+from ..spans import Line, Role, line, quoted
+from .function_view import SourceRow
 from .verdicts import compact_call
-from .views import SourceRow
 
 MOST_ROWS, MOST_CHARS = 200, 4_000
 _ASSIGNS = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.+)", re.DOTALL)

@@ -1,0 +1,118 @@
+"""`toolwright init, doctor, schema, state`: a workspace is made, and what is around it is looked at or taken over."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agent_core.registry.function import Function
+from sandbox.wire.lines import bare_lines
+
+from ..cli_context import CliContext, scene
+from ..render.verdicts import problem_lines
+from ..spans import Line, Span, line
+from .verb import Door, Opens, Result, verb
+
+_AT_CORE = "at core scratch has no total size, and whether a path is there can be seen: docs/platforms.md"
+
+
+@click.command()
+@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
+@scene
+def init(scene: CliContext, folder: Path | None) -> None:
+    """Create a workspace. It gets functions/ with five starters, and toolwright.toml; nothing is overwritten."""
+    from agent_core.workspace.workspace import Workspace
+
+    root = folder or scene.root
+    names = Workspace.create(root)
+    lines = [line(("ok", "+ "), name) for name in names] or [line(("dim", "Everything exists already."))]
+    enter = "" if root.resolve() == Path.cwd() else f"cd {root} && "
+    scene.result({"workspace": str(root), "made": names}, lines)
+    scene.hint(f"Next: {enter}toolwright run")
+
+
+@verb(opens=Opens.MACHINE)
+async def doctor(door: Door) -> Result:
+    """Say what works here and what is missing. The exit code is 1 if functions cannot run."""
+    report = await door.workspace.doctor()
+    return Result(report, _doctor_lines(report), code=0 if report["ok"] else 1)
+
+
+def _doctor_lines(report: dict[str, Any]) -> list[Line]:  # Any: the published shape of `doctor`
+    sandbox = report["sandbox"]
+    lines = [
+        line(("strong", "toolwright "), f"{report['version']}, Python {report['python']}, {report['platform']}"),
+        line(_mark(sandbox["level"] != "none"), f"sandbox: {sandbox['level']}"),
+        *(line("  ", _mark(is_present), layer) for layer, is_present in sandbox["layers"].items()),
+        *(line("  ", ("bad", f"missing: {layer}")) for layer in sandbox["missing"]),
+        *([line(("dim", f"  {_AT_CORE}"))] if sandbox["level"] == "core" else []),
+        *(line(("dim", f"  {name}: {value}")) for name, value in sandbox.get("resources", {}).items()),
+    ]
+    if report["grants"]["unattended"] == "file":
+        lines.append(
+            line(("bad", "! grants: if nobody can be asked, functions/grants.toml is in force without an approval"))
+        )
+    for room in ("model", "embedding", "packages", "storage"):
+        status = report.get(room) or {}
+        facts = [status[key] for key in ("why", "problem", "recovered", "vectors", "fix") if status.get(key)]
+        lines.append(line(_mark(bool(status.get("ok"))), ": ".join([room, " ".join(facts) or "whole"])))
+        if loosened := status.get("loosened"):
+            listed = ", ".join(f"{name} ({why})" for name, why in loosened.items())
+            lines.append(line(f"  sent without a strict schema, which cannot express them: {listed}"))
+    return lines
+
+
+def _mark(good: bool) -> Span:  # noqa: FBT001  (the one thing it renders)
+    return ("ok", "✓ ") if good else ("bad", "✗ ")
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@scene
+def schema(scene: CliContext, files: tuple[Path, ...]) -> int:
+    """Show the schemas of the functions in FILES. Nothing is run."""
+    from agent_core.workspace.local_models import schema_of
+
+    result = schema_of(files)
+    lines = [row for function in result.functions for row in _schema_lines(function)]
+    scene.result(result, lines + problem_lines(result.problems))
+    return 1 if any(problem.severity != "warns" for problem in result.problems) else 0
+
+
+def _schema_lines(function: Function) -> list[Line]:
+    """Return one function's name, place, description and parameters."""
+    shape = function.parameters
+    required = shape.get("required", ())
+    lines = [
+        line(("name", function.name), ("dim", f"  {function.path}:{function.line}")),
+        *(line("  ", text) for text in bare_lines(function.description)),
+    ]
+    for name, parameter in shape.get("properties", {}).items():
+        kind = parameter.get("type") or ("any of" if "anyOf" in parameter else "value")
+        word = kind if name in required else f"{kind}, optional"
+        lines.append(line("    ", ("strong", name), f" ({word}): {parameter.get('description', '')}"))
+    return lines
+
+
+@click.group(hidden=True)  # the message that it follows from names it
+def state() -> None:
+    """Adopt a state file that was put aside."""
+
+
+@state.command()
+@click.argument("file")
+@scene
+def adopt(scene: CliContext, file: str) -> None:
+    """Adopt FILE, which was set aside in .toolwright/ because it did not carry your seal.
+
+    Only do so if you trust whoever made it: its conversations, memory and recorded calls become yours.
+    """
+    from agent_core.base.clock import Clock
+    from agent_core.storage import STATE_FILE, prepare_state_dir
+    from agent_core.storage import adopt as take_over
+    from agent_core.workspace.workspace import Workspace
+
+    folder = prepare_state_dir(Workspace.find(scene.root))
+    replaced = take_over(folder / STATE_FILE, file, Clock())
+    note = f"; the previous one is kept as {replaced}" if replaced else ""
+    scene.result({"adopted": file, "replaced": replaced}, [line(("ok", "✓ "), f"{file} is your state now{note}")])

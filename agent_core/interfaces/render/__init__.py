@@ -1,0 +1,1 @@
+"""Results as lines for people: one module for each kind of them."""

@@ -1,0 +1,163 @@
+"""A workspace opened for one command and closed after it. Slow to import: imported only by command bodies."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
+
+from agent_core.access.grants import Approver, Decision, Question
+from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.functions.service import FunctionService
+from agent_core.memory.source_catalog import Sources
+from agent_core.runtime.agent import Agent
+from agent_core.workspace.workspace import Workspace
+
+from .cli_context import CliContext
+from .commands.verb import Door, Opens, Result, SourceProgress
+from .question import say, typed_line
+from .render.function_view import source_lines
+from .render.grant_question import answer_line, answered
+from .render.source_reports import SourceProgressBar
+from .render.statistics import COMMAND
+from .state import WorkspaceState, opened_state
+from .ui import PlainHuman
+from .wrap import write
+
+T = TypeVar("T")
+
+
+def is_attended() -> bool:
+    """Check whether a user can be asked: input and output must both be a terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+async def decide(question: Question) -> Decision:
+    """Ask the user about grants, one line each. Ctrl-C ends the command, and the end of input is a no."""
+    decision = await answered(question, say, lambda mark: typed_line(mark, is_fresh=True))
+    say([answer_line(decision)])
+    return decision
+
+
+class ShellDoor:
+    """The shell: a command has the workspace for itself, and asks nothing that an option can answer."""
+
+    at_prompt = False
+    typed = COMMAND
+    agent_name = ""
+
+    def __init__(self, scene: CliContext, workspace: Workspace | None = None) -> None:
+        self._scene = scene
+        self._workspace = workspace
+
+    @property
+    def workspace(self) -> Workspace:
+        """The open workspace."""
+        assert self._workspace is not None
+        return self._workspace
+
+    @property
+    def shop(self) -> FunctionService:
+        """Its functions."""
+        return self.workspace.workshop
+
+    @asynccontextmanager
+    async def state(self) -> AsyncIterator[WorkspaceState]:
+        """Open the state on disk, and report what was recovered."""
+        async with opened_state(self._scene.root) as state:
+            if state.store.recovered:
+                self._scene.talk(state.store.recovered)
+            yield state
+
+    async def agent(self, name: str) -> Agent:
+        """Return an agent that exists, or the usual one."""
+        async with self.state() as state:
+            await state.moves.whole(name or state.agent)
+            return await self.workspace.agent(name or state.agent)
+
+    async def sources(self, name: str) -> Sources:
+        """Return the sources of an agent."""
+        return await self.workspace.sources(name or None)
+
+    async def confirm(self, question: str) -> bool:
+        """Take the command itself as a yes."""
+        return True
+
+    def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
+        """Return nothing to wait for: the terminal is free."""
+        if not sys.stdin.isatty():
+            raise UsageError("There is no terminal for an editor.", fix=fix)
+        return nullcontext()
+
+    def open_debugger(self) -> None:
+        """Have the user at the terminal answer the debugger."""
+        if self._scene.as_json or not is_attended():
+            fix = "Omit --debug, or run it at a terminal."
+            raise UsageError("There is no terminal for the debugger.", fix=fix)
+        self.workspace.debugging.debugger = PlainHuman(say, typed_line, lambda mark: typed_line(mark, is_fresh=True))
+
+    @contextmanager
+    def source_progress(self) -> Iterator[SourceProgress]:
+        """Show a bar; Ctrl-C tells how to go on."""
+        try:
+            with SourceProgressBar() as bar:
+                yield bar.hear
+        except asyncio.CancelledError:
+            self._scene.hint("The same command resumes it.")
+            raise
+
+
+def carry_out(scene: CliContext, opens: Opens, use: Callable[[Door], Awaitable[Result]]) -> int:
+    """Open what a command needs, print its result after closing it, and return the exit code."""
+    match opens:
+        case Opens.NOTHING:
+            shown = asyncio.run(_awaited(use(ShellDoor(scene))))
+        case Opens.MACHINE:
+            shown = with_any_workspace(scene, lambda workspace: use(ShellDoor(scene, workspace)))
+        case Opens.WORKSPACE | Opens.ASKING:
+            approver = decide if opens is Opens.ASKING and is_attended() and not scene.as_json else None
+            shown = with_workspace(scene, lambda workspace: use(ShellDoor(scene, workspace)), approver)
+    if shown.document is not None or shown.lines:
+        source = source_lines(*shown.source) if shown.source else ()
+        scene.result(shown.document, [*shown.lines, *source])
+    if shown.document is None or not scene.as_json:
+        write(shown.aside, sys.stderr)
+    if shown.hint:
+        scene.hint(shown.hint)
+    return shown.code
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work
+
+
+def with_workspace(scene: CliContext, use: Callable[[Workspace], Awaitable[T]], approver: Approver | None = None) -> T:
+    """Open the scene's workspace, report what it recovered, and use it.
+
+    Raises:
+        WorkspaceError: there is none: a command that looks makes nothing.
+    """
+    return _use(scene, Workspace.find(scene.root), use, approver)
+
+
+def with_any_workspace(scene: CliContext, use: Callable[[Workspace], Awaitable[T]]) -> T:
+    """Open the scene's workspace, or an empty temporary one for commands that only inspect the machine."""
+    with TemporaryDirectory() as folder:
+        try:
+            root = Workspace.find(scene.root)
+        except WorkspaceError:
+            root = Path(folder)
+        return _use(scene, root, use)
+
+
+def _use(
+    scene: CliContext, root: Path, use: Callable[[Workspace], Awaitable[T]], approver: Approver | None = None
+) -> T:
+    async def opened() -> T:
+        async with Workspace.open(root, approver=approver) as workspace:
+            scene.talk(*workspace.recovered)
+            return await use(workspace)
+
+    return asyncio.run(opened())
