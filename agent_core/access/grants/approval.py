@@ -129,7 +129,7 @@ _SAID: Mapping[By, str] = MappingProxyType(
     {
         "human": "The user was asked and said no.",
         "earlier": "The user has said no to this in this turn, and was not asked again.",
-        "often": "The user has said no several times in this turn, and is not asked again until the next one.",
+        "often": "The user has said no several times in this turn, and is not asked again before the next one.",
         "policy": "Nobody can be asked here.",
         "never": "",
         "unavailable": "",
