@@ -137,7 +137,7 @@ async def test_function(self: Agent, function_name: str, arguments: dict[str, An
         function_name: The function to test.
         arguments: The arguments of one call; leave out to run the examples.
     """
-    return presentation.tested(await self.workshop.test(function_name, arguments))
+    return presentation.tested(await self.workshop.test(function_name, arguments, self.author))
 
 
 async def debugger(  # noqa: PLR0913, PLR0917 - what a breakpoint has
@@ -190,7 +190,7 @@ async def trace_function(self: Agent, function_name: str, arguments: dict[str, A
         function_name: The function to call.
         arguments: The arguments of the call.
     """
-    trace = await self.workshop.trace(function_name, arguments)
+    trace = await self.workshop.trace(function_name, arguments, self.author)
     return f"{presentation.outcome(trace.outcome)}\n{trace.text}"
 
 

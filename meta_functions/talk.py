@@ -9,7 +9,7 @@ async def send_message(self: Agent, message: str) -> str:
     Args:
         message: The text, as the user is to read it.
     """
-    return str(self.talk.send(message))
+    return self.send(message)
 
 
 async def pause_heartbeats(self: Agent, minutes: float) -> str:
@@ -18,7 +18,7 @@ async def pause_heartbeats(self: Agent, minutes: float) -> str:
     Args:
         minutes: How long, in minutes.
     """
-    return str(await self.talk.pause(minutes))
+    return await self.talk.pause(minutes)
 
 
 async def message_llm(self: Agent, message: str) -> str:
@@ -27,4 +27,4 @@ async def message_llm(self: Agent, message: str) -> str:
     Args:
         message: All that it has to know, and the question.
     """
-    return str(await self.talk.ask(message))
+    return await self.ask_model(message)

@@ -1,17 +1,51 @@
 """The part of a conversation that is in the context: a summary of the older part, and every message after it.
 
-Each message is known by its entry's number in storage (`seq`), so that a summary can say how far it reaches.
+Each message is known by its entry's number in storage (`seq`), so that a summary can say how far it reaches; after a
+restart the same context is read again. The author of a line in a summary is set by the program, never read from a text:
+words of others keep what they say, but what in them would pass for the program's word on who speaks stands in quotes.
 """
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
-from agent_core.storage import Shape, fitting
+from agent_core.base.untrusted import visible
+from agent_core.storage import SUMMARY, ClaimedTurn, Entry, Shape, Store, fitting
 
 from .paging import in_part
-from .whose import ASKED, label_of
+
+USER: Final = "user"
+"""Whose the user's sentences are; a function's are of its name with `()`, the assistant's of nobody."""
+ASKED: Final = "The user's message that is being worked on"
+
+_SPEAKERS: Final = "user|human|assistant|system|developer|program|tool|function"
+_AS_A_SPEAKER: Final = re.compile(
+    rf"^((?:[^\w\n]|_)*+)((?:the\s+)?(?:{_SPEAKERS})(?:[^\w\n]|_)*?[:：])", re.IGNORECASE | re.MULTILINE
+)
+_AS_ASKED: Final = re.compile(r"the\s+user\W{0,3}s\s+message\s+that\s+is\s+being\s+worked\s+on", re.IGNORECASE)
+_NAME: Final = re.compile(r"[^\W\d]\w{0,63}")
+
+
+def label_of(by: str) -> str:
+    """Return the label before a sentence of this author."""
+    if by == USER:
+        return "user: "
+    return f"{by} said: " if by else ""
+
+
+def of_function(name: str) -> str:
+    """Return the author label for a function's answer; no function name is the user's."""
+    return f"{name}()" if _NAME.fullmatch(name) else "a function"
+
+
+def harmless(text: str) -> str:
+    """Return text of anyone but the user in which no line starts like another author's and nothing controls a
+    terminal.
+    """
+    return _AS_ASKED.sub(r"“\g<0>”", _AS_A_SPEAKER.sub(r"\1“\2”", visible(text)))
+
 
 _SHAPE: Final[Shape] = {
     "text": str,
@@ -194,3 +228,35 @@ def size_of(message: Message) -> int:
 def _bytes(text: str) -> int:
     # A model can write half of a surrogate pair, and a conversation that holds one must go on.
     return len(text.encode("utf-8", "surrogatepass"))
+
+
+ReadEntries = Callable[[Sequence[Entry]], Sequence[Message]]
+"""Entries of a journal → what the model reads of them."""
+
+
+async def resume(store: Store, agent: str, history: History, read: ReadEntries) -> None:
+    """Rebuild the history from storage, as after a restart or when turns were removed from it."""
+    history.clear()
+    entries = await store.history(agent, kinds=(SUMMARY,))
+    since = 0
+    if entries:
+        summary = Summary.read(entries[-1].payload, entries[-1].seq, is_imported=entries[-1].is_imported)
+        history.compact(summary)
+        since = summary.upto
+    for entry in await store.history(agent, since=since):
+        history.add(entry.turn, read([entry]), entry.seq, entry.payload.get("chars", 0))
+
+
+async def pop(store: Store, agent: str) -> list[Entry]:
+    """Remove the last turn in which something was said, with later summaries, from the history; return its entries."""
+    while entries := await store.hide_last_turn(agent):
+        if any(entry.kind != SUMMARY for entry in entries):
+            return entries
+    return []
+
+
+async def claim(store: Store, agent: str, owner: str) -> ClaimedTurn | None:
+    """Return the open turn, or a new one for what is waiting; a requested summary that was never made is abandoned."""
+    while (claimed := await store.next(agent, owner)) is not None and claimed.event.kind == SUMMARY:
+        await store.finish(claimed.id, claimed.attempt)
+    return claimed

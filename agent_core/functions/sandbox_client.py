@@ -15,7 +15,7 @@ from sandbox import Access, Attempts, Job, Limits, Outcome, Refused, Sandbox, Sa
 
 from agent_core.base.offload import aside, bulk
 from agent_core.access.broker import Broker
-from .debug.debugging import Debugging
+from .debug import Debugger, Debugging
 from agent_core.access.grants.leftovers import without_repositories
 from agent_core.access.grants.permit import UNWRITTEN
 from agent_core.access.secrets import CallSecrets, Curtain, Secrets
@@ -51,12 +51,13 @@ class SandboxClient:
         guarded: Sequence[str] = (),
         secrets: Secrets | None = None,
         broker: Broker | None = None,
+        debugger: Debugger | None = None,
     ) -> None:
         self.limits = limits_of(settings)
         self.settings = settings
         self.secrets = secrets or Secrets()
         self.broker = broker or Broker()
-        self.debugging = Debugging(settings.debug_wait_minutes * 60)
+        self.debugging = Debugging(settings.debug_wait_minutes * 60, debugger)
         self._parallel = parallel
         self._guarded = (*guarded, *_OWN)
         self._starting: asyncio.Task[Sandbox | SandboxUnavailable] | None = None

@@ -124,8 +124,8 @@ class Conversation:
         """
         if name == self.agent.name:
             await self.agent.aclose()
-        before, self.agent = self.agent, await self.workspace.agent(name)
-        self.agent.talk.verify = before.talk.verify
+        before = self.agent
+        self.agent = await self.workspace.agent(name, verify=before.talk.verify)
         await before.aclose()
         if self._beating is not None:
             self._beating.cancel()
@@ -312,14 +312,16 @@ async def opened(options: RunOptions, voice: Voice) -> AsyncIterator[Conversatio
     """Open the workspace, its agent and a conversation; close everything at the end."""
     root = Workspace.find(options.root)
     async with Workspace.open(
-        root, flags=options.flags(), environment=options.environment(), approver=chosen(options.approve, voice.approver)
+        root,
+        flags=options.flags(),
+        environment=options.environment(),
+        approver=chosen(options.approve, voice.approver),
+        debugger=voice.debugger,
+        on_status=voice.status,
     ) as workspace:
-        agent = await workspace.agent(options.agent)
+        agent = await workspace.agent(options.agent, verify=options.verify)
         _check_preset(options, agent)
-        agent.talk.verify = options.verify
         conversation = Conversation(workspace, agent, voice)
-        workspace.workshop.granting.packing.environment.tell = voice.status
-        workspace.debugging.debugger = voice.debugger
         quiet = conversation.agent.on_change(conversation.announce)
         try:
             yield conversation

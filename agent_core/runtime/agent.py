@@ -1,31 +1,30 @@
 """The agent: `Agent.turn` runs the loop, and every interface consumes its events.
 
 A turn is steps; a step is one model reply and the calls it asked for, and it ends with every call answered. Whatever
-ends a turn, its history is valid and on disk. Also returns the figures that a bottom bar shows.
+ends a turn, its history is valid and on disk.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from types import TracebackType
 
-from agent_core.access.grants.desk import heard_by
+from agent_core.access.grants import Approver
 from agent_core.base import events
-from agent_core.base.errors import ModelError, WorkspaceError
-from agent_core.base.interruption import Interrupted
+from agent_core.base.errors import WorkspaceError
 from agent_core.base.messages import Message
-from agent_core.context import KIND, PRESSURE, History, PageReader, claim, resume
+from agent_core.context import PRESSURE, History, PageReader, claim, resume
 from agent_core.context import pop as pop_turn
+from agent_core.functions.debug import Debugger, DebuggerSeat
 from agent_core.functions.service import Author, FunctionService, StaleView
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.model.prefill import Tell
+from agent_core.storage import SUMMARY, Inbound, Post, Store
 from agent_core.storage import ClaimedTurn as Claimed
-from agent_core.storage import PinFunction, Post, Store, UnpinFunction
 
 from .loop import AgentLoop
-from .model_session import ModelSession
-from .recovery import closing_answers, last_event, settle
-from .session import AgentSession
+from .session import SENT, AgentSession, closing_answers, last_event, settle
 from .turn import Emit, Turn, messages_of, notice, said_by
 from .turn_policy import Ended
 
@@ -42,16 +41,6 @@ class AgentStatus:
     functions_known: int
 
 
-def status_of(agent: str, asker: ModelSession, functions: int) -> AgentStatus:
-    """Return the status of an agent with so many functions in its workspace."""
-    total = functions + asker.shown.pinned_count
-    shown = min(len(asker.functions()), total)
-    return AgentStatus(agent, asker.model_name, asker.context_tokens, asker.context_limit, shown, total)
-
-
-Listener = Callable[[events.FunctionsChanged], None]
-
-
 class Agent:
     """An assistant with its conversation; it runs one turn at a time."""
 
@@ -60,59 +49,76 @@ class Agent:
         name: str,
         store: Store,
         workshop: FunctionService,
-        stepper: AgentLoop,
+        loop: AgentLoop,
         owner: str,
         *,
         talk: AgentSession,
         memory: AgentMemory,
+        resources: AsyncExitStack | None = None,
     ) -> None:
+        """Create the agent; `resources` are closed with it."""
         self.name = name
         self.memory = memory
         self.workshop = workshop
         self.talk = talk
-        self.talk.model = stepper.asker.model
         self.restored = ""
         self._store = store
-        self._stepper = stepper
+        self._loop = loop
         self._owner = owner
         self._history = History()
         self._turn: Turn | None = None
         self._one_at_a_time = asyncio.Lock()
         self._unread = StaleView()
-        self._forget = workshop.on_change(self._unread.heard)
-        self._closing = AsyncExitStack()
-        self._is_closed = False
+        self._resources = resources or AsyncExitStack()
+        self._resources.push_async_callback(loop.aclose)
+        self._resources.callback(workshop.on_change(self._unread.heard))
         self._ends_at_once = False
 
     @property
     def author(self) -> Author:
         """The author of a change that this agent makes now."""
-        turn = self._turn.id if self._turn else ""
-        return Author("agent", self.name, turn, self._stepper.asker.model_name, self._unread)
+        turn, model = self._turn, self._loop.asker.model_name
+        if turn is None:
+            return Author("agent", self.name, "", model, self._unread)
+        return Author("agent", self.name, turn.id, model, self._unread, turn.approvals, turn.seat)
 
     async def restore(self) -> None:
         """Restore the conversation from storage and settle a turn that was cut off.
 
         Calls with an unseen outcome are answered as unknown, and never run again automatically.
         """
-        self._stepper.own_set = frozenset(await self._store.pins(self.name))
+        await self.talk.own_set.load()
         claimed = await claim(self._store, self.name, self._owner)
         if claimed is not None and claimed.attempt > 1:
             self.restored = await settle(self._store, claimed, self.talk)
             claimed = None
         await resume(self._store, self.name, self._history, messages_of)
         if claimed is not None:
-            await self._begin(claimed, lambda _: None)
+            await self._begin(self._turn_of(claimed, lambda _: None), claimed.event)
             await self._store.finish(claimed.id, claimed.attempt, "interrupted")
             self.restored = "Your last message had not been answered when the program stopped; /retry sends it again."
 
-    def turn(self, message: str | None) -> AsyncGenerator[events.Event, None]:
+    async def turn(
+        self, message: str | None, *, approver: Approver | None = None, debugger: Debugger | None = None
+    ) -> AsyncGenerator[events.Event, None]:
         """Run one turn, from a message until the agent hands back, and yield its events; None processes what is
         waiting.
 
+        `approver` is asked about grants and `debugger` handles stops in this turn, instead of those of the workspace.
         Leaving the iteration early ends the turn as an interruption does.
         """
-        return self._events(message)
+        queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
+        async with self._one_at_a_time:
+            work = asyncio.create_task(self._run(message, queue.put_nowait, approver, debugger))
+            work.add_done_callback(lambda _: queue.put_nowait(None))
+            try:
+                while (event := await queue.get()) is not None:
+                    yield event
+            finally:
+                if self._turn is not None:
+                    self._turn.interruption.request()
+                await work
+                self._ends_at_once = False
 
     async def interrupt(self) -> None:
         """End the running turn; it leaves a valid history and the reason `interrupted`."""
@@ -120,6 +126,20 @@ class Agent:
             self._turn.interruption.request()
         else:
             self._ends_at_once = self._one_at_a_time.locked()
+
+    def send(self, message: str) -> str:
+        """Show the user a message of the running turn, and return the answer for the model."""
+        if self._turn is not None:
+            self._turn.say(message)
+        return SENT
+
+    async def ask_model(self, message: str) -> str:
+        """Return the answer of the agent's model to one message alone: no persona, no memory, no functions.
+
+        Raises:
+            ModelError: there is no usable answer.
+        """
+        return await self._loop.asker.ask_alone(message, self._turn)
 
     async def say_during_turn(self, message: str) -> None:
         """Store a message on disk that the running turn picks up at its next step."""
@@ -144,12 +164,12 @@ class Agent:
         Raises:
             NoModel: nothing is configured and nothing was found.
         """
-        await self._stepper.asker.model()
-        return self._stepper.asker.line
+        await self._loop.asker.model()
+        return self._loop.asker.line
 
     async def measure(self) -> None:
         """Estimate how much of the window a resumed conversation takes, before its first reply."""
-        await self._stepper.asker.estimate(self._history, self.workshop.registry.snapshot(), self._stepper.own_set)
+        await self._loop.asker.estimate(self._history, self.workshop.registry.snapshot())
 
     async def prepare(self, tell: Tell = lambda *_: None) -> None:
         """Prefill a slow local model's prompt cache with the prefix of every request; `tell` gets (tokens done, total).
@@ -157,12 +177,12 @@ class Agent:
         Raises:
             ModelError: the model cannot be had.
         """
-        await self._stepper.asker.prepare(self.workshop.registry.snapshot(), self._stepper.own_set, tell)
+        await self._loop.asker.prepare(self.workshop.registry.snapshot(), tell)
 
     async def set_model(self, name: str) -> str:
         """Switch to another model from the next step on, and return the line that describes it."""
-        await self._stepper.asker.change(name)
-        return self._stepper.asker.line
+        await self._loop.asker.change(name)
+        return self._loop.asker.line
 
     async def pop(self) -> str | None:
         """Remove the last turn from the context (not from the record) and return the user's message in it."""
@@ -183,7 +203,7 @@ class Agent:
         await self.memory.recall.catch_up()
         hidden = await self._store.hide_turns(self.name)
         self._history.clear()
-        self._stepper.asker.context_tokens = 0
+        self._loop.asker.context_tokens = 0
         return hidden
 
     async def summarize(self) -> str:
@@ -194,15 +214,12 @@ class Agent:
         """
         self._must_be_idle()
         async with self._one_at_a_time:
-            await self._store.post(Post(self.name, KIND, {}, due=0.0))  # before all that waits
+            await self._store.post(Post(self.name, SUMMARY, {}, due=0.0))  # before all that waits
             claimed = await self._store.next(self.name, self._owner)
             assert claimed is not None
-            turn = Turn(
-                claimed.id, self.name, claimed.attempt, claimed.n, self._store, self._history, lambda _: None, self
-            )
-            self._turn = turn
+            turn = self._turn = self._turn_of(claimed, lambda _: None)
             try:
-                return await self._stepper.asker.summarize(turn, self.workshop.registry.snapshot(), self.own_set)
+                return await self._loop.asker.summarize(turn, self.workshop.registry.snapshot())
             finally:
                 self._turn = None
                 await self._store.finish(turn.id, turn.attempt)
@@ -226,18 +243,16 @@ class Agent:
             UsageError: there is no such function.
         """
         self.workshop.path_of(function)
-        await self._store.apply([PinFunction(self.name, function)])
-        self._stepper.own_set = frozenset(await self._store.pins(self.name))
+        await self.talk.own_set.add(function)
 
     async def release(self, function: str) -> None:
         """Remove a function from this agent's own set; the file stays."""
-        await self._store.apply([UnpinFunction(self.name, function)])
-        self._stepper.own_set = frozenset(await self._store.pins(self.name))
+        await self.talk.own_set.remove(function)
 
     @property
     def own_set(self) -> frozenset[str]:
         """The functions that are always shown to this agent."""
-        return self._stepper.own_set
+        return self.talk.own_set.names
 
     async def history(self) -> list[Message]:
         """Return the conversation as it is in the context."""
@@ -245,57 +260,46 @@ class Agent:
 
     def status(self) -> AgentStatus:
         """Return the figures for a status bar; this is cheap."""
-        return status_of(self.name, self._stepper.asker, len(self.workshop.registry.snapshot().functions))
+        asker = self._loop.asker
+        total = len(self.workshop.registry.snapshot().functions) + asker.shown.pinned_count
+        shown = min(len(asker.functions()), total)
+        return AgentStatus(self.name, asker.model_name, asker.context_tokens, asker.context_limit, shown, total)
 
-    def on_change(self, listener: Listener) -> Callable[[], None]:
+    def on_change(self, listener: Callable[[events.FunctionsChanged], None]) -> Callable[[], None]:
         """Notify a listener of functions that someone else changes; the returned callable ends it."""
         return self.workshop.on_change(listener)
 
     async def aclose(self) -> None:
         """Release the model and the agent's lock; a second call does nothing."""
-        if not self._is_closed:
-            self._is_closed = True
-            self._forget()
-            await self._stepper.aclose()
-            await self._closing.aclose()
+        await self._resources.aclose()
 
-    def close_with(self, stack: AsyncExitStack) -> None:
-        """Register a stack of resources to be closed together with this agent."""
-        self._closing = stack
+    async def __aenter__(self) -> "Agent":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
 
     def _must_be_idle(self) -> None:
         if self._one_at_a_time.locked():
             raise WorkspaceError("A turn is running.", fix="End it with Ctrl-C first.")
 
-    async def _events(self, message: str | None) -> AsyncGenerator[events.Event, None]:
-        queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
-        async with self._one_at_a_time:
-            work = asyncio.create_task(self._run(message, queue.put_nowait))
-            work.add_done_callback(lambda _: queue.put_nowait(None))
-            try:
-                while (event := await queue.get()) is not None:
-                    yield event
-            finally:
-                if self._turn is not None:
-                    self._turn.interruption.request()
-                await work
-                self._ends_at_once = False
-
-    async def _run(self, message: str | None, emit: Emit) -> None:
+    async def _run(self, message: str | None, emit: Emit, approver: Approver | None, debugger: Debugger | None) -> None:
         if message is not None:
             await self._store.post(Post(self.name, "message", {"text": message}))
         claimed = await self._store.next(self.name, self._owner)
         if claimed is None:
             return
-        turn = await self._begin(claimed, emit)
-        self._turn = self.talk.turn = turn
+        turn = self._turn_of(claimed, emit, approver, debugger)
+        await self._begin(turn, claimed.event)
+        self._turn = turn
         if self._ends_at_once:
             turn.interruption.request()
         try:
-            with heard_by(turn):
-                ended = await self._steps(turn)
+            ended = await self._steps(turn)
         finally:
-            self._turn = self.talk.turn = None
+            self._turn = None
             self.talk.touch()
         if ended.warning:
             turn.warn(ended.warning)
@@ -304,28 +308,41 @@ class Agent:
 
     async def _steps(self, turn: Turn) -> Ended:
         try:
-            return await self._stepper.run(turn)
-        except Interrupted:
-            await self._settle_calls(turn, "The user ended the turn here.")
-            return Ended("interrupted")
-        except ModelError as error:
-            turn.warn(str(error))
-            return Ended("failed")
+            ended = await self._loop.run(turn)
         except Exception:
             # A fault of our own: the history is made valid first, and the interface's edge records the rest.
             await self._settle_calls(turn, "The turn ended here because the program failed.")
             await self._store.finish(turn.id, turn.attempt, "failed")
             raise
+        if ended.reason == "interrupted":
+            await self._settle_calls(turn, "The user ended the turn here.")
+        return ended
 
-    async def _begin(self, claimed: Claimed, emit: Emit) -> Turn:
-        event, is_first = claimed.event, not any(self._history)
-        turn = Turn(claimed.id, self.name, claimed.attempt, claimed.n, self._store, self._history, emit, self)
-        turn.style, turn.clock = self.talk.style, self.talk.clock
-        turn.verify = is_first and self.talk.verify and turn.style.verify
-        turn.is_asked = event.kind in ("message", "login")
-        await turn.append(await self.talk.opening(event, is_first=is_first))
-        emit(events.TurnStarted(turn=turn.id, agent=self.name, message=said_by(event), event=event.kind))
-        return turn
+    def _turn_of(
+        self, claimed: Claimed, emit: Emit, approver: Approver | None = None, debugger: Debugger | None = None
+    ) -> Turn:
+        is_first = not any(self._history)
+        return Turn(
+            claimed.id,
+            self.name,
+            claimed.attempt,
+            claimed.n,
+            self._store,
+            self._history,
+            emit,
+            self,
+            style=self.talk.style,
+            clock=self.talk.clock,
+            verify=is_first and self.talk.verify and self.talk.style.verify,
+            is_asked=claimed.event.kind in ("message", "login"),
+            queue=self.workshop.granting.queue(approver),
+            seat=None if debugger is None else DebuggerSeat(debugger),
+        )
+
+    async def _begin(self, turn: Turn, event: Inbound) -> None:
+        """Store the first entries of a turn, and notify its listeners."""
+        await turn.append(await self.talk.opening(event, is_first=not any(self._history)))
+        turn.emit(events.TurnStarted(turn=turn.id, agent=self.name, message=said_by(event), event=event.kind))
 
     async def _settle_calls(self, turn: Turn, why: str) -> None:
         """Answer the calls of a turn that ended early, so that its history is valid."""

@@ -1,21 +1,48 @@
 """One call between its start and its answer: its input, what is recorded, and who is notified."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_core.base import events
 from agent_core.base.clock import Clock
+from agent_core.base.json_form import to_json
 from agent_core.base.messages import Call
+from agent_core.base.offload import aside
 from agent_core.base.problem import Problem
 from agent_core.context import beginning, first_page
+from agent_core.functions import answers
+from agent_core.functions.answers import CallOutcome, Skipped
 from agent_core.functions.service import PlannedChange
 from agent_core.memory.function_api import FunctionMemoryApi
+from agent_core.memory.planned_edit import NO_EDIT, PlannedEdit, commit
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.function import Function
 from agent_core.storage import SaveBlock, Write
 
 from .turn import Turn, result
+
+MOST_CHARS = 4 << 20
+"""Of an answer are kept at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The result of one call; `arguments` and `outcome` decide whether it repeats.
+
+    `heartbeat`: the call asked for another step.
+    """
+
+    call: Call
+    text: str
+    outcome: str
+    excluded: frozenset[str] = frozenset()
+    heartbeat: bool = False
+
+    @property
+    def failed(self) -> bool:
+        """True if the call did not return what was requested."""
+        return self.outcome != "returned"
 
 
 class CallRecord:
@@ -26,7 +53,6 @@ class CallRecord:
         self.call = call
         self.turn = turn
         self.step = turn.step
-        self.plan: PlannedChange | None = None
         self.memory: FunctionMemoryApi | None = None  # holds what it edits until its answer is stored
         self.heartbeat = False
         self._clock = clock
@@ -60,6 +86,56 @@ class CallRecord:
             )
         )
 
+    async def close(
+        self,
+        outcome: CallOutcome | None,
+        text: str | None = None,
+        writes: Sequence[Write] = (),
+        *,
+        unproven: bool = False,
+    ) -> Done:
+        """Store and report the answer: the text, or what the outcome says. None is the return of a host function."""
+        size = answers.size_of(outcome) if outcome is not None else 0
+        full = text if text is not None else await aside(size, answers.answer, outcome or Skipped(""), MOST_CHARS)
+        word = answers.word(outcome) if outcome is not None else "returned"
+        detail = await aside(size, answers.outcome_json, outcome) if outcome is not None else {}
+        if unproven:
+            full, detail = self.noted(full, answers.UNPROVEN), {**detail, "unproven": True}
+
+        async def store(edit: PlannedEdit) -> None:
+            nonlocal full
+            full = self.noted(full, edit.text) if edit.text else full
+            await self.record(full, word, detail, (*writes, *edit.writes))
+
+        await commit(self.memory.held if self.memory else NO_EDIT, store, self._clock)
+        shown = beginning(full, self._answer_chars)
+        self.tell(shown, word, detail)
+        return Done(self.call, shown, word, heartbeat=self.heartbeat)
+
+    def close_with(self, plan: PlannedChange) -> Done:
+        """Report a change that was carried out, whose answer is stored already."""
+        text = beginning(plan.text, self._answer_chars)
+        self._note_plan(replace(plan, text=text))
+        self.tell(text, plan.outcome, to_json(plan.detail) or {})
+        self._tell_remembered(plan.writes)
+        return Done(self.call, text, plan.outcome, plan.excluded, self.heartbeat)
+
+    async def commit(self, edit: PlannedEdit) -> Done:
+        """Commit an edit of memory together with the answer, and report it."""
+
+        async def store(edit: PlannedEdit) -> None:
+            await self.record(edit.text, edit.outcome, {}, edit.writes)
+
+        edit = await commit(edit, store, self._clock)
+        text = beginning(edit.text, self._answer_chars)
+        self.tell(text, edit.outcome, {})
+        self._tell_remembered(edit.writes)
+        return Done(self.call, text, edit.outcome, edit.excluded, self.heartbeat)
+
+    def noted(self, text: str, note: str) -> str:
+        """Return an answer with a note, placed where it is seen if only the beginning is shown."""
+        return f"{text}\n{note}" if len(text) <= self._answer_chars else f"{note}\n{text}"
+
     async def record(self, text: str, word: str, detail: dict[str, Any], writes: Sequence[Write]) -> str:
         """Store the answer together with the writes that belong to it; return the text that is shown at once.
 
@@ -89,14 +165,14 @@ class CallRecord:
         call = self.call
         self.turn.emit(events.Printed(turn=self.turn.id, step=self.step, call_id=call.id, name=call.name, text=text))
 
-    def note_plan(self, plan: PlannedChange) -> None:
+    def _note_plan(self, plan: PlannedChange) -> None:
         """Keep what was created and what was rejected for the turn's end."""
         if plan.completed_change is not None:
             self.turn.note_made(plan.completed_change[0], plan.completed_change[1])
         if plan.refused is not None:
             self.turn.refused[plan.refused] = plan.text
 
-    def tell_remembered(self, writes: Sequence[Write]) -> None:
+    def _tell_remembered(self, writes: Sequence[Write]) -> None:
         """Report which memory blocks have changed."""
         for write in writes:
             if isinstance(write, SaveBlock):

@@ -5,27 +5,104 @@ memory class, and come with the agent.
 """
 
 import inspect
-from collections.abc import Iterator
-from dataclasses import replace
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Protocol
 
+from agent_core.base.errors import ToolwrightError
+from agent_core.base.interruption import Interrupted as StopRequested
+from agent_core.base.json_form import to_json
+from agent_core.functions.answers import InterruptedCall
+from agent_core.functions.service import Author, FunctionService, PlannedChange
 from agent_core.memory.blocks import Blocks
 from agent_core.memory.classes import KNOWN, methods_of
 from agent_core.memory.edits import ALREADY
 from agent_core.memory.planned_edit import EditAuthor, PlannedEdit
-from agent_core.registry.function import ModuleReading
+from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import content_hash
+from sandbox import Refused
 
-from .dispatch import HostFunction
+from .call_record import CallRecord, Done
+from .turn import call_started
+
+_log = logging.getLogger(__name__)
 
 # `meta_functions` is on top of this package, so its modules are named as data: the one dynamic import.
 META_PACKAGE = "meta_functions"
 _ADDS = "core_memory_append"
+
+
+@dataclass(frozen=True, slots=True)
+class HostFunction:
+    """A function that runs in the host with the agent as `self`: its schema and the function itself."""
+
+    function: Function
+    run: Callable[..., Awaitable[PlannedChange | PlannedEdit | str]]
+
+
+class HostFunctions:
+    """The host functions of one agent; what one of them plans, the workshop carries out."""
+
+    def __init__(self, functions: Mapping[str, HostFunction], workshop: FunctionService) -> None:
+        self._functions = functions
+        self._workshop = workshop
+
+    def names(self, _: Snapshot) -> Iterable[str]:
+        """Return the names, which are the same in every snapshot."""
+        return self._functions
+
+    def find(self, name: str, _: Snapshot) -> "OfferedHostFunction | None":
+        """Return the function of this name."""
+        host = self._functions.get(name)
+        return OfferedHostFunction(host.function, host.run, self._workshop) if host else None
+
+    async def refusal(self, name: str, snapshot: Snapshot) -> str:
+        """Return nothing: what there is can be called."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedHostFunction:
+    """A host function as the model calls it."""
+
+    function: Function
+    run: Callable[..., Awaitable[PlannedChange | PlannedEdit | str]]
+    workshop: FunctionService
+    is_parallel: bool = False
+    version: str | None = None
+
+    async def call(self, arguments: dict[str, Any], record: CallRecord) -> Done:  # Any: JSON
+        """Run the function with the agent of the turn, and carry out what it planned."""
+        turn, name = record.turn, record.call.name
+        await turn.append([call_started(record.call, None)])
+        record.announce()
+        try:
+            async with turn.interruption:
+                plan = await self.run(turn.hand, **arguments)
+        except StopRequested:
+            return await record.close(InterruptedCall())
+        except ToolwrightError as error:
+            return await record.close(Refused(str(error)))
+        except Exception:  # noqa: BLE001 - the named edge: one call's failure is an answer, and the log has the rest
+            _log.exception("%s failed", name)
+            text = f"`{name}` failed inside the program itself, and nothing was changed. Tell the user."
+            return await record.close(Refused("internal error"), text)
+        if isinstance(plan, str):
+            return await record.close(None, plan)
+        if isinstance(plan, PlannedEdit):
+            return await record.commit(plan)
+
+        async def store(plan: PlannedChange) -> None:
+            await record.record(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes)
+
+        return record.close_with(await self.workshop.carry_out(plan, store, Author("agent")))
 
 
 def standard() -> dict[str, HostFunction]:

@@ -1,6 +1,6 @@
-"""One step: new events, the model's reply, the calls it asked for, and whether the turn continues.
+"""The loop of a turn: in each step what arrived, the model's reply, and the calls that it asked for.
 
-Each phase leaves the conversation valid on disk.
+Each phase leaves the conversation valid on disk. `turn_policy.py` decides when the turn ends.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,11 @@ from agent_core.model.reply import Reply
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import FAILURES
 
-from .dispatch import Dispatcher, Done
+from .call_record import Done
+from .dispatch import Dispatcher
 from .model_session import ModelSession
 from .turn import Turn, assistant, heartbeat, notice
-from .turn_policy import DirectReplyPolicy, Ended, GoOn, SendMessagePolicy
+from .turn_policy import DirectReplyPolicy, Ended, GoOn, StepResult
 
 FIRST = "Begin with a thought of your own, and call send_message in the same reply."
 
@@ -43,7 +44,6 @@ class AgentLoop:
         memory: Remembering | None = None,
     ) -> None:
         self.asker = asker
-        self.own_set: frozenset[str] = frozenset()
         self._dispatcher = dispatcher
         self._workshop = workshop
         self._max_steps = max_steps
@@ -57,61 +57,26 @@ class AgentLoop:
         await self.asker.aclose()
 
     async def run(self, turn: Turn) -> Ended:
-        """Run steps until the model answers without a call, or something ends the turn.
-
-        Raises:
-            Interrupted: the user asked for the end.
-            ModelError: the model gives no usable answer.
-        """
-        async with turn.interruption:
-            turn.model = (await self.asker.model()).name
-        await self._workshop.quarantine.refresh()  # another process may have released a function
-        course = DirectReplyPolicy()
+        """Run steps until the policy ends the turn, and return how it ended."""
+        policy = DirectReplyPolicy(turn, self._max_steps)
         try:
-            for number in range(1, self._max_steps + 1):
-                turn.step = number
+            async with turn.interruption:
+                turn.model = (await self.asker.model()).name
+            await self._workshop.quarantine.refresh()  # another process may have released a function
+            while True:
+                turn.step += 1
                 await self._take_up(turn)
                 snapshot = self._workshop.registry.snapshot()
-                reply = await self._ask(turn, snapshot, course.excluded)
-                course = self._course(turn, course)
-                follows = await self._act(turn, reply, snapshot, course)
+                reply = await self._ask(turn, snapshot, policy.excluded)
+                policy = policy.speaking(by_function=turn.style.by_function(self.asker.mode))
+                done = await self._act(turn, reply, snapshot)
+                more_waits = bool(await turn.store.waiting(turn.agent))
+                follows = policy.after(StepResult(reply, done, more_waits))
                 await self._tell(follows, turn)
                 if isinstance(follows, Ended):
                     return follows
-        except (Interrupted, ModelError):
-            course.let_out()
-            raise
-        course.let_out()
-        return Ended("steps", warning=f"The turn was ended after {self._max_steps} steps; “go on” takes it up again.")
-
-    def _course(self, turn: Turn, course: DirectReplyPolicy) -> DirectReplyPolicy:
-        """Return the policy of the turn; another one if the way in which calls are transmitted has changed."""
-        by_function = turn.style.by_function(self.asker.mode)
-        if by_function is isinstance(course, SendMessagePolicy):
-            return course
-        return SendMessagePolicy(turn=turn) if by_function else DirectReplyPolicy()
-
-    async def _tell(self, follows: GoOn | Ended, turn: Turn) -> None:
-        entries = [notice(follows.advice)] if follows.advice else []
-        if isinstance(follows, GoOn) and follows.heartbeat:
-            entries.append(heartbeat(follows.heartbeat, turn.style, turn.clock.now()))
-        if entries:
-            await turn.append(entries)
-
-    async def _ask(self, turn: Turn, snapshot: Snapshot, excluded: frozenset[str]) -> Reply:
-        """Return one reply; ask again for an agent's first one until it has a thought and a message, a limited number
-        of times.
-        """
-        reply = await self.asker.ask(turn, snapshot, self.own_set, excluded)
-        if not (turn.verify and turn.step == 1):
-            return reply
-        for attempt in range(turn.style.attempts):
-            if not turn.style.by_function(self.asker.mode) or _is_first_message(reply):
-                return reply
-            if not attempt:
-                await turn.append([notice(FIRST)])
-            reply = await self.asker.ask(turn, snapshot, self.own_set, excluded)
-        return reply
+        except (Interrupted, ModelError) as error:
+            return policy.broken_off(error)
 
     async def _take_up(self, turn: Turn) -> None:
         """Add what arrived meanwhile: messages and other events, and changes to memory and functions by someone
@@ -130,8 +95,27 @@ class AgentLoop:
         if entries:
             await turn.append(entries, takes=[event.id for event in waiting])
 
-    async def _act(self, turn: Turn, reply: Reply, snapshot: Snapshot, course: DirectReplyPolicy) -> GoOn | Ended:
-        """Store the reply, carry out what it asks for, and decide what follows."""
+    async def _ask(self, turn: Turn, snapshot: Snapshot, excluded: frozenset[str]) -> Reply:
+        """Return one reply; ask again for an agent's first one until it has a thought and a message, a limited number
+        of times.
+        """
+        reply = await self.asker.ask(turn, snapshot, excluded)
+        if not (turn.verify and turn.step == 1):
+            return reply
+        for attempt in range(turn.style.attempts):
+            if not turn.style.by_function(self.asker.mode) or _is_first_message(reply):
+                return reply
+            if not attempt:
+                await turn.append([notice(FIRST)])
+            reply = await self.asker.ask(turn, snapshot, excluded)
+        return reply
+
+    async def _act(self, turn: Turn, reply: Reply, snapshot: Snapshot) -> Sequence[Done]:
+        """Store the reply, carry out the calls that it asks for, and return their results.
+
+        Raises:
+            Interrupted: the user asked for the end.
+        """
         if reply.text or reply.calls:
             message = Assistant(reply.text, reply.calls, reply.thought)
             starting = self._dispatcher.started_at_once(reply.calls, snapshot)
@@ -140,21 +124,14 @@ class AgentLoop:
         if reply.note:
             turn.warn(reply.note)
         if not reply.calls:
-            more_waits = bool(await turn.store.waiting(turn.agent))
-            created = {name for names in turn.completed_changes.values() for name in names}
-            return course.after_reply(reply, list(turn.refused), created, more_waits=more_waits)
+            return ()
         done = await self._dispatcher.run(reply.calls, snapshot, turn)
         await self._tell_quarantined(done, turn)
         for call in done:
             self.asker.shown.use(call.call.name)
         if turn.interruption.requested:
             raise Interrupted
-        return await self._after_calls(turn, course.after_calls(done, reply.cut))
-
-    async def _after_calls(self, turn: Turn, follows: GoOn | Ended) -> GoOn | Ended:
-        """Continue a turn that handed back after its calls, if someone wrote meanwhile."""
-        is_over = isinstance(follows, Ended) and follows.reason == "replied"
-        return GoOn() if is_over and await turn.store.waiting(turn.agent) else follows
+        return done
 
     async def _tell_quarantined(self, done: Sequence[Done], turn: Turn) -> None:
         """Hide functions that kept failing from the model: notify the user at once, and tell the model why."""
@@ -162,6 +139,13 @@ class AgentLoop:
         for news in await self._workshop.quarantine.entered(failed) if failed else ():
             turn.emit(replace(news, turn=turn.id, step=turn.step))
             await turn.append([notice(quarantine.told(news))])
+
+    async def _tell(self, follows: GoOn | Ended, turn: Turn) -> None:
+        entries = [notice(follows.advice)] if follows.advice else []
+        if isinstance(follows, GoOn) and follows.heartbeat:
+            entries.append(heartbeat(follows.heartbeat, turn.style, turn.clock.now()))
+        if entries:
+            await turn.append(entries)
 
 
 def _of_turn(change: events.FunctionsChanged, turn: Turn) -> events.FunctionsChanged:

@@ -1,17 +1,15 @@
 """One request to the model: the prompt, the pieces of the reply as events, the tokens counted.
 
 Holds what lasts from step to step: the open model, the functions shown, the system message of this turn, and how far
-the token estimate is off for this model. Each request is recorded in the journal, so that it can be reconstructed
-from the turn's messages.
+the token estimate is off for this model.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from agent_core import __version__
 from agent_core.base import events
 from agent_core.base.errors import ContextOverflow, ModelError
 from agent_core.base.interruption import Interrupted
@@ -21,11 +19,10 @@ from agent_core.context import (
     BYTES_PER_TOKEN,
     INSTRUCTIONS,
     Budget,
+    Compaction,
     History,
     Remembered,
     RequestPrompt,
-    Room,
-    Section,
     Shown,
     SystemMessage,
     build,
@@ -35,36 +32,16 @@ from agent_core.model.prefill import Preparing, Tell
 from agent_core.model.reply import Mode, ModeChanged, Model, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import Entry, SaveText, Write, content_hash
+from agent_core.storage import Entry, Write
 
 from .message_protocol import DIRECT, MessageProtocol
-from .turn import Turn, assistant
-
-
-def recorded_request(
-    functions: Sequence[FunctionShown],
-    snapshot: Snapshot,
-    sections: Sequence[Section],
-    model: str,
-    parameters: Mapping[str, Any],  # Any: JSON
-) -> tuple[list[Entry], list[Write]]:
-    """Return the entry, which refers to texts by their hashes, and the texts."""
-    names, texts = [function.name for function in functions], [section.text for section in sections]
-    request = {
-        "program": __version__,
-        "model": model,
-        "parameters": dict(parameters),
-        "instructions": content_hash(texts[0]) if texts else "",
-        "sections": [content_hash(text) for text in texts],
-        "functions": names,
-        "versions": {name: snapshot.functions[name].version for name in names if name in snapshot.functions},
-    }
-    return [Entry("request", request)], [SaveText(text) for text in texts]
-
+from .session import OwnSet
+from .turn import Turn, assistant, recorded_request
 
 # Of the room, what the conversation may take: at first, and when the endpoint said that it was too long all the same.
 _SHARES: Final = (1.0, 0.5, 0.25)
 _TIGHT: Final = 0.5  # of what memory and sections may usually have of the window, once half of the room was too long
+_ALONE: Final = "Answer the question that you are asked, in plain text, and briefly."
 _SUMMARY_S: Final = 180.0
 _LEARNT: Final = 1.1
 _CORRECTIONS: Final = (0.5, 4.0)
@@ -94,19 +71,21 @@ class ModelSession:
         style: MessageProtocol = DIRECT,
         *,
         compaction: str = "",
+        own_set: OwnSet | None = None,
     ) -> None:
         """Create the asker; `compaction` overrides the settings for how this agent's past is summarized."""
         self.shown = shown
         self.line = ""
         self.context_tokens = 0
         self.style = style
+        self._own_set = own_set
         self._settings = settings
         self._open = open_model
         self._model: Model | None = None
         self._correction = 1.0
         self._is_tight = False
         self._system = SystemMessage(remembered)
-        self._room = Room(settings.memory, compaction)
+        self._compaction = Compaction(settings.memory, compaction)
         self._rendered_for: object = None
         self._last_request: object = None
 
@@ -139,7 +118,7 @@ class ModelSession:
             self._model, self.line = opened.model, opened.line
         return self._model
 
-    async def prepare(self, snapshot: Snapshot, own_set: frozenset[str], tell: Tell) -> None:
+    async def prepare(self, snapshot: Snapshot, tell: Tell) -> None:
         """Prefill the prompt cache of a slow local model with the prefix of every request; do nothing for other models.
 
         Raises:
@@ -147,21 +126,24 @@ class ModelSession:
         """
         model = await self.model()
         if isinstance(model, Preparing):
-            await self._looking(snapshot, own_set)
+            await self._looking(snapshot)
             await model.prepare(Request(self._system.messages, self.functions()), tell)
 
-    async def estimate(self, history: History, snapshot: Snapshot, own_set: frozenset[str]) -> None:
+    async def estimate(self, history: History, snapshot: Snapshot) -> None:
         """Estimate how much of the window a resumed conversation takes, before its first reply."""
         if history.size and not self.context_tokens:
-            model = await self._looking(snapshot, own_set)
+            model = await self._looking(snapshot)
             self.context_tokens = self._budget(model).tokens(history.size)
 
-    async def _looking(self, snapshot: Snapshot, own_set: frozenset[str]) -> Model:
+    async def _looking(self, snapshot: Snapshot) -> Model:
         """Return the model, with what it is shown outside of a step."""
         model = await self.model()
-        self.shown.choose(snapshot.functions, own_set)
+        self._choose(snapshot)
         await self._render(model)
         return model
+
+    def _choose(self, snapshot: Snapshot) -> None:
+        self.shown.choose(snapshot.functions, self._own_set.names if self._own_set else frozenset())
 
     async def change(self, name: str) -> None:
         """Switch to another model for the steps to come; keep the current one if the new one is not available."""
@@ -175,7 +157,7 @@ class ModelSession:
         if self._model is not None:
             await self._model.aclose()
 
-    async def ask(self, turn: Turn, snapshot: Snapshot, own_set: frozenset[str], excluded: frozenset[str]) -> Reply:
+    async def ask(self, turn: Turn, snapshot: Snapshot, excluded: frozenset[str]) -> Reply:
         """Request one reply and emit its pieces as they arrive.
 
         Raises:
@@ -183,7 +165,7 @@ class ModelSession:
             ModelError: there is no usable answer.
         """
         model = await self.model()
-        self.shown.choose(snapshot.functions, own_set)
+        self._choose(snapshot)
         for share in _SHARES:
             await self._make_ready(turn, model, share)
             try:
@@ -195,21 +177,35 @@ class ModelSession:
                 self._correct(max(model.context_limit / max(self._prompt(turn, model).tokens, 1), _LEARNT))
         raise AssertionError("the last try returns or raises")
 
-    async def summarize(self, turn: Turn, snapshot: Snapshot, own_set: frozenset[str]) -> str:
+    async def summarize(self, turn: Turn, snapshot: Snapshot) -> str:
         """Summarize the older part of the conversation now, and return a sentence about the result.
 
         Raises:
             ModelError: the model cannot be had.
         """
-        model = await self._looking(snapshot, own_set)
+        model = await self._looking(snapshot)
         try:
-            summary = await self._room.compact(turn, self._budget(model), partial(self._sum_up, turn, model))
+            summary = await self._compaction.compact(turn, self._budget(model), partial(self._sum_up, turn, model))
         except Interrupted:
             return "Stopped: the conversation is as it was."
         self._rendered_for = None
         if summary is None:
             return "There is nothing to summarize yet."
         return f"A summary stands for {summary.covers:,} messages now:\n{summary.text}"
+
+    async def ask_alone(self, message: str, turn: Turn | None) -> str:
+        """Return the model's answer to one message alone: no persona, no memory, no functions. The turn counts it.
+
+        Raises:
+            ModelError: there is no usable answer.
+        """
+        model = await self.model()
+        pieces = [piece async for piece in model.stream(Request((System(_ALONE), User(message))))]
+        reply = pieces[-1]
+        assert isinstance(reply, Reply), "a model's stream ends with its reply or an error"
+        if turn is not None:
+            turn.count(reply.usage.prompt, reply.usage.completion, reply.usage.cached)
+        return reply.text
 
     def request_record(self, snapshot: Snapshot) -> tuple[list[Entry], list[Write]]:
         """Return what the request showed, if it differs from the previous one: with the messages it can be
@@ -231,8 +227,8 @@ class ModelSession:
         ask, budget = partial(self._sum_up, turn, model), self._budget(model)
         self._is_tight |= share == _SHARES[-1]
         if share < 1:
-            await self._room.compact(turn, budget, ask, share)
-        elif not await self._room.make(turn, budget, ask):
+            await self._compaction.compact(turn, budget, ask, share)
+        elif not await self._compaction.make(turn, budget, ask):
             return
         await self._render(model, turn.id)
 

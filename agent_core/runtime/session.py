@@ -1,20 +1,26 @@
-"""Events and messages of an agent apart from the conversation: the boot, logins, timed heartbeats and their pauses."""
+"""The session of an agent with its user: the boot, logins, timed heartbeats and their pauses, and its own set.
+
+A turn that was cut off, here or in another process, is settled: each call without an answer gets one, and none is run
+again.
+"""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
+from agent_core.base import events
 from agent_core.base.clock import Clock
-from agent_core.base.messages import SEND, Assistant, Call, System, User
+from agent_core.base.messages import SEND, Assistant, Call
 from agent_core.base.settings import HeartbeatSettings
-from agent_core.model.reply import Model, Reply
-from agent_core.model.request import Request
-from agent_core.storage import Entry, Inbound, Post, SaveAgent, Store
+from agent_core.functions.answers import Skipped, Unknown, answer, word
+from agent_core.storage import ClaimedTurn as Claimed
+from agent_core.storage import Entry, Inbound, PinFunction, Post, SaveAgent, Store, UnpinFunction
 
 from .message_protocol import DIRECT, MessageProtocol
-from .turn import Turn, assistant, entry_of, login, result
+from .turn import Turn, assistant, entry_of, login, notice, result, unanswered
+from .turn_policy import Ended
 
 Kind: TypeAlias = Literal["login", "heartbeat", "system"]
 
@@ -29,28 +35,54 @@ class Older:
 
 OLD_NAMES: Final[Mapping[str, Older]] = {"message_chatgpt": Older("message_llm")}
 TIMED: Final = "the time for it has come, and nobody has said anything. You need not answer."
-_ALONE: Final = "Answer the question that you are asked, in plain text, and briefly."
 _BOOTED: Final = "I am awake, and the persona is mine. I try out whether a message reaches the user."
 SENT: Final = "The user was shown it."
 _FIRST: Final = "Hello! I am here."
 
 
-class AgentSession:
-    """The session of one agent with its user, in the agent's style."""
+class OwnSet:
+    """The functions that one agent is always shown."""
 
-    def __init__(
+    def __init__(self, agent: str, store: Store) -> None:
+        self.names: frozenset[str] = frozenset()
+        self._agent = agent
+        self._store = store
+
+    async def load(self) -> None:
+        """Read the set from the store."""
+        self.names = frozenset(await self._store.pins(self._agent))
+
+    async def add(self, function: str) -> None:
+        """Add a function."""
+        await self._store.apply([PinFunction(self._agent, function)])
+        await self.load()
+
+    async def remove(self, function: str) -> None:
+        """Remove a function; the file stays."""
+        await self._store.apply([UnpinFunction(self._agent, function)])
+        await self.load()
+
+
+class AgentSession:
+    """The session of one agent with its user, in the agent's style.
+
+    With `verify`, a first reply must have a thought and a message where the style wants that.
+    """
+
+    def __init__(  # noqa: PLR0913 - what it is made of
         self,
         agent: str,
         store: Store,
         style: MessageProtocol = DIRECT,
         heartbeat: HeartbeatSettings | None = None,
         clock: Clock | None = None,
+        *,
+        verify: bool = True,
     ) -> None:
         self.style = style
         self.clock = clock or Clock()
-        self.verify = True
-        self.turn: Turn | None = None
-        self.model: Callable[[], Awaitable[Model]] | None = None
+        self.verify = verify
+        self.own_set = OwnSet(agent, store)
         self._agent = agent
         self._store = store
         self._settings = heartbeat or HeartbeatSettings()
@@ -69,27 +101,6 @@ class AgentSession:
             return [login_entry]
         # The login first: there are endpoints that want a user's message before an assistant's.
         return [login_entry, *(_boot(self.clock.new_id()) if is_first else ()), began]
-
-    def send(self, message: str) -> str:
-        """Show the user a message of the running turn. Return the answer for the model."""
-        if self.turn is not None:
-            self.turn.say(message)
-        return SENT
-
-    async def ask(self, message: str) -> str:
-        """Return the answer of the agent's model to one message alone: no persona, no memory, no functions.
-
-        Raises:
-            ModelError: there is no usable answer.
-        """
-        assert self.model is not None
-        model = await self.model()
-        pieces = [piece async for piece in model.stream(Request((System(_ALONE), User(message))))]
-        reply = pieces[-1]
-        assert isinstance(reply, Reply), "a model's stream ends with its reply or an error"
-        if self.turn is not None:
-            self.turn.count(reply.usage.prompt, reply.usage.completion, reply.usage.cached)
-        return reply.text
 
     async def post(self, kind: Kind, text: str = "") -> None:
         """Queue an event for the next turn, or for the next step of the running one.
@@ -143,3 +154,43 @@ def _boot(call_id: str) -> list[Entry]:
     """Return an example conversation for a small model, which the user is not shown."""
     call = Call(f"boot-{call_id[-8:]}", SEND, json.dumps({"message": _FIRST}))
     return [assistant(Assistant(_BOOTED, (call,))), result(call, SENT, "returned", 0.0, {})]
+
+
+def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
+    """Return an answer for each unanswered call of a turn's last reply; one that was started may have taken effect."""
+    return [_unsettled(call.id, call.name, started=started) for call, started in unanswered(entries)]
+
+
+async def settle(store: Store, claimed: Claimed, session: AgentSession) -> str:
+    """Close a turn that another process left open: every call gets its one answer."""
+    entries = await store.load(claimed.id)
+    closing = closing_answers(entries)
+    closing.append(notice("The program was stopped here. The user may ask you to go on."))
+    n = claimed.n
+    if not any(entry.kind in ("user", "notice") for entry in entries):
+        closing.insert(0, entry_of(claimed.event, session.style, session.clock.now()))
+    await store.append(claimed.id, claimed.attempt, n, closing)
+    await store.settle_questions(claimed.id)
+    await store.finish(claimed.id, claimed.attempt, "interrupted")
+    unknown = [entry.payload["name"] for entry in closing if entry.payload.get("outcome") == "unknown"]
+    calls = f" Whether these calls took effect is unknown: {', '.join(unknown)}." if unknown else ""
+    return f"The last turn was cut off when the program was stopped.{calls} /retry sends its message again."
+
+
+def _unsettled(call_id: str, name: str, *, started: bool) -> Entry:
+    outcome = Unknown() if started else Skipped("the turn ended before it was started.")
+    payload = {"call_id": call_id, "name": name, "text": answer(outcome, 1000)}
+    return Entry("result", {**payload, "outcome": word(outcome), "seconds": 0.0, "detail": {}})
+
+
+def last_event(turn: Turn, ended: Ended) -> events.TurnEnded:
+    """Return the event at the end of a turn."""
+    return events.TurnEnded(
+        turn=turn.id,
+        step=turn.step,
+        reason=ended.reason,
+        reply=ended.reply,
+        steps=turn.step,
+        usage=turn.tokens,
+        made=turn.completed_changes,
+    )

@@ -8,13 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agent_core import __version__
+from agent_core.access.grants import Answered, ApprovalQueue, Approvals
 from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.interruption import Interruption
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
 from agent_core.base.untrusted import one_line
-from agent_core.context import History
-from agent_core.storage import Entry, Inbound, Shape, TurnStore, Write, fitting
+from agent_core.context import History, Section
+from agent_core.functions.debug import DebuggerSeat
+from agent_core.model.request import FunctionShown
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import Entry, Inbound, SaveText, Shape, TurnStore, Write, content_hash, fitting
 
 from .message_protocol import DIRECT, MessageProtocol, moment
 
@@ -49,7 +54,15 @@ class Turn:
     is_asked: bool = True  # whether somebody waits for an answer: not where a heartbeat began it
     function_messages: list[str] = field(default_factory=list)  # what the user was told by a function
     started: set[str] = field(default_factory=set)
+    queue: ApprovalQueue = field(default_factory=ApprovalQueue)  # of the questions about grants
+    noes: list[Answered] = field(default_factory=list)  # the user's answers to them that were no
+    seat: DebuggerSeat | None = None  # the debugger of this turn, if it is not the workspace's
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def approvals(self) -> Approvals:
+        """The questions about grants that come up in this turn."""
+        return Approvals(self.queue, self, self.noes)
 
     async def append(
         self, entries: Sequence[Entry], *, writes: Sequence[Write] = (), takes: Sequence[str] = ()
@@ -141,6 +154,30 @@ def entry_of(event: Inbound, style: MessageProtocol, now: float) -> Entry:
 def said_by(event: Inbound) -> str:
     """Return the text of an event: the user's message, or why it came."""
     return str(event.payload.get("text") or event.payload.get("reason") or "")
+
+
+def recorded_request(
+    functions: Sequence[FunctionShown],
+    snapshot: Snapshot,
+    sections: Sequence[Section],
+    model: str,
+    parameters: Mapping[str, Any],  # Any: JSON
+) -> tuple[list[Entry], list[Write]]:
+    """Return the entry of a request, which refers to texts by their hashes, and the texts.
+
+    With the messages of the turn, the request can be reconstructed.
+    """
+    names, texts = [function.name for function in functions], [section.text for section in sections]
+    request = {
+        "program": __version__,
+        "model": model,
+        "parameters": dict(parameters),
+        "instructions": content_hash(texts[0]) if texts else "",
+        "sections": [content_hash(text) for text in texts],
+        "functions": names,
+        "versions": {name: snapshot.functions[name].version for name in names if name in snapshot.functions},
+    }
+    return [Entry("request", request)], [SaveText(text) for text in texts]
 
 
 def assistant(message: Assistant) -> Entry:

@@ -1,8 +1,8 @@
 """The policies of a turn: when it ends, when the model gets advice first, and when repetition is too much.
 
-Pure: takes what happened, returns what follows; the loop carries it out. One policy is for agents that reply
-directly, one for agents that send messages by a function: there, another step must be requested, and text that would
-reach nobody is pointed out once, then sent.
+The loop tells it what came of each step, and carries out what follows. There are two policies: for agents whose text
+is the reply, and for agents that reach the user through a function and request another step. With the second, text
+that reaches nobody is not lost: its writer is notified once; if nothing is sent then, the text is sent.
 """
 
 import json
@@ -12,10 +12,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
+from agent_core.base.errors import ModelError
+from agent_core.base.interruption import Interrupted
 from agent_core.model.reply import Reply
 from sandbox.wire.foreign import Malformed, read_json
 
-from .dispatch import Done
+from .call_record import Done
 from .turn import Turn
 
 _Same: TypeAlias = tuple[str, str, str]
@@ -47,6 +49,15 @@ class Ended:
     advice: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What came of a step: its reply, the calls that it asked for, and whether messages wait for the turn."""
+
+    reply: Reply
+    done: Sequence[Done]
+    more_waits: bool = False
+
+
 @dataclass(slots=True)
 class DirectReplyPolicy:
     """The state of one turn's policy: the advice that was given, and how often the same result was repeated.
@@ -54,35 +65,56 @@ class DirectReplyPolicy:
     `excluded` is what the next step is not offered, where the model writes under a schema.
     """
 
+    turn: Turn
+    max_steps: int
     excluded: frozenset[str] = frozenset()
     _advised: set[str] = field(default_factory=set)
     _cuts: int = 0
     _runs: dict[_Same, int] = field(default_factory=dict)
     _times: Counter[_Same] = field(default_factory=Counter)
 
-    def after_reply(
-        self, reply: Reply, refused: Sequence[str], created_names: Collection[str], *, more_waits: bool
-    ) -> GoOn | Ended:
-        """Decide after a reply without a call. `refused` names rejected candidates, `created_names` what this turn
-        created.
-        """
+    def speaking(self, *, by_function: bool) -> "DirectReplyPolicy":
+        """Return the policy for the way in which the agent now reaches the user: this one, unless that has changed."""
+        kind = SendMessagePolicy if by_function else DirectReplyPolicy
+        return self if type(self) is kind else kind(self.turn, self.max_steps)
+
+    def after(self, step: StepResult) -> GoOn | Ended:
+        """Decide what follows a step. Here, and in `broken_off`, it is decided when a turn ends."""
+        follows = self._after_calls(step) if step.done else self._after_reply(step)
+        if step.done and step.more_waits and isinstance(follows, Ended) and follows.reason == "replied":
+            follows = GoOn()
+        if isinstance(follows, GoOn) and self.turn.step >= self.max_steps:
+            self._let_out()
+            warning = f"The turn was ended after {self.max_steps} steps; “go on” takes it up again."
+            return Ended("steps", warning=warning, advice=follows.advice)
+        return follows
+
+    def broken_off(self, error: Interrupted | ModelError) -> Ended:
+        """Return the end of a turn whose step could not be finished."""
+        self._let_out()
+        return Ended("failed", warning=str(error)) if isinstance(error, ModelError) else Ended("interrupted")
+
+    def _after_reply(self, step: StepResult) -> GoOn | Ended:
+        """Decide after a reply without a call."""
+        reply = step.reply
         if reply.finish == "length":
             return self._after_cut(reply)
-        objection = _objection(reply, refused, created_names)
+        objection = _objection(reply, self.turn)
         if objection is not None and objection[0] not in self._advised:
             self._advised.add(objection[0])
             return GoOn(objection[1])
-        if more_waits:
+        if step.more_waits:
             return GoOn()
         if not reply.text.strip():
             return Ended("failed", warning="The model gave an empty answer twice. /retry asks again.")
         return Ended("replied", reply.text)
 
-    def after_calls(self, done: Sequence[Done], cut: Sequence[str] = ()) -> GoOn | Ended:
-        """Decide after the calls of a step; `cut` names others that were cut off.
+    def _after_calls(self, step: StepResult) -> GoOn | Ended:
+        """Decide after the calls of a step.
 
         The same call with the same outcome: told, and not offered at the next step; again and again: the end.
         """
+        done, cut = step.done, step.reply.cut
         self.excluded = frozenset().union(*(result.excluded for result in done))
         self._runs = {key: self._runs.get(key, 0) + 1 for key in map(_sameness, done)}
         self._times.update({(result.call.name, result.call.arguments, result.text) for result in done})
@@ -94,7 +126,7 @@ class DirectReplyPolicy:
             return _repeated(f"`{name}` came out the same {self._times[often]} times with the same arguments")
         return GoOn(_cut_advice(cut) if cut else "")
 
-    def let_out(self) -> None:
+    def _let_out(self) -> None:
         """Show the user what was held back before a turn is ended from outside; there is nothing to show here."""
 
     def _after_same(self, same: _Same, times: int) -> GoOn | Ended | None:
@@ -130,12 +162,13 @@ def _cut_advice(cut: Sequence[str]) -> str:
     return f"Your message was cut off at its length limit, in {' and '.join(cut)}: that was not called. {_SHORTER}."
 
 
-def _objection(reply: Reply, refused: Sequence[str], created_names: Collection[str]) -> tuple[str, str] | None:
+def _objection(reply: Reply, turn: Turn) -> tuple[str, str] | None:
     """Return why a reply without a call must not end the turn yet: a name for it, and the text for the model."""
+    created_names = {name for names in turn.completed_changes.values() for name in names}
     if not reply.text.strip():
         return "empty", "Your reply was empty. Answer the user, or call a function."
-    if refused:
-        return "refused", stands_refused(refused)
+    if turn.refused:
+        return "refused", _advice_on_refused(turn.refused)
     claimed = [name for name in _CLAIM.findall(reply.text) if name not in created_names]
     if claimed:
         message = f"`{claimed[0]}` was not made in this turn. "
@@ -143,7 +176,7 @@ def _objection(reply: Reply, refused: Sequence[str], created_names: Collection[s
     return None
 
 
-def stands_refused(refused: Collection[str]) -> str:
+def _advice_on_refused(refused: Collection[str]) -> str:
     """Return the text for a model that is about to end a turn in which candidates were rejected."""
     names = ", ".join(f"`{name}`" for name in refused)
     message = f"Nothing was made or changed: {names} was rejected. "
@@ -164,23 +197,21 @@ UNHEARD: Final = "The user was not shown that text: it is your inner monologue. 
 SILENT: Final = "The agent handed back without a message."
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class SendMessagePolicy(DirectReplyPolicy):
     """The turn policy in which text is inner monologue."""
 
-    turn: Turn
     _unheard: str = ""
     _was_told: bool = False
 
-    def after_reply(
-        self, reply: Reply, refused: Sequence[str], created: Collection[str], *, more_waits: bool
-    ) -> GoOn | Ended:
+    def _after_reply(self, step: StepResult) -> GoOn | Ended:
         """Decide after a reply without a call: a thought, if nobody waits; otherwise a message put in the wrong
         place.
         """
+        reply = step.reply
         if reply.finish != "length" and (self.turn.function_messages or not self.turn.is_asked):
-            return GoOn() if more_waits else self._handed_back()
-        follows = DirectReplyPolicy.after_reply(self, reply, refused, created, more_waits=more_waits)
+            return GoOn() if step.more_waits else self._handed_back()
+        follows = DirectReplyPolicy._after_reply(self, step)
         self._unheard = reply.text if reply.text.strip() else self._unheard
         if isinstance(follows, GoOn):
             return follows
@@ -189,21 +220,21 @@ class SendMessagePolicy(DirectReplyPolicy):
             return GoOn(UNHEARD)
         return self._handed_back() if self._unheard or follows.reason == "replied" else follows
 
-    def after_calls(self, done: Sequence[Done], cut: Sequence[str] = ()) -> GoOn | Ended:
+    def _after_calls(self, step: StepResult) -> GoOn | Ended:
         """Decide after calls: another step if one of them asked for it or failed, otherwise the end."""
-        follows = DirectReplyPolicy.after_calls(self, done, cut)
+        follows = DirectReplyPolicy._after_calls(self, step)
         if isinstance(follows, Ended):
             return self._with_unheard(follows)
-        if any(call.failed for call in done):
+        if any(call.failed for call in step.done):
             return replace(follows, heartbeat=FAILED)
-        if any(call.heartbeat for call in done):
+        if any(call.heartbeat for call in step.done):
             return replace(follows, heartbeat=ASKED)
         if self.turn.refused and "refused" not in self._advised:
             self._advised.add("refused")
-            return GoOn(stands_refused(self.turn.refused))
+            return GoOn(_advice_on_refused(self.turn.refused))
         return follows if follows.advice else self._handed_back()
 
-    def let_out(self) -> None:
+    def _let_out(self) -> None:
         """Show the user the text that reached nobody, if they were shown nothing else."""
         turn = self.turn
         if turn.is_asked and not turn.function_messages and self._unheard:
@@ -214,7 +245,7 @@ class SendMessagePolicy(DirectReplyPolicy):
 
     def _with_unheard(self, ended: Ended) -> Ended:
         """Return the end with what the user was shown; what was still to be shown is shown now."""
-        self.let_out()
+        self._let_out()
         turn = self.turn
         silent = turn.is_asked and not turn.function_messages and ended.reason == "replied"
         return replace(ended, reply="\n\n".join(turn.function_messages), warning=SILENT if silent else ended.warning)

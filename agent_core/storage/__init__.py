@@ -17,7 +17,7 @@ from .agent_store import (
     WholeTurn,
     text_names,
 )
-from .approval_store import ApprovalStore, DropYes, SaveYes, YesRow
+from .approval_store import ApprovalStore, DropYes, QuestionRow, SaveYes, YesRow
 from .call_store import (
     FAILURES,
     CallRow,
@@ -80,6 +80,7 @@ from .sqlite import adopt
 from .store import Store, open_store
 from .subject import SaveText, Subject, Write, content_hash
 from .turn_store import (
+    SUMMARY,
     Appended,
     ClaimedTurn,
     Due,
@@ -95,6 +96,7 @@ __all__ = [
     "FIX",
     "STATE",
     "STATE_FILE",
+    "SUMMARY",
     "AgentLock",
     "AgentRow",
     "AgentStore",
@@ -136,6 +138,7 @@ __all__ = [
     "PassageRow",
     "PinFunction",
     "Post",
+    "QuestionRow",
     "ReadingRow",
     "RecallMessage",
     "RecordCall",

@@ -1,7 +1,10 @@
 """Builds one agent of a workspace: its preset, its memory, its host functions, and its loop."""
 
+import asyncio
 import os
+import weakref
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -23,15 +26,55 @@ from agent_core.memory.sections import Sections
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent
-from agent_core.runtime.dispatch import Dispatcher, HostAlias, HostFunction
+from agent_core.runtime.dispatch import Dispatcher, HostAlias
+from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.model_session import ModelSession, OpenModel
 from agent_core.runtime.session import OLD_NAMES, AgentSession
+from agent_core.runtime.workspace_functions import WorkspaceFunctions
 from agent_core.storage import SaveAgent, Store
 
 from .presets import Preset, preset, text_of
 
 _ALIASES: Final[Mapping[str, HostAlias]] = {**ALIASES, **OLD_NAMES}
+
+
+class OpenAgents:
+    """The resources of the agents that are open: closed with each, when nobody holds it any more, or at the end."""
+
+    def __init__(self) -> None:
+        self._open: set[AsyncExitStack] = set()
+        self._unheld: list[AsyncExitStack] = []
+        self._closing: set[asyncio.Task[None]] = set()
+        self._one_at_a_time = asyncio.Lock()
+
+    def hold(self, agent: Agent, resources: AsyncExitStack) -> None:
+        """Keep the resources of an agent open as long as somebody holds it."""
+        self._open.add(resources)
+        resources.callback(self._open.discard, resources)
+        weakref.finalize(agent, self._let_go, resources, asyncio.get_running_loop()).atexit = False
+
+    async def close_unheld(self) -> None:
+        """Close what belongs to agents that nobody holds any more."""
+        async with self._one_at_a_time:
+            while self._unheld:
+                await self._unheld.pop().aclose()
+
+    async def aclose(self) -> None:
+        """Close everything."""
+        await asyncio.gather(*self._closing)
+        for resources in list(self._open):
+            await resources.aclose()
+
+    def _let_go(self, resources: AsyncExitStack, loop: asyncio.AbstractEventLoop) -> None:
+        if resources in self._open and not loop.is_closed():
+            self._unheld.append(resources)
+            loop.call_soon_threadsafe(self._close_soon)
+
+    def _close_soon(self) -> None:
+        task = asyncio.get_running_loop().create_task(self.close_unheld())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +91,13 @@ class WorkspaceDeps:
     open_model: OpenModel
 
 
-async def recruit(ground: WorkspaceDeps, name: str, memory: Memory | None = None) -> Agent:
-    """Return the agent of that name with its state restored; a new one is built from the settings or `memory`."""
+async def build_agent(
+    ground: WorkspaceDeps, name: str, memory: Memory | None = None, *, verify: bool, resources: AsyncExitStack
+) -> Agent:
+    """Return the agent of that name with its state restored; a new one is built from the settings or `memory`.
+
+    With it, `resources` are closed.
+    """
     agent_settings = await _agent_settings(ground, name, memory)
     agent_preset = preset(ground.root, agent_settings["preset"])
     remembered = _memory(ground, name, memory or _first_memory(ground, agent_preset, agent_settings["memory_class"]))
@@ -59,13 +107,25 @@ async def recruit(ground: WorkspaceDeps, name: str, memory: Memory | None = None
     about_memory = frozenset(function_name for function_name in host if function_name in agent_preset.functions)
     turn, workshop = ground.settings.turn, ground.workshop
     shown = Shown(own, turn.shown_functions, workshop.quarantine, about_memory)
-    dispatcher = Dispatcher(ground.cage, workshop, host, turn, ground.clock, aliases=_ALIASES, blocks=remembered.blocks)
-    asker = ModelSession(
-        shown, ground.settings, ground.open_model, remembered, agent_preset.style, compaction=agent_preset.compaction
+    sources = (
+        HostFunctions(host, workshop),
+        WorkspaceFunctions(ground.cage, workshop, turn.parallel, remembered.blocks),
     )
-    stepper = AgentLoop(asker, dispatcher, workshop, turn.max_steps, remembered)
-    talk = AgentSession(name, ground.store, agent_preset.style, ground.settings.heartbeat, ground.clock)
-    agent = Agent(name, ground.store, workshop, stepper, f"process {os.getpid()}", talk=talk, memory=remembered)
+    dispatcher = Dispatcher(sources, workshop.registry.snapshot, turn, ground.clock, aliases=_ALIASES)
+    style, heartbeat = agent_preset.style, ground.settings.heartbeat
+    session = AgentSession(name, ground.store, style, heartbeat, ground.clock, verify=verify)
+    asker = ModelSession(
+        shown,
+        ground.settings,
+        ground.open_model,
+        remembered,
+        style,
+        compaction=agent_preset.compaction,
+        own_set=session.own_set,
+    )
+    loop = AgentLoop(asker, dispatcher, workshop, turn.max_steps, remembered)
+    owner = f"process {os.getpid()}"
+    agent = Agent(name, ground.store, workshop, loop, owner, talk=session, memory=remembered, resources=resources)
     await agent.restore()
     return agent
 

@@ -4,7 +4,7 @@ Starting is cheap: the sandbox and the model are opened when something needs the
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from importlib import import_module
@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.access.broker import Broker, RequestLog
-from agent_core.access.grants import AccessResolver, Approver, GrantStore
+from agent_core.access.grants import (
+    AccessResolver,
+    ApprovalQueue,
+    Approver,
+    Decision,
+    GrantStore,
+    PendingQuestion,
+    Question,
+)
 from agent_core.access.grants.addresses import is_confirmed
 from agent_core.access.packages import Environment
 from agent_core.access.secrets import DISCLOSED, Secrets, shade_logs
@@ -20,7 +28,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import NoWorkspace, SettingsError, UsageError, WorkspaceError
 from agent_core.base.own_environment import environment as own_environment
 from agent_core.base.settings import FILE_NAME, ModelSettings, Settings, load
-from agent_core.functions.debug import Debugging
+from agent_core.functions.debug import Debugger, Debugging
 from agent_core.functions.gate import FIXES, Gate, Rules
 from agent_core.functions.sandbox_client import SandboxClient, guarded_in
 from agent_core.functions.service import FunctionService
@@ -40,15 +48,22 @@ from agent_core.runtime.model_session import OpenedModel
 from agent_core.storage import Store, lock_agent, open_store, prepare_state_dir
 
 from . import doctor, scaffold
-from .agent_factory import WorkspaceDeps, recruit, sources_of
+from .agent_factory import OpenAgents, WorkspaceDeps, build_agent, sources_of
 from .local_models import installed_models
 
 
 class Workspace:
     """An open folder with `functions/` and its state."""
 
-    def __init__(
-        self, root: Path, settings: Settings, store: Store, workshop: FunctionService, cage: SandboxClient
+    def __init__(  # noqa: PLR0913 - what it is made of
+        self,
+        root: Path,
+        settings: Settings,
+        store: Store,
+        workshop: FunctionService,
+        cage: SandboxClient,
+        *,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.root = root
         self.settings = settings
@@ -57,8 +72,8 @@ class Workspace:
         self._store = store
         self._cage = cage
         self._clock = Clock()
-        self._agents: list[Agent] = []
-        self._environment: Mapping[str, str] = own_environment()
+        self._agents = OpenAgents()
+        self._environment: Mapping[str, str] = own_environment() if environment is None else environment
 
     @property
     def debugging(self) -> Debugging:
@@ -67,7 +82,7 @@ class Workspace:
 
     @classmethod
     @asynccontextmanager
-    async def open(
+    async def open(  # noqa: PLR0913 - what may differ from one program to another
         cls,
         root: Path | str,
         *,
@@ -75,11 +90,14 @@ class Workspace:
         flags: Mapping[str, Any] | None = None,
         environment: Mapping[str, str] | None = None,
         approver: Approver | None = None,
+        debugger: Debugger | None = None,
+        on_status: Callable[[str], None] | None = None,
     ) -> AsyncIterator["Workspace"]:
         """Open a workspace: read its settings, its state and its functions, and watch the folder.
 
         Missing parts of the workspace are created. `environment` has keys and secrets, if not this process's own.
-        `approver` asks the user about grants; without one the answer is what `grants.unattended` says.
+        `approver` asks the user about grants; without one the answer is what `grants.unattended` says. `debugger`
+        handles stops, and `on_status` hears what takes long: a line when it begins, and an empty text when it is done.
 
         Raises:
             WorkspaceError: the folder is not there or cannot be used.
@@ -93,13 +111,12 @@ class Workspace:
             store = open_store(state / "state.db", clock=Clock(), keep_calls=settings.standing.keep_calls)
             stack.push_async_callback(store.close)
             shade_logs()
-            cage = _cage(root, state, settings, environment)
+            cage = _cage(root, state, settings, environment, debugger)
             stack.push_async_callback(cage.aclose)
-            workspace = cls(root, settings, store, _workshop(root, settings, store, cage), cage)
-            stack.callback(workspace.workshop.granting.packing.environment.close)
-            workspace._environment = own_environment() if environment is None else environment
-            workspace.workshop.granting.approver = approver
-            stack.push_async_callback(workspace._close_agents)
+            workshop = _workshop(root, settings, store, cage, approver=approver, on_status=on_status)
+            workspace = cls(root, settings, store, workshop, cage, environment=environment)
+            stack.callback(workshop.granting.packing.environment.close)
+            stack.push_async_callback(workspace._agents.aclose)
             await workspace.workshop.loader.start()
             await workspace.workshop.quarantine.refresh()
             await stack.enter_async_context(workspace.workshop.second_look.at_work())
@@ -127,20 +144,45 @@ class Workspace:
         """
         return scaffold.create(Path(root))
 
-    async def agent(self, name: str | None = None, *, memory: Memory | None = None) -> Agent:
+    async def agent(self, name: str | None = None, *, memory: Memory | None = None, verify: bool = True) -> Agent:
         """Return an agent with its conversation and memory restored; a new one starts with `memory`.
 
+        It is closed by `aclose`, at the end of an `async with` block on it, when nobody holds it any more, or with the
+        workspace. `verify` false accepts a first reply as it comes, whatever the preset says.
+
         Raises:
-            AgentBusy: another process runs it.
+            AgentBusy: it is open already, here or in another process.
             UsageError: the preset, persona or human that a new agent is to begin with is not there.
         """
         name = name or self.settings.agent
+        await self._agents.close_unheld()
         async with AsyncExitStack() as stack:
-            stack.enter_context(lock_agent(prepare_state_dir(self.root), name))
-            agent = await recruit(self._ground(), name, memory)
-            agent.close_with(stack.pop_all())
-        self._agents.append(agent)
+            resources = await stack.enter_async_context(AsyncExitStack())
+            resources.enter_context(lock_agent(prepare_state_dir(self.root), name))
+            agent = await build_agent(self._ground(), name, memory, verify=verify, resources=resources)
+            self._agents.hold(agent, resources)
+            stack.pop_all()
         return agent
+
+    async def questions(self) -> list[PendingQuestion]:
+        """Return the questions about grants that wait for an answer in any process at this workspace, oldest first."""
+        rows = await self._store.pending_questions()
+        return [PendingQuestion(Question.from_json(row.question), row.agent, row.turn, row.asked_at) for row in rows]
+
+    async def answer(self, question: str, decision: Decision) -> None:
+        """Answer a pending question by its id; the process that asks goes on with the answer.
+
+        Raises:
+            UsageError: no question of that id is pending: it was answered, or its turn has ended.
+        """
+        if not await self._store.answer_question(question, decision.to_json()):
+            raise UsageError(f"No question {question} is pending: it was answered, or its turn has ended.")
+
+    @staticmethod
+    async def answered_by_id(question: Question) -> Decision:
+        """Wait for an answer that is given by the question's id: the approver of a program without a prompt."""
+        await asyncio.Event().wait()
+        return Decision("no", by="unavailable")
 
     async def sources(self, name: str | None = None) -> Sources:
         """Return the sources that the user gave an agent; the agent may be running in another process.
@@ -201,10 +243,6 @@ class Workspace:
         confirmed = partial(is_confirmed, self.root)
         return await choose(settings, self._environment, weights=_best_installed, confirmed=confirmed)
 
-    async def _close_agents(self) -> None:
-        for agent in self._agents:
-            await agent.aclose()
-
     @asynccontextmanager
     async def _watching(self) -> AsyncIterator[None]:
         async with Watcher(self.root / "functions") as watcher:
@@ -238,17 +276,32 @@ def _folder(root: Path | str) -> Path:
     return root
 
 
-def _cage(root: Path, state: Path, settings: Settings, environment: Mapping[str, str] | None) -> SandboxClient:
+def _cage(
+    root: Path,
+    state: Path,
+    settings: Settings,
+    environment: Mapping[str, str] | None,
+    debugger: Debugger | None,
+) -> SandboxClient:
     return SandboxClient(
         settings.sandbox,
         settings.turn.parallel,
         guarded=guarded_in(root),
         secrets=Secrets(root, environment),
         broker=Broker(note=RequestLog(state, DISCLOSED.clean, Clock().now)),
+        debugger=debugger,
     )
 
 
-def _workshop(root: Path, settings: Settings, store: Store, cage: SandboxClient) -> FunctionService:
+def _workshop(  # noqa: PLR0913 - what it is made of
+    root: Path,
+    settings: Settings,
+    store: Store,
+    cage: SandboxClient,
+    *,
+    approver: Approver | None = None,
+    on_status: Callable[[str], None] | None = None,
+) -> FunctionService:
     reserved = host_functions.reserved()
     registry = Registry(Snapshot.empty(reserved))
     rules = Rules(
@@ -261,11 +314,10 @@ def _workshop(root: Path, settings: Settings, store: Store, cage: SandboxClient)
     )
     alone = partial(only_writer, prepare_state_dir(root))
     listed, trials = settings.sandbox.packages, ImportTrials(cage, cage.limits)
-    environment = Environment(root, alone, trials, listed, settings.grants.packages_mib)
+    environment = Environment(root, alone, trials, listed, settings.grants.packages_mib, tell=on_status)
     packing = PackageGrants(environment, GrantStore(root, store, alone))
-    granting = GrantService(
-        packing, AccessResolver(root, environment.folders, cage.secrets), settings.grants, cage.limits, listed
-    )
+    reach, queue = AccessResolver(root, environment.folders, cage.secrets), ApprovalQueue(approver, store)
+    granting = GrantService(packing, reach, settings.grants, cage.limits, listed, queue)
     return FunctionService(
         root,
         store,

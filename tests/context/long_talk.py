@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent_core.base.clock import Clock
-from agent_core.context import KIND, PRESSURE
-from agent_core.storage import Entry, open_store
+from agent_core.context import PRESSURE
+from agent_core.storage import SUMMARY, Entry, open_store
 from tests.kit import Say, Seen, Step
 from tests.kit.desk import Desk, ended
 
@@ -68,7 +68,7 @@ async def journal(root: Path) -> list[Entry]:
     """All that was said, and what stands for it."""
     store = open_store(root / ".toolwright" / "state.db", clock=Clock())
     try:
-        return await store.history("main", kinds=("user", "assistant", "result", "notice", KIND))
+        return await store.history("main", kinds=("user", "assistant", "result", "notice", SUMMARY))
     finally:
         await store.close()
 
@@ -77,7 +77,7 @@ def periods(entries: list[Entry]) -> list[int]:
     """How often the model was warned in each period between two compactions."""
     counts = [0]
     for entry in entries:
-        if entry.kind == KIND:
+        if entry.kind == SUMMARY:
             counts.append(0)
         elif entry.kind == "notice" and entry.payload["text"] == PRESSURE.text:
             counts[-1] += 1

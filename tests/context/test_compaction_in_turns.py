@@ -7,8 +7,8 @@ import pytest
 
 from agent_core.base.clock import Clock
 from agent_core.base.messages import Message, Notice, User
-from agent_core.context import KIND, PRESSURE
-from agent_core.storage import Post, open_store
+from agent_core.context import PRESSURE
+from agent_core.storage import SUMMARY, Post, open_store
 from tests.conftest import OpenDesk
 from tests.context.long_talk import in_json, journal, periods, talkative
 from tests.kit import Ask, Fail, Repeat, Say, Seen, Stall, Step, Wanted, contains, scripted
@@ -120,7 +120,7 @@ async def test_a_turn_longer_than_the_window_is_cut_inside_and_the_question_stay
             assert ended(await here.say("Find what Fenella lost in 1987.")).reply == "Done."
             assert all("Find what Fenella lost in 1987." in seen.text for seen in model.requests)
             assert not any(isinstance(each, User) for each in await here.agent.history())
-    assert any(entry.kind == KIND for entry in await journal(tmp_path))
+    assert any(entry.kind == SUMMARY for entry in await journal(tmp_path))
 
 
 async def test_every_request_of_a_long_turn_holds_each_call_with_its_answers(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ async def test_a_summary_that_was_asked_for_when_the_program_stopped_is_given_up
         async with desk(tmp_path, model) as here:
             await fill(here, 1)
         store = open_store(tmp_path / ".toolwright" / "state.db", clock=Clock())
-        await store.post(Post("main", KIND, {}, due=0.0))
+        await store.post(Post("main", SUMMARY, {}, due=0.0))
         assert await store.next("main", "a process that stopped")
         await store.close()
         async with desk(tmp_path, model) as here:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.context import KIND
+from agent_core.storage import SUMMARY
 from tests.context.long_talk import in_json, journal, not_found, periods, talk, talkative
 from tests.kit import Repeat, Say, scripted
 from tests.kit.desk import desk, ended
@@ -21,7 +21,7 @@ async def go_through(root: Path, turns: int) -> list[int]:
             await talk(here, turns)
             assert await not_found(here, turns) == []
     entries = await journal(root)
-    last = [entry for entry in entries if entry.kind == KIND][-1]
+    last = [entry for entry in entries if entry.kind == SUMMARY][-1]
     assert model.refusals == []
     assert last.payload["covers"] > turns
     return periods(entries)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from agent_core.base.messages import Answer, Assistant, Call, Message, User
 from agent_core.context import PRESSURE, History, Summary
-from agent_core.context.room import cut
+from agent_core.context.compaction import cut
 
 _SIZES = st.integers(0, 300)
 _PLAIN = st.builds(lambda size, says: [says("x" * size)], _SIZES, st.sampled_from([User, Assistant]))

@@ -6,7 +6,7 @@ import pytest
 
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
 from agent_core.context import History, Summary
-from agent_core.context.room import CompactionOrder, summarised
+from agent_core.context.compaction import CompactionOrder, summarised
 from agent_core.functions import answers
 from sandbox import Returned
 

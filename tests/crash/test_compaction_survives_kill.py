@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.context import KIND
-from agent_core.storage import Entry
+from agent_core.storage import SUMMARY, Entry
 from agent_core.workspace.workspace import Workspace
 from tests.context.long_talk import in_json, journal, periods, talkative
 from tests.crash.context_work import WINDOW, talk
@@ -26,7 +25,7 @@ def check(entries: list[Entry], told: list[str]) -> None:
     said = {entry.payload["text"] for entry in entries if entry.kind == "user"}
     assert {text.removeprefix("said ") for text in told if text.startswith("said ")} <= said
     assert not [text for text in told if text.startswith("failed")]
-    for summary in (entry for entry in entries if entry.kind == KIND):
+    for summary in (entry for entry in entries if entry.kind == SUMMARY):
         covered = [entry for entry in entries if entry.seq <= summary.payload["upto"] and entry.kind in COUNTED]
         assert summary.payload["covers"] == len(covered)
         assert summary.payload["upto"] < summary.seq
@@ -45,7 +44,7 @@ async def kill_again_and_again(root: Path, times: int, seed: int) -> None:
     check(entries, told)
     async with Workspace.open(root, flags={"model.base_url": "http://127.0.0.1:9/v1"}) as workspace:
         first, *_ = await (await workspace.agent()).history()
-        assert f"The {[each for each in entries if each.kind == KIND][-1].payload['covers']:,} oldest" in first.text
+        assert f"The {[each for each in entries if each.kind == SUMMARY][-1].payload['covers']:,} oldest" in first.text
 
 
 @pytest.mark.timeout(180)

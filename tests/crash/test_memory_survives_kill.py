@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.clock import Clock
-from agent_core.context import KIND
-from agent_core.storage import open_store
+from agent_core.storage import SUMMARY, open_store
 from agent_core.workspace.workspace import Workspace
 from tests.crash.memory_work import remember, remembering
 from tests.kit import Repeat, scripted
@@ -37,7 +36,7 @@ async def check(root: Path, told: list[str]) -> int:
     assert total == len(passages)
     async with open_store(root / ".toolwright" / "state.db", clock=Clock()) as store:
         assert await store.check() is None
-        return len(await store.history("main", kinds=(KIND,)))
+        return len(await store.history("main", kinds=(SUMMARY,)))
 
 
 async def kill_again_and_again(root: Path, times: int, seed: int) -> int:

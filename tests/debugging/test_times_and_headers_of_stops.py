@@ -57,3 +57,11 @@ async def test_of_one_call_the_header_is_short(at_desk: OpenDesk) -> None:
     assert "".join(text for _, text in head_line(typist.stops[0])).startswith(
         "■ sum_up  functions/sums.py:15, in a call of"
     )
+
+
+async def test_a_turn_stops_at_its_own_debugger_instead_of_the_workspaces(at_desk: OpenDesk) -> None:
+    desk = await at_sums(at_desk, Wanted("sum_up", {"numbers": [1]}))
+    usual, own = Typist(), Typist()
+    room_of(desk.workspace).debugger = usual
+    assert of(CallAnswered, [event async for event in desk.agent.turn("Call it.", debugger=own)])
+    assert (len(own.stops), usual.stops) == (1, [])

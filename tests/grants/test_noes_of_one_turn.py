@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from agent_core.access.grants import Decision, Grants, Question
-from agent_core.access.grants.desk import ApprovalQueue, heard_by
-from agent_core.access.grants.refusal import denial
+from agent_core.access.grants import ApprovalQueue, Approvals, Decision, Grants, Question
+from agent_core.access.grants.approval import denial
 from agent_core.base import events
 
 from .support import human
@@ -21,6 +20,7 @@ class Turn:
 
     id: str = "turn"
     step: int = 0
+    agent: str = "main"
     heard: list[events.Event] = field(default_factory=list)
 
     @property
@@ -30,9 +30,9 @@ class Turn:
 
 async def noes(questions: Sequence[Question], *answers: str) -> tuple[int, list[Decision]]:
     """How many were asked of these questions in one turn, and what came back."""
-    who, desk = human(*(answers or ("no",))), ApprovalQueue()
-    with heard_by(Turn()):
-        found = [await desk.ask(one, who) for one in questions]
+    who = human(*(answers or ("no",)))
+    desk = Approvals(ApprovalQueue(who), Turn())
+    found = [await desk.ask(one) for one in questions]
     return len(who.asked), found
 
 
@@ -78,10 +78,10 @@ async def test_another_kind_is_still_asked_for_and_another_turn_begins_anew() ->
 
 
 async def test_the_model_and_the_human_are_told_that_nobody_is_asked_any_more() -> None:
-    turn, who, desk = Turn(), human("no"), ApprovalQueue()
+    turn = Turn()
+    desk = Approvals(ApprovalQueue(human("no")), turn)
     questions = [Question("f", Grants(network=(f"h{number}.example.org",))) for number in range(4)]
-    with heard_by(turn):
-        decision = [await desk.ask(one, who) for one in questions][-1]
+    decision = [await desk.ask(one) for one in questions][-1]
     last = turn.heard[-1]
     assert isinstance(last, events.GrantAnswered)
     assert (last.by, last.says) == ("often", ("fetch from h3.example.org",))

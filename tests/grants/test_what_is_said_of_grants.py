@@ -5,8 +5,7 @@ import gc
 
 import pytest
 
-from agent_core.access.grants import Decision, Grants, Question
-from agent_core.access.grants.desk import ApprovalQueue
+from agent_core.access.grants import ApprovalQueue, Approvals, Approver, Decision, Grants, Question
 from agent_core.context import INSTRUCTIONS, presentation
 from agent_core.functions.service import Author
 from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
@@ -94,29 +93,35 @@ async def test_what_a_human_grants_by_hand_is_said_to_be_theirs(here: Room, code
     assert (await here.shop.grants.question("weather", Grants(network=(host,)))).moment == "grant"
 
 
-async def ask(desk: ApprovalQueue, asked: Human, *questions: Question) -> list[str]:
-    """The answers of a human who takes a moment, while all of these wait."""
+def slow(asked: Human) -> Approver:
+    """A human who takes a moment."""
 
     async def slowly(question: Question) -> Decision:
         await asyncio.sleep(0)
         return await asked(question)
 
-    return [one.answer for one in await asyncio.gather(*(desk.ask(one, slowly) for one in questions))]
+    return slowly
+
+
+async def ask(desk: Approvals, *questions: Question) -> list[str]:
+    """The answers of a human, while all of these wait."""
+    return [one.answer for one in await asyncio.gather(*(desk.ask(one) for one in questions))]
 
 
 async def test_questions_that_were_answered_are_not_kept() -> None:
-    desk, asked = ApprovalQueue(), human("yes")
-    await ask(desk, asked, *(Question(f"kept_{number}") for number in range(20)))
+    asked = human("yes")
+    desk = Approvals(ApprovalQueue(slow(asked)))
+    await ask(desk, *(Question(f"kept_{number}") for number in range(20)))
     asked.asked.clear()
     gc.collect()
     assert not [one for one in gc.get_objects() if isinstance(one, Question) and one.function.startswith("kept_")]
 
 
 async def test_a_yes_is_shared_by_those_that_waited_whoever_called_them() -> None:
-    desk, asked = ApprovalQueue(), human("yes", "no")
+    desk = Approvals(ApprovalQueue(slow(human("yes", "no"))))
     questions = [Question("f", Grants(network=("a.b",)), caller=caller) for caller in ("", "g", "h")]
-    assert await ask(desk, asked, *questions) == ["yes", "yes", "yes"]
-    assert await ask(desk, asked, questions[0]) == ["no"]
+    assert await ask(desk, *questions) == ["yes", "yes", "yes"]
+    assert await ask(desk, questions[0]) == ["no"]
 
 
 async def test_a_file_that_no_text_names_is_granted_by_a_command_with_its_folder(here: Room) -> None:

@@ -87,7 +87,7 @@ SPOILED = [
     pytest.param(others_change, "chmod 700 ", id="others-change-its-folder"),
     pytest.param(is_a_link, "a link, which is not followed", id="a-link"),
     pytest.param(folder_is_a_link, "a link, which is not followed", id="its-folder-is-a-link"),
-    pytest.param(is_a_pipe, "is no file of secrets", id="a-pipe"),
+    pytest.param(is_a_pipe, "is not a file of secrets", id="a-pipe"),
     pytest.param(is_no_toml, "is not understood", id="no-toml"),
     pytest.param(is_somebody_elses, "is not yours", id="of-somebody-else"),
 ]

@@ -168,8 +168,8 @@ async def test_a_source_that_is_now_read_otherwise_is_begun_anew(tmp_path: Path)
     ("place", "says"),
     [
         pytest.param("missing.txt", "No such file", id="no file"),
-        pytest.param("ftp://example.org/a", "no URL that can be fetched", id="another scheme"),
-        pytest.param("/dev/zero", "It is no file", id="a device without end"),
+        pytest.param("ftp://example.org/a", "not a URL that can be fetched", id="another scheme"),
+        pytest.param("/dev/zero", "It is not a file", id="a device without end"),
         pytest.param("empty", "holds no file", id="an empty folder"),
     ],
 )

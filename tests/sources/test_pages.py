@@ -52,7 +52,7 @@ async def test_a_page_of_this_machine_is_read_where_the_url_names_it(tmp_path: P
         pytest.param("rebinding.example", "a loopback address", id="a name of this machine"),
         pytest.param("both.example", "a loopback address", id="a name of a public one and this machine"),
         pytest.param("user@example.org", "password before an @", id="a user"),
-        pytest.param("2130706433", "no host name", id="an address as a number"),
+        pytest.param("2130706433", "not a host name", id="an address as a number"),
     ],
 )
 async def test_an_address_that_is_not_public_is_not_fetched_from(host: str, says: str) -> None:

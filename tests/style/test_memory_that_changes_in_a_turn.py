@@ -9,10 +9,12 @@ from agent_core.memory.planned_edit import PlannedEdit
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.runtime.agent import Agent
-from agent_core.runtime.dispatch import Dispatcher, HostFunction
+from agent_core.runtime.dispatch import Dispatcher
+from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop, Remembering
 from agent_core.runtime.model_session import ModelSession
 from agent_core.runtime.session import AgentSession, Older
+from agent_core.runtime.workspace_functions import WorkspaceFunctions
 from agent_core.storage import BlockRow, SaveBlock
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains
@@ -34,7 +36,9 @@ def agent_of(desk: Desk, host: HostFunction, memory: Remembering | None = None, 
     """An agent with one function of the host, which stands for all of memory."""
     workspace, functions = desk.workspace, {host.function.name: host}
     cage, store = workspace._cage, workspace._store
-    dispatcher = Dispatcher(cage, workspace.workshop, functions, workspace.settings.turn, Clock(), aliases=aliases)
+    shop, settings = workspace.workshop, workspace.settings.turn
+    sources = (HostFunctions(functions, shop), WorkspaceFunctions(cage, shop, settings.parallel))
+    dispatcher = Dispatcher(sources, shop.registry.snapshot, settings, Clock(), aliases=aliases)
     shown = Shown([host.function], 20, workspace.workshop.quarantine)
     asker = ModelSession(shown, workspace.settings, workspace._open_model)
     stepper = AgentLoop(asker, dispatcher, workspace.workshop, 10, memory)

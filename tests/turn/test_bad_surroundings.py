@@ -21,13 +21,14 @@ from tests.kit.desk import VOWELS, answers, desk, ended
 
 async def test_a_second_process_on_the_same_agent_is_told_who_has_it(tmp_path: Path) -> None:
     async with Workspace.open(tmp_path) as workspace:
-        await workspace.agent()
+        agent = await workspace.agent()
         other = "import asyncio, sys; from agent_core.workspace.workspace import Workspace\n"
         other += "async def main():\n  async with Workspace.open(sys.argv[1]) as w:\n    await w.agent()\n"
         command = [sys.executable, "-c", other + "asyncio.run(main())", str(tmp_path)]
         done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)
         assert "AgentBusy" in done.stderr
         assert str(os.getpid()) in done.stderr
+        assert agent.name == "main"
 
 
 async def test_two_agents_of_one_workspace_keep_their_conversations_apart(tmp_path: Path) -> None:
@@ -42,9 +43,10 @@ async def test_two_agents_of_one_workspace_keep_their_conversations_apart(tmp_pa
 
 async def test_the_same_agent_twice_in_one_process_is_refused(tmp_path: Path) -> None:
     async with Workspace.open(tmp_path) as workspace:
-        await workspace.agent()
+        agent = await workspace.agent()
         with pytest.raises(AgentBusy):
             await workspace.agent()
+        assert agent.name == "main"
 
 
 async def test_the_conversation_goes_on_at_the_next_start(tmp_path: Path) -> None:

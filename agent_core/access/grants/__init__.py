@@ -1,7 +1,8 @@
 """Grants: what the user lets a function reach. This package may access `functions/grants.toml` and the user's key."""
 
-from .approval import Answer, Approver, Decision, Question
+from .approval import Answer, Approver, Decision, PendingQuestion, Question
 from .book import Giving, GrantStore
+from .desk import Answered, ApprovalQueue, Approvals
 from .permit import AccessResolver, Denied, Permit
 from .value import NOTHING, Grants
 
@@ -9,12 +10,16 @@ __all__ = [
     "NOTHING",
     "AccessResolver",
     "Answer",
+    "Answered",
+    "ApprovalQueue",
+    "Approvals",
     "Approver",
     "Decision",
     "Denied",
     "Giving",
     "GrantStore",
     "Grants",
+    "PendingQuestion",
     "Permit",
     "Question",
 ]

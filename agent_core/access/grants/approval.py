@@ -1,18 +1,20 @@
-"""The question that the user is asked before a function gets what it needs, and the answer."""
+"""The question that the user is asked before a function gets what it needs, and the answer, as a model reads it too."""
 
 import shlex
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, get_args
 from uuid import uuid4
+
+from agent_core.base.untrusted import one_line
 
 from .items import UNSAID
 from .value import NOTHING, Grants
 
 Answer: TypeAlias = Literal["once", "yes", "no"]
 Moment: TypeAlias = Literal["join", "call", "run", "grant"]
-By: TypeAlias = Literal["human", "policy", "earlier", "often", "never", "unavailable"]
+By: TypeAlias = Literal["human", "policy", "earlier", "often", "never", "unavailable", "ended"]
 
 _FLAGS: Mapping[str, str] = MappingProxyType(
     {
@@ -65,19 +67,98 @@ class Question:
         ]
         return " ".join([f"toolwright functions grant {self.function}", *items])
 
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return the question as it is stored while it is pending."""
+        return {**asdict(self), "missing": self.missing.to_json(), "granted": self.granted.to_json()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:  # Any: what `to_json` gave
+        """Build the question from JSON."""
+        lines = tuple((int(number), str(text)) for number, text in data["lines"])
+        grants = {name: Grants.from_json(data[name]) for name in ("missing", "granted")}
+        texts = {name: tuple(data[name]) for name in ("installs", "doubts")}
+        return cls(**{**data, **grants, **texts, "lines": lines})
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """An answer: yes for the next call only, yes for good, or no; `word` is a message for the model.
 
     `by` says who gave it: a human now; nobody, for none could be asked; the human's no earlier in the same turn, or
-    their several noes in it; nobody ever, for no human can grant it; or nobody, for what it needs is not available.
+    their several noes in it; nobody ever, for no human can grant it; nobody, for what it needs is not available; or
+    nobody, for the turn ended before.
     """
 
     answer: Answer
     word: str = ""
     by: By = "human"
 
+    def to_json(self) -> dict[str, str]:
+        """Return the decision as it is stored with its question."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, str]) -> Self:
+        """Build the decision from JSON; what is no decision is a no."""
+        if data["answer"] not in get_args(Answer) or data["by"] not in get_args(By):
+            return cls("no", by="unavailable")
+        return cls(**data)  # type: ignore[arg-type]  # checked above
+
+
+@dataclass(frozen=True, slots=True)
+class PendingQuestion:
+    """A question that waits for an answer, by its `id`; `asked_at` is in seconds since the epoch."""
+
+    question: Question
+    agent: str
+    turn: str
+    asked_at: float
+
+    @property
+    def id(self) -> str:
+        """The id by which it is answered."""
+        return self.question.id
+
 
 Approver: TypeAlias = Callable[[Question], Awaitable[Decision]]
 """Puts a question to a human; where there is none, nobody is asked and the answer is no."""
+
+
+LONGEST_WORD = 400
+_SAID: Mapping[By, str] = MappingProxyType(
+    {
+        "human": "The user was asked and said no.",
+        "earlier": "The user has said no to this in this turn, and was not asked again.",
+        "often": "The user has said no several times in this turn, and is not asked again before the next one.",
+        "policy": "Nobody can be asked here.",
+        "never": "",
+        "unavailable": "",
+        "ended": "The turn ended before the user answered.",
+    }
+)
+_NO_MORE = (
+    "Do not try the same again in this turn: nobody would be asked. Do it in a way that needs less, or tell the user"
+    " what you need it for."
+)
+_AS_THEY_SAY = "Change it as they say before you try again: for the same code they are not asked again in this turn."
+
+
+def denial(question: Question, decision: Decision) -> str:
+    """Return the refusal message for a question."""
+    lacks = "; ".join(question.missing.sentences())
+    new = " in this new version" if question.is_again else ""
+    message = (
+        f"`{question.function}` may not{new}: {lacks}." if lacks else f"`{question.function}` needs the user's yes."
+    )
+    return "\n".join([f"{message} {_SAID[decision.by]}".rstrip(), *_next(question, decision)])
+
+
+def _next(question: Question, decision: Decision) -> list[str]:
+    word = one_line(decision.word, LONGEST_WORD)
+    match decision.by:
+        case "policy":
+            return [f"A human grants it with: {question.command}"] if question.missing else []
+        case "never" | "unavailable":
+            return [word]
+        case _:
+            return [f"They say: {word}", _AS_THEY_SAY] if word else [_NO_MORE]

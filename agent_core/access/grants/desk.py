@@ -1,22 +1,24 @@
-"""The queue of questions for the user: one at a time, none twice, and the turn is notified of each.
+"""The questions to the user: one at a time, none twice, and the turn is notified of each.
 
 A no holds for the rest of its turn, so that nobody is asked until they tire: a plain one for whatever asks for the
 same or more, one with a word for the same code. After a few noes to one function and kind of grant, or some more to
 anything, nothing further is asked in that turn.
+
+A question of a turn is a row of the store while it is pending: whoever answers it first, by its id, has answered it.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from agent_core.base import events
+from agent_core.storage import ApprovalStore, QuestionRow
 
 from .approval import Approver, Decision, Question
 
 MOST_NOES, MOST_NOES_IN_A_TURN = 3, 6
+_LOOK_S: Final = 0.2  # between two looks at whether a question was answered elsewhere
 Answered = tuple[Question, Decision]
 
 
@@ -25,78 +27,108 @@ class TurnSink(Protocol):
 
     id: str
     step: int
+    agent: str
 
     @property
     def emit(self) -> Callable[[events.Event], None]:
         """A function that reports an event to the turn's listeners."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    ear: TurnSink
+class ApprovalQueue:
+    """A queue of questions to one approver; without one, every answer is no."""
+
+    def __init__(self, approver: Approver | None = None, rows: ApprovalStore | None = None) -> None:
+        self.approver = approver
+        self.rows = rows
+        self.one_at_a_time = asyncio.Lock()
+        self.waiting: list[list[Answered]] = []  # for each that waits, what was answered meanwhile
+
+
+@dataclass(slots=True)
+class Approvals:
+    """The questions that come up in one turn: who is asked, which turn is notified, and the user's noes in it.
+
+    Outside of a turn nobody is notified, no no is remembered, and no question is stored.
+    """
+
+    queue: ApprovalQueue
+    turn: TurnSink | None = None
     noes: list[Answered] = field(default_factory=list)
 
-
-_TURN: ContextVar[_Turn | None] = ContextVar("turn", default=None)
-
-
-@contextmanager
-def heard_by(ear: TurnSink) -> Iterator[None]:
-    """Report the questions that come up in the block to this turn."""
-    token = _TURN.set(_Turn(ear))
-    try:
-        yield
-    finally:
-        _TURN.reset(token)
-
-
-class ApprovalQueue:
-    """A queue of questions to one user."""
-
-    def __init__(self) -> None:
-        self._one_at_a_time = asyncio.Lock()
-        self._waiting: list[list[Answered]] = []  # for each that waits, what was answered meanwhile
-
-    async def ask(self, question: Question, approver: Approver | None) -> Decision:
+    async def ask(self, question: Question) -> Decision:
         """Ask the user and return the answer, which is no if nobody can be asked."""
+        queue, approver = self.queue, self.queue.approver
         if approver is None:
             return self.close(question, Decision("no", by="policy"))
         meanwhile: list[Answered] = []
-        self._waiting.append(meanwhile)
+        queue.waiting.append(meanwhile)
         try:
-            async with self._one_at_a_time:
-                prior_decision = _said_no(question) or _shared(question, meanwhile)
+            async with queue.one_at_a_time:
+                prior_decision = self._said_no(question) or _shared(question, meanwhile)
                 if prior_decision is not None:
                     return self.close(question, prior_decision)
-                _tell_asked(question)
-                decision = await approver(question)
-                for answers in self._waiting:
+                decision = await self._decision(question, approver)
+                for answers in queue.waiting:
                     answers.append((question, decision))
                 return self.close(question, decision)
         finally:
-            self._waiting = [entry for entry in self._waiting if entry is not meanwhile]
+            queue.waiting = [entry for entry in queue.waiting if entry is not meanwhile]
 
-    @staticmethod
-    def close(question: Question, decision: Decision) -> Decision:
+    def close(self, question: Question, decision: Decision) -> Decision:
         """Report the answer to the turn, and return the same decision."""
-        turn = _TURN.get()
-        if turn is not None:
+        if self.turn is not None:
             if decision.answer == "no" and decision.by == "human":
-                turn.noes.append((question, decision))
-            turn.ear.emit(
-                events.GrantAnswered(
-                    turn=turn.ear.id,
-                    step=turn.ear.step,
-                    question=question.id,
-                    function=question.function,
-                    says=tuple(question.missing.sentences()),
-                    answer=decision.answer,
-                    word=decision.word,
-                    by=decision.by,
-                    command=question.command if decision.by == "policy" else "",
-                )
-            )
+                self.noes.append((question, decision))
+            self.turn.emit(_answered(question, decision, self.turn))
         return decision
+
+    async def _decision(self, question: Question, approver: Approver) -> Decision:
+        """Return the first answer: the approver's, or one that somebody gave by the question's id."""
+        turn, rows = self.turn, self.queue.rows
+        if turn is None:
+            return await approver(question)
+        if rows is None:
+            turn.emit(_asked(question, turn))
+            return await approver(question)
+        try:
+            await rows.ask_user(QuestionRow(question.id, turn.agent, turn.id, question.to_json()))
+            turn.emit(_asked(question, turn))
+            return await _first_answer(question, approver, rows)
+        finally:
+            await rows.settle_questions(turn.id)
+
+    def _said_no(self, question: Question) -> Decision | None:
+        earlier = next((decision for prior, decision in self.noes if _is_same(question, prior, decision)), None)
+        if earlier is not None:
+            return replace(earlier, by="earlier")
+        own = [_kinds(prior) for prior, _ in self.noes if prior.function == question.function]
+        is_often = any(sum(kind in kinds for kinds in own) >= MOST_NOES for kind in _kinds(question))
+        return Decision("no", by="often") if is_often or len(self.noes) >= MOST_NOES_IN_A_TURN else None
+
+
+async def _first_answer(question: Question, approver: Approver, rows: ApprovalStore) -> Decision:
+    """Return what is stored as the answer: the approver's, unless somebody else was first."""
+    here = asyncio.ensure_future(approver(question))
+    elsewhere = asyncio.create_task(_answered_elsewhere(question.id, rows))
+    try:
+        await asyncio.wait((here, elsewhere), return_when=asyncio.FIRST_COMPLETED)
+        if elsewhere.done():
+            return elsewhere.result()
+        decision = here.result()
+        await rows.answer_question(question.id, decision.to_json())
+        stored = await rows.decision(question.id)  # none if a stranger wrote into the row
+        return decision if stored is None else Decision.from_json(stored)
+    finally:
+        here.cancel()
+        elsewhere.cancel()
+        await asyncio.gather(here, elsewhere, return_exceptions=True)
+
+
+async def _answered_elsewhere(id: str, rows: ApprovalStore) -> Decision:
+    """Wait until the row of a question has an answer, and return it."""
+    while (decision := await rows.decision(id)) is None:  # noqa: ASYNC110 - another process answers it
+        await asyncio.sleep(_LOOK_S)
+    return Decision.from_json(decision)
 
 
 def _shared(question: Question, meanwhile: Iterable[Answered]) -> Decision | None:
@@ -106,17 +138,6 @@ def _shared(question: Question, meanwhile: Iterable[Answered]) -> Decision | Non
         decision for prior, decision in meanwhile if decision.answer == "yes" and replace(prior, caller="") == same
     )
     return next(decisions, None)
-
-
-def _said_no(question: Question) -> Decision | None:
-    turn = _TURN.get()
-    noes = turn.noes if turn else []
-    earlier = next((decision for prior, decision in noes if _is_same(question, prior, decision)), None)
-    if earlier is not None:
-        return replace(earlier, by="earlier")
-    own = [_kinds(prior) for prior, _ in noes if prior.function == question.function]
-    is_often = any(sum(kind in kinds for kinds in own) >= MOST_NOES for kind in _kinds(question))
-    return Decision("no", by="often") if is_often or len(noes) >= MOST_NOES_IN_A_TURN else None
 
 
 def _kinds(question: Question) -> frozenset[str]:
@@ -130,27 +151,37 @@ def _is_same(question: Question, prior: Question, decision: Decision) -> bool:
     return set(prior.missing.sentences()) <= set(question.missing.sentences())
 
 
-def _tell_asked(question: Question) -> None:
-    turn = _TURN.get()
-    if turn is not None:
-        turn.ear.emit(
-            events.GrantAsked(
-                turn=turn.ear.id,
-                step=turn.ear.step,
-                question=question.id,
-                function=question.function,
-                moment=question.moment,
-                says=tuple(question.missing.sentences()),
-                missing=question.missing.to_json(),
-                granted=question.granted.to_json(),
-                why=question.why,
-                lines=question.lines,
-                diff=question.diff,
-                version=question.version,
-                is_again=question.is_again,
-                installs=question.installs,
-                doubts=question.doubts,
-                command=question.command,
-                caller=question.caller,
-            )
-        )
+def _asked(question: Question, turn: TurnSink) -> events.GrantAsked:
+    return events.GrantAsked(
+        turn=turn.id,
+        step=turn.step,
+        question=question.id,
+        function=question.function,
+        moment=question.moment,
+        says=tuple(question.missing.sentences()),
+        missing=question.missing.to_json(),
+        granted=question.granted.to_json(),
+        why=question.why,
+        lines=question.lines,
+        diff=question.diff,
+        version=question.version,
+        is_again=question.is_again,
+        installs=question.installs,
+        doubts=question.doubts,
+        command=question.command,
+        caller=question.caller,
+    )
+
+
+def _answered(question: Question, decision: Decision, turn: TurnSink) -> events.GrantAnswered:
+    return events.GrantAnswered(
+        turn=turn.id,
+        step=turn.step,
+        question=question.id,
+        function=question.function,
+        says=tuple(question.missing.sentences()),
+        answer=decision.answer,
+        word=decision.word,
+        by=decision.by,
+        command=question.command if decision.by == "policy" else "",
+    )

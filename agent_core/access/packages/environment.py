@@ -199,8 +199,17 @@ Alone = Callable[[], AbstractAsyncContextManager[None]]
 class Environment:
     """A resolver, installer and finder of packages; `listed` are the packages that every function already sees."""
 
-    def __init__(self, root: Path, alone: Alone, tries: Tries, listed: tuple[str, ...], most_mib: int) -> None:
-        self.tell: Tell = _note  # what is done now, and nothing when it is done
+    def __init__(  # noqa: PLR0913 - what it works with
+        self,
+        root: Path,
+        alone: Alone,
+        tries: Tries,
+        listed: tuple[str, ...],
+        most_mib: int,
+        *,
+        tell: Tell | None = None,
+    ) -> None:
+        self.tell: Tell = tell or _note  # what is done now, and nothing when it is done
         self._lock = Lock(root / "functions")
         self._shelf = PackageShelf(root / ".toolwright" / "env", Sealer(root))
         self._alone = alone

@@ -4,8 +4,8 @@ What comes from a worker is a claim: it is checked for shape, capped, masked and
 """
 
 from .breakpoints import Breakpoint, Breakpoints, Placed
-from .debugging import Debugging, Watch
 from .breakpoints import stopping_lines
+from .debugging import DebuggerSeat, Debugging, Watch
 from .stop import COMMANDS, Command, Debugger, DebugStop
 from .typed_line import typed_breakpoint
 
@@ -16,6 +16,7 @@ __all__ = [
     "Command",
     "DebugStop",
     "Debugger",
+    "DebuggerSeat",
     "Debugging",
     "Placed",
     "Watch",

@@ -32,31 +32,52 @@ MOST_RECORDS, MOST_STOPS = 60, 2_000
 Tracing = Literal["", "lines", "cover"]
 
 
-class Debugging:
-    """The breakpoints of a workspace, the attached debugger, and the calls that run."""
+@dataclass(slots=True)
+class DebuggerSeat:
+    """The place of the human at a debugger, who handles one stop at a time; it may be empty."""
 
-    def __init__(self, wait_s: float = WAIT_S) -> None:
+    debugger: Debugger | None = None
+    one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Debugging:
+    """The breakpoints of a workspace, the human at the debugger where a turn has none, and the calls that run."""
+
+    def __init__(self, wait_s: float = WAIT_S, debugger: Debugger | None = None) -> None:
         self.breakpoints = Breakpoints()
-        self.debugger: Debugger | None = None
         self.wait_s = wait_s
-        self._turn = asyncio.Lock()
+        self._seat = DebuggerSeat(debugger)
         self._running: list[Watch] = []
 
-    def watch(self, *, trace: Tracing = "", covers: tuple[str, str] | None = None, looks_back: bool = False) -> "Watch":
-        """Return a watch over one call."""
-        return Watch(self, trace, covers, looks_back=looks_back)
+    @property
+    def debugger(self) -> Debugger | None:
+        """The human at the debugger where a turn has none of its own."""
+        return self._seat.debugger
+
+    @debugger.setter
+    def debugger(self, debugger: Debugger | None) -> None:
+        self._seat.debugger = debugger
+
+    def watch(
+        self,
+        *,
+        trace: Tracing = "",
+        covers: tuple[str, str] | None = None,
+        looks_back: bool = False,
+        seat: DebuggerSeat | None = None,
+    ) -> "Watch":
+        """Return a watch over one call, with the human of its turn at the debugger or the usual one."""
+        return Watch(self, trace, covers, looks_back=looks_back, seat=seat or self._seat)
 
     def break_now(self) -> list[str]:
         """Stop each running call at its next line, and return the functions that were reached.
 
         A human has to sit at the debugger: without one nothing is stopped.
         """
-        if self.debugger is None:
-            return []
         return [
             watch.running[-1].function
             for watch in self._running
-            if watch.running and watch.running[-1].reins.stop_now()
+            if watch.seat.debugger is not None and watch.running and watch.running[-1].reins.stop_now()
         ]
 
     def stop_evaluation(self) -> bool:
@@ -87,8 +108,15 @@ class Watch:
     """One call as the debugger sees it: what is sent with it, its stops, its records, and what was reported."""
 
     def __init__(
-        self, room: Debugging, trace: Tracing = "", covers: tuple[str, str] | None = None, *, looks_back: bool = False
+        self,
+        room: Debugging,
+        trace: Tracing = "",
+        covers: tuple[str, str] | None = None,
+        *,
+        looks_back: bool = False,
+        seat: DebuggerSeat,
     ) -> None:
+        self.seat = seat
         self._room = room
         self._trace: Tracing = trace
         self._covers = covers
@@ -116,7 +144,7 @@ class Watch:
         """Yield what the worker of a function receives, while the function runs as part of the call."""
         is_first = not self.running
         points = tuple(self._room.breakpoints.points(snapshot)) if self._room.breakpoints else ()
-        human = self._room.debugger is not None
+        human = self.seat.debugger is not None
         needs_debug = points or human or self._trace
         debug = Debug(points, human, self._trace, self._covers, self._looks_back and is_first) if needs_debug else None
         around = CallHooks(self.recording.seed_of(len(self.running)), self.recording.zone_then, debug)
@@ -149,7 +177,7 @@ class Watch:
                 self._keep(claim, reader)
             case "traced":
                 self._traced(claim, reader)
-            case "stopped" if self._room.debugger is not None and self._stops < MOST_STOPS:
+            case "stopped" if self.seat.debugger is not None and self._stops < MOST_STOPS:
                 id, run = self._known(reader.number(claim.get("id", 0))), self.running[-1]
                 stop = halting.begun(claim, reader, run.function, snapshot, self._room.breakpoints)
                 stop = replace(stop, why=halting.why_of(claim, id), shown=self._shown(stop, snapshot))
@@ -207,12 +235,12 @@ class Watch:
         self.is_cut = bool(claim.get("cut"))
 
     async def _begin(self, stop: DebugStop, id: int, snapshot: Snapshot) -> Order:
-        debugger = self._room.debugger
+        debugger = self.seat.debugger
         if debugger is None:
             return {"do": "continue"}
         self._room.breakpoints.hit(id)
         if not self._halts:
-            await self._room._turn.acquire()
+            await self.seat.one_at_a_time.acquire()
         self._halts.append(Halt(stop, debugger, self._room.breakpoints, snapshot, self._displayed))
         self._halts[-1].reins = self.running[-1].reins
         return await self._go_on()
@@ -241,7 +269,7 @@ class Watch:
         self._displayed = halt.displayed
         self._halts.remove(halt)
         if not self._halts:
-            self._room._turn.release()
+            self.seat.one_at_a_time.release()
 
     def note(self, snapshot: Snapshot) -> str:
         """Return what the breakpoints recorded, for a model; empty if nothing."""

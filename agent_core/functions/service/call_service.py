@@ -24,6 +24,7 @@ from agent_core.storage import Write
 from .call_records import noted, recorded
 from .grant_service import GrantService
 from .function_facts import Coverage
+from .plan import Author
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +66,11 @@ class CallService:
         arguments: str | Mapping[str, Any],
         on_progress: OnProgress | None = None,
         watch: Watch | None = None,
+        author: Author | None = None,
     ) -> tuple[Outcome, dict[str, Any], tuple[Write, ...]]:
         """Make one call. Return its outcome, the published form with `lacks` and `debugged`, and the writes for it.
+
+        `author` is the agent whose turn it is part of, if any.
 
         Raises:
             UsageError: the arguments do not fit.
@@ -75,12 +79,13 @@ class CallService:
         checked = await aside(len(arguments_json), read_arguments, arguments_json, function.parameters)
         if not isinstance(checked, dict):
             raise UsageError(bad_arguments(function.name, checked))
-        permit = await self._granting.permit(function, snapshot)
+        granting = self._granting.during(author.approvals if author else None)
+        permit = await granting.permit(function, snapshot)
         if isinstance(permit, Denied):
             refused = Refused(permit.text)
             return refused, outcome_json(refused), (recorded(function, snapshot, refused, 0.0),)
-        watch, tell = watch or self.debugging.watch(), on_progress or (lambda done, total, note: None)
-        requests = WorkerApi(self._cage, snapshot, tell, self._granting, broker=self._cage.broker, watch=watch)
+        watch, tell = watch or self.debugging.watch(seat=author.seat if author else None), on_progress or (lambda done, total, note: None)
+        requests = WorkerApi(self._cage, snapshot, tell, granting, broker=self._cage.broker, watch=watch)
         try:
             outcome = await requests.run(function, checked, permit)
         finally:
@@ -95,15 +100,15 @@ class CallService:
         return outcome, data | {key: text for key, text in more.items() if text}, writes
 
     async def traced(
-        self, function: Function, snapshot: Snapshot, arguments: str | Mapping[str, Any]
+        self, function: Function, snapshot: Snapshot, arguments: str | Mapping[str, Any], author: Author | None = None
     ) -> TraceReport:
         """Return the outcome of a call, each line that ran with its changes, and all of it as text.
 
         Raises:
             UsageError: the arguments do not fit.
         """
-        watch = self.debugging.watch(trace="lines")
-        _, data, _ = await self.made(function, snapshot, arguments, watch=watch)
+        watch = self.debugging.watch(trace="lines", seat=author.seat if author else None)
+        _, data, _ = await self.made(function, snapshot, arguments, watch=watch, author=author)
         lines = tuple(
             TracedLine(row.at.path, row.at.line, row.at.function, row.count, dict(row.first), dict(row.last))
             for row in watch.lines

@@ -17,7 +17,7 @@ from agent_core.registry.source import ModuleSource, path_of
 from agent_core.storage import DropPending, SavePending, SaveVerdict, FunctionStore
 from . import example_regression, change_texts
 from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
-from .grant_service import CandidateGrants, GrantService, ungranted
+from .grant_service import CandidateGrants, GrantService
 from .plan import ChangeSummary, PlannedChange, planned
 
 _ENOUGH = 2  # examples in a docstring, from which on it needs none of those that were given with it
@@ -43,14 +43,15 @@ class CandidateReview:
     ) -> PlannedChange:
         """Return the plan for a candidate. `around` is the text of its module if it is not the current one."""
         ground = _with_text(snapshot, candidate.module, around)
-        granted = await self._granting.ungranted(ground)
+        granting = self._granting.during(work.author.approvals)
+        granted = await granting.ungranted(ground)
         verdict = await self.gate.judge(candidate, ground, policy, granted=granted)
         allowance = CandidateGrants()
-        if self._granting.asks(verdict, work):
-            allowance = await self._granting.for_candidate(verdict, ground, work)
+        if granting.asks(verdict, work):
+            allowance = await granting.for_candidate(verdict, ground, work)
             if allowance.grants:
                 owner = f"{candidate.module}.{candidate.name}"
-                granted = await self._granting.granted(allowance.grants, ground, owner)
+                granted = await granting.granted(allowance.grants, ground, owner)
                 verdict = await self.gate.judge(candidate, ground, policy, granted=granted)
         if candidate.examples and verdict.admitted:
             candidate, verdict = await self._with_given(candidate, verdict, ground, policy, granted)
@@ -71,7 +72,7 @@ class CandidateReview:
             verdict = replace(verdict, standing="draft")  # a human may keep it, but nothing has proven it
         verdict = held_to_examples(candidate, verdict, before, work)
         if allowance.denied:
-            verdict = ungranted(verdict, allowance.denied, candidate.path)
+            verdict = _ungranted(verdict, allowance.denied, candidate.path)
         if not verdict.admitted or verdict.module_text is None:
             return await self._refused(candidate, verdict, before, allowance)
         existing = snapshot.modules.get(verdict.module)
@@ -160,3 +161,11 @@ def _with_text(snapshot: Snapshot, module: str, text: str | None) -> Snapshot:
     if existing is None or text is None or text == existing.text:
         return snapshot
     return snapshot.with_module(read_module(ModuleSource.of(module, text, existing.path)))
+
+
+def _ungranted(verdict: Verdict, denied: str, path: str) -> Verdict:
+    """Return the verdict on an admitted candidate that the user did not approve."""
+    if not verdict.admitted:
+        return verdict
+    problem = Problem("needs-yes", denied, Place(path), "ask the human what is wrong with it")
+    return replace(verdict, admitted=False, standing="", problems=(*verdict.problems, problem))

@@ -5,6 +5,7 @@ call that runs stands still.
 """
 
 import ast
+import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -18,15 +19,26 @@ from ..gate.draft import unified
 from ..gate.grants import Way
 from ..gate.trial import Granted
 from ..gate.uses import needs_of, uses
-from agent_core.access.grants import NOTHING, AccessResolver, Approver, Decision, Denied, Giving, Grants, Permit, Question
+from agent_core.access.grants import (
+    NOTHING,
+    AccessResolver,
+    ApprovalQueue,
+    Approvals,
+    Approver,
+    Decision,
+    Denied,
+    Giving,
+    Grants,
+    Permit,
+    Question,
+)
+from agent_core.access.grants.approval import denial
 from agent_core.access.grants.book import who
 from agent_core.access.grants.content import content_of, misleading, modules_of, unshowable
-from agent_core.access.grants.desk import ApprovalQueue
 from agent_core.access.grants.items import UNSAID
 from agent_core.access.grants.permit import raised
-from agent_core.access.grants.refusal import denial
 from agent_core.access.packages import PackagesError
-from agent_core.base.problem import Place, Problem
+from agent_core.base.problem import Problem
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.base.settings import GrantSettings
@@ -60,15 +72,35 @@ class GrantService:
         settings: GrantSettings,
         limits: Limits,
         packages: tuple[str, ...],
+        queue: ApprovalQueue,
     ) -> None:
         self.packing, packing.by_file = packing, self._is_by_file
         self.book = packing.book
         self.reach = reach
-        self.approver: Approver | None = None
-        self._desk = ApprovalQueue()
+        self._queue = queue
+        self._approvals = Approvals(queue)
         self._settings = settings
         self._limits = limits
         self._packages = packages
+
+    @property
+    def approver(self) -> Approver | None:
+        """Who is asked where a turn has nobody of its own."""
+        return self._queue.approver
+
+    @approver.setter
+    def approver(self, approver: Approver | None) -> None:
+        self._queue.approver = approver
+
+    def queue(self, approver: Approver | None = None) -> ApprovalQueue:
+        """Return the queue of questions to this approver, or the usual one."""
+        return self._queue if approver is None else ApprovalQueue(approver, self._queue.rows)
+
+    def during(self, approvals: Approvals | None) -> "GrantService":
+        """Return this service as it asks during a turn; for None, outside of any."""
+        service = copy.copy(self)
+        service._approvals = approvals or self._approvals
+        return service
 
     async def ungranted(self, snapshot: Snapshot) -> Granted:
         """Return the grants with which a candidate is judged before anybody is asked."""
@@ -76,7 +108,7 @@ class GrantService:
 
     def _way(self) -> Way:
         """Return how the user is asked for the missing grants of a candidate."""
-        if self.approver is not None and self._settings.ask != "never":
+        if self._asks():
             return "joining"
         return "file" if self._settings.unattended == "file" else "none"
 
@@ -96,7 +128,11 @@ class GrantService:
 
     def _is_by_file(self) -> bool:
         """Return whether the file alone puts grants in force: nobody can be asked, and the settings allow it."""
-        return self._settings.unattended == "file" and self.approver is None
+        return self._settings.unattended == "file" and self._approvals.queue.approver is None
+
+    def _asks(self) -> bool:
+        """Return whether there is somebody who is asked."""
+        return self._settings.ask != "never" and self._approvals.queue.approver is not None
 
     async def _by_file(self, function: Function, snapshot: Snapshot) -> Grants:
         """Return the grants that the file alone puts in force, limited to the text's uses, if nobody can be asked."""
@@ -210,7 +246,7 @@ class GrantService:
         """Ask during a call for a grant that it turned out to need. Return whether the call may go on with it."""
         target = snapshot.functions[function]
         if why := misleading(target, snapshot):
-            self._desk.close(Question(function, grants), Decision("no", why, "unavailable"))
+            self._approvals.close(Question(function, grants), Decision("no", why, "unavailable"))
             return False
         now = await self.book.allowed(target, snapshot)
         question = Question(function, grants, now, version=target.version, moment="run", caller=caller)
@@ -247,27 +283,19 @@ class GrantService:
     async def _ask(self, question: Question, having: Grants = NOTHING) -> Decision:
         """Ask the question and return the decision. An approval installs the packages in `having`."""
         if never := self.reach.refusal(question.missing, question.function, question.granted):
-            return self._desk.close(question, Decision("no", never, "never"))
+            return self._approvals.close(question, Decision("no", never, "never"))
         if why := unshowable(question.diff):
-            return self._desk.close(question, Decision("no", why, "unavailable"))
-        approver = None if self._settings.ask == "never" else self.approver
+            return self._approvals.close(question, Decision("no", why, "unavailable"))
+        if not self._asks():
+            return self._approvals.close(question, Decision("no", by="policy"))
         with standing_still():
             try:
-                shown_question = await self.explained(question, having) if approver else question
-                decision = await self._desk.ask(shown_question, approver)
+                decision = await self._approvals.ask(await self.explained(question, having))
                 if decision.answer != "no":
                     await self.packing.install(having)
             except PackagesError as error:
-                return self._desk.close(question, Decision("no", str(error), "unavailable"))
+                return self._approvals.close(question, Decision("no", str(error), "unavailable"))
         return decision
-
-
-def ungranted(verdict: Verdict, denied: str, path: str) -> Verdict:
-    """Return the verdict on an admitted candidate that the user did not approve."""
-    if not verdict.admitted:
-        return verdict
-    problem = Problem("needs-yes", denied, Place(path), "ask the human what is wrong with it")
-    return replace(verdict, admitted=False, standing="", problems=(*verdict.problems, problem))
 
 
 def _unnamed(function: str, grants: Grants) -> str:

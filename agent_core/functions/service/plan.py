@@ -9,12 +9,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from agent_core.access.grants import Giving, Grants
+from agent_core.access.grants import Approvals, Giving, Grants
 from agent_core.base.events import FunctionsChanged
 from agent_core.base.json_form import IF_SET
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import DropReading, SaveReading, SaveVersion, SetManifest, Write
+from ..debug import DebuggerSeat
 from .judgment import Judgment
 
 Deed = Literal["created", "changed", "deleted"]
@@ -109,13 +110,18 @@ class StaleView:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """The author of a change, for the history: the user, or an agent in a turn with a model, and its unseen changes."""
+    """The author of a change, for the history: the user, or an agent in a turn with a model, and its unseen changes.
+
+    `approvals` and `seat` are those of the turn: who is asked about grants, and who sits at the debugger.
+    """
 
     by: Literal["human", "agent"] = "human"
     agent: str = ""
     turn: str = ""
     model: str = ""
     unread: StaleView = field(default_factory=StaleView, compare=False)
+    approvals: Approvals | None = field(default=None, compare=False)
+    seat: DebuggerSeat | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

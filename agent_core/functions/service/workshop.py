@@ -249,19 +249,25 @@ class FunctionService:
         news = await self.quarantine.entered({name}) if data["outcome"] in FAILURES else []
         return {**data, **({"quarantined": news[0]} if news else {})}
 
-    async def trace(self, name: str, arguments: str | Mapping[str, Any]) -> TraceReport:
+    async def trace(
+        self, name: str, arguments: str | Mapping[str, Any], author: Author | None = None
+    ) -> TraceReport:
         """Call a function once, off the record. Return each line that ran, with the locals that it changed.
+
+        `author` is the agent whose turn it is part of, if any.
 
         Raises:
             UsageError: there is no such function, or its arguments do not fit.
         """
-        return await self.calls.traced(self._function(name), self.registry.snapshot(), arguments)
+        return await self.calls.traced(self._function(name), self.registry.snapshot(), arguments, author)
 
-    async def test(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> function_facts.FunctionTestReport:
+    async def test(
+        self, name: str, arguments: str | Mapping[str, Any] | None = None, author: Author | None = None
+    ) -> function_facts.FunctionTestReport:
         """Run a function's examples, or one call of it, in separate workers: off the record, because they are tests."""
         function = self._function(name)
         if arguments is not None:
-            outcome = (await self.calls.made(function, self.registry.snapshot(), arguments))[1]
+            outcome = (await self.calls.made(function, self.registry.snapshot(), arguments, author=author))[1]
             return function_facts.FunctionTestReport(name, (), outcome)
         snapshot = self.registry.snapshot()
         results = await self._gate.run_examples(function, snapshot, await self.granting.having(function, snapshot))

@@ -1,12 +1,62 @@
-"""The table of approvals."""
+"""The tables of approvals and of questions to the user.
 
-from ..approval_store import DropYes, SaveYes, YesRow
+Of questions, only rows and answers that this user's program wrote are believed.
+"""
+
+from typing import Final
+
+from ..approval_store import DropYes, QuestionRow, SaveYes, YesRow
+from ..rows import dump, is_signed, parse_row, sign
 from .connection import SqlSession
-from .tables import Tables, perform, query
+from .tables import Tables, change, perform, query
+
+_DECISION: Final = {"answer": str, "word": str, "by": str}
+_ENDED: Final = {"answer": "no", "word": "", "by": "ended"}
 
 
 class ApprovalTables(Tables):
-    """The approvals of the user; whoever reads them checks the seals."""
+    """The approvals of the user, whose seals the reader checks, and the questions that are pending."""
+
+    @change
+    def ask_user(self, session: SqlSession, row: QuestionRow) -> None:
+        """Store a question, with the time of now."""
+        values = (row.id, row.agent, row.turn, dump(row.question))
+        session.all(
+            "insert into question (id, agent, turn, question, asked_at, seal) values (?, ?, ?, ?, ?, ?)",
+            *(*values, session.clock.now(), sign(session.sealer, "question", *values)),
+        )
+
+    @query
+    def pending_questions(self, session: SqlSession) -> list[QuestionRow]:
+        """Return the questions that nobody has answered, oldest first."""
+        rows = session.all(
+            "select id, agent, turn, question, asked_at, seal from question where decision is null order by seq"
+        )
+        return [
+            QuestionRow(id, agent, turn, parse_row(text, dict), asked_at)
+            for id, agent, turn, text, asked_at, seal in rows
+            if is_signed(session.sealer, seal, "question", id, agent, turn, text)
+        ]
+
+    @change
+    def answer_question(self, session: SqlSession, id: str, decision: dict[str, str]) -> bool:
+        """Store the answer to a question that has none."""
+        return _answer(session, id, decision)
+
+    @query
+    def decision(self, session: SqlSession, id: str) -> dict[str, str] | None:
+        """Return the answer to a question, if this user's program gave it."""
+        row = session.one("select decision, answer_seal from question where id = ?", id)
+        if row is None or row[0] is None or not is_signed(session.sealer, row[1], "answer", id, row[0]):
+            return None
+        decision: dict[str, str] = parse_row(row[0], _DECISION)
+        return decision
+
+    @change
+    def settle_questions(self, session: SqlSession, turn: str) -> None:
+        """Answer no to the pending questions of a turn."""
+        for (id,) in session.all("select id from question where turn = ? and decision is null", turn):
+            _answer(session, id, _ENDED)
 
     @query
     def yeses(self, session: SqlSession) -> list[YesRow]:
@@ -15,6 +65,16 @@ class ApprovalTables(Tables):
             YesRow(*row)
             for row in session.all("select function, digest, content, grants, by, seal, at from yes order by seq")
         ]
+
+
+def _answer(session: SqlSession, id: str, decision: dict[str, str]) -> bool:
+    text = dump(decision)
+    rows = session.all(
+        "update question set decision = ?, answered_at = ?, answer_seal = ?"
+        " where id = ? and decision is null returning id",
+        *(text, session.clock.now(), sign(session.sealer, "answer", id, text), id),
+    )
+    return bool(rows)
 
 
 @perform.register

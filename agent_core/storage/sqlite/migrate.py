@@ -14,7 +14,7 @@ from agent_core.base.errors import StorageError
 FOLDER = Path(__file__).with_name("migrations")
 APPLICATION_ID = 0x546F6F6C  # "Tool": tells our file from any other database
 # The digest of the newest schema: spares each start from making one to compare with.
-NEWEST = "c10eee83f5bbe275ffe8cf3983f619bb8c326ffdf4c9f8ed0b6dfd9f4ee48923"
+NEWEST = "b1d49e8830065cc9e2dc35791c08a90d8ab6c8bb71db5727ae1739d916c6dd17"
 # Tables of sqlite-vec come and go: see `vector_index.py`, which looks at them before it uses them.
 _ALWAYS = "not (tbl_name glob 'bits_[0-9]*' and type in ('table', 'index'))"
 

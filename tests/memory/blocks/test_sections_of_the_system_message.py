@@ -29,7 +29,7 @@ async def test_what_cannot_be_a_section_is_refused_and_says_why(sections: Sectio
     await sections.set("rules", 1, "Be kind.")
     with pytest.raises(UsageError, match="7 too many"):
         await sections.set("rules", 1, "x" * (LIMIT + 7))
-    with pytest.raises(UsageError, match="no section's name"):
+    with pytest.raises(UsageError, match="be a section's name"):
         await sections.set("two words", 1, "x")
     for name in ("instructions", "memory", "functions", "statistics"):
         with pytest.raises(UsageError, match=f"a section `{name}` of its own"):

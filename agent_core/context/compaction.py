@@ -13,11 +13,10 @@ from typing import Any, Final, Protocol
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.base.settings import MemorySettings
 from agent_core.base.untrusted import one_line, shorten
-from agent_core.storage import Entry
+from agent_core.storage import SUMMARY, Entry
 
 from .build import Budget, summary_chars, tail_bytes
-from .history import PRESSURE, History, HistoryItem, Summary, is_pressure
-from .whose import USER, harmless, label_of, of_function
+from .history import PRESSURE, USER, History, HistoryItem, Summary, harmless, is_pressure, label_of, of_function
 
 _NUMBER: Final = re.compile(r"(?<![\w.])[$€£#+-]?\d[\w.,:/%@-]*(?<![.,:/-])")
 _CODE: Final = re.compile(r"`([^`\n]{1,60})`")
@@ -37,7 +36,7 @@ _COMMON: Final = frozenset(_NO_NAMES.split())
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence, the tokens in it that must not be lost, and its author, as in `whose.py`."""
+    """A sentence, the tokens in it that must not be lost, and its author, as `label_of` has it."""
 
     text: str
     tokens: frozenset[str]
@@ -292,7 +291,6 @@ def _message_sentences(message: Message) -> list[Sentence]:
             return []
 
 
-KIND: Final = "summary"
 _WORTH: Final = 0.7  # of the room must be filled, or a compaction would win nothing
 _LEAST_MATERIAL: Final = 2_000
 
@@ -309,7 +307,7 @@ class Journal(Protocol):
         """Show a warning to the user."""
 
 
-class Room:
+class Compaction:
     """Makes room in the conversation of one agent."""
 
     def __init__(self, settings: MemorySettings, compaction: str = "") -> None:
@@ -333,7 +331,7 @@ class Room:
         order = CompactionOrder(tail, summary_chars(room), max(room, _LEAST_MATERIAL), self._style)
         summary = await summarised(history, order, ask)
         if summary is not None:
-            await turn.append([Entry(KIND, summary[0].payload())])
+            await turn.append([Entry(SUMMARY, summary[0].payload())])
             before = history.summary.covers if history.summary else 0
             history.compact(*summary)
             turn.warn(
