@@ -47,7 +47,7 @@ async def test_a_statement_that_sets_something_does_so(
         ("numbers[9] = 1", "*** IndexError: list assignment index out of range"),
         ("p f'{'", "*** SyntaxError"),
         ("n += 1", "n is no local name of sum_up"),
-        ("?", "continue   c    run on"),
+        ("?", "continue   c    continue"),
         ("help until", "until, unt: run to a later line: until [LINE]"),
         ("h p", "p: show the value of an expression\nFor example: p total + 1"),
         ("help nothing", "There is no command `nothing`. `help` lists them."),

@@ -46,7 +46,7 @@ async def test_the_published_shape_of_a_question_holds_what_a_client_shows(tmp_p
         async with turn([made(place), DONE, DONE], tmp_path, human("no: not now")) as events:
             shape, answer = to_json(of(GrantAsked, events)[0]), to_json(of(GrantAnswered, events)[0])
     assert shape["missing"] == {"network": [place]}
-    assert shape["says"] == (f"fetch from {place}",)
+    assert shape["says"] == [f"fetch from {place}"]
     assert (shape["moment"], shape["why"], shape["is_again"]) == ("join", "asked", False)
     assert shape["command"] == f"toolwright functions grant weather --network {place}"
     assert [number for number, _ in shape["lines"]] == [10]

@@ -82,7 +82,7 @@ main()
     ("module", "owner"),
     [
         pytest.param("runtime.loop", "AgentLoop._act", id="in-the-turn"),
-        pytest.param("interfaces.repl.teller", "Teller._text", id="in-telling-it"),
+        pytest.param("interfaces.repl.turn_renderer", "Teller._text", id="in-telling-it"),
         pytest.param("runtime.agent", "Agent._begin", id="before-the-turn"),
     ],
 )

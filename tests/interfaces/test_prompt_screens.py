@@ -126,7 +126,7 @@ def test_a_dumb_terminal_gets_lines_and_no_control_character(tmp_path: Path) -> 
             screen.line("go")
             screen.wait_for("∙ 1 step")
             screen.line("/functions")
-            screen.wait_for("None.")
+            screen.wait_for("No functions.")
             screen.line("/cost")
             screen.wait_for("1 turn")
             screen.line("/exit")

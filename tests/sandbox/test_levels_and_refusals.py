@@ -75,7 +75,7 @@ async def test_the_self_test_sees_a_worker_that_is_not_confined() -> None:
     missing: list[str] = []
     async with sandbox_without(*LAYERS) as (bare, _pool):
         assert await try_level("core", bare.plan, missing) is None
-    got_out = {line.split("'s ")[-1].removesuffix(" got out") for line in missing}
+    got_out = {line.split("'s ")[-1].removesuffix(" escaped") for line in missing}
     assert {"read", "write", "connect", "fork", "signal", "new code", "kernel:Seccomp"} <= got_out
 
 

@@ -10,7 +10,7 @@ LOGGERS = (
     "toolwright.broker",
     "toolwright.grants",
     "toolwright.packages",
-    "agent_core.runtime.dispatch",
+    "agent_core.runtime.host_functions",
     "sandbox.processes.calls",
 )
 
