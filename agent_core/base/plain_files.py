@@ -9,11 +9,13 @@ import os
 import stat
 import sys
 from pathlib import Path
+from typing import BinaryIO
 
 from .user_folders import expanded
 
 LARGEST_FILE = 256 << 20
 """Bytes of a file that a user names: one without an end, such as /dev/zero, must not fill the memory."""
+_PIECE = 1 << 20
 _LOOKING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _ADDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -55,25 +57,27 @@ def read_named(path: str | Path) -> bytes:
         OSError: it cannot be read, or has more than `LARGEST_FILE` bytes.
     """
     with expanded(path).open("rb") as file:
-        return _bounded(file.read(LARGEST_FILE + 1), str(path))
+        return _bounded(file, str(path))
 
 
 def read_named_text(path: str | Path) -> str:
-    """Return the text of a file that the user named, its lines ended by "\\n"; `-` stands for standard input.
+    """Return the text of a file that the user named, its lines ended by "\\n"; the word `-` stands for standard input.
 
     Raises:
         OSError: it cannot be read, or has more than `LARGEST_FILE` bytes.
         UnicodeDecodeError: it is not UTF-8.
     """
-    is_stdin = str(path) == "-"
-    content = _bounded(sys.stdin.buffer.read(LARGEST_FILE + 1), "standard input") if is_stdin else read_named(path)
+    content = _bounded(sys.stdin.buffer, "standard input") if path == "-" else read_named(path)
     return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _bounded(content: bytes, name: str) -> bytes:
-    if len(content) > LARGEST_FILE:
-        raise OSError(errno.EFBIG, f"File larger than {LARGEST_FILE >> 20} MiB", name)
-    return content
+def _bounded(file: BinaryIO, name: str) -> bytes:
+    content = bytearray()  # piece by piece: a read of so much at once takes the memory for it ahead
+    while piece := file.read(_PIECE):
+        content += piece
+        if len(content) > LARGEST_FILE:
+            raise OSError(errno.EFBIG, f"File larger than {LARGEST_FILE >> 20} MiB", name)
+    return bytes(content)
 
 
 def _opened(path: Path, flags: int) -> int:

@@ -11,6 +11,9 @@ from .blocks import Blocks
 from .classes import Memory, check_given
 from .planned_edit import EditRequest, PlannedEdit
 
+_MOST_EDITS = 100
+_MOST_CHARS = 1_000_000  # of all blocks that the edits of one call leave
+
 
 class MemoryAccessRefused(Exception):
     """Raised if an access is refused; the message is for the function's author."""
@@ -34,7 +37,8 @@ class FunctionMemoryApi:
     def __init__(self, blocks: Blocks, agent: str, turn: str) -> None:
         self._blocks = blocks
         self._author = _Function(agent, turn)
-        self._requests: list[EditRequest] = []
+        self._requests: list[tuple[str, EditRequest]] = []  # with the label of the block
+        self._chars = 0
         self._one_at_a_time = asyncio.Lock()
         self.held = PlannedEdit("", by="function")
 
@@ -89,11 +93,16 @@ class FunctionMemoryApi:
             memory[label].put(lines)
 
         async with self._one_at_a_time:
+            if len(self._requests) >= _MOST_EDITS or self._chars > _MOST_CHARS:
+                raise MemoryAccessRefused(
+                    f"one call can edit memory {_MOST_EDITS} times, and write {_MOST_CHARS:,} characters"
+                )
             request = self._blocks.request(deed, self._author, f"{function}()", self.held.changed)
             edit = await self._blocks.plan(request, self.held.changed)
             if edit.outcome == "refused":
                 raise MemoryAccessRefused(f"`{label}` stays as it is: {edit.text}")
-            self._requests.append(request)
+            self._requests.append((label, request))
+            self._chars += sum(len(str(change.after.value)) for change in edit.changed if change.after)
             self._hold(self.held, edit)
 
     def _hold(self, held: PlannedEdit, edit: PlannedEdit) -> None:
@@ -102,13 +111,19 @@ class FunctionMemoryApi:
         self.held = replace(self.held, done=partial(self._blocks.applied, self.held))
 
     async def _replan(self) -> PlannedEdit:
-        """Plan the same edits on what the blocks have become; what cannot be done any more is said in the text."""
+        """Plan the same edits on what the blocks have become; what cannot be done any more is said in the text.
+
+        Of a block, nothing is done after an edit that cannot be done: it may have built on that.
+        """
         await self._blocks.reload()
-        self.held, refusals = PlannedEdit("", by="function"), list[str]()
-        for request in self._requests:
+        self.held, refusals = PlannedEdit("", by="function"), dict[str, str]()
+        for label, request in self._requests:
+            if label in refusals:
+                continue
+            await asyncio.sleep(0)  # so that many edits of large blocks do not hold up the loop in one go
             edit = await self._blocks.plan(request, self.held.changed)
             if edit.outcome == "refused":
-                refusals.append(f"An edit of the memory by {request.action} was not made: {edit.text}")
+                refusals[label] = f"An edit of the memory by {request.action} was not made: {edit.text}"
             else:
                 self._hold(self.held, edit)
-        return replace(self.held, text="\n".join(refusals))
+        return replace(self.held, text="\n".join(refusals.values()))

@@ -76,7 +76,8 @@ def lost(seen: StoredMemory, now: StoredMemory, after: Memory) -> dict[str, list
     lost_lines = {}
     for label, row in now.rows.items():
         before = seen.rows.get(label)
-        if before is None or before.version == row.version or label not in after:
+        # By the value, too: who holds edits that are not on disk has seen versions that another writer may have made.
+        if before is None or (before.version, before.value) == (row.version, row.value) or label not in after:
             continue
         seen_lines, remaining_lines = {*seen.memory[label].lines}, {*after[label].lines}
         if missing := [

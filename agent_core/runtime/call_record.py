@@ -102,13 +102,14 @@ class CallRecord:
         if unproven:
             full, detail = self.noted(full, answers.UNPROVEN), {**detail, "unproven": True}
 
-        async def store(edit: PlannedEdit) -> None:
-            nonlocal full
-            full = self.noted(full, edit.text) if edit.text else full
-            await self.record(full, word, detail, (*writes, *edit.writes))
+        def told(edit: PlannedEdit) -> str:
+            return self.noted(full, edit.text) if edit.text else full
 
-        await commit(self.memory.held if self.memory else NO_EDIT, store, self._clock)
-        shown = beginning(full, self._answer_chars)
+        async def store(edit: PlannedEdit) -> None:
+            await self.record(told(edit), word, detail, (*writes, *edit.writes))
+
+        edit = await commit(self.memory.held if self.memory else NO_EDIT, store, self._clock)
+        shown = beginning(told(edit), self._answer_chars)
         self.tell(shown, word, detail)
         return Done(self.call, shown, word, heartbeat=self.heartbeat)
 

@@ -5,7 +5,7 @@ Starting is cheap: the sandbox and the model are opened when something needs the
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -166,8 +166,12 @@ class Workspace:
 
     async def questions(self) -> list[PendingQuestion]:
         """Return the questions about grants that wait for an answer in any process at this workspace, oldest first."""
-        rows = await self._store.pending_questions()
-        return [PendingQuestion(Question.from_json(row.question), row.agent, row.turn, row.asked_at) for row in rows]
+        pending = []
+        for row in await self._store.pending_questions():
+            with suppress(TypeError, ValueError, KeyError):  # of another version of the program, which asks it itself
+                question = Question.from_json(row.question)
+                pending.append(PendingQuestion(question, row.agent, row.turn, row.asked_at))
+        return pending
 
     async def answer(self, question: str, decision: Decision) -> None:
         """Answer a pending question by its id; the process that asks goes on with the answer.

@@ -17,7 +17,7 @@ from tests.interfaces.asking import CALL, DONE, made, service
 from tests.kit import Ask, Expect, Script, contains, scripted
 from tests.kit.desk import answers, ended, of
 
-from .support import human
+from .support import READS, human
 
 ANSWER = """\
 import asyncio, sys
@@ -192,3 +192,37 @@ async def test_a_turn_may_have_an_approver_where_the_workspace_has_none(tmp_path
             [asked] = of(GrantAnswered, await turn_of(workspace, own))
             [unasked] = of(GrantAnswered, await turn_of(workspace))
     assert (asked.by, unasked.by, len(own.asked)) == ("human", "policy", 1)
+
+
+async def test_a_question_outside_of_a_turn_is_answered_by_its_id_too(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "one").write_text("6")
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "sums.py").write_text(READS)
+    async with opened(tmp_path, [], Workspace.answered_by_id) as workspace:
+        call = asyncio.create_task(workspace.workshop.call("total", "{}"))
+        await workspace.answer((await pending(workspace)).id, Decision("once"))
+        assert (await call)["outcome"] == "returned"
+        assert await workspace.questions() == []
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        pytest.param("delete from question", id="the row is gone"),
+        pytest.param("update question set decision = 'x', answered_at = 0", id="an answer without a seal"),
+    ],
+)
+async def test_a_forged_row_neither_hangs_nor_ends_a_turn(tmp_path: Path, forgery: str) -> None:
+    with service() as place:
+        async with opened(tmp_path, [made(place), DONE, DONE], Workspace.answered_by_id) as workspace:
+            turn = asyncio.create_task(turn_of(workspace))
+            question = await pending(workspace)
+            db = apsw.Connection(str(tmp_path / ".toolwright" / "state.db"))
+            db.set_busy_timeout(5_000)
+            db.execute(forgery)
+            db.close()
+            if "delete" not in forgery:
+                await workspace.answer(question.id, Decision("no", "not now"))
+            [answer] = of(GrantAnswered, await turn)
+    assert answer.answer == "no"

@@ -160,3 +160,10 @@ def test_help_names_every_command_and_a_wrong_one_is_forgiven(tmp_path: Path) ->
         screen.wait_for("Fine.")
         screen.line("/exit")
         assert screen.exit_code() == 0
+
+
+def test_a_dash_at_the_prompt_names_a_file_and_takes_no_keys_away(grown: Path) -> None:
+    with prompt([], grown) as (screen, _):
+        screen.line("/load -")
+        screen.wait_for("cannot be read")
+        assert leave(screen) == 0

@@ -48,7 +48,7 @@ class ApprovalQueue:
 class Approvals:
     """The questions that come up in one turn: who is asked, which turn is notified, and the user's noes in it.
 
-    Outside of a turn nobody is notified, no no is remembered, and no question is stored.
+    Outside of a turn nobody is notified, and no no is remembered.
     """
 
     queue: ApprovalQueue
@@ -85,17 +85,16 @@ class Approvals:
     async def _decision(self, question: Question, approver: Approver) -> Decision:
         """Return the first answer: the approver's, or one that somebody gave by the question's id."""
         turn, rows = self.turn, self.queue.rows
-        if turn is None:
-            return await approver(question)
-        if rows is None:
-            turn.emit(_asked(question, turn))
-            return await approver(question)
+        agent, asker = (turn.agent, turn.id) if turn is not None else ("", question.id)
         try:
-            await rows.ask_user(QuestionRow(question.id, turn.agent, turn.id, question.to_json()))
-            turn.emit(_asked(question, turn))
-            return await _first_answer(question, approver, rows)
+            if rows is not None:
+                await rows.ask_user(QuestionRow(question.id, agent, asker, question.to_json()))
+            if turn is not None:
+                turn.emit(_asked(question, turn))
+            return await (_first_answer(question, approver, rows) if rows is not None else approver(question))
         finally:
-            await rows.settle_questions(turn.id)
+            if rows is not None:
+                await rows.settle_questions(asker)
 
     def _said_no(self, question: Question) -> Decision | None:
         earlier = next((decision for prior, decision in self.noes if _is_same(question, prior, decision)), None)

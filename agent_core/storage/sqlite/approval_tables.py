@@ -47,7 +47,9 @@ class ApprovalTables(Tables):
     def decision(self, session: SqlSession, id: str) -> dict[str, str] | None:
         """Return the answer to a question, if this user's program gave it."""
         row = session.one("select decision, answer_seal from question where id = ?", id)
-        if row is None or row[0] is None or not is_signed(session.sealer, row[1], "answer", id, row[0]):
+        if row is None:  # somebody took it away: nobody will ever answer it
+            return dict(_ENDED)
+        if not _is_answered(session, id, *row):
             return None
         decision: dict[str, str] = parse_row(row[0], _DECISION)
         return decision
@@ -68,13 +70,20 @@ class ApprovalTables(Tables):
 
 
 def _answer(session: SqlSession, id: str, decision: dict[str, str]) -> bool:
+    row = session.one("select decision, answer_seal from question where id = ?", id)
+    if row is None or _is_answered(session, id, *row):
+        return False
     text = dump(decision)
-    rows = session.all(
-        "update question set decision = ?, answered_at = ?, answer_seal = ?"
-        " where id = ? and decision is null returning id",
+    session.all(
+        "update question set decision = ?, answered_at = ?, answer_seal = ? where id = ?",
         *(text, session.clock.now(), sign(session.sealer, "answer", id, text), id),
     )
-    return bool(rows)
+    return True
+
+
+def _is_answered(session: SqlSession, id: str, decision: str | None, seal: str | None) -> bool:
+    """Check whether this user's program wrote the answer; what a stranger wrote is none."""
+    return decision is not None and seal is not None and is_signed(session.sealer, seal, "answer", id, decision)
 
 
 @perform.register

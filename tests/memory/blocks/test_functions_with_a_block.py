@@ -46,6 +46,23 @@ def rewrite(self) -> None:
     """Write a block anew."""
     self.memory.write("human", "Name: Ada")
     self.memory.replace("human", "Ada", "Ada Lovelace")
+
+
+def twice(self) -> str:
+    """Write a block anew, two times, and stay a while."""
+    self.memory.write("human", "Mine: 1")
+    self.memory.write("human", "Mine: 2")
+    self.progress(1, 2)
+    import time
+
+    time.sleep(0.7)
+    return "written"
+
+
+def flood(self) -> None:
+    """Edit a block without end."""
+    for number in range(1_000):
+        self.memory.write("human", str(number))
 '''
 
 
@@ -86,7 +103,7 @@ async def test_a_block_without_a_grant_is_refused_with_the_way_to_it(at_desk: Op
 async def _while_it_runs(desk: Desk, act: Callable[[], Awaitable[object]]) -> CallAnswered | None:
     """Act at the moment when the function has edited and has not returned."""
     answered = None
-    async for event in desk.agent.turn("Call pause."):
+    async for event in desk.agent.turn("Call it."):
         if isinstance(event, Progress):
             await act()
         if isinstance(event, CallAnswered):
@@ -134,3 +151,24 @@ async def test_an_edit_of_a_function_joins_what_somebody_else_wrote_meanwhile(at
     assert answered is not None
     assert answered.outcome == "returned"
     assert desk.agent.memory.blocks.memory["human"].lines == ["Name: Bea", "Likes: pie"]
+
+
+async def test_no_edit_of_a_function_takes_away_what_somebody_else_wrote_meanwhile(at_desk: OpenDesk) -> None:
+    desk = await at_desk(_asks("twice"))
+    desk.workspace.workshop.granting.approver = human("yes")
+    beside = Blocks(desk.workspace._store, desk.agent.name, desk.agent.memory.blocks.memory, Clock())
+    await beside.load()
+
+    async def write() -> None:
+        await beside.commit(await beside.write("human", "Allergic to nuts", Author("human")))
+
+    answered = await _while_it_runs(desk, write)
+    assert answered is not None
+    assert desk.agent.memory.blocks.memory["human"].lines == ["Allergic to nuts"]
+    assert answered.text.count("was not made") == 1
+
+
+async def test_one_call_edits_memory_a_bounded_number_of_times(at_desk: OpenDesk) -> None:
+    desk = await at_desk(_asks("flood"))
+    desk.workspace.workshop.granting.approver = human("yes")
+    assert "one call can edit memory 100 times" in (await _call(desk, "flood")).text
