@@ -5,7 +5,7 @@ by nobody, or by a file that lists what may be granted.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,10 +87,17 @@ def _grants(name: str, table: object) -> Grants:
 GO_ON = "Your last turn was cut off. Go on with what I asked for."
 
 
-class Conversation:
-    """A conversation that takes what the user types, and keeps what was shown."""
+RunCommand = Callable[["Conversation", str], Awaitable[None]]
 
-    def __init__(self, workspace: Workspace, agent: Agent, voice: Voice) -> None:
+
+class Conversation:
+    """A conversation that takes what the user types, and keeps what was shown.
+
+    `run_command` runs a command that was typed while a turn ran, once that has ended.
+    """
+
+    def __init__(self, workspace: Workspace, agent: Agent, voice: Voice, run_command: RunCommand | None = None) -> None:
+        self._run_command = run_command
         self.workspace = workspace
         self.agent = agent
         self.voice = voice
@@ -101,7 +108,7 @@ class Conversation:
         self.left = False
         self.failed = False
         self.later: list[str] = []
-        """Commands that were typed while a turn ran and wait for its end."""
+        """Commands that were typed while a turn ran and wait for its end, whatever began it."""
         self._beating: asyncio.Task[None] | None = None
         self._hears_beats: Listener | None = None
         self._command: Interruption | None = None
@@ -170,16 +177,24 @@ class Conversation:
         self.voice.lines([line(("dim", "  delivered at the next step"))])
         if not self.busy:
             await self.take_up_waiting()
+            await self.settle_later()
 
     async def take_up_waiting(self, listener: Listener | None = None) -> None:
         """Run turns until no message waits: one that was typed as a turn ended would wait for the next otherwise."""
         while not self.left and await self.agent.waiting():
             await self.turn(None, listener)
 
+    async def settle_later(self) -> None:
+        """Run the commands that waited for the end of a turn."""
+        while self.later and self._run_command is not None and not (self.left or self.busy):
+            text = self.later.pop(0)
+            self.voice.lines([line(("name", "› "), ("strong", text))])
+            await self._run_command(self, text)
+
     async def be_spoken_to(self, listener: Listener | None = None) -> None:
         """Start a turn in which the agent speaks first."""
         await self.agent.talk.post("login")
-        await self.turn(None, listener)
+        await self.wake(listener)
 
     async def resume(self, listener: Listener | None = None) -> None:
         """Resume a turn that was cut off, and take up the messages that no turn has taken."""
@@ -190,6 +205,7 @@ class Conversation:
             await self.turn(GO_ON, listener)
         while not (self.left or self.failed) and await self.agent.waiting():
             await self.turn(None, listener)
+        await self.settle_later()
 
     @asynccontextmanager
     async def awake(self, listener: Listener | None = None) -> AsyncIterator[None]:
@@ -209,6 +225,7 @@ class Conversation:
         """Run a turn for an event that waits, and others for the messages that were typed meanwhile."""
         await self.turn(None, listener)
         await self.take_up_waiting(listener)
+        await self.settle_later()
 
     async def guarded(self, work: Awaitable[None]) -> None:
         """Run something that must not end the conversation: an internal error is reported, and its traceback kept."""
@@ -308,7 +325,9 @@ def _check_preset(options: RunOptions, agent: Agent) -> None:
 
 
 @asynccontextmanager
-async def opened(options: RunOptions, voice: Voice) -> AsyncIterator[Conversation]:
+async def opened(
+    options: RunOptions, voice: Voice, run_command: RunCommand | None = None
+) -> AsyncIterator[Conversation]:
     """Open the workspace, its agent and a conversation; close everything at the end."""
     root = Workspace.find(options.root)
     async with Workspace.open(
@@ -321,7 +340,7 @@ async def opened(options: RunOptions, voice: Voice) -> AsyncIterator[Conversatio
     ) as workspace:
         agent = await workspace.agent(options.agent, verify=options.verify)
         _check_preset(options, agent)
-        conversation = Conversation(workspace, agent, voice)
+        conversation = Conversation(workspace, agent, voice, run_command)
         quiet = conversation.agent.on_change(conversation.announce)
         try:
             yield conversation

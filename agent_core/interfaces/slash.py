@@ -60,10 +60,7 @@ async def take(talk: Conversation, text: str) -> None:
         await command(talk, text.strip())
     else:
         await talk.say(text.removeprefix("/") if text.startswith("//") else text)
-    while talk.later and not talk.left:
-        text = talk.later.pop(0)
-        talk.voice.lines([line(("name", "› "), ("strong", text))])
-        await command(talk, text)
+    await talk.settle_later()
 
 
 async def during(talk: Conversation, text: str) -> None:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from ..completion_values import offered
 from ..conversation import Conversation, opened
 from ..options import RunOptions
-from ..slash import during, take
+from ..slash import command, during, take
 from ..spending import short
 from .prompt import Prompt
 from .terminal import TerminalVoice
@@ -85,7 +85,7 @@ def _connect(talk: Conversation, voice: TerminalVoice, prompt: Prompt) -> None:
 async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[LoadedSession]:
     """Open a conversation that is ready: workspace open, model chosen, the user greeted."""
     voice = TerminalVoice(prompt)
-    async with opened(options, voice) as talk, talk.awake():
+    async with opened(options, voice, command) as talk, talk.awake():
         _connect(talk, voice, prompt)
         await talk.greet()
         async with asyncio.TaskGroup() as group:
