@@ -74,7 +74,7 @@ def toolwright(
         streams = [file.fileno() for file in (typed, out, err)]
         program = Program(arguments, streams, cwd=cwd, environment=surroundings(environment or {}))
         try:
-            code = program.wait(50)
+            code = program.wait(150)
         finally:
             program.kill()
         return subprocess.CompletedProcess(["toolwright", *arguments], code, _text(out), _text(err))

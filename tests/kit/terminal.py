@@ -102,19 +102,19 @@ class Terminal:
                     return cell.fg, cell.bg
         raise AssertionError(f"{text!r} is not on the screen:\n{self.scrolled()}")
 
-    def wait_for(self, text: str, timeout_s: float = 20) -> None:
+    def wait_for(self, text: str, timeout_s: float = 60) -> None:
         """Until the screen shows the text."""
         self.wait(lambda: any(text in line for line in self.screen()), f"{text!r} on the screen", timeout_s)
 
-    def wait_count(self, text: str, count: int, timeout_s: float = 20) -> None:
+    def wait_count(self, text: str, count: int, timeout_s: float = 60) -> None:
         """Until the text stands so many times on the screen and above it."""
         self.wait(lambda: self.scrolled().count(text) >= count, f"{count} × {text!r}", timeout_s)
 
-    def wait_gone(self, text: str, timeout_s: float = 20) -> None:
+    def wait_gone(self, text: str, timeout_s: float = 60) -> None:
         """Until the screen shows the text no more."""
         self.wait(lambda: not any(text in line for line in self.screen()), f"{text!r} off the screen", timeout_s)
 
-    def wait(self, holds: Callable[[], bool], what: str, timeout_s: float = 20) -> None:
+    def wait(self, holds: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
         """Until something holds; looks again whenever the screen changes."""
         until = time.monotonic() + timeout_s
         while not holds():
@@ -124,7 +124,7 @@ class Terminal:
             with self._changed:
                 self._changed.wait(min(left, 0.05))
 
-    def exit_code(self, timeout_s: float = 20) -> int:
+    def exit_code(self, timeout_s: float = 60) -> int:
         """Wait for the program to end; its exit code."""
         code = self.process.wait(timeout_s)
         self._reader.join(timeout_s)
