@@ -21,7 +21,7 @@ def test_a_local_that_is_set_in_a_loop_changes_what_the_model_reads(tmp_path: Pa
         screen.wait_for(f"●→  {LOOP_LINE}         total += number * factor")
         does(screen, "p number, total", "(3, 30)")
         does(screen, "n", f" → {LOOP_LINE + 1:3} ")
-        does(screen, "total", "60")
+        does(screen, "total", "│ 60")
         does(screen, "set total 1070", "done")
         does(screen, "c", "It is 1112.")
 
@@ -115,7 +115,7 @@ def test_a_command_that_comes_too_late_for_its_stop_is_held_back_once(tmp_path: 
 
 def test_the_debuggers_history_is_its_own_and_is_kept(tmp_path: Path) -> None:
     with standing(USED, tmp_path) as screen:
-        does(screen, "total + 5", "35")
+        does(screen, "total + 5", "│ 35")
         screen.type(UP)
         screen.wait_for("(debug) total + 5")
         screen.type(CTRL_C)
@@ -132,7 +132,7 @@ def test_ctrl_c_twice_ends_the_turn_and_once_only_clears_the_line(tmp_path: Path
     with standing([Ask(CALL)], tmp_path) as screen:
         screen.type("p tot" + CTRL_C)
         screen.wait_for("Ctrl-C again ends the turn.")
-        does(screen, "total", "30")
+        does(screen, "total", "│ 30")
         screen.type(CTRL_C)
         screen.wait_for("Ctrl-C again ends the turn.")
         screen.type(CTRL_C)
@@ -183,7 +183,7 @@ def test_what_is_typed_when_a_function_stops_stays_in_its_line(tmp_path: Path) -
         screen.wait_for("One moment")
         screen.type("half a thought")
         screen.wait_for("(debug)")
-        does(screen, "total", "30")
+        does(screen, "total", "│ 30")
         does(screen, "c", "Done.")
         screen.wait_for("› half a thought")
 
