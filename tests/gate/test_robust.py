@@ -1,4 +1,4 @@
-"""Stage 10: which calls go wrong, how they are told, and what is no fault of the function."""
+"""Stage 11: which calls go wrong, how they are told, and what is no fault of the function."""
 
 from collections.abc import AsyncIterator, Sequence
 from textwrap import dedent

@@ -19,7 +19,7 @@ from .candidate import Candidate, Policy
 from .grants import Way
 from .rules import Rules, severity
 from .tree import FunctionNode, bound_names, find, parse
-from .verdict import Disagreement, Fix, Survivor
+from .verdict import Disagreement, Doubt, Fix, Survivor
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,7 @@ class Draft:
     trial: Snapshot | None = None  # the snapshot with that module, once it could be imported
     trials: ExampleTrials = ExampleTrials()
     survivors: tuple[Survivor, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
     apart: frozenset[str] = frozenset()  # functions that it is not compared with
     granted: Grants = NOTHING
     guarded: frozenset[str] = frozenset()  # functions that have grants of their own

@@ -30,6 +30,7 @@ from .draft import TOO_DEEP, D, Draft
 from .duplicate import duplicate
 from .autofix import fix
 from .neighbours import neighbours
+from .promise.stage import check_promise
 from .proof import ExampleResult, prove, run
 from .read import read
 from .robust import robust
@@ -78,6 +79,7 @@ STAGES: tuple[Stage[Draft], ...] = (
     Stage("capability", on_text(capability)),
     Stage("import", load),
     Stage("examples", prove),
+    Stage("promise", check_promise, after_save=True),
     Stage("mutation", check_mutants, after_save=True),
     Stage("robust", robust, beside=True, after_save=True),
     Stage("neighbours", neighbours),
@@ -258,6 +260,7 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         offered=draft.trials.offered,
         needs=draft.needs,
         asking=tuple(_lines(draft)),
+        doubts=draft.doubts,
     )
 
 

@@ -21,12 +21,25 @@ STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "duplicate": "warns",
                 "capability": "warns",
                 "examples": "warns",
+                "promise": "warns",
                 "mutation": "warns",
                 "robust": "warns",
                 "neighbours": "warns",
             }
         ),
         "import": MappingProxyType({"conform": "warns", "robust": "warns"}),
+    }
+)
+
+# What weak evidence that a function is hollow is called; a doubt never refuses.
+DOUBTS: Mapping[str, Severity] = MappingProxyType(
+    {
+        "doubt-examples": "warns",
+        "doubt-effect": "warns",
+        "doubt-knowledge": "warns",
+        "doubt-work": "warns",
+        "doubt-chance": "warns",
+        "doubt-template": "warns",
     }
 )
 
@@ -40,6 +53,7 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "unreachable-code": "warns",
                 "weak-examples": "warns",
                 "fails-on": "warns",
+                **DOUBTS,
             }
         ),
         "human": MappingProxyType({"unproven": "warns"}),
@@ -54,6 +68,11 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "stub-passes": "warns",  # of an argument that came back, rightly: a constant is refused as same results
                 "weak-examples": "warns",
                 "not-json": "refuses",
+                "claims-effect": "warns",  # a library's words are not on trial
+                "claims-knowledge": "warns",
+                "claims-work": "warns",
+                "claims-chance": "warns",
+                **DOUBTS,
             }
         ),
     }
@@ -76,6 +95,7 @@ class Rules:
     packages: tuple[str, ...] = ("pydantic",)
     reserved: frozenset[str] = field(default_factory=frozenset)
     duplicate_s: float = 1.0
+    promise_s: float = 0.75
     mutation_s: float = 0.75  # the worker's start in it
     max_mutants: int = 40
     neighbours_s: float = 2.0

@@ -7,6 +7,7 @@ from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.json_form import IF_SET, to_json
 from agent_core.base.problem import Problem
 from agent_core.registry.function import Function, ModuleReading
+
 from .candidate import Policy
 
 Standing = Literal["draft", "trial", "trusted", "quarantined", ""]
@@ -62,6 +63,17 @@ class Survivor:
 
 
 @dataclass(frozen=True, slots=True)
+class Doubt:
+    """Weak evidence that a function is hollow: the code and text of its warning, and calls unlike its examples, each
+    with what it returned.
+    """
+
+    code: str
+    message: str
+    calls: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The gate's answer about one candidate. If the candidate is rejected, `standing` is empty."""
 
@@ -83,6 +95,7 @@ class Verdict:
     offered: Disagreement | None = None
     needs: Grants = NOTHING
     asking: tuple[tuple[int, str], ...] = ()  # the lines that need what is not granted
+    doubts: tuple[Doubt, ...] = ()
 
     @property
     def lacks_only_grants(self) -> bool:
@@ -126,6 +139,7 @@ class Verdict:
             "needs": self.needs.to_json(),
             "survivors": to_json(self.survivors),
             "disagreements": to_json(self.disagreements),
+            "doubts": to_json(self.doubts),
         }
 
 

@@ -1,4 +1,4 @@
-"""Stage 9, mutation testing: checks that the examples would notice other behavior.
+"""Stage 10, mutation testing: checks that the examples would notice other behavior.
 
 They run against stubs and small mutants of the body, many in one worker: what comes back is advice, compared
 here as in stage 8. A stub that passes every example refuses; survivors among the mutants are said, with

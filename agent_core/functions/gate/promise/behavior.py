@@ -1,0 +1,183 @@
+"""What the outcomes of the calls show: which arguments a function reads, and which it only hands on."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+from sandbox import Outcome, Raised, Returned
+
+from .answers import coarse, invented, leaves, skeleton, words_of
+from .constants import RAISED, OtherCase
+from .probes import Probe
+
+_WORDED = frozenset({"example", "twin", "everyday-twin", "number"})
+_FORMS = 2  # one, and one for what it does not take
+_OTHERS = frozenset({"twin", "number", "other"})
+
+
+class Behavior:
+    """The outcomes of calls next to their arguments."""
+
+    def __init__(
+        self, tried: Sequence[Probe] = (), outcomes: Sequence[Outcome | None] = (), words: frozenset[str] = frozenset()
+    ) -> None:
+        self._words = words  # of the code
+        self._tried = [*tried]
+        self._outcomes = [*outcomes] or [None] * len(self._tried)
+
+    @property
+    def count(self) -> int:
+        """The number of calls that ended."""
+        return sum(outcome is not None for outcome in self._outcomes)
+
+    @cached_property
+    def returned(self) -> list[tuple[Probe, Any]]:  # Any: values that crossed
+        """The calls that returned, with their values."""
+        pairs = zip(self._tried, self._outcomes, strict=True)
+        return [(probe, outcome.value) for probe, outcome in pairs if isinstance(outcome, Returned)]
+
+    @property
+    def gives_nothing(self) -> bool:
+        """True if every call that returned gave None."""
+        return bool(self.returned) and all(value is None for _probe, value in self.returned)
+
+    @property
+    def is_by_chance(self) -> bool:
+        """True if the same call gave different results."""
+        again = [
+            repr(value)
+            for probe, value in self.returned
+            if probe.kind == "again" or (probe.of < 0 and probe.kind == "example")
+        ]
+        first = [repr(value) for probe, value in self.returned if probe.kind == "again"]
+        return len(set(first)) > 1 and bool(again)
+
+    def answer(self, at: int, *, loose: bool = False) -> str | None:
+        """Return the skeleton of an outcome, `raises`, or None if there is none."""
+        if not 0 <= at < len(self._outcomes):
+            return None
+        outcome = self._outcomes[at]
+        if isinstance(outcome, Returned):
+            return skeleton(outcome.value, self._tried[at].arguments, loose=loose)
+        return RAISED if isinstance(outcome, Raised) else None
+
+    def is_free(self, *, loose: bool = False, texts_only: bool = False) -> bool:
+        """Check whether no letter of a text argument and no number changes more than what is handed on.
+
+        Two twins are compared, not a call and its twin: what is looked up in a table counts as not read here.
+        """
+        return bool(self.returned) and not any(
+            first != second
+            for first, second in self._pairs(loose=loose, kinds=("twin",) if texts_only else ("twin", "number"))
+        )
+
+    def _pairs(self, *, loose: bool, kinds: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        for at, probe in enumerate(self._tried):
+            if probe.kind not in kinds:
+                continue
+            is_pair = probe.kind == "twin" and self._tried[probe.of].kind == "twin"
+            if is_pair or (
+                probe.kind == "number" and (at + 1 < len(self._tried)) and self._tried[at + 1].kind == "number"
+            ):
+                other = probe.of if is_pair else at + 1
+                is_row = probe.kind == "number" and probe.is_row
+                if not is_pair and self._tried[other].parameter != probe.parameter:
+                    continue
+                first, second = (self.answer(place, loose=loose and not is_row) for place in (at, other))
+                if first is not None and second is not None and not (not is_pair and RAISED in (first, second)):
+                    yield first, second
+
+    @cached_property
+    def everyday_hits(self) -> int:
+        """The number of everyday texts whose letters mattered."""
+        pairs = [(at, probe.of) for at, probe in enumerate(self._tried) if probe.kind == "everyday-twin"]
+        return sum(self._differ(*pair) for pair in pairs)
+
+    def _differ(self, first: int, second: int) -> bool:
+        """Check whether two calls got other answers, even if words of the code are not taken for those of the calls."""
+        if self.answer(first) == self.answer(second):
+            return False
+        rough = [self._rough(at) for at in (first, second)]
+        return rough[0] != rough[1]
+
+    def _rough(self, at: int) -> str:
+        outcome = self._outcomes[at] if 0 <= at < len(self._outcomes) else None
+        if not isinstance(outcome, Returned):
+            return RAISED
+        return coarse(skeleton(outcome.value, self._tried[at].arguments, kept=self._words))
+
+    @cached_property
+    def example_hits(self) -> int:
+        """The number of examples whose letters mattered: their twins were answered otherwise."""
+        pairs = [(at, probe) for at, probe in enumerate(self._tried) if probe.kind == "twin"]
+        return sum(
+            self.answer(at) != self.answer(probe.of)
+            for at, probe in pairs
+            if self._tried[probe.of].kind in ("example", "other")
+        )
+
+    @cached_property
+    def forms(self) -> frozenset[str]:
+        """The different forms of what random words and the examples got, if all that was handed on is left out."""
+        answers = [
+            skeleton(value, probe.arguments, loose=True) for probe, value in self.returned if probe.kind in _WORDED
+        ]
+        return frozenset(map(coarse, answers))
+
+    @cached_property
+    def is_constant(self) -> bool:
+        """True if every call got the same value."""
+        return len({repr(value) for _probe, value in self.returned}) == 1
+
+    @cached_property
+    def invented(self) -> frozenset[str]:
+        """The words and numbers that every result has and no argument had."""
+        sets = [invented(skeleton(value, probe.arguments)) for probe, value in self.returned if value]
+        return frozenset.intersection(*sets) if sets else frozenset()
+
+    @property
+    def is_fixed(self) -> bool:
+        """True if everything is handed on inside of fixed words, whatever the texts are."""
+        return self.is_free(loose=True) and len(self.forms) <= _FORMS and not self.example_hits
+
+    @property
+    def hands_on(self) -> bool:
+        """True if something of the arguments is in a result."""
+        return any("<*>" in form for form in self.forms)
+
+    @cached_property
+    def repeats(self) -> bool:
+        """True if a twin of an example got that example's very answer, with words of it that the twin does not have."""
+        by_place = {id(probe): value for probe, value in self.returned}
+        for probe, value in self.returned:
+            origin = self._tried[probe.of] if probe.kind == "twin" and probe.of >= 0 else None
+            if (
+                origin is not None
+                and origin.kind == "example"
+                and id(origin) in by_place
+                and by_place[id(origin)] == value
+            ):
+                gone = words_of(origin.arguments) - words_of(probe.arguments)
+                if words_of({"": value}) & gone:
+                    return True
+        return False
+
+    def others(self) -> list[OtherCase]:
+        """Return the calls unlike the examples."""
+        return [
+            OtherCase(
+                probe.arguments,
+                answer,
+                repr(outcome.value) if isinstance(outcome := self._outcomes[at], Returned) else "",
+            )
+            for at, probe in enumerate(self._tried)
+            if probe.kind in _OTHERS and (answer := self.answer(at)) is not None
+        ]
+
+    def is_of(self, literals: frozenset[str]) -> bool:
+        """Check whether every value that was returned stands in the code, or was handed on."""
+        for probe, value in self.returned:
+            given = {repr(leaf) for leaf in leaves([*probe.arguments.values()])}
+            if not all(repr(leaf) in literals or repr(leaf) in given or leaf is None for leaf in leaves(value)):
+                return False
+        return bool(self.returned)

@@ -1,0 +1,275 @@
+"""What the name and the first sentence of a function promise, read with a lexicon.
+
+Pure. A promise is an effect on the world, a fact from outside, or work that needs to understand its argument.
+What acts on a part of an argument (`delete_vowels`) or words a text (`order_confirmation`) promises a result only.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.resources import files
+from itertools import takewhile
+from typing import Any, Literal
+
+from agent_core.registry.typenames import Schema
+
+from .answers import lemma
+
+ClaimKind = Literal["effect", "knowledge", "work"]
+_WORDS = re.compile(r"[A-Za-z][a-z]+|[A-Z]+(?![a-z])|[a-z]")
+_PREFACE = re.compile(
+    r"^(?:this (?:function|method|tool)|write a (?:python )?(?:function|program|method)"
+    r"|(?:a )?(?:function|method|tool))"
+    r"(?: (?:to|that|which|for|will|can))*\s+",
+    re.IGNORECASE,
+)
+OF = frozenset(
+    ["for", "in", "of", "at", "by", "from", "on", "to", "with", "near", "about", "as", "via", "into", "between", "per"]
+)
+_SMALL = frozenset(
+    ["a", "an", "the", "some", "any", "my", "your", "its", "their", "this", "that", "given", "new", "one", "all"]
+)
+_LEADING = frozenset(
+    ["auto", "do", "try", "quick", "quickly", "safe", "safely", "simple", "simply", "my", "please", "async"]
+)
+_LIMITS = frozenset(
+    ["n", "k", "limit", "count", "max", "top", "days", "size", "results", "max_results", "num", "page", "year"]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """The word lists of `lexicon.toml`."""
+
+    sections: Mapping[str, Mapping[str, frozenset[str]]]
+    outside: Mapping[str, frozenset[str]]
+    kept: Mapping[str, frozenset[str]]
+
+    def has(self, word: str, section: str, key: str) -> bool:
+        """Check whether a word, or its base form, is in a list."""
+        words = self.sections[section][key]
+        return word in words or lemma(word) in words or f"{lemma(word)}e" in words
+
+    def among(self, words: Iterable[str], section: str, key: str) -> bool:
+        """Check whether one of the words is in a list."""
+        return any(self.has(word, section, key) for word in words)
+
+
+@lru_cache(maxsize=1)
+def lexicon() -> Lexicon:
+    """Return the lexicon, read once."""
+    data: dict[str, Any] = tomllib.loads(files(__package__).joinpath("lexicon.toml").read_text("utf-8"))
+    outside, kept = data["effect"].pop("outside"), data["effect"].pop("kept")
+    sections = {
+        section: {key: frozenset(text.split()) for key, text in lists.items()} for section, lists in data.items()
+    }
+    return Lexicon(sections, _split(outside), _split(kept))
+
+
+def _split(lists: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    return {key: frozenset(text.split()) for key, text in lists.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A promise beyond computing. `weight` is 2 where the words leave no doubt, else 1.
+
+    `is_kept` tells of something that should outlast the call, `changes` of a fact that does not stay.
+    """
+
+    kind: ClaimKind
+    verb: str
+    about: str
+    weight: int
+    is_kept: bool = False
+    changes: bool = False
+    is_made: bool = False  # a text that only a mind writes
+    is_read: bool = False  # about the letters of a text
+
+    @property
+    def shown(self) -> str:
+        """The promise in its words."""
+        return f"{self.verb} {self.about}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """The words of a function: those of its name, of its first sentence and of its whole description."""
+
+    name: tuple[str, ...]
+    sentence: tuple[str, ...]
+    words: frozenset[str]
+    claims: tuple[Claim, ...] = ()
+
+    def claim(self, kind: ClaimKind) -> Claim | None:
+        """Return the claim of a kind, if there is one."""
+        return next((claim for claim in self.claims if claim.kind == kind), None)
+
+    @property
+    def is_plain(self) -> bool:
+        """True if its words are those of computing or of wording."""
+        return any(part and lexicon().has(part[0], "plain", "verbs") for part in (self.name, self.sentence))
+
+    def says(self, section: str, key: str = "said") -> bool:
+        """Check whether the whole description has one of the words of a list."""
+        return lexicon().among(self.words, section, key)
+
+
+def promise_of(name: str, description: str, parameters: Schema) -> Promise:
+    """Return what a function promises."""
+    first = re.split(r"(?<=[.!?])\s|\n\s*\n", description.strip(), maxsplit=1)[0]
+    promise = Promise(
+        tuple(_stripped(_words(name))),
+        tuple(_stripped(_words(_PREFACE.sub("", " ".join(first.split()))))),
+        frozenset([*_words(name), *_words(description)]),
+    )
+    claims = [_effect(promise), _knowledge(promise, parameters), _work(promise)]
+    return Promise(promise.name, promise.sentence, promise.words, tuple(claim for claim in claims if claim))
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in _WORDS.findall(text)]
+
+
+def _stripped(words: Sequence[str]) -> Sequence[str]:
+    start = next((at for at, word in enumerate(words) if word not in _LEADING), 0)
+    return words[start:]
+
+
+def _effect(promise: Promise) -> Claim | None:
+    """Return the effect that a function promises: by its sentence, by its name, or by what its sentence adds."""
+    book, sentence = lexicon(), promise.sentence
+    deeds = [_deed(sentence, promise), *(_deed(sentence[at + 1 :], promise) for at in _joints(sentence))]
+    by_name = _deed(promise.name, promise)
+    if by_name and sentence and book.has(sentence[0], "plain", "verbs") and not deeds[0]:
+        is_noun = book.has(by_name.verb, "plain", "nouns")
+        by_name = replace(by_name, weight=0 if is_noun else 1)
+    return max((deed for deed in (*deeds, by_name) if deed), key=lambda deed: deed.weight, default=None)
+
+
+def _joints(words: Sequence[str]) -> list[int]:
+    return [at for at, word in enumerate(words) if word in ("and", "then")]
+
+
+def _deed(words: Sequence[str], promise: Promise) -> Claim | None:
+    """Return the effect that words beginning with a verb promise."""
+    if not words:
+        return None
+    book, rest = lexicon(), [word for word in words[1:8] if word not in _SMALL]
+    verb = next((form for form in _forms(words[0]) if form in book.outside or form in book.kept), "")
+    if not verb:
+        return None
+    objects = {form for word in (*rest, *promise.name[1:]) for form in (word, lemma(word))}
+    about = " ".join(rest[:2])
+    for is_kept, lists in ((False, book.outside), (True, book.kept)):
+        wanted = lists.get(verb, frozenset())
+        if "*" in wanted and not book.has(next(iter(rest), ""), "plain", "parts"):
+            return Claim("effect", verb, about, 2, is_kept)
+        if objects & wanted:
+            return Claim("effect", verb, about, 2, is_kept)
+    if book.among(rest[:3], "plain", "parts") or book.has(verb, "plain", "verbs"):
+        return None
+    return Claim("effect", verb, about, 1, verb in book.kept)
+
+
+def _forms(word: str) -> tuple[str, ...]:
+    return word, lemma(word), f"{lemma(word)}e"
+
+
+def _knowledge(promise: Promise, parameters: Schema) -> Claim | None:
+    """Return the fact from outside that a function promises."""
+    claims = [claim for words in (promise.name, promise.sentence) if (claim := _fact(words, promise, parameters))]
+    if len(claims) == 2 and claims[0].changes == claims[1].changes:
+        return replace(claims[0], weight=2)
+    return max(claims, key=lambda claim: claim.weight, default=None)
+
+
+def _fact(words: Sequence[str], promise: Promise, parameters: Schema) -> Claim | None:
+    """Return the fact that words promise: their verb asks for it, or their noun can be nothing else."""
+    if not words or promise.says("knowledge", "disclosed"):
+        return None
+    book, is_sentence = lexicon(), words is promise.sentence
+    is_asked = book.among(words[:1], "plain", "asking")
+    if is_sentence and is_asked and book.among(words[:9], "knowledge", "sources"):
+        return Claim("knowledge", words[0], " ".join(_nouns(words[1:6])), 2, changes=True)
+    is_asked = book.has(words[0], "knowledge", "asking") or (is_sentence and lemma(words[0]) == "return")
+    if book.has(words[0], "plain", "verbs") and not is_asked:
+        return None
+    nouns = _nouns(takewhile(lambda word: word not in OF, words[is_asked:]))
+    return _fact_of(words[0] if is_asked else "", nouns, promise, parameters) if nouns else None
+
+
+def _nouns(words: Iterable[str]) -> list[str]:
+    nouns = [word for word in words if word not in _SMALL]
+    return nouns[1:] if nouns[:1] == ["up"] else nouns
+
+
+def _fact_of(verb: str, nouns: Sequence[str], promise: Promise, parameters: Schema) -> Claim | None:
+    book = lexicon()
+    is_outside = book.among(nouns[-3:], "knowledge", "outside")
+    changes = is_outside or book.has(nouns[-1], "knowledge", "changing")
+    if not changes and not (verb and book.has(nouns[-1], "knowledge", "lasting")):
+        return None
+    is_now = not book.sections["knowledge"]["now"].isdisjoint((*promise.name, *promise.sentence))
+    is_sure = is_now or is_outside or book.has(verb, "knowledge", "reaching") or promise.sentence[1:2] == ("up",)
+    if _brings_data(parameters, nouns[-1], rows_only=is_sure):
+        return None
+    return Claim("knowledge", verb or "know", " ".join(nouns[-2:]), 2 if is_sure else 1, changes=changes)
+
+
+def _brings_data(parameters: Schema, head: str, *, rows_only: bool) -> bool:
+    """Check whether the arguments may hold the fact themselves: rows, texts to be read, numbers, or what is called
+    like it.
+    """
+    properties, book = parameters["properties"], lexicon()
+    named = {part for name in properties for part in name.lower().split("_")}
+    carried = {
+        part
+        for name, schema in properties.items()
+        if schema.get("type") == "string"
+        for part in name.lower().split("_")
+    }
+    if (
+        any(schema.get("type") in ("array", "object") for schema in properties.values())
+        or carried & book.sections["knowledge"]["carriers"]
+    ):
+        return True
+    kinds = {schema.get("type") for name, schema in properties.items() if name not in _LIMITS}
+    if "number" in kinds:
+        return True
+    if rows_only:
+        return False
+    if head in named or lemma(head) in named:
+        return True
+    return any(
+        schema.get("type") == "integer" and name not in _LIMITS and not name.endswith("id")
+        for name, schema in properties.items()
+    )
+
+
+def _work(promise: Promise) -> Claim | None:
+    """Return the work on the argument that a function promises."""
+    claims = [claim for words in (promise.sentence, promise.name) if words and (claim := _task(words, promise))]
+    return max(claims, key=lambda claim: claim.weight, default=None)
+
+
+def _task(words: Sequence[str], promise: Promise) -> Claim | None:
+    book = lexicon()
+    rest = [word for word in words[1:8] if word not in _SMALL]
+    phrase = [word for word in takewhile(lambda word: word not in OF, words) if word not in _SMALL]
+    head = phrase[-1] if phrase else ""
+    understood = next((form for form in _forms(words[0]) if form in book.sections["work"]["verbs"]), "")
+    judged = next((form for form in _forms(words[0]) if form in book.sections["work"]["judging"]), "")
+    if understood and book.among((*promise.name[1:], *promise.sentence[1:8]), "work", "closed"):
+        return None
+    if understood:
+        return Claim("work", understood, " ".join(rest[:2]), 2)
+    if book.has(words[0], "work", "making") and book.has(head, "work", "created"):
+        return Claim("work", words[0], head, 2, is_made=True)
+    if book.has(head, "work", "nouns") or (judged and book.among(rest[:5], "work", "nouns")):
+        return Claim("work", "" if head == words[0] else words[0], head, 2)
+    if letters := next((word for word in words[:8] if book.has(word, "work", "letters")), ""):
+        return Claim("work", words[0] if words[0] != letters else "", letters, 2, is_read=True)
+    return Claim("work", judged, " ".join(rest[:2]), 1) if judged else None

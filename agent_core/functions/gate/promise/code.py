@@ -1,0 +1,160 @@
+"""What a candidate's code could do: its means, its use of chance, and what its comments admit.
+
+Pure, from the tree. A means is a grant, a part of the call's context, or a function of the workspace.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from ..capability import uses_context
+from ..draft import Draft
+from ..tree import FunctionNode, literal, nodes_of, parameters
+from .claims import lexicon
+
+_MEANS = frozenset({"call", "fetch", "secret", "memory", "scratch"})
+_CHANCE = frozenset({"random", "secrets"})
+_ADMITS = re.compile(
+    r"(?i)\bin (?:a |the )?(?:real|actual|production)\b[^.\n]{0,40}"
+    r"\b(?:would|should|you|this|we|implementation|system|app)"
+    r"|\b(?:real|actual) (?:implementation|api|call|service|system) (?:would|goes|should|here|needs)"
+    r"|\b(?:mock|dummy|fake|placeholder|hard-?coded|stub(?:bed)?) "
+    r"(?:data|response|value|result|implementation|api|reply|answer|for now)"
+    r"|\bsimulat(?:e|es|ed|ing) (?:the |an? )?"
+    r"(?:api|call|request|response|sending|delay|network|upload|download|work|saving|process)"
+    r"|\bpretend(?:s|ing)?\b|\bwould (?:normally|actually|really) (?:call|send|query|connect|fetch|use|be)\b"
+    r"|\bfor (?:demo|demonstration) purposes\b|\bnot (?:really|actually) (?:send|save|call|do|perform)"
+)
+
+
+def has_means(draft: Draft) -> bool:
+    """Check whether a candidate can reach beyond its arguments."""
+    if draft.tree is None:
+        return True
+    if draft.needs.is_outward or any(problem.code.startswith("needs-") for problem in draft.problems):
+        return True
+    if draft.loaded and draft.loaded.takes_self and uses_context(draft.tree) & _MEANS:
+        return True
+    return any(_is_from_workspace(node) for node in nodes_of(draft.tree))
+
+
+def _is_from_workspace(node: ast.AST) -> bool:
+    match node:
+        case ast.ImportFrom(module=module, level=level):
+            return level > 0 or (module or "").partition(".")[0] == "functions"
+        case ast.Import(names=names):
+            return any(alias.name.partition(".")[0] == "functions" for alias in names)
+        case _:
+            return False
+
+
+def words_of_code(key: str) -> frozenset[str]:
+    """Return the names of functions that draw, or that hash."""
+    return lexicon().sections["code"][key]
+
+
+@lru_cache(maxsize=32)
+def by_chance(tree: ast.Module) -> bool:
+    """Check whether the code draws from chance."""
+    return any(_draws(node) for node in nodes_of(tree))
+
+
+def _draws(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=module))) if module in _CHANCE:
+            return True
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if name in words_of_code("drawn"):
+            return True
+        case _:
+            return False
+
+
+@lru_cache(maxsize=32)
+def by_hash(tree: ast.Module) -> bool:
+    """Check whether a result may come of a hash: of one by name, or of the codes of characters cut to a range."""
+    nodes = nodes_of(tree)
+    names = {name for node in nodes if isinstance(node, ast.Call) and (name := _called(node))}
+    if names & words_of_code("hashes"):
+        return True
+    cuts = any(isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) for node in nodes)
+    return cuts and "ord" in names and "chr" not in names
+
+
+def _called(node: ast.Call) -> str:
+    match node.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
+def by_length_only(node: FunctionNode) -> tuple[str, ...]:
+    """Return the parameters of which only the length is read; empty if any other is read in another way."""
+    measured, read = set[str](), set[str]()
+    nodes = nodes_of(node)
+    inside = {id(child.args[0]) for child in nodes if _is_len(child)}  # type: ignore[attr-defined] # a call
+    tested = {id(part) for child in nodes for part in _tested(child)}
+    names = {parameter.arg for parameter in parameters(node)}
+    for child in nodes:
+        if isinstance(child, ast.Name) and child.id in names and id(child) not in tested:
+            (measured if id(child) in inside else read).add(child.id)
+    return tuple(sorted(measured)) if measured and not read else ()
+
+
+def _tested(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what is only compared with another name, or only asked whether it is empty."""
+    match node:
+        case ast.Compare(left=ast.Name(), ops=[ast.Eq() | ast.NotEq()], comparators=[ast.Name()]):
+            yield from (node.left, *node.comparators)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield operand
+        case ast.If(test=ast.Name()) | ast.IfExp(test=ast.Name()):
+            yield node.test
+
+
+def _is_len(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id="len"), args=[ast.Name()], keywords=[]):
+            return True
+        case _:
+            return False
+
+
+def admission(draft: Draft) -> tuple[str, int]:
+    """Return what a comment or a text admits, that the work is not done, and its line; nothing if none does."""
+    for number, line in enumerate(draft.text.split("\n"), start=1):
+        match = _ADMITS.search(line)
+        if match:
+            return line.strip(), number
+    return "", 0
+
+
+@lru_cache(maxsize=32)
+def literals(tree: ast.Module) -> frozenset[str]:
+    """Return the texts and numbers that stand in the code, as `repr` writes them."""
+    return frozenset(_literals(tree)) - {repr(text) for text in _prose(tree)}
+
+
+@lru_cache(maxsize=32)
+def code_words(tree: ast.Module) -> frozenset[str]:
+    """Return the words in the texts of the code, in small letters."""
+    return frozenset(
+        word.lower() for text in literals(tree) if text[:1] in "\"'" for word in re.findall(r"[^\W\d_]+", text)
+    )
+
+
+def _prose(tree: ast.Module) -> Iterator[object]:
+    for node in nodes_of(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield node.value.value
+
+
+def _literals(tree: ast.Module) -> Iterator[str]:
+    for node in nodes_of(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float):
+            yield repr(node.value)
+        elif isinstance(node, ast.UnaryOp | ast.BinOp):
+            is_literal, value = literal(node)
+            if is_literal:
+                yield repr(value)

@@ -1,0 +1,105 @@
+"""Stage 9, promise: does what a function returns for other arguments fit what it promises?
+
+Only what a promise or a constant makes suspect is run. What its name and first sentence claim is compared with its
+means and with what it gives back on varied arguments; strong evidence refuses, weak evidence is a doubt.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from agent_core.registry.function import Function
+from sandbox import Attempt, Attempts, Outcome, Returned
+
+from ..arguments.generation import shown, written
+from ..draft import Draft
+from ..substance import HOLLOW
+from ..trial import TrialTools
+from ..verdict import Doubt
+from .behavior import Behavior
+from .claims import promise_of
+from .code import code_words, has_means
+from .constants import Memory, ShownCase
+from .judgment import Case, judge
+from .probes import Probe, probes
+
+STAGE: Final = "promise"
+_EACH_S = 0.25
+_MOST_CALLS = 3
+
+
+async def check_promise(draft: Draft, bench: TrialTools) -> Draft:
+    """Return the draft with what speaks against its promise."""
+    function = draft.loaded
+    if function is None or draft.tree is None or draft.function is None:
+        return draft.skip("the module could not be imported")
+    if draft.shows(*HOLLOW):
+        return draft.skip("the body does nothing yet")
+    case = _case(draft, function)
+    if not case.is_suspect:
+        return replace(draft, note="nothing in it promises more than it computes")
+    tried = (
+        probes(function, _examples(draft, function))
+        if function.parameters["properties"]
+        else [Probe({}, "again", 0)] * 4
+    )
+    outcomes = await _outcomes(function, tried, draft, bench) if tried else ()
+    case = replace(case, behavior=Behavior(tried, outcomes, code_words(draft.tree)))
+    findings, doubts = judge(case)
+    calls = _calls(function, tried, outcomes)
+    draft = replace(draft, doubts=tuple(Doubt(doubt.code, doubt.message, calls) for doubt in doubts))
+    return replace(draft.with_findings(STAGE, [*findings, *doubts]), note=f"{case.behavior.count} calls looked at")
+
+
+def _case(draft: Draft, function: Function) -> Case:
+    assert draft.tree is not None
+    assert draft.function is not None
+    main = function.description or draft.candidate.description
+    told = [schema.get("description", "") for schema in function.parameters["properties"].values()]
+    description = "\n\n".join([main, *filter(None, told)])
+    promise = promise_of(function.name, main, function.parameters)
+    memory = (
+        None
+        if draft.trials.disagreements
+        else Memory(draft.tree, _shown(draft, function), function.parameters, description)
+    )
+    return Case(draft, function, promise, has_means(draft), memory)
+
+
+def _examples(draft: Draft, function: Function) -> list[dict[str, object]]:
+    calls = [*(example.call for example in function.examples), *(example.call for example in draft.candidate.examples)]
+    return shown(calls, function.name, function.parameters)
+
+
+def _shown(draft: Draft, function: Function) -> list[ShownCase]:
+    """Return the examples that agreed, with arguments that can be read."""
+    cases = []
+    for call, value in draft.trials.values:
+        arguments = shown([call], function.name, function.parameters)
+        cases += [ShownCase(arguments[0], value)] if len(arguments) == 1 and call.startswith(function.name) else []
+    return cases
+
+
+async def _outcomes(
+    function: Function, tried: Sequence[Probe], draft: Draft, bench: TrialTools
+) -> tuple[Outcome | None, ...]:
+    assert draft.trial is not None
+    work = Attempts(function.name, [Attempt(probe.arguments) for probe in tried], _EACH_S)
+    return await bench.attempt(draft.trial.modules, function.module, work, draft.rules.promise_s)
+
+
+def _calls(
+    function: Function, tried: Sequence[Probe], outcomes: Sequence[Outcome | None]
+) -> tuple[tuple[str, str], ...]:
+    """Return calls unlike the examples, with what they returned: everyday ones first."""
+    names = list(function.parameters["properties"])
+    ranked = sorted(zip(tried, outcomes, strict=True), key=lambda pair: _ORDER.get(pair[0].kind, 9))
+    calls = [
+        (written(function.name, probe.arguments, names), outcome.shown)
+        for probe, outcome in ranked
+        if isinstance(outcome, Returned) and probe.kind in _ORDER and len(outcome.shown) < 200
+    ]
+    return tuple(dict(calls).items())[:_MOST_CALLS]
+
+
+_ORDER: Final = {"number": 0, "everyday": 1, "twin": 2, "other": 3}
