@@ -1,10 +1,12 @@
 """Many attempts in one worker, one after another, each reported as soon as it ended.
 
 An attempt with its own text gets a module of its own; the others share the one that was imported, and
-whatever an attempt breaks is broken for those after it.
+whatever an attempt breaks is broken for those after it. Files below `self.scratch` are gone before the next.
 """
 
 import io
+import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,10 +31,25 @@ def serve(job: Frame, channel: Channel, scratch: Path) -> None:
         for attempt in more["attempts"]:
             output = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", newline="\n", write_through=True)
             sys.stdout = sys.stderr = output
+            _empty(scratch)
             reply = bounded(series.reply(job | attempt), job["result"])
             channel.say({"kind": "tried", "reply": reply, "output": _printed(output)})
         more = channel.hear()
         series.texts += more["texts"] if more else []
+
+
+def _empty(folder: Path) -> None:
+    """Remove what an attempt left in the folder; what cannot be removed stays."""
+    try:
+        with os.scandir(folder) as entries:
+            left = [*entries]
+        for entry in left:
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                Path(entry.path).unlink()
+    except OSError:
+        return
 
 
 def _printed(output: io.TextIOWrapper) -> str:

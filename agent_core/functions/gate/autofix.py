@@ -12,6 +12,7 @@ from agent_core.registry import docstring
 from agent_core.registry.examples import find as find_examples
 from .draft import Draft
 from .fixes import OLD_MARKS, STYLE_MARKS, View, add_description, add_imports, add_self, describe_parameters, has_other_examples, hint_from_docstring, hint_none, infer_hints, inferred, modernize, to_google, write_prompts
+from .fixes.workspace_imports import import_from_workspace, uses_workspace
 from .tree import find, functions, nodes_of, parse, takes_self
 
 _ROUNDS = 4
@@ -76,6 +77,12 @@ REPAIRS: tuple[Repair, ...] = (
     ),
     Repair("modern-hints", "wrote its hints in the modern form, as its file does", _has(*OLD_MARKS), modernize),
     Repair(
+        "workspace-import",
+        "added the imports of the functions of the workspace that it calls",
+        uses_workspace,
+        import_from_workspace,
+    ),
+    Repair(
         "missing-import", "added the imports of standard names that it uses", lambda view: view.missing, add_imports
     ),
 )
@@ -104,7 +111,8 @@ def view_of(draft: Draft) -> View | None:
         return None
     around, candidate = draft.snapshot.modules.get(draft.candidate.module), draft.candidate
     text = around.text if around else ""
-    return View(draft.text, candidate.name, draft.tree, node, text, candidate.description, candidate.examples)
+    parts = (draft.text, candidate.name, draft.tree, node, text, candidate.description, candidate.examples)
+    return View(*parts, candidate.module, draft.snapshot.functions)
 
 
 def _try(repair: Repair, draft: Draft, before: View) -> tuple[Draft, View]:

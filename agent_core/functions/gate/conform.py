@@ -53,7 +53,18 @@ def conform(draft: Draft) -> Draft:
     reading = read_module(ModuleSource.of(draft.candidate.module, draft.text, draft.candidate.path), tree=draft.tree)
     problems = [weighed(problem, draft) for problem in reading.problems if problem.code != "redefined"]
     findings = [*check(draft.function), *undefined(draft.text, draft.tree, draft.module_names)]
+    findings = [_with_self_call(finding, draft) for finding in findings]
     return replace(draft, own=reading).with_problems(problems).with_findings(STAGE, findings)
+
+
+def _with_self_call(finding: Finding, draft: Draft) -> Finding:
+    """Return the finding about a name that is missing, with how to call it if the workspace has that function."""
+    name = finding.message.partition("`")[2].partition("`")[0] if finding.code == "undefined-name" else ""
+    existing = draft.snapshot.functions.get(name)
+    if existing is None or not existing.takes_self:
+        return finding
+    arguments = ", ".join(f"{parameter}=…" for parameter in existing.parameters["properties"])
+    return replace(finding, fix=f'take `self` and call `self.call("{name}", {arguments})`')
 
 
 def weighed(problem: Problem, draft: Draft) -> Problem:

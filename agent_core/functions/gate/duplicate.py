@@ -75,31 +75,33 @@ def _with_nearest(draft: Draft, own_sketch: Sketch, alike: Alike, copies: list[s
 def _like(draft: Draft, existing: Function, nearest: Similarity) -> Iterator[Finding]:
     name = draft.candidate.name
     if nearest.words >= SAME_WORDS and nearest.body >= SAME_BODY:
-        message = f"`{name}` is described as `{existing.name}` is, and does nearly the same: {_shown(existing)}"
-        yield Finding("copy", message, _fix(draft, existing), draft.function.lineno if draft.function else 0)
+        message = f"`{name}` is described as `{existing.name}` is, and does nearly the same: {shown_function(existing)}"
+        yield Finding("copy", message, fix_of_copy(draft, existing), draft.function.lineno if draft.function else 0)
     elif nearest.score >= NEAR and not draft.candidate.replaces:
-        message = f"`{name}` is much like {_shown(existing)}"
+        message = f"`{name}` is much like {shown_function(existing)}"
         fix = f"if `{existing.name}` does what is needed, call it; if it nearly does, change it with edit_function"
         yield Finding("near-copy", message, fix, draft.function.lineno if draft.function else 0)
 
 
 def _copy(draft: Draft, existing: Function) -> Finding:
-    message = f"`{draft.candidate.name}` computes the same as a function that is there: {_shown(existing)}"
-    return Finding("copy", message, _fix(draft, existing), draft.function.lineno if draft.function else 0)
+    message = f"`{draft.candidate.name}` computes the same as a function that is there: {shown_function(existing)}"
+    return Finding("copy", message, fix_of_copy(draft, existing), draft.function.lineno if draft.function else 0)
 
 
 def _other_types(draft: Draft, existing: Function) -> Finding:
-    message = f"`{draft.candidate.name}` computes the same as {_shown(existing)}, for arguments of other types"
+    message = f"`{draft.candidate.name}` computes the same as {shown_function(existing)}, for arguments of other types"
     fix = f"one function can serve both: give `{existing.name}` the wider type with edit_function"
     return Finding("near-copy", message, fix, draft.function.lineno if draft.function else 0)
 
 
-def _fix(draft: Draft, existing: Function) -> str:
+def fix_of_copy(draft: Draft, existing: Function) -> str:
+    """Return what to do about a function that exists already."""
     place = "its docstring" if draft.candidate.file else "`reason`"
     return f"call `{existing.name}` instead, or say in {place} how yours differs from `{existing.name}`"
 
 
-def _shown(function: Function) -> str:
+def shown_function(function: Function) -> str:
+    """Return a function as one line: signature, place and first sentence."""
     properties = function.parameters.get("properties", {})
     typed = [f"{name}: {_kind(schema) or 'any'}" for name, schema in properties.items()]
     returns = f" -> {function.returns}" if function.returns else ""
@@ -122,6 +124,11 @@ def _description(draft: Draft) -> str:
 def _reason(draft: Draft) -> str:
     docstring = ast.get_docstring(draft.function, clean=False) if draft.function and draft.candidate.file else None
     return f"{draft.candidate.reason} {docstring or ''}"
+
+
+def is_apart(draft: Draft, name: str) -> bool:
+    """Check whether a candidate says how it differs from a function, or is not compared with it."""
+    return name in draft.apart or _names(name, _reason(draft))
 
 
 def _names(name: str, reason: str) -> bool:

@@ -62,6 +62,7 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "dead-parameter": "warns",
                 "dynamic-code": "warns",
                 "near-copy": "warns",
+                "rewrite": "warns",
                 "unreachable-code": "warns",
                 "todo": "warns",
                 "unproven": "warns",

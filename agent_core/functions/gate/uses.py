@@ -74,6 +74,7 @@ _PATH_METHODS = frozenset({"read_text", "write_text", "read_bytes", "write_bytes
 _WRITING = frozenset({"write_text", "write_bytes", "unlink", "mkdir", "rmdir", "touch", "rename"})
 _FILE_METHODS = _PATH_METHODS | _WRITING | {"open", "iterdir", "glob", "rglob", "exists", "is_file", "is_dir", "stat"}
 _BUILTINS = frozenset({"open", "eval", "exec", "compile", "__import__", "input"})
+_IN_MEMORY = ":memory:"  # a database that is no file
 _PLAIN = ("os", "asyncio", "concurrent.futures")  # their import says nothing yet
 
 
@@ -184,7 +185,10 @@ def _granted(grant: str, name: str, shown: str, node: ast.AST, text: _Text) -> I
             yield _use("network", host, shown, node)
     elif grant == "files" and not is_in(name, frozenset({"tempfile"})):
         kind = "read" if is_in(name, READING) else "write"
-        for path in _paths_given(name, text) or [UNSAID]:
+        given = _paths_given(name, text)
+        if is_in(name, frozenset({"sqlite3"})) and given == [_IN_MEMORY]:
+            return
+        for path in given or [UNSAID]:
             yield _use(kind, path, shown, node)
     else:
         yield _never(grant, shown, node)
@@ -196,7 +200,8 @@ def _paths_given(name: str, text: _Text) -> list[str | None]:
     for call in text.calls.values():
         dotted = _dotted(call.func, text.aliases) or ""
         if call.args and (dotted == name or dotted.startswith(f"{name}.")):
-            path_items.append(path_of(call.args[0], text.names))
+            is_memory = text_prefix(call.args[0], text.names) == (_IN_MEMORY, True)
+            path_items.append(_IN_MEMORY if is_memory else path_of(call.args[0], text.names))
     return sorted(set(path_items), key=str)
 
 

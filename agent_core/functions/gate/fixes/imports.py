@@ -93,7 +93,7 @@ _OF_TIME_MODULE = frozenset(
 def add_imports(view: View) -> str:
     """Return the text with an import for each missing name that can mean one thing only."""
     lines = {line for name in view.missing if (line := _import_line(name, view.tree))}
-    return _insert(view.text, view.tree, _together(lines)) if lines else view.text
+    return insert_imports(view.text, view.tree, _together(lines)) if lines else view.text
 
 
 def _together(lines: set[str]) -> list[str]:
@@ -144,7 +144,8 @@ def _uses(name: str, tree: ast.Module) -> tuple[set[str], bool]:
     return {node.attr for node in owners}, alone > 0
 
 
-def _insert(text: str, tree: ast.Module, imports: list[str]) -> str:
+def insert_imports(text: str, tree: ast.Module, imports: list[str]) -> str:
+    """Return the text with more imports, after its docstring."""
     after = 0
     for node in tree.body:
         is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

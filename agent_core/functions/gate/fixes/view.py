@@ -5,12 +5,14 @@
 
 import ast
 import tokenize
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from sandbox.wire.lines import lines_of, reader_of
 
 from agent_core.registry import docstring
 from agent_core.registry.docstring import Described
+from agent_core.registry.function import Function
 from ..candidate import GivenExample
 from ..missing_names import missing_names
 from ..tree import FunctionNode, bound_names, find, parameters, parse, takes_self
@@ -18,7 +20,9 @@ from ..tree import FunctionNode, bound_names, find, parameters, parse, takes_sel
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A candidate's text before a fix; `around` is the text of the module that it goes into."""
+    """A candidate's text before a fix; `around` is the text of the module that it goes into, `module` its name, and
+    `functions` are those of the workspace.
+    """
 
     text: str
     name: str
@@ -27,6 +31,8 @@ class View:
     around: str = ""
     description: str = ""
     examples: tuple[GivenExample, ...] = ()
+    module: str = ""
+    functions: Mapping[str, Function] = field(default_factory=dict)
 
     @property
     def known(self) -> frozenset[str]:
@@ -38,6 +44,13 @@ class View:
     def missing(self) -> set[str]:
         """The names that nothing defines."""
         return missing_names(self.text, self.tree, self.known)
+
+    def module_with(self, name: str) -> str:
+        """Return the other module of the workspace that has a function which can be imported; empty if none has."""
+        function = self.functions.get(name)
+        if function is None or function.takes_self or function.module == self.module or name == self.name:
+            return ""
+        return function.module
 
     @property
     def words(self) -> str:

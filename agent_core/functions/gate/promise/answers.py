@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+WORD = re.compile(r"[^\W\d_]+")
 _PIECES = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?|[\W_]")
 _CODE = re.compile(r"(?<![^\W_])(?=[0-9A-Fa-f-]*\d)[0-9A-Fa-f][0-9A-Fa-f-]{5,}(?![^\W_])")
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]+=*")

@@ -6,11 +6,12 @@ from typing import Any
 
 from sandbox import Outcome, Raised, Returned
 
-from .answers import coarse, invented, leaves, skeleton, words_of
-from .constants import RAISED, OtherCase
+from .answers import coarse, invented, leaves, skeleton, texts_of, words_of
+from .memory import RAISED, OtherCase, answer_of, is_echo
 from .probes import Probe
 
 _WORDED = frozenset({"example", "twin", "everyday-twin", "number"})
+_SOME, _MOST = 5, 0.6
 _FORMS = 2  # one, and one for what it does not take
 _OTHERS = frozenset({"twin", "number", "other"})
 
@@ -109,12 +110,28 @@ class Behavior:
     @cached_property
     def example_hits(self) -> int:
         """The number of examples whose letters mattered: their twins were answered otherwise."""
-        pairs = [(at, probe) for at, probe in enumerate(self._tried) if probe.kind == "twin"]
-        return sum(
-            self.answer(at) != self.answer(probe.of)
-            for at, probe in pairs
-            if self._tried[probe.of].kind in ("example", "other")
-        )
+        pairs = [(at, probe.of) for at, probe in enumerate(self._tried) if probe.kind == "twin"]
+        return sum(self._differ(at, of) for at, of in pairs if self._tried[of].kind in ("example", "other"))
+
+    @cached_property
+    def gives_back(self) -> bool:
+        """True if most everyday texts are in their results, word for word."""
+        pairs = [
+            (probe.arguments[probe.parameter], value) for probe, value in self.returned if probe.kind == "everyday"
+        ]
+        same = sum(any(text.casefold() in part.casefold() for part in texts_of(value)) for text, value in pairs)
+        return len(pairs) > _SOME and 5 * same >= 4 * len(pairs)
+
+    @cached_property
+    def gives_numbers(self) -> bool:
+        """True if every result is a number."""
+        kinds = {type(value) for _probe, value in self.returned}
+        return bool(kinds) and kinds <= {int, float}
+
+    @cached_property
+    def is_echo(self) -> bool:
+        """True if every call, and every example, returned one of its arguments."""
+        return len(self.returned) > _SOME and all(is_echo(value, probe.arguments) for probe, value in self.returned)
 
     @cached_property
     def forms(self) -> frozenset[str]:
@@ -132,8 +149,23 @@ class Behavior:
     @cached_property
     def invented(self) -> frozenset[str]:
         """The words and numbers that every result has and no argument had."""
-        sets = [invented(skeleton(value, probe.arguments)) for probe, value in self.returned if value]
-        return frozenset.intersection(*sets) if sets else frozenset()
+        sets = [invented(skeleton(value, probe.arguments, kept=self._words)) for probe, value in self.returned if value]
+        return frozenset.intersection(*sets) if len(sets) > _SOME else frozenset()
+
+    @cached_property
+    def chooses_words(self) -> bool:
+        """True if the words that no argument had differ from form to form."""
+        return len({invented(form) for form in self.forms}) > 1
+
+    @cached_property
+    def keeps_words(self) -> bool:
+        """True if most words of everyday texts are in their results."""
+        shares = [
+            len(words & words_of({"": value})) / len(words)
+            for probe, value in self.returned
+            if probe.kind == "everyday" and (words := words_of({"": probe.arguments[probe.parameter]}))
+        ]
+        return len(shares) > _SOME and sum(shares) > _MOST * len(shares)
 
     @property
     def is_fixed(self) -> bool:
@@ -164,15 +196,14 @@ class Behavior:
 
     def others(self) -> list[OtherCase]:
         """Return the calls unlike the examples."""
-        return [
-            OtherCase(
-                probe.arguments,
-                answer,
-                repr(outcome.value) if isinstance(outcome := self._outcomes[at], Returned) else "",
-            )
-            for at, probe in enumerate(self._tried)
-            if probe.kind in _OTHERS and (answer := self.answer(at)) is not None
-        ]
+        cases = []
+        for probe, outcome in zip(self._tried, self._outcomes, strict=True):
+            if probe.kind in _OTHERS and isinstance(outcome, Returned):
+                answer = answer_of(outcome.value, probe.arguments)
+                cases.append(OtherCase(probe.arguments, answer, repr(outcome.value)))
+            elif probe.kind in _OTHERS and isinstance(outcome, Raised):
+                cases.append(OtherCase(probe.arguments, RAISED, ""))
+        return cases
 
     def is_of(self, literals: frozenset[str]) -> bool:
         """Check whether every value that was returned stands in the code, or was handed on."""

@@ -50,7 +50,7 @@ class Lexicon:
     def has(self, word: str, section: str, key: str) -> bool:
         """Check whether a word, or its base form, is in a list."""
         words = self.sections[section][key]
-        return word in words or lemma(word) in words or f"{lemma(word)}e" in words
+        return any(form in words for form in _forms(word))
 
     def among(self, words: Iterable[str], section: str, key: str) -> bool:
         """Check whether one of the words is in a list."""
@@ -85,7 +85,6 @@ class Claim:
     weight: int
     is_kept: bool = False
     changes: bool = False
-    is_made: bool = False  # a text that only a mind writes
     is_read: bool = False  # about the letters of a text
 
     @property
@@ -150,7 +149,7 @@ def _effect(promise: Promise) -> Claim | None:
 
 
 def _joints(words: Sequence[str]) -> list[int]:
-    return [at for at, word in enumerate(words) if word in ("and", "then")]
+    return [at for at, word in enumerate(words) if word in ("and", "then") and words[at + 1 : at + 2] != ("not",)]
 
 
 def _deed(words: Sequence[str], promise: Promise) -> Claim | None:
@@ -165,7 +164,8 @@ def _deed(words: Sequence[str], promise: Promise) -> Claim | None:
     about = " ".join(rest[:2])
     for is_kept, lists in ((False, book.outside), (True, book.kept)):
         wanted = lists.get(verb, frozenset())
-        if "*" in wanted and not book.has(next(iter(rest), ""), "plain", "parts"):
+        is_part = book.has(next(iter(rest), ""), "plain", "parts") and not book.has(verb, "effect", "always")
+        if "*" in wanted and not is_part:
             return Claim("effect", verb, about, 2, is_kept)
         if objects & wanted:
             return Claim("effect", verb, about, 2, is_kept)
@@ -175,7 +175,8 @@ def _deed(words: Sequence[str], promise: Promise) -> Claim | None:
 
 
 def _forms(word: str) -> tuple[str, ...]:
-    return word, lemma(word), f"{lemma(word)}e"
+    base = lemma(word)
+    return (word,) if base == word else (word, base, f"{base}e")
 
 
 def _knowledge(promise: Promise, parameters: Schema) -> Claim | None:
@@ -256,20 +257,32 @@ def _work(promise: Promise) -> Claim | None:
 
 
 def _task(words: Sequence[str], promise: Promise) -> Claim | None:
-    book = lexicon()
+    book, work = lexicon(), lexicon().sections["work"]
     rest = [word for word in words[1:8] if word not in _SMALL]
+    about = " ".join(rest[:2])
+    understood = next((form for form in _forms(words[0]) if form in work["verbs"]), "")
+    if understood:
+        is_closed = book.among((*promise.name[1:], *promise.sentence[1:8]), "work", "closed")
+        return None if is_closed else Claim("work", understood, about, 2)
+    judged = next((form for form in _forms(words[0]) if form in work["judging"]), "")
+    noun = _noun(words, is_judged=bool(judged))
+    if noun:
+        return Claim("work", "" if noun == words[0] else words[0], noun, 2)
+    if not work["qualities"].isdisjoint(words[:6]):
+        return Claim("work", words[0], about, 2)
+    letters = next((word for word in words[:8] if book.has(word, "work", "letters")), "")
+    if letters:
+        return Claim("work", words[0] if words[0] != letters else "", letters, 2, is_read=True)
+    return Claim("work", judged, about, 1) if judged else None
+
+
+def _noun(words: Sequence[str], *, is_judged: bool) -> str:
+    """Return the noun in words that only a mind makes or judges."""
+    book = lexicon()
     phrase = [word for word in takewhile(lambda word: word not in OF, words) if word not in _SMALL]
     head = phrase[-1] if phrase else ""
-    understood = next((form for form in _forms(words[0]) if form in book.sections["work"]["verbs"]), "")
-    judged = next((form for form in _forms(words[0]) if form in book.sections["work"]["judging"]), "")
-    if understood and book.among((*promise.name[1:], *promise.sentence[1:8]), "work", "closed"):
-        return None
-    if understood:
-        return Claim("work", understood, " ".join(rest[:2]), 2)
-    if book.has(words[0], "work", "making") and book.has(head, "work", "created"):
-        return Claim("work", words[0], head, 2, is_made=True)
-    if book.has(head, "work", "nouns") or (judged and book.among(rest[:5], "work", "nouns")):
-        return Claim("work", "" if head == words[0] else words[0], head, 2)
-    if letters := next((word for word in words[:8] if book.has(word, "work", "letters")), ""):
-        return Claim("work", words[0] if words[0] != letters else "", letters, 2, is_read=True)
-    return Claim("work", judged, " ".join(rest[:2]), 1) if judged else None
+    is_created = book.has(words[0], "work", "making") and book.has(head, "work", "created")
+    if is_created or book.has(head, "work", "nouns"):
+        return head
+    rest = [word for word in words[1:8] if word not in _SMALL]
+    return next((word for word in rest[:5] if book.has(word, "work", "nouns")), "") if is_judged else ""

@@ -72,13 +72,28 @@ def _draws(node: ast.AST) -> bool:
 
 @lru_cache(maxsize=32)
 def by_hash(tree: ast.Module) -> bool:
-    """Check whether a result may come of a hash: of one by name, or of the codes of characters cut to a range."""
+    """Check whether a result may come of a hash: of one by name, or of lengths and codes of letters cut to a range."""
     nodes = nodes_of(tree)
     names = {name for node in nodes if isinstance(node, ast.Call) and (name := _called(node))}
     if names & words_of_code("hashes"):
         return True
-    cuts = any(isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) for node in nodes)
-    return cuts and "ord" in names and "chr" not in names
+    if "chr" in names:
+        return False
+    measures = names & {"ord", "from_bytes"}
+    adds = "sum" in names or any(isinstance(node, ast.AugAssign) for node in nodes)
+    return bool(measures and adds) or any(_is_cut(node) for node in nodes)
+
+
+def _is_cut(node: ast.AST) -> bool:
+    """Check for a length or the code of a letter, divided for its remainder."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)) or isinstance(
+        node.left, ast.Constant | ast.JoinedStr
+    ):
+        return False
+    return any(isinstance(child, ast.Call) and _called(child) in _MEASURES for child in ast.walk(node.left))
+
+
+_MEASURES = frozenset({"len", "ord", "from_bytes", "index", "find"})
 
 
 def _called(node: ast.Call) -> str:
@@ -111,6 +126,31 @@ def _tested(node: ast.AST) -> Iterator[ast.AST]:
             yield operand
         case ast.If(test=ast.Name()) | ast.IfExp(test=ast.Name()):
             yield node.test
+
+
+def keeps_in_vain(tree: ast.Module) -> bool:
+    """Check whether a function changes a container at the top of its module, which is new at every call."""
+    held = {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name) and isinstance(node.value, ast.List | ast.Dict | ast.Set | ast.Call)
+    }
+    return any(_changes(node, held) for node in nodes_of(tree))
+
+
+def _changes(node: ast.AST, held: set[str]) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if name in held:
+            return method in _CHANGING
+        case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()) if name in held:
+            return True
+        case _:
+            return False
+
+
+_CHANGING = frozenset({"append", "add", "insert", "update", "extend", "setdefault", "appendleft", "pop", "remove"})
 
 
 def _is_len(node: ast.AST) -> bool:

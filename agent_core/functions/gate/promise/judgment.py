@@ -3,94 +3,17 @@
 Strong evidence is a finding that refuses; weak evidence is a finding whose code begins with `doubt-`.
 """
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import takewhile
 
-from agent_core.registry.function import Function
+from ..draft import Finding
+from .answers import WORD, is_same_verb, lemma, texts_of
+from .case import Case
+from .claims import OF, Claim, lexicon
+from .code import admission, by_chance, by_hash, keeps_in_vain, literals
+from .memory import NOT_MEMORIZED
 
-from ..draft import Draft, Finding
-from .answers import is_same_verb, lemma, texts_of
-from .behavior import Behavior
-from .claims import OF, Claim, Promise, lexicon
-from .code import admission, by_chance, by_hash, by_length_only, literals
-from .constants import NOT_MEMORIZED, Memory, is_arithmetic
-
-_WORD = re.compile(r"[^\W\d_]+")
 _KEEPS = "what it sets is gone when the call ends"
-
-
-@dataclass(frozen=True)
-class Case:
-    """A function with its promise, its means, and its behavior once that is known."""
-
-    draft: Draft
-    function: Function
-    promise: Promise
-    has_means: bool
-    memory: Memory | None
-    behavior: Behavior = field(default_factory=Behavior)
-
-    @property
-    def is_suspect(self) -> bool:
-        """True if something in its words or constants makes it worth calling."""
-        if self.memory is not None and self.memory.is_suspect:
-            return True
-        if self.has_means:
-            return False
-        return bool(
-            self.promise.claims
-            or self.draws
-            or self.measures
-            or self.is_formula
-            or admission(self.draft)[1]
-            or not self.is_plain
-            or (self.is_asked and self.invents)
-        )
-
-    @property
-    def is_asked(self) -> bool:
-        """True if its sentence promises an answer to a question."""
-        return lexicon().among(self.promise.sentence[:1] or self.promise.name[:1], "plain", "asking")
-
-    @property
-    def invents(self) -> bool:
-        """True if there are several words in the texts of its code."""
-        tree = self.draft.tree
-        return tree is not None and sum(len(_WORD.findall(text)) for text in literals(tree) if text[:1] in "\"'") > _FEW
-
-    @property
-    def is_plain(self) -> bool:
-        """True if its words are those of computing, or it is named for the text that it makes."""
-        book = lexicon()
-        return self.promise.is_plain or any(
-            part and book.has(part[-1], "plain", "texts") for part in (self.promise.name,)
-        )
-
-    @property
-    def draws(self) -> bool:
-        """True if chance or a hash decides, and its description says nothing of the kind."""
-        tree = self.draft.tree
-        return tree is not None and (by_chance(tree) or by_hash(tree)) and not self.promise.says("chance")
-
-    @property
-    def measures(self) -> tuple[str, ...]:
-        """The parameters of which it reads the length alone, if its description says nothing of a length."""
-        node = self.draft.function
-        return by_length_only(node) if node is not None and not self.promise.says("length") else ()
-
-    @property
-    def is_formula(self) -> bool:
-        """True if it is a line of arithmetic, and its words promise what no such line gives."""
-        node = self.draft.function
-        words = (*self.promise.name, *self.promise.sentence[:4])
-        return node is not None and lexicon().among(words, "arithmetic", "beyond") and is_arithmetic(node)
-
-    @property
-    def line(self) -> int:
-        """The line of the function in its text."""
-        return self.draft.function.lineno if self.draft.function else 0
 
 
 def judge(case: Case) -> tuple[list[Finding], list[Finding]]:
@@ -139,28 +62,42 @@ def _claims(case: Case) -> Iterator[Finding]:
             yield from check(case, claim)
     yield from _chance(case)
     yield from _length(case)
+    yield from _nothing_done(case)
     if not case.promise.claim("effect"):
         yield from _handed_on(case)
 
 
 def _handed_on(case: Case) -> Iterator[Finding]:
-    """Judge a function that only puts its arguments into fixed words, where its verb promises an answer."""
-    behavior, name, book = case.behavior, case.function.name, lexicon()
-    if not (behavior.is_fixed and behavior.is_free() and has_letters(case)) or behavior.gives_nothing:
+    """Judge a function that only puts its arguments into fixed words, where its verb promises more than words."""
+    behavior, name = case.behavior, case.function.name
+    if (
+        not behavior.is_fixed
+        or not behavior.is_free(texts_only=True)
+        or not has_letters(case)
+        or behavior.gives_nothing
+    ):
         return
-    if len(behavior.returned) < _FEW:
-        return
-    first = [part[0] for part in (case.promise.sentence, case.promise.name) if part]
-    is_worded = any(book.has(verb, "plain", "wording") for verb in first[:1]) or _is_text(case)
-    if is_worded and behavior.hands_on:
+    if len(behavior.returned) < _FEW or (behavior.hands_on and (case.is_worded or _is_text(case))):
         return
     message = f"`{name}` gives the same made-up words for every argument: it {_HANDS_ON[behavior.hands_on]}"
-    if behavior.is_constant or (case.is_asked and len(behavior.invented) >= _FEW):
+    if behavior.is_constant or _is_hollow(case):
         yield Finding(
             "claims-work", message, "compute the answer from the arguments, or promise only a text", case.line
         )
     elif not case.is_plain or len(behavior.invented) >= _FEW:
         yield Finding("doubt-template", message, _honest_name(case), case.line)
+
+
+def _is_hollow(case: Case) -> bool:
+    """Check whether fixed words are no answer to what its verb promises."""
+    behavior = case.behavior
+    if not behavior.hands_on:
+        return False
+    if case.is_asked or case.promise.claim("work"):
+        return len(behavior.invented) > 1
+    if case.promise.sentence[:1] and lexicon().has(case.promise.sentence[0], "plain", "verbs"):
+        return False
+    return behavior.is_free() and not case.is_plain and case.promise.sentence[:1] != () and not case.is_phrase
 
 
 _FEW, _MANY = 3, 20
@@ -181,7 +118,7 @@ def _phrase(words: tuple[str, ...]) -> list[str]:
 def _effect(case: Case, claim: Claim) -> Iterator[Finding]:
     behavior, name = case.behavior, case.function.name
     reported = _report(case, claim)
-    is_free = behavior.is_free(loose=True)
+    is_free = behavior.is_free(loose=not behavior.gives_numbers)
     if behavior.gives_nothing:
         what = "returns nothing"
     elif is_free:
@@ -194,6 +131,8 @@ def _effect(case: Case, claim: Claim) -> Iterator[Finding]:
         and not _works_on_rows(case, claim, reported)
     )
     is_strong = is_strong or bool(is_free and reported) or (claim.weight == 1 and behavior.gives_nothing)
+    is_bare = claim.weight == 1 and behavior.is_fixed and is_free and not _takes_rows(case)
+    is_strong = is_strong or (is_bare and not case.is_plain and not _is_text(case))
     lasting = f" and {_KEEPS}" if claim.is_kept else ""
     message = f"`{name}` promises to {claim.shown}, but it can reach nothing outside of the call{lasting}: it {what}"
     if is_strong and behavior.returned:
@@ -205,8 +144,11 @@ def _effect(case: Case, claim: Claim) -> Iterator[Finding]:
 
 def _works_on_rows(case: Case, claim: Claim, reported: str) -> bool:
     """Check whether what is kept is a list or mapping that comes in and goes out again."""
-    kinds = [schema.get("type") for schema in case.function.parameters["properties"].values()]
-    return claim.is_kept and not reported and bool({"array", "object"} & set(kinds))
+    return claim.is_kept and not reported and _takes_rows(case)
+
+
+def _takes_rows(case: Case) -> bool:
+    return any(schema.get("type") in ("array", "object") for schema in case.function.parameters["properties"].values())
 
 
 def _report(case: Case, claim: Claim) -> str:
@@ -215,9 +157,9 @@ def _report(case: Case, claim: Claim) -> str:
     for probe, value in case.behavior.returned:
         if value is True and claim.weight == 2:
             return "True"
-        given = {word.lower() for text in texts_of(dict(probe.arguments)) for word in _WORD.findall(text)}
+        given = {word.lower() for text in texts_of(dict(probe.arguments)) for word in WORD.findall(text)}
         for text in texts_of(value):
-            for match in _WORD.finditer(text.lower()):
+            for match in WORD.finditer(text.lower()):
                 word = match[0]
                 if word not in given and _reports(word, claim, book.sections["effect"]["success"]):
                     return word
@@ -290,6 +232,10 @@ def _invents(case: Case) -> bool:
 
 def _work(case: Case, claim: Claim) -> Iterator[Finding]:
     behavior, name = case.behavior, case.function.name
+    if claim.verb in _CHANGED and (behavior.gives_back or (claim.verb == "translate" and behavior.keeps_words)):
+        message = f"`{name}` promises to {claim.shown}, but the text is in its result as it came"
+        yield Finding("claims-work", message, "do that work in the body, or promise only what it does", case.line)
+        return
     fix = "do that work in the body, ask a model or a service for it with `self.fetch`, or promise only what it does"
     if not behavior.returned or not behavior.is_free(texts_only=True) or behavior.everyday_hits > (not claim.is_read):
         return
@@ -318,6 +264,7 @@ def _is_text_schema(schema: dict[str, object]) -> bool:
     return schema.get("type") == "string" or (isinstance(items, dict) and items.get("type") == "string")
 
 
+_CHANGED = frozenset({"translate", "encrypt", "encipher", "hash", "paraphrase", "rephrase", "compress"})
 _WHOLE = frozenset(
     {"translate", "summarize", "summarise", "paraphrase", "rewrite", "rephrase", "transcribe", "encrypt"}
 )
@@ -328,7 +275,8 @@ def _chance(case: Case) -> Iterator[Finding]:
         return
     name, tree = case.function.name, case.draft.tree
     assert tree is not None
-    is_judged = lexicon().among((*case.promise.name, *case.promise.sentence), "chance", "judged")
+    words = (*case.promise.name, *case.promise.sentence)
+    is_judged = lexicon().among(words, "chance", "judged") or bool(case.promise.claims) or _is_label(case)
     fix = "compute it from the arguments, or say in name and description that it is by chance"
     by = "chance" if by_chance(tree) else "a hash of its argument"
     message = f"the result of `{name}` is decided by {by}, and its description says nothing of that"
@@ -336,6 +284,31 @@ def _chance(case: Case) -> Iterator[Finding]:
         yield Finding("claims-chance", message, fix, case.line)
     elif case.behavior.is_by_chance:
         yield Finding("doubt-chance", message, fix, case.line)
+
+
+def _is_label(case: Case) -> bool:
+    """Check whether a hash or length chooses among few answers for a text, where letters are no matter of it."""
+    tree = case.draft.tree
+    if tree is None or by_chance(tree) or case.promise.says("length") or not has_letters(case):
+        return False
+    behavior = case.behavior
+    return len(behavior.returned) > _FEW and (
+        not behavior.hands_on or (behavior.is_free(texts_only=True) and behavior.chooses_words)
+    )
+
+
+def _nothing_done(case: Case) -> Iterator[Finding]:
+    """Judge a function that gives back an argument, or keeps something where it cannot last."""
+    behavior, name, tree = case.behavior, case.function.name, case.draft.tree
+    if behavior.is_echo:
+        message = (
+            f"`{name}` returned one of its arguments as it came, in all {len(behavior.returned)} calls that were tried"
+        )
+        yield Finding("claims-work", message, "return what was computed from it", case.line)
+    elif tree is not None and keeps_in_vain(tree) and behavior.is_free(loose=True) and behavior.returned:
+        message = f"`{name}` changes a list or mapping of its module, which is new at every call: {_KEEPS}"
+        fix = "take `self` and keep it with `self.memory` or in a granted folder (the user is asked for the grant)"
+        yield Finding("claims-effect", message, fix, case.line)
 
 
 def _length(case: Case) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from ..arguments.schema_fit import fits
 Kind = Literal["example", "again", "twin", "everyday", "everyday-twin", "number", "other"]
 EVERYDAY = (
     "The cat sat on the mat. The dog hated the cat, and the cat hated rain. Rain fell all day.",
-    "I hate this terrible, broken phone! Worst purchase ever.",
+    "We hate this terrible, broken phone! Worst purchase ever.",
     "What a wonderful, great and happy day, I love it.",
     "Hello world, good morning! How are you?",
     "Congratulations, you won free money! Click here now to claim your prize.",
@@ -121,7 +121,8 @@ def _everyday(bases: Sequence[Arguments], chance: random.Random, start: int) -> 
     for name in [name for name in base if isinstance(base[name], str)][:2]:
         for text in EVERYDAY:
             made.append(Probe(base | {name: text}, "everyday", -1, name))
-            made.append(Probe(base | {name: twin(text, chance)}, "everyday-twin", start + len(made) - 1, name))
+            if has_letters(text):
+                made.append(Probe(base | {name: twin(text, chance)}, "everyday-twin", start + len(made) - 1, name))
     return made
 
 

@@ -13,14 +13,16 @@ from sandbox import Attempt, Attempts, Outcome, Returned
 
 from ..arguments.generation import shown, written
 from ..draft import Draft
+from ..rewrite import rewritten
 from ..substance import HOLLOW
 from ..trial import TrialTools
 from ..verdict import Doubt
 from .behavior import Behavior
+from .case import Case
 from .claims import promise_of
 from .code import code_words, has_means
-from .constants import Memory, ShownCase
-from .judgment import Case, judge
+from .judgment import judge
+from .memory import Memory, ShownCase
 from .probes import Probe, probes
 
 STAGE: Final = "promise"
@@ -35,6 +37,7 @@ async def check_promise(draft: Draft, bench: TrialTools) -> Draft:
         return draft.skip("the module could not be imported")
     if draft.shows(*HOLLOW):
         return draft.skip("the body does nothing yet")
+    draft = await rewritten(draft, bench)
     case = _case(draft, function)
     if not case.is_suspect:
         return replace(draft, note="nothing in it promises more than it computes")

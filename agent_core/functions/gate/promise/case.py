@@ -1,0 +1,111 @@
+"""A function with its promise, its means and its behavior, and what makes it worth calling at all."""
+
+from dataclasses import dataclass, field
+
+from agent_core.registry.function import Function
+
+from ..draft import Draft
+from .answers import WORD
+from .behavior import Behavior
+from .claims import Promise, lexicon
+from .code import admission, by_chance, by_hash, by_length_only, keeps_in_vain, literals
+from .constants import is_arithmetic
+from .memory import Memory
+
+_PICKING = frozenset({"pick", "picks", "flip", "roll", "rolls", "test"})
+_FEW = 3
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function with its promise, its means, and its behavior once that is known."""
+
+    draft: Draft
+    function: Function
+    promise: Promise
+    has_means: bool
+    memory: Memory | None
+    behavior: Behavior = field(default_factory=Behavior)
+
+    @property
+    def is_suspect(self) -> bool:
+        """True if something in its words or constants makes it worth calling."""
+        if self.memory is not None and self.memory.is_suspect:
+            return True
+        if self.has_means:
+            return False
+        return bool(
+            self.promise.claims
+            or self.draws
+            or self.measures
+            or self.is_formula
+            or admission(self.draft)[1]
+            or not self.is_plain
+            or (self.is_asked and self.invents)
+            or self.promise.says("work", "qualities")
+            or self.is_kept_in_vain
+        )
+
+    @property
+    def is_worded(self) -> bool:
+        """True if its verb promises a text around its arguments."""
+        return lexicon().among(self.promise.sentence[:1] or self.promise.name[:1], "plain", "wording")
+
+    @property
+    def is_phrase(self) -> bool:
+        """True if its sentence begins with an article: it names a result, and promises no deed."""
+        return self.promise.sentence[:1] in (("a",), ("an",), ("the",), ("this",), ("what",), ("whether",), ("true",))
+
+    @property
+    def is_asked(self) -> bool:
+        """True if its sentence promises an answer to a question."""
+        return lexicon().among(self.promise.sentence[:1] or self.promise.name[:1], "plain", "asking")
+
+    @property
+    def is_kept_in_vain(self) -> bool:
+        """True if it changes what its module holds."""
+        return self.draft.tree is not None and keeps_in_vain(self.draft.tree)
+
+    @property
+    def invents(self) -> bool:
+        """True if there are several words in the texts of its code."""
+        tree = self.draft.tree
+        return tree is not None and sum(len(WORD.findall(text)) for text in literals(tree) if text[:1] in "\"'") > _FEW
+
+    @property
+    def is_plain(self) -> bool:
+        """True if its words are those of computing, or it is named for the text that it makes."""
+        book = lexicon()
+        return self.promise.is_plain or any(
+            part and book.has(part[-1], "plain", "texts") for part in (self.promise.name,)
+        )
+
+    @property
+    def draws(self) -> bool:
+        """True if chance or a hash decides, and its description says nothing of the kind."""
+        tree = self.draft.tree
+        if tree is None or not (by_chance(tree) or by_hash(tree)):
+            return False
+        said = self.promise.words & lexicon().sections["chance"]["said"]
+        is_picked = said <= _PICKING and lexicon().among(
+            (*self.promise.name, *self.promise.sentence), "chance", "judged"
+        )
+        return not said or is_picked
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The parameters of which it reads the length alone, if its description says nothing of a length."""
+        node = self.draft.function
+        return by_length_only(node) if node is not None and not self.promise.says("length") else ()
+
+    @property
+    def is_formula(self) -> bool:
+        """True if it is a line of arithmetic, and its words promise what no such line gives."""
+        node = self.draft.function
+        words = (*self.promise.name, *self.promise.sentence[:4])
+        return node is not None and lexicon().among(words, "arithmetic", "beyond") and is_arithmetic(node)
+
+    @property
+    def line(self) -> int:
+        """The line of the function in its text."""
+        return self.draft.function.lineno if self.draft.function else 0

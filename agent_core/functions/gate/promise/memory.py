@@ -1,0 +1,329 @@
+"""How far the answers of a function are those of its own examples alone.
+
+Pure. A function is hard-coded if each answer of its examples hangs on a selector for that very example, few others are
+there, and everything else gets one default.
+"""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from agent_core.registry.typenames import Schema
+
+from ..arguments.generation import Arguments
+from .answers import leaves, skeleton
+from .claims import lexicon
+from .constants import Form, form, selectors
+
+RAISED, ECHO = "raises", "echo"
+_ENOUGH, _HITS = 5, 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCase:
+    """An example: its arguments, and what came back."""
+
+    arguments: Arguments
+    value: Any  # a value that crossed
+
+
+@dataclass(frozen=True, slots=True)
+class OtherCase:
+    """A call unlike the examples, and the skeleton of what came back, or `raises`; also that value as text."""
+
+    arguments: Arguments
+    answer: str
+    shown: str
+
+
+Weight: TypeAlias = Literal["", "weak", "strong"]
+
+
+@dataclass(frozen=True, slots=True)
+class Memorized:
+    """How far the answers of a function are those of its examples alone, and why."""
+
+    weight: Weight
+    reason: str = ""
+
+
+NOT_MEMORIZED = Memorized("")
+
+
+def is_echo(value: Any, arguments: Mapping[str, Any]) -> bool:  # Any: values that crossed
+    """Check whether a value is one of the arguments."""
+    return any(type(value) is type(argument) and value == argument for argument in arguments.values())
+
+
+def answer_of(value: Any, arguments: Mapping[str, Any]) -> str:  # Any: values that crossed
+    """Return the skeleton of a value, or `echo` if it is an argument."""
+    return ECHO if is_echo(value, arguments) else skeleton(value, arguments)
+
+
+Link: TypeAlias = tuple[str, int | None]
+
+
+def _at(arguments: Mapping[str, Any], link: Link) -> Form:
+    """Return the argument, or its item, that a link is about."""
+    name, place = link
+    value = arguments.get(name)
+    if place is None:
+        return form(value)
+    return form(value[place]) if isinstance(value, list | tuple) and place < len(value) else ("none",)
+
+
+class Memory:
+    """The examples of a function next to its selectors: which example hangs on which argument."""
+
+    def __init__(self, tree: ast.Module, cases: Sequence[ShownCase], schema: Schema, description: str) -> None:
+        self._tree, self._cases, self._schema, self._description = tree, cases, schema, description
+        self._selectors = selectors(tree)
+        self._exact = [self._links(case) for case in cases]
+        self._weak = [any(map(self._is_weak, case.arguments.values())) for case in cases]
+        self._literal = [form(case.value) in self._selectors.values for case in cases]
+
+    @property
+    def is_suspect(self) -> bool:
+        """True if an example hangs on a constant, or half of them may; only then is it worth running calls."""
+        linked = [weak or told for weak, told in zip(self._weak, self._literal, strict=True)]
+        return len(linked) > 1 and (any(self._exact) or 2 * sum(linked) >= len(linked))
+
+    def _links(self, case: ShownCase) -> frozenset[Link]:
+        """Return the arguments of an example that are selectors, and the items of its rows that are."""
+        properties = self._schema["properties"]
+        links: set[Link] = set()
+        for name, value in case.arguments.items():
+            if "enum" in properties.get(name, {}):
+                continue
+            if self._is_exact(value):
+                links.add((name, None))
+            elif isinstance(value, list | tuple):
+                links |= {
+                    (name, at) for at, part in enumerate(value[:8]) if isinstance(part, str) and self._is_exact(part)
+                }
+        together = [form(value) for value in case.arguments.values()]
+        if len(together) > 1 and ("row", *together) in self._selectors.exact:
+            links |= {(name, None) for name in case.arguments}
+        return frozenset(links)
+
+    def _is_exact(self, value: Any) -> bool:  # Any: an argument
+        if isinstance(value, bool) or value is None:
+            return False
+        own, exact = form(value), self._selectors.exact
+        return own in exact or any(own in tokens for tokens in self._selectors.tokens)
+
+    def _is_weak(self, value: Any) -> bool:  # Any: an argument
+        if isinstance(value, str):
+            text = form(value)
+            parts = [part for part in self._selectors.partly | self._selectors.exact if isinstance(part, str) and part]
+            return any(part in text for part in parts) or float(len(value)) in self._selectors.exact
+        if isinstance(value, list | tuple | dict):
+            inner = [leaf for leaf in leaves(value) if not isinstance(leaf, bool)]
+            return float(len(value)) in self._selectors.exact or any(
+                form(leaf) in self._selectors.exact for leaf in inner[:1]
+            )
+        return False
+
+    def judge(self, others: Sequence[OtherCase]) -> Memorized:
+        """Return how far its answers are those of its examples alone, of what other calls gave."""
+        return self._judge(others) if self._cases else NOT_MEMORIZED
+
+    def _judge(self, others: Sequence[OtherCase]) -> Memorized:
+        if self._only_known(others):
+            return Memorized(
+                "strong" if self._has_rows() else "weak", "whatever it is given, it gives one of their results"
+            )
+        changed = [case for case in others if not self._is_shown(case.arguments)]
+        apart = [case for case in changed if not self._keeps_link(case.arguments, is_loose=True)]
+        answers = Counter(case.answer for case in apart)
+        if len(apart) < _ENOUGH:
+            return NOT_MEMORIZED
+        default = answers.most_common(1)[0][0]
+        special = [at for at, case in enumerate(self._cases) if answer_of(case.value, case.arguments) != default]
+        if not special:
+            return NOT_MEMORIZED
+        if self._works(changed, default):
+            return self._silent(special, default)
+        hits = sum(count for answer, count in answers.items() if not _is_default(answer, default))
+        if hits > _HITS * len(apart):
+            return self._narrow(apart, special, default) or self._unreached(special)
+        weighed = self._weighed(special, default, answers)
+        return weighed if weighed.weight else self._narrow(changed, special, default) or weighed
+
+    def _weighed(self, special: list[int], default: str, answers: Counter[str]) -> Memorized:
+        beyond = self._beyond()
+        if (self._is_closed() and not _ALL.search(self._description)) or (beyond >= 2 and 2 * beyond >= len(special)):
+            return NOT_MEMORIZED
+        if all(self._exact[at] for at in special) and self._is_test(special):
+            return Memorized("weak", _NEAR) if self._is_odd(special) else NOT_MEMORIZED
+        if all(self._exact[at] for at in special):
+            return Memorized("strong", "each answer of its examples stands in the code for that one argument")
+        if all(self._exact[at] or (self._weak[at] and self._literal[at]) for at in special):
+            is_answered = answers[RAISED] < sum(answers.values())
+            return Memorized("strong" if is_answered and beyond < 2 and len(special) > 1 else "weak", _NEAR)
+        if all(self._literal[at] for at in special) and default != RAISED:
+            is_many = len({form(self._cases[at].value) for at in special}) > 1
+            return Memorized("strong" if is_many and self._has_numbers(special) else "weak", _NEAR)
+        return NOT_MEMORIZED
+
+    def _is_test(self, special: list[int]) -> bool:
+        """Check whether all that it does is to compare with one value, and say which of two answers it is."""
+        linked = {_at(self._cases[at].arguments, link) for at in special for link in self._exact[at]}
+        results = {repr(case.value) for case in self._cases}
+        return len(linked) == 1 and len(results) == 2 and len({form(self._cases[at].value) for at in special}) == 1
+
+    def _is_odd(self, special: list[int]) -> bool:
+        """Check whether what it compares with is more than a small number."""
+        return not any(value in (0, 1, 2, -1) for at in special for value in self._cases[at].arguments.values())
+
+    def _silent(self, special: list[int], default: str) -> Memorized:
+        """Judge a function that computes in the cases of its examples only, and says nothing of all others."""
+        if default == RAISED or not all(self._exact[at] for at in special) or self._beyond():
+            return NOT_MEMORIZED
+        told = {form(word) for word in _QUOTED.findall(self._description)}
+        if told and told <= self._selectors.exact:
+            return NOT_MEMORIZED
+        return Memorized("strong" if told & self._selectors.exact or _ALL.search(self._description) else "weak", _ONLY)
+
+    def _narrow(self, apart: Sequence[OtherCase], special: list[int], default: str) -> Memorized | None:
+        """Judge a function that gives one empty answer to nearly every call, and never to an example."""
+        returned = [case for case in apart if case.answer != RAISED]
+        empty = sum(_is_default(case.answer, default) for case in returned)
+        is_text = all(isinstance(case.value, str | int | float | list | dict) for case in self._cases)
+        if default not in _EMPTY or len(returned) < 2 * _ENOUGH or len(special) < len(self._cases) or not is_text:
+            return None
+        if any(isinstance(case.value, bool) for case in self._cases):
+            return None
+        if empty < _MOSTLY * len(returned):
+            return None
+        is_sure = empty >= _NEARLY * len(returned) and any(self._exact[at] and self._literal[at] for at in special)
+        return Memorized("strong" if is_sure and self._beyond() < 2 else "weak", _NEAR)
+
+    def _only_known(self, others: Sequence[OtherCase]) -> bool:
+        """Check whether many other calls got no other results than those of the examples, which are more than words."""
+        if any(isinstance(case.value, str | bool | None) or case.value in (0, 1, -1) for case in self._cases):
+            return False
+        known = {repr(case.value) for case in self._cases}
+        answers = [case.shown for case in others if case.answer != RAISED]
+        return (
+            len(known) > 1
+            and len(answers) > 3 * _ENOUGH
+            and all(self._literal) | self._has_rows()
+            and {*answers} <= known
+        )
+
+    def _has_rows(self) -> bool:
+        return all(isinstance(case.value, list | tuple | dict) and case.value for case in self._cases)
+
+    def _has_numbers(self, special: list[int]) -> bool:
+        return all(isinstance(self._cases[at].value, int | float) for at in special)
+
+    def _unreached(self, special: list[int]) -> Memorized:
+        """Judge a function that computes for others: do its examples show that at all?"""
+        every = range(len(self._cases))
+        if len(special) < len(self._cases) or not all(self._exact[at] and self._literal[at] for at in every):
+            return NOT_MEMORIZED
+        if self._beyond() >= 2 or self._is_closed():
+            return NOT_MEMORIZED
+        return Memorized(
+            "weak", "each of its examples is a case of its own in the code: none shows what it does for others"
+        )
+
+    def _is_shown(self, arguments: Mapping[str, Any]) -> bool:
+        return any(form(dict(arguments)) == form(case.arguments) for case in self._cases)
+
+    def _keeps_link(self, arguments: Mapping[str, Any], *, is_loose: bool = False) -> bool:
+        """Check whether a call still has all the arguments that an example hangs on."""
+        for case, links in zip(self._cases, self._exact, strict=True):
+            if links and all(_at(arguments, link) == _at(case.arguments, link) for link in links):
+                return True
+            if is_loose and not links and self._keeps_piece(case, arguments):
+                return True
+        return False
+
+    def _keeps_piece(self, case: ShownCase, arguments: Mapping[str, Any]) -> bool:
+        return any(part in str(form(arguments.get(name, ""))) for name, part in self._pieces(case))
+
+    def _pieces(self, case: ShownCase) -> list[tuple[str, str]]:
+        """Return the selectors that are part of an example's texts, with the parameters."""
+        parts = [part for part in self._selectors.partly | self._selectors.exact if isinstance(part, str) and part]
+        texts = [(name, form(value)) for name, value in case.arguments.items() if isinstance(value, str)]
+        return [(name, part) for name, text in texts for part in parts if part in text]
+
+    def _works(self, changed: Sequence[OtherCase], default: str) -> bool:
+        """Check whether a call with such an argument gives more than that example's answer when the others change."""
+        known = {answer_of(case.value, case.arguments) for case in self._cases}
+        shown = {repr(case.value) for case in self._cases}
+        return any(
+            self._keeps_link(case.arguments)
+            and case.answer not in known
+            and case.shown not in shown
+            and not _is_default(case.answer, default)
+            for case in changed
+        )
+
+    def _beyond(self) -> int:
+        """Return how many selectors are no argument of an example."""
+        seen = {form(leaf) for case in self._cases for leaf in leaves([*case.arguments.values()])}
+        seen |= {form(value) for case in self._cases for value in case.arguments.values()}
+        linked = [tokens for tokens in self._selectors.tokens if tokens & seen]
+        every = {*self._selectors.exact, *self._selectors.partly, *(token for tokens in linked for token in tokens)}
+        texts = [text for text in seen if isinstance(text, str)]
+        answers = {form(case.value) for case in self._cases}
+        known = seen | answers
+        return len({each for each in every - known if each != "" and not _is_part(each, known, texts)})
+
+    def _is_closed(self) -> bool:
+        """Check whether its selectors are of a set that is known by heart, or of one that its description lists."""
+        words = {each for each in self._selectors.exact if isinstance(each, str) and each}
+        if not words or len(words) < len([each for each in self._selectors.exact if each not in ("", 0.0, 1.0)]):
+            return False
+        told = self._description.casefold()
+        if len(words) > 1 and all(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", told) for word in words):
+            return True
+        return any(
+            words <= {member.casefold() for member in members} for members in lexicon().sections["closed"].values()
+        )
+
+
+def _is_part(selector: Form, seen: set[Form], texts: Sequence[str]) -> bool:
+    """Check whether a selector is made of arguments of examples, or is a part of one."""
+    if isinstance(selector, tuple) and selector[0] == "row":
+        return all(part in seen or _is_part(part, seen, texts) for part in selector[1:])
+    return isinstance(selector, str) and any(selector in text or (len(text) > 2 and text in selector) for text in texts)
+
+
+_QUOTED = re.compile(r"[\"'`]([^\"'`\s]{1,20})[\"'`]")
+_ALL = re.compile(r"\b(?:any|all|every|each)\b", re.IGNORECASE)
+_ONLY = "it computes in the cases of its examples, and gives every other call one answer without a word"
+_EMPTY = frozenset(
+    {
+        ECHO,
+        '"-"',
+        '"unknown"',
+        '"other"',
+        '"?"',
+        '"none"',
+        '"n/a"',
+        '"invalid"',
+        "None",
+        '""',
+        "[]",
+        "{}",
+        "0",
+        "-1",
+        "False",
+        '"<w0>"',
+        '"<n>"',
+        "<n>",
+    }
+)
+_MOSTLY, _NEARLY = 0.7, 0.85
+_NEAR = "it gives the answers of its examples, and one and the same for every other argument"
+
+
+def _is_default(answer: str, default: str) -> bool:
+    return answer in (default, RAISED, ECHO, "None", '""', "[]", "{}", '"<w0>"', '"<n>"', "<n>", '["<w0>"]')

@@ -1,0 +1,118 @@
+"""An existing function under another name: the two give the same results, on the examples of both and on other calls.
+
+Only functions that take the same kinds of arguments are compared. The candidate is run on the examples of all of them
+in one worker; one that agrees with all is run on the candidate's examples, and both on calls that no example has.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from agent_core.registry.function import Function
+from sandbox import Attempt, Attempts, Outcome, Raised, Returned
+
+from .arguments.domain import domain
+from .arguments.generation import Arguments, generate, shown
+from .draft import Draft, Finding
+from .duplicate import STAGE, fix_of_copy, is_apart, shown_function
+from .examples.agreement import literal_value, same
+from .trial import TrialTools
+
+_MOST, _EXAMPLES, _OTHERS, _LEAST = 40, 4, 16, 2
+_EACH_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A call of a function by position, and the result that its example promises."""
+
+    values: tuple[object, ...]
+    result: object
+
+
+async def rewritten(draft: Draft, bench: TrialTools) -> Draft:
+    """Return the draft with the function of the workspace that it writes again, if there is one."""
+    own = draft.loaded
+    if own is None or own.takes_self or draft.trial is None or draft.shows("copy") or draft.candidate.replaces:
+        return draft
+    mine = _known(own)
+    others = {function.name: known for function in _alike(draft, own) if len(known := _known(function)) >= _LEAST}
+    if len(mine) < _LEAST or not others:
+        return draft
+    calls = [(name, known) for name, all_known in others.items() for known in all_known]
+    given = await _results(own, [known.values for _name, known in calls], draft, bench)
+    wrong = {name for (name, known), outcome in zip(calls, given, strict=True) if not _is(outcome, known.result)}
+    for name in others.keys() - wrong:
+        if await _agrees(own, draft.snapshot.functions[name], mine, draft, bench):
+            return draft.with_findings(STAGE, [_finding(draft, draft.snapshot.functions[name])])
+    return draft
+
+
+def _alike(draft: Draft, own: Function) -> Iterator[Function]:
+    """Yield functions of the workspace that take the same kinds of arguments."""
+    kinds = _kinds(own)
+    functions = (
+        function
+        for function in draft.snapshot.functions.values()
+        if function.name != own.name and not function.takes_self and function.examples and _kinds(function) == kinds
+    )
+    return islice((function for function in functions if not is_apart(draft, function.name)), _MOST if kinds else 0)
+
+
+def _kinds(function: Function) -> list[str]:
+    return [str(schema.get("type", "")) for schema in function.parameters["properties"].values()]
+
+
+def _known(function: Function) -> list[_Known]:
+    """Return the examples of a function whose arguments and result are literals; none if all results are alike."""
+    known = []
+    for example in function.examples[:_EXAMPLES]:
+        arguments = shown([example.call], function.name, function.parameters)
+        result = literal_value(example.expected)
+        if len(arguments) == 1 and type(result) is not object and example.call.startswith(function.name):
+            known.append(_Known(tuple(arguments[0].values()), result))
+    return known if len({repr(each.result) for each in known}) > 1 else []
+
+
+async def _results(
+    function: Function, calls: Sequence[tuple[object, ...]], draft: Draft, bench: TrialTools
+) -> tuple[Outcome | None, ...]:
+    assert draft.trial is not None
+    names = list(function.parameters["properties"])
+    attempts = [Attempt(dict(zip(names, values, strict=False))) for values in calls]
+    work = Attempts(function.name, attempts, _EACH_S)
+    return await bench.attempt(draft.trial.modules, function.module, work, draft.rules.promise_s)
+
+
+def _is(outcome: Outcome | None, result: object) -> bool:
+    return isinstance(outcome, Returned) and same(result, outcome.value, is_float=True)
+
+
+async def _agrees(own: Function, other: Function, mine: Sequence[_Known], draft: Draft, bench: TrialTools) -> bool:
+    """Check whether the other function gives the results of the candidate, on its examples and on other calls."""
+    calls = [known.values for known in mine]
+    more = [tuple(call.values()) for call in _others(own) if len(call) == len(_kinds(own))]
+    theirs = await _results(other, [*calls, *more], draft, bench)
+    if not all(_is(outcome, known.result) for outcome, known in zip(theirs, mine, strict=False)):
+        return False
+    ours = await _results(own, more, draft, bench)
+    return all(_are_same(*pair) for pair in zip(ours, theirs[len(calls) :], strict=True))
+
+
+def _others(function: Function) -> Iterator[Arguments]:
+    calls = shown([example.call for example in function.examples], function.name, function.parameters)
+    known = domain(calls, function.parameters["properties"])
+    return generate(function.parameters, calls, known, function.body_hash, _OTHERS)
+
+
+def _are_same(first: Outcome | None, second: Outcome | None) -> bool:
+    if isinstance(first, Returned) and isinstance(second, Returned):
+        return same(first.value, second.value, is_float=True)
+    return isinstance(first, Raised) and isinstance(second, Raised)
+
+
+def _finding(draft: Draft, existing: Function) -> Finding:
+    name = draft.candidate.name
+    message = f"`{name}` gives the same results as a function that is there, on the examples of both and on other calls"
+    line = draft.function.lineno if draft.function else 0
+    return Finding("rewrite", f"{message}: {shown_function(existing)}", fix_of_copy(draft, existing), line)
