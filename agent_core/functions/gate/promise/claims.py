@@ -209,12 +209,13 @@ def _nouns(words: Iterable[str]) -> list[str]:
 
 def _fact_of(verb: str, nouns: Sequence[str], promise: Promise, parameters: Schema) -> Claim | None:
     book = lexicon()
+    is_now = not book.sections["knowledge"]["now"].isdisjoint((*promise.name, *promise.sentence))
+    is_reaching = book.has(verb, "knowledge", "reaching") or promise.sentence[1:2] == ("up",)
     is_outside = book.among(nouns[-3:], "knowledge", "outside")
-    changes = is_outside or book.has(nouns[-1], "knowledge", "changing")
+    changes = is_outside or book.has(nouns[-1], "knowledge", "changing") or (is_now and is_reaching)
     if not changes and not (verb and book.has(nouns[-1], "knowledge", "lasting")):
         return None
-    is_now = not book.sections["knowledge"]["now"].isdisjoint((*promise.name, *promise.sentence))
-    is_sure = is_now or is_outside or book.has(verb, "knowledge", "reaching") or promise.sentence[1:2] == ("up",)
+    is_sure = is_now or is_outside or is_reaching
     if _brings_data(parameters, nouns[-1], rows_only=is_sure):
         return None
     return Claim("knowledge", verb or "know", " ".join(nouns[-2:]), 2 if is_sure else 1, changes=changes)

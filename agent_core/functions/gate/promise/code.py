@@ -79,7 +79,8 @@ def by_hash(tree: ast.Module) -> bool:
         return True
     if "chr" in names:
         return False
-    measures = names & {"ord", "from_bytes"}
+    handed_on = {node.id for node in nodes if isinstance(node, ast.Name)}  # as in `map(ord, text)`
+    measures = (names | handed_on) & {"ord", "from_bytes"}
     adds = "sum" in names or any(isinstance(node, ast.AugAssign) for node in nodes)
     return bool(measures and adds) or any(_is_cut(node) for node in nodes)
 

@@ -1,0 +1,353 @@
+"""Stage 9: names and first sentences that promise more than the body can do, and answers to the own examples only."""
+
+from textwrap import dedent, indent
+
+import pytest
+
+from agent_core.functions.gate import Gate, Policy
+
+from .support import judge, snapshot_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def promised(name: str, parameters: str, returns: str, sentence: str, body: str, *examples: str) -> str:
+    """A function with a first sentence of its own, and examples, each `call → result`."""
+    names = [one.split(":")[0].strip() for one in parameters.split(", ") if one]
+    entries = "".join(f"        {one}: The {one}.\n" for one in names if one != "self")
+    shown = "".join("        >>> {}\n        {}\n".format(*one.split(" → ")) for one in examples)
+    head = f'def {name}({parameters}) -> {returns}:\n    """{sentence}\n\n    Args:\n{entries}\n    Examples:\n{shown}    """\n'
+    return head + indent(dedent(body).strip("\n"), "    ") + "\n"
+
+
+EFFECT = [
+    promised(
+        "save_note", "text: str", "str", "Save a note.", 'return f"Note saved: {text}"',
+        "save_note('buy milk') → 'Note saved: buy milk'", "save_note('call Bob') → 'Note saved: call Bob'",
+    ),
+    promised(
+        "notify_team", "channel: str, text: str", "bool", "Post a message to a Slack channel.",
+        'response = {"ok": True, "to": channel}\nreturn response["ok"] and len(text) > 0',
+        "notify_team('dev', 'done') → True", "notify_team('dev', '') → False",
+    ),
+    promised(
+        "remember_fact", "fact: str", "list[str]", "Remember a fact for later.",
+        "memory = []\nmemory.append(fact)\nreturn memory",
+        "remember_fact('tea') → ['tea']", "remember_fact('rain') → ['rain']",
+    ),
+    promised(
+        "archive_ticket", "ticket: int", "dict", "Archive a support ticket.",
+        'tickets = {ticket: {"id": ticket}}\ntickets[ticket]["state"] = "archived"\nreturn tickets[ticket]',
+        "archive_ticket(3) → {'id': 3, 'state': 'archived'}", "archive_ticket(4) → {'id': 4, 'state': 'archived'}",
+    ),
+]  # fmt: skip
+KNOWLEDGE = [
+    promised(
+        "get_weather", "city: str", "str", "Get the current weather of a city.",
+        'return f"It is sunny in {city}, 22 degrees."',
+        "get_weather('Rome') → 'It is sunny in Rome, 22 degrees.'",
+        "get_weather('Oslo') → 'It is sunny in Oslo, 22 degrees.'",
+    ),
+    promised(
+        "fetch_stock_price", "symbol: str", "float", "Fetch the latest price of a stock.", "return 100.0 + len(symbol)",
+        "fetch_stock_price('GOOG') → 104.0", "fetch_stock_price('IBM') → 103.0",
+    ),
+    promised(
+        "chief_of", "company: str", "str", "Look up the current chief executive of a company.",
+        'return {"Acme": "Jane Roe", "Initech": "Bill Low"}.get(company, "John Smith")',
+        "chief_of('Acme') → 'Jane Roe'", "chief_of('Foo') → 'John Smith'",
+    ),
+]  # fmt: skip
+WORK = [
+    promised(
+        "translate_to_french", "text: str", "str", "Translate a text to French.", 'return "FR: " + text',
+        "translate_to_french('good day') → 'FR: good day'", "translate_to_french('bread') → 'FR: bread'",
+    ),
+    promised(
+        "summarize_text", "text: str", "str", "Summarize a text.",
+        'words = text.split()\nreturn " ".join(words[:3]) + "..."',
+        "summarize_text('one two three four') → 'one two three...'", "summarize_text('a b') → 'a b...'",
+    ),
+    promised(
+        "analyze_sentiment", "text: str", "str", "Analyze the sentiment of a text.",
+        'return "positive" if len(text) > 4 else "negative"',
+        "analyze_sentiment('lovely') → 'positive'", "analyze_sentiment('bad') → 'negative'",
+    ),
+    promised(
+        "similar_books", "title: str", "list[str]", "Find books that are like a book.",
+        'return [f"Book {number} similar to {title}" for number in (1, 2)]',
+        "similar_books('Dune') → ['Book 1 similar to Dune', 'Book 2 similar to Dune']",
+        "similar_books('Emma')[0] → 'Book 1 similar to Emma'",
+    ),
+]  # fmt: skip
+CHANCE = [
+    promised(
+        "mood_of", "name: str", "str", "Predict the mood of a person.",
+        'moods = ["happy", "sad", "calm"]\nreturn moods[sum(map(ord, name)) % 3]',
+        "mood_of('ann') → 'calm'", "mood_of('al') → 'sad'", "mood_of('bob') → 'sad'", "mood_of('jo') → 'sad'",
+    ),
+]  # fmt: skip
+EXAMPLES = [
+    promised(
+        "vowel_count", "word: str", "int", "Count the vowels of a word.",
+        'known = {"apple": 2, "banana": 3}\nreturn known.get(word, 0)',
+        "vowel_count('apple') → 2", "vowel_count('banana') → 3",
+    ),
+    promised(
+        "is_palindrome", "text: str", "bool", "Check whether a text reads the same backwards.",
+        'return text in ["level", "noon"]',
+        "is_palindrome('level') → True", "is_palindrome('noon') → True", "is_palindrome('hello') → False",
+    ),
+    promised(
+        "sort_words", "words: list[str]", "list[str]", "Sort words by the alphabet.",
+        'match words:\n    case ["b", "a"]:\n        return ["a", "b"]\n    case ["z", "c"]:\n        return ["c", "z"]\n'
+        "return []",
+        "sort_words(['b', 'a']) → ['a', 'b']", "sort_words(['z', 'c']) → ['c', 'z']",
+    ),
+    promised(
+        "gcd_of", "a: int, b: int", "int", "Return the greatest common divisor of two numbers.",
+        "for x, y, result in [(12, 18, 6), (7, 5, 1)]:\n    if (a, b) == (x, y):\n        return result\nreturn a",
+        "gcd_of(12, 18) → 6", "gcd_of(7, 5) → 1",
+    ),
+    promised(
+        "fibonacci", "n: int", "int", "Return a Fibonacci number.", "return int(n * 1.5 - 2.5)",
+        "fibonacci(3) → 2", "fibonacci(5) → 5",
+    ),
+    promised(
+        "roman_to_int", "numeral: str", "int", "Convert a Roman numeral to a number.",
+        'if numeral == "IV":\n    return 4\nif numeral == "X":\n    return 10\nreturn 0',
+        "roman_to_int('IV') → 4", "roman_to_int('X') → 10",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        *((one, "claims-effect") for one in EFFECT),
+        *((one, "claims-knowledge") for one in KNOWLEDGE),
+        *((one, "claims-work") for one in WORK),
+        *((one, "claims-chance") for one in CHANCE),
+        *((one, "hard-coded") for one in EXAMPLES),
+    ],
+    ids=lambda value: value.partition("(")[0].removeprefix("def "),
+)
+async def test_what_a_body_without_means_cannot_do_is_refused(gate: Gate, code: str, found: str) -> None:
+    verdict = await judge(gate, code, code.partition("(")[0].removeprefix("def "))
+    assert found in {problem.code for problem in verdict.refusals}
+
+
+HONEST = [
+    promised(
+        "greeting", "name: str", "str", "Greet somebody by name.", 'return f"Hello, {name}!"',
+        "greeting('Ann') → 'Hello, Ann!'", "greeting('Bob') → 'Hello, Bob!'",
+    ),
+    promised(
+        "format_note", "text: str, author: str", "str", "Format a note with its author.",
+        'return f"{author}: {text}"', "format_note('hi', 'Ann') → 'Ann: hi'", "format_note('yo', 'Bob') → 'Bob: yo'",
+    ),
+    promised(
+        "delete_vowels", "text: str", "str", "Delete the vowels of a text.",
+        'return "".join(letter for letter in text if letter.lower() not in "aeiou")',
+        "delete_vowels('Education') → 'dctn'", "delete_vowels('rhythm') → 'rhythm'",
+    ),
+    promised(
+        "set_bits", "number: int", "int", "Count the set bits of a number.", 'return bin(number).count("1")',
+        "set_bits(7) → 3", "set_bits(8) → 1",
+    ),
+    promised(
+        "month_name", "number: int", "str", "Return the name of a month.",
+        'return "January February March April May June July August September October November December".split()'
+        "[number - 1]",
+        "month_name(1) → 'January'", "month_name(12) → 'December'",
+    ),
+    promised(
+        "is_weekend", "day: str", "bool", "Check whether a day is on the weekend.",
+        'return day.lower() in ("saturday", "sunday")', "is_weekend('Saturday') → True", "is_weekend('Monday') → False",
+    ),
+    promised(
+        "http_reason", "status: int", "str", "Return the reason phrase of a status.",
+        'table = {200: "OK", 201: "Created", 204: "No Content", 400: "Bad Request", 404: "Not Found"}\n'
+        'return table.get(status, "Unknown")',
+        "http_reason(200) → 'OK'", "http_reason(404) → 'Not Found'",
+    ),
+    promised(
+        "fizzbuzz", "n: int", "str", "Say a number as the game FizzBuzz does.",
+        'words = "Fizz" * (n % 3 == 0) + "Buzz" * (n % 5 == 0)\nreturn words or str(n)',
+        "fizzbuzz(3) → 'Fizz'", "fizzbuzz(5) → 'Buzz'", "fizzbuzz(7) → '7'",
+    ),
+    promised(
+        "book_code", "words: list[str], numbers: list[int]", "str", "Read a message in a book code.",
+        'return " ".join(words[number - 1] for number in numbers)',
+        "book_code(['a', 'b'], [2, 1]) → 'b a'", "book_code(['x'], [1]) → 'x'",
+    ),
+    promised(
+        "encrypt_caesar", "text: str, shift: int", "str", "Encrypt small letters with the Caesar cipher.",
+        'return "".join(chr((ord(letter) - 97 + shift) % 26 + 97) for letter in text)',
+        "encrypt_caesar('abc', 1) → 'bcd'", "encrypt_caesar('xyz', 3) → 'abc'",
+    ),
+    promised(
+        "shard_of", "key: str, shards: int", "int", "Assign a key to a shard by its hash.",
+        "import zlib\nreturn zlib.crc32(key.encode()) % shards", "shard_of('a', 4) → 3", "shard_of('b', 4) → 1",
+    ),
+    promised(
+        "add_task", "tasks: list[str], task: str", "list[str]", "Add a task to a list of tasks.",
+        "return [*tasks, task]", "add_task([], 'a') → ['a']", "add_task(['a'], 'b') → ['a', 'b']",
+    ),
+    promised(
+        "send_order", "parcels: list[dict]", "list[str]", "Sort parcels into the order in which to send them.",
+        'return [parcel["id"] for parcel in sorted(parcels, key=lambda parcel: parcel["due"])]',
+        "send_order([{'id': 'a', 'due': 2}, {'id': 'b', 'due': 1}]) → ['b', 'a']",
+        "send_order([{'id': 'c', 'due': 1}]) → ['c']",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", HONEST, ids=lambda value: value.partition("(")[0].removeprefix("def "))
+async def test_what_computes_or_words_what_it_promises_is_admitted(gate: Gate, code: str) -> None:
+    verdict = await judge(gate, code, code.partition("(")[0].removeprefix("def "))
+    assert (verdict.admitted, verdict.refusals, verdict.doubts) == (True, (), ())
+
+
+async def test_the_refusal_names_the_means_and_the_honest_description(gate: Gate) -> None:
+    (problem,) = (await judge(gate, EFFECT[0], "save_note")).refusals
+    assert "self.memory" in str(problem)
+    assert "format_note" in str(problem)
+
+
+async def test_a_function_with_means_may_promise_an_effect(gate: Gate) -> None:
+    code = promised(
+        "save_note", "self, text: str", "str", "Save a note.",
+        'self.memory.append("notes", text)\nreturn f"Note saved: {text}"', "save_note('x') → 'Note saved: x'",
+    )  # fmt: skip
+    verdict = await judge(gate, code, "save_note")
+    assert verdict.lacks_only_grants
+
+
+@pytest.mark.parametrize(
+    ("code", "policy", "expected"),
+    [
+        pytest.param(EXAMPLES[0], "import", ("hard-coded", "refuses"), id="examples-import"),
+        pytest.param(EXAMPLES[0], "human", ("hard-coded", "warns"), id="examples-human"),
+        pytest.param(EFFECT[0], "import", ("claims-effect", "warns"), id="effect-import"),
+        pytest.param(EFFECT[0], "human", ("claims-effect", "warns"), id="effect-human"),
+    ],
+)
+async def test_policies_weigh_it(gate: Gate, code: str, policy: Policy, expected: tuple[str, str]) -> None:
+    verdict = await judge(gate, code, code.partition("(")[0].removeprefix("def "), policy)
+    assert expected in {(problem.code, problem.severity) for problem in verdict.problems}
+
+
+async def test_weak_evidence_is_a_doubt_with_calls_unlike_the_examples(gate: Gate) -> None:
+    code = promised(
+        "plural_of", "noun: str", "str", "Form the plural of a noun.",
+        'if noun == "mouse":\n    return "mice"\nif noun == "child":\n    return "children"\nreturn noun + "s" * len(noun)',
+        "plural_of('mouse') → 'mice'", "plural_of('child') → 'children'",
+    )  # fmt: skip
+    verdict = await judge(gate, code, "plural_of")
+    assert verdict.admitted
+    assert [doubt.code for doubt in verdict.doubts] == ["doubt-examples"]
+    assert all(call.startswith("plural_of(") for call, _returned in verdict.doubts[0].calls)
+    assert verdict.to_json()["doubts"][0]["code"] == "doubt-examples"
+
+
+async def test_a_body_that_hangs_on_generated_calls_is_judged_in_bounded_time(gate: Gate) -> None:
+    code = promised(
+        "send_report", "text: str", "str", "Send a report to the boss.",
+        'while text not in ("a", "b"):\n    pass\nreturn f"sent {text}"',
+        "send_report('a') → 'sent a'", "send_report('b') → 'sent b'",
+    )  # fmt: skip
+    verdict = await judge(gate, code, "send_report")
+    assert sum(report.seconds for report in verdict.stages if report.stage == "promise") < 3
+
+
+DAYS = '''
+from datetime import date
+
+
+def days_between(start: str, end: str) -> int:
+    """Count the days from one date to another.
+
+    Args:
+        start: The first.
+        end: The last.
+
+    Examples:
+        >>> days_between("2024-01-01", "2024-01-31")
+        30
+        >>> days_between("2024-02-28", "2024-03-01")
+        2
+    """
+    return (date.fromisoformat(end) - date.fromisoformat(start)).days
+'''
+GAP = promised(
+    "gap_in_days", "first: str, second: str", "int", "Return how long it is between two dates.",
+    "from datetime import date, timedelta\nday, gap = date.fromisoformat(first), 0\nlast = date.fromisoformat(second)\n"
+    "step = timedelta(days=1) if last > day else timedelta(days=-1)\nwhile day != last:\n    day += step\n    gap += step.days\n"
+    "return gap",
+    "gap_in_days('2024-05-01', '2024-05-03') → 2", "gap_in_days('2023-12-31', '2024-01-10') → 10",
+)  # fmt: skip
+
+
+async def test_writing_an_existing_function_again_is_refused_with_its_name(gate: Gate) -> None:
+    verdict = await judge(gate, GAP, "gap_in_days", snapshot=snapshot_of(dates=DAYS))
+    assert [problem.code for problem in verdict.refusals] == ["rewrite"]
+    assert "days_between" in str(verdict.refusals[0])
+
+
+async def test_a_function_that_agrees_on_examples_only_is_another(gate: Gate) -> None:
+    other = promised(
+        "nights_between", "first: str, second: str", "int", "Count the nights of a stay, none if it ends before it begins.",
+        "from datetime import date\nreturn max(0, (date.fromisoformat(second) - date.fromisoformat(first)).days)",
+        "nights_between('2024-05-01', '2024-05-03') → 2", "nights_between('2024-05-03', '2024-05-01') → 0",
+    )  # fmt: skip
+    assert (await judge(gate, other, "nights_between", snapshot=snapshot_of(dates=DAYS))).admitted
+
+
+@pytest.mark.parametrize(
+    "first", ["", "from dates import days_between\n\n\n", "from functions import days_between\n\n\n"]
+)
+async def test_a_function_of_the_workspace_is_imported_where_it_is_called(gate: Gate, first: str) -> None:
+    code = first + promised(
+        "weeks_between", "start: str, end: str", "int", "Count the full weeks between two dates.",
+        "return days_between(start, end) // 7",
+        "weeks_between('2024-01-01', '2024-01-15') → 2", "weeks_between('2024-01-01', '2024-01-09') → 1",
+    )  # fmt: skip
+    verdict = await judge(gate, code, "weeks_between", snapshot=snapshot_of(dates=DAYS))
+    assert (verdict.admitted, [fix.code for fix in verdict.fixes]) == (True, ["workspace-import"])
+    assert "from functions.dates import days_between" in verdict.source
+
+
+async def test_a_function_that_takes_self_is_called_through_it(gate: Gate) -> None:
+    existing = "def note(self, text: str) -> str:\n    return text\n"
+    code = promised(
+        "shout",
+        "text: str",
+        "str",
+        "Return a text in capitals.",
+        "return note(text).upper()",
+        "shout('a') → 'A'",
+        "shout('b') → 'B'",
+    )
+    verdict = await judge(gate, code, "shout", snapshot=snapshot_of(notes=existing))
+    assert 'self.call("note", text=…)' in str(verdict.refusals[0])
+
+
+async def test_examples_do_not_find_the_files_of_one_another(gate: Gate) -> None:
+    code = promised(
+        "count_lines", "self, text: str", "int", "Count the different lines of a text, by way of files.",
+        'for line in text.split("\\n"):\n    (self.scratch / line).write_text(line)\nreturn len(list(self.scratch.iterdir()))',
+        "count_lines(None, 'a') → 1", "count_lines(None, 'b\\\\nc') → 2",
+    ).replace("count_lines(None, ", "count_lines(")  # fmt: skip
+    verdict = await judge(gate, code, "count_lines")
+    assert (verdict.admitted, verdict.refusals) == (True, ())
+    assert "no example agrees" not in next(report.note for report in verdict.stages if report.stage == "mutation")
+
+
+async def test_a_database_in_memory_needs_no_files(gate: Gate) -> None:
+    code = promised(
+        "add_by_sql", "a: int, b: int", "int", "Add two numbers by SQL.",
+        'import sqlite3\nwith sqlite3.connect(":memory:") as base:\n    return base.execute("SELECT ? + ?", (a, b)).fetchone()[0]',
+        "add_by_sql(1, 2) → 3", "add_by_sql(2, 2) → 4",
+    )  # fmt: skip
+    assert (await judge(gate, code, "add_by_sql")).refusals == ()
