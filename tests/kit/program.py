@@ -36,10 +36,17 @@ class Program:
     """The command line at work in a process, with the standard streams that it is given."""
 
     def __init__(
-        self, arguments: Sequence[str], streams: Sequence[int], *, cwd: Path, environment: Mapping[str, str]
+        self,
+        arguments: Sequence[str],
+        streams: Sequence[int],
+        *,
+        cwd: Path,
+        environment: Mapping[str, str],
+        first: str = "",
     ) -> None:
+        """`first` is code that runs before the program begins."""
         ends = [Connection(os.dup(stream)) for stream in streams]
-        given = (list(arguments), ends, str(cwd), dict(environment))
+        given = (list(arguments), ends, str(cwd), dict(environment), first)
         self._process = FORKING.Process(target=_become, args=given)
         self._process.start()
         for end in ends:
@@ -91,7 +98,7 @@ def _text(file: IO[bytes]) -> str:
     return file.read().decode()
 
 
-def _become(arguments: list[str], ends: list[Connection], cwd: str, environment: dict[str, str]) -> None:
+def _become(arguments: list[str], ends: list[Connection], cwd: str, environment: dict[str, str], first: str) -> None:
     """In the child: what the kernel and the interpreter do for a program before its first line."""
     os.setsid()
     for number, end in enumerate(ends):
@@ -109,4 +116,5 @@ def _become(arguments: list[str], ends: list[Connection], cwd: str, environment:
     sys.stderr = sys.__stderr__ = open(  # type: ignore[misc]  # noqa: SIM115
         2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False
     )
+    exec(first, {})
     main()

@@ -10,6 +10,7 @@ import pytest
 
 from agent_core.memory.sources import SourceReader, Unreadable
 from agent_core.memory.sources.parts import LONGEST
+from tests.kit.drawing import sampled
 
 from .support import desk, pdf
 
@@ -58,7 +59,8 @@ ATTACKS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "data"), ATTACKS)
+@pytest.mark.sampled
+@pytest.mark.parametrize(("name", "data"), sampled(ATTACKS, 2))
 async def test_a_hostile_source_is_read_or_refused_and_the_next_one_is_read(name: str, data: bytes) -> None:
     async with SourceReader(within_s=10.0) as reading:
         with suppress(Unreadable):
