@@ -7,10 +7,10 @@ from typing import Final
 from agent_core.storage import Counts, SectionRow, Store
 
 from .archival import Archival
+from .block import Sections
 from .blocks import Blocks
 from .journal_messages import KINDS, lines
 from .recall import Recall
-from .sections import Sections
 from .source_catalog import Sources
 
 _MANY: Final = 100  # messages that wait to be indexed; where nobody searches or idles, a turn indexes them

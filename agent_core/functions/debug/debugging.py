@@ -18,7 +18,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import SaveRecorded
 from . import halt as halting
-from . import debug_text
+from . import stop
 from .breakpoints import Breakpoints
 from .stop import BreakpointRecord, Claim, Reader, TraceLine
 from .halt import Halt
@@ -273,7 +273,7 @@ class Watch:
 
     def note(self, snapshot: Snapshot) -> str:
         """Return what the breakpoints recorded, for a model; empty if nothing."""
-        return debug_text.records(self.records, self.passed, snapshot)
+        return stop.records(self.records, self.passed, snapshot)
 
     @property
     def was_stopped(self) -> bool:

@@ -11,8 +11,7 @@ from prompt_toolkit.filters import Condition, has_focus
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
-from .overlay import OpenQuestion, OpenTable
-from .prompt import Prompt
+from .prompt import OpenQuestion, OpenTable, Prompt
 
 _TOO_LATE = "The call has ended, so this was not a debugger command. Enter again sends it to the assistant."
 _LEAVING = "Nothing is running. Ctrl-C again, Ctrl-D or /exit leaves."
