@@ -18,7 +18,7 @@ from agent_core.model.step import read_step
 from agent_core.model.stream import MOST_CALLS, Assembly, Splitter
 from agent_core.model.transport import Transport
 from agent_core.model.wire import read_usage
-from agent_core.registry.jsontext import NotJson, read_object
+from agent_core.registry.validation import NotJson, read_object
 from tests.kit.http import Answer, Request, Server
 
 KEY = "sk-notarealkey-0123456789"

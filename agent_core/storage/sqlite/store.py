@@ -7,7 +7,7 @@ and a new one begun: `recovered` then says so.
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, TypeVar
+from typing import Final
 
 import apsw
 
@@ -26,7 +26,6 @@ from .recovery import StatePlace, open_or_replace
 from .tables import apply, change, query
 from .turn_tables import ApprovalTables, TurnTables
 
-T = TypeVar("T")
 OLDEST_SQLITE: Final = (3, 54)  # the first that deletes nothing at the word of a journal
 
 
