@@ -14,10 +14,11 @@ _B: Final = 0.75
 
 def counted(texts: Sequence[Mapping[str, int]], terms: Sequence[str]) -> Array:
     """Count each term in each text; the result has one row per text."""
-    table, known = np.zeros((len(texts), len(terms)), "f4"), {*terms}
-    for row, counts in zip(table, texts, strict=True):
-        if not known.isdisjoint(counts):  # most texts hold one term or none
-            row[:] = [counts.get(term, 0) for term in terms]
+    places = {term: place for place, term in enumerate(terms)}
+    table = np.zeros((len(texts), len(places)), "f4")
+    for row, counts in enumerate(texts):
+        for term in places.keys() & counts.keys():  # most texts hold one term or none
+            table[row, places[term]] = counts[term]
     return table
 
 
