@@ -5,6 +5,7 @@ once they were made, because texts share most of their words.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -22,10 +23,11 @@ _B: Final = 0.75
 
 def counted(texts: Sequence[Mapping[str, int]], terms: Sequence[str]) -> Array:
     """Count each term in each text; the result has one row per text."""
-    table, known = np.zeros((len(texts), len(terms)), "f4"), {*terms}
-    for row, counts in zip(table, texts, strict=True):
-        if not known.isdisjoint(counts):  # most texts hold one term or none
-            row[:] = [counts.get(term, 0) for term in terms]
+    places = {term: place for place, term in enumerate(terms)}
+    table = np.zeros((len(texts), len(places)), "f4")
+    for row, counts in enumerate(texts):
+        for term in places.keys() & counts.keys():  # most texts hold one term or none
+            table[row, places[term]] = counts[term]
     return table
 
 
@@ -60,6 +62,8 @@ def top(scores: Array) -> Array:
 
 _MOST: Final = 30_000
 _NEAR: Final = 0.35
+# Multiplications for which numpy's library starts no threads: waiting for them takes many times as long.
+_ALONE: Final = 1 << 18
 
 
 class Lexicon:
@@ -68,7 +72,7 @@ class Lexicon:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self._places: dict[str, int] = {}
-        self._texts: dict[int, Array] = {}
+        self._texts: dict[int, Sequence[int]] = {}
         self._vectors: Array = np.empty((0, 0), "f4")
 
     async def likeness(self, query_words: Sequence[str], texts: Mapping[int, Sequence[str]]) -> Array | None:
@@ -80,27 +84,26 @@ class Lexicon:
             self._places, self._texts, self._vectors = {}, {}, np.empty((0, 0), "f4")
         fresh = {number: words for number, words in texts.items() if number not in self._texts}
         try:
-            await self._learn([*query_words, *(word for words in fresh.values() for word in words)])
+            await self._learn(chain(query_words, *fresh.values()))
         except ToolwrightError:
             return None
-        for number, words in fresh.items():
-            self._texts[number] = np.array([self._places[word] for word in words], "i8")
-        return self._nearest([self._places[word] for word in query_words], [self._texts[number] for number in texts])
+        places = self._places.__getitem__
+        self._texts.update((number, [*map(places, words)]) for number, words in fresh.items())
+        return self._nearest([*map(places, query_words)], [self._texts[number] for number in texts])
 
-    def _nearest(self, word_places: Sequence[int], texts: Sequence[Array]) -> Array:
-        sizes = np.array([len(text) for text in texts], "i8")
+    def _nearest(self, word_places: Sequence[int], texts: Sequence[Sequence[int]]) -> Array:
+        sizes = np.fromiter(map(len, texts), "i8", len(texts))
         similarity = np.zeros((len(word_places), len(texts)), "f4")
         if sizes.any():
-            met, inside = np.unique(np.concatenate(texts), return_inverse=True)
-            # Not `@`: its library shares so little work out among threads, and waits for them six times as long.
-            cosines = np.einsum("ad,md->am", self._vectors[word_places], self._vectors[met])
+            met, inside = np.unique(np.fromiter(chain.from_iterable(texts), "i8"), return_inverse=True)
+            cosines = _products(self._vectors[met], self._vectors[word_places]).T
             filled = np.flatnonzero(sizes)
             similarity[:, filled] = np.maximum.reduceat(cosines[:, inside], (np.cumsum(sizes) - sizes)[filled], axis=1)
         similarity[similarity < _NEAR] = 0
         return similarity.T
 
     async def _learn(self, words: Iterable[str]) -> None:
-        missing = list(dict.fromkeys(word for word in words if word not in self._places))
+        missing = [word for word in dict.fromkeys(words) if word not in self._places]
         if not missing:
             return
         blobs = await self._embedder.embed(missing)
@@ -113,3 +116,9 @@ class Lexicon:
             self._vectors = grown
         self._vectors[count : count + len(missing)] = vectors
         self._places.update(zip(missing, range(count, count + len(missing)), strict=True))
+
+
+def _products(texts: Array, words: Array) -> Array:
+    """Return the scalar product of each row of `texts` with each row of `words`, computed in small blocks."""
+    step = max(1, _ALONE // words.size)
+    return np.concatenate([texts[start : start + step] @ words.T for start in range(0, len(texts), step)])

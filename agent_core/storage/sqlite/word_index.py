@@ -73,6 +73,7 @@ def numbers(values: Sequence[int]) -> str:
 ROWS: Final = {"recall": "said", "archival": "passage"}
 TABLES: Final = {"recall": "said_words", "archival": "passage_words"}
 BATCH: Final = 2_000  # rows that one transaction indexes, some 20 ms
+_DAMAGED: Final = ("fts5 file format", "no such fts5 table")
 _SHORT = re.compile(r"\b(\w)ies\b", re.IGNORECASE)  # the stemmer makes `pi` of `pies`, and leaves `pie`
 
 
@@ -92,6 +93,14 @@ def stems(session: SqlSession, text: str) -> set[str]:
 def token(lane: Lane, stem: str) -> str:
     """Return a stem of a lane as the index has it; digits end at the `x`, so that no two read alike."""
     return f"{lane.id}x{stem}"
+
+
+def row_counts(session: SqlSession, shelf: str, tokens: Sequence[str]) -> dict[str, int]:
+    """Return in how many rows each token is, without those that are in none: a count is far cheaper than the rows."""
+    table = TABLES[shelf]
+    session.all(f"create virtual table if not exists temp.{table}_terms using fts5vocab(main, {table}, 'row')")
+    among = "where term in (select value from json_each(?))"
+    return dict(session.all(f"select term, doc from temp.{table}_terms {among}", json.dumps(tokens)))  # noqa: S608  (a table of ours)
 
 
 def add(session: SqlSession, key: Key, rows: Sequence[tuple[int, str]]) -> None:
@@ -147,7 +156,7 @@ def is_damage(error: apsw.Error) -> bool:
     """Return whether FTS5 says that its tables are not what it wrote."""
     # apsw documents the attribute, its types leave it out
     extended = error.extendedresult  # type: ignore[attr-defined]
-    return extended == apsw.SQLITE_CORRUPT_VTAB or "fts5 file format" in str(error)
+    return extended == apsw.SQLITE_CORRUPT_VTAB or any(text in str(error) for text in _DAMAGED)
 
 
 def forget(db: apsw.Connection) -> None:
