@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.base.untrusted import visible
-from agent_core.storage import SUMMARY, ClaimedTurn, Entry, Shape, Store, fitting
+from agent_core.storage import SUMMARY, ClaimedTurn, Entry, SaveText, Shape, Store, content_hash, fitting
 from sandbox.wire.foreign import LOOSE, read_json
 
 USER: Final = "user"
@@ -57,6 +57,7 @@ _SHAPE: Final[Shape] = {
 }
 # Roles, separators and the wire's own words around one message, in bytes.
 _ENVELOPE: Final = 24
+Payload = dict[str, Any]  # Any: JSON
 _LEAST_PAGE: Final = 200
 TEXT_NAME: Final = "text-"
 """The beginning of the name of a text that is shown in parts; the number of its entry in hex follows."""
@@ -232,6 +233,21 @@ def size_of(message: Message) -> int:
 def _bytes(text: str) -> int:
     # A model can write half of a surrogate pair, and a conversation that holds one must go on.
     return len(text.encode("utf-8", "surrogatepass"))
+
+
+def beginning(text: str, page_chars: int) -> str:
+    """Return as much of a text as is shown at once."""
+    return text if len(text) <= page_chars else f"{text[:page_chars]}\n[… {len(text):,} characters in all]"
+
+
+def first_page(text: str, page_chars: int) -> tuple[Payload, tuple[SaveText, ...]]:
+    """Return a text for an entry: whole, or its first page and the hash of the full text, with the write that stores
+    it.
+    """
+    if len(text) <= page_chars:
+        return {"text": text}, ()
+    whole = SaveText(text.encode("utf-8", "replace").decode())
+    return {"text": text[:page_chars], "whole": content_hash(whole.text), "chars": len(text)}, (whole,)
 
 
 def in_part(message: Message, seq: int, chars: int, page_chars: int) -> Message:

@@ -1,35 +1,18 @@
-"""The pages of long texts: the first one, which an entry holds, and those that `read_on` returns.
+"""The pages of long texts that `read_on` returns.
 
 The whole stands in storage under its entry's number, which is its name here: `text-` and the number in hex.
 """
 
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from agent_core.base.errors import UsageError
-from agent_core.storage import SaveText, TurnStore, content_hash
+from agent_core.storage import TurnStore
 
 from .history import TEXT_NAME, page_size
 
 _PAGED: Final = ("user", "notice", "assistant", "result")
-
-Payload = dict[str, Any]  # Any: JSON
-
-
-def beginning(text: str, page_chars: int) -> str:
-    """Return as much of a text as is shown at once."""
-    return text if len(text) <= page_chars else f"{text[:page_chars]}\n[… {len(text):,} characters in all]"
-
-
-def first_page(text: str, page_chars: int) -> tuple[Payload, tuple[SaveText, ...]]:
-    """Return a text for an entry: whole, or its first page and the hash of the full text, with the write that stores
-    it.
-    """
-    if len(text) <= page_chars:
-        return {"text": text}, ()
-    whole = SaveText(text.encode("utf-8", "replace").decode())
-    return {"text": text[:page_chars], "whole": content_hash(whole.text), "chars": len(text)}, (whole,)
 
 
 class PageReader:
