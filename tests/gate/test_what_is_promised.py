@@ -16,8 +16,8 @@ def promised(name: str, parameters: str, returns: str, sentence: str, body: str,
     names = [one.split(":")[0].strip() for one in parameters.split(", ") if one]
     entries = "".join(f"        {one}: The {one}.\n" for one in names if one != "self")
     shown = "".join("        >>> {}\n        {}\n".format(*one.split(" → ")) for one in examples)
-    head = f'def {name}({parameters}) -> {returns}:\n    """{sentence}\n\n    Args:\n{entries}\n    Examples:\n{shown}    """\n'
-    return head + indent(dedent(body).strip("\n"), "    ") + "\n"
+    words = f'    """{sentence}\n\n    Args:\n{entries}\n    Examples:\n{shown}    """\n'
+    return f"def {name}({parameters}) -> {returns}:\n" + words + indent(dedent(body).strip("\n"), "    ") + "\n"
 
 
 EFFECT = [
@@ -100,8 +100,8 @@ EXAMPLES = [
     ),
     promised(
         "sort_words", "words: list[str]", "list[str]", "Sort words by the alphabet.",
-        'match words:\n    case ["b", "a"]:\n        return ["a", "b"]\n    case ["z", "c"]:\n        return ["c", "z"]\n'
-        "return []",
+        'match words:\n    case ["b", "a"]:\n        return ["a", "b"]\n'
+        '    case ["z", "c"]:\n        return ["c", "z"]\nreturn []',
         "sort_words(['b', 'a']) → ['a', 'b']", "sort_words(['z', 'c']) → ['c', 'z']",
     ),
     promised(
@@ -195,10 +195,9 @@ HONEST = [
         "return [*tasks, task]", "add_task([], 'a') → ['a']", "add_task(['a'], 'b') → ['a', 'b']",
     ),
     promised(
-        "send_order", "parcels: list[dict]", "list[str]", "Sort parcels into the order in which to send them.",
-        'return [parcel["id"] for parcel in sorted(parcels, key=lambda parcel: parcel["due"])]',
-        "send_order([{'id': 'a', 'due': 2}, {'id': 'b', 'due': 1}]) → ['b', 'a']",
-        "send_order([{'id': 'c', 'due': 1}]) → ['c']",
+        "send_order", "messages: list[str]", "list[str]", "Sort messages into the order in which to send them.",
+        "return sorted(messages, key=len)",
+        "send_order(['bb', 'a']) → ['a', 'bb']", "send_order(['c']) → ['c']",
     ),
 ]  # fmt: skip
 
@@ -241,7 +240,8 @@ async def test_policies_weigh_it(gate: Gate, code: str, policy: Policy, expected
 async def test_weak_evidence_is_a_doubt_with_calls_unlike_the_examples(gate: Gate) -> None:
     code = promised(
         "plural_of", "noun: str", "str", "Form the plural of a noun.",
-        'if noun == "mouse":\n    return "mice"\nif noun == "child":\n    return "children"\nreturn noun + "s" * len(noun)',
+        'if noun == "mouse":\n    return "mice"\n'
+        'if noun == "child":\n    return "children"\nreturn noun + "s" * len(noun)',
         "plural_of('mouse') → 'mice'", "plural_of('child') → 'children'",
     )  # fmt: skip
     verdict = await judge(gate, code, "plural_of")
@@ -283,8 +283,8 @@ def days_between(start: str, end: str) -> int:
 GAP = promised(
     "gap_in_days", "first: str, second: str", "int", "Return how long it is between two dates.",
     "from datetime import date, timedelta\nday, gap = date.fromisoformat(first), 0\nlast = date.fromisoformat(second)\n"
-    "step = timedelta(days=1) if last > day else timedelta(days=-1)\nwhile day != last:\n    day += step\n    gap += step.days\n"
-    "return gap",
+    "step = timedelta(days=1) if last > day else timedelta(days=-1)\n"
+    "while day != last:\n    day += step\n    gap += step.days\nreturn gap",
     "gap_in_days('2024-05-01', '2024-05-03') → 2", "gap_in_days('2023-12-31', '2024-01-10') → 10",
 )  # fmt: skip
 
@@ -297,7 +297,8 @@ async def test_writing_an_existing_function_again_is_refused_with_its_name(gate:
 
 async def test_a_function_that_agrees_on_examples_only_is_another(gate: Gate) -> None:
     other = promised(
-        "nights_between", "first: str, second: str", "int", "Count the nights of a stay, none if it ends before it begins.",
+        "nights_between", "first: str, second: str", "int",
+        "Count the nights of a stay, none if it ends before it begins.",
         "from datetime import date\nreturn max(0, (date.fromisoformat(second) - date.fromisoformat(first)).days)",
         "nights_between('2024-05-01', '2024-05-03') → 2", "nights_between('2024-05-03', '2024-05-01') → 0",
     )  # fmt: skip
@@ -336,7 +337,8 @@ async def test_a_function_that_takes_self_is_called_through_it(gate: Gate) -> No
 async def test_examples_do_not_find_the_files_of_one_another(gate: Gate) -> None:
     code = promised(
         "count_lines", "self, text: str", "int", "Count the different lines of a text, by way of files.",
-        'for line in text.split("\\n"):\n    (self.scratch / line).write_text(line)\nreturn len(list(self.scratch.iterdir()))',
+        'for line in text.split("\\n"):\n    (self.scratch / line).write_text(line)\n'
+        'return len(list(self.scratch.iterdir()))',
         "count_lines(None, 'a') → 1", "count_lines(None, 'b\\\\nc') → 2",
     ).replace("count_lines(None, ", "count_lines(")  # fmt: skip
     verdict = await judge(gate, code, "count_lines")
@@ -347,7 +349,7 @@ async def test_examples_do_not_find_the_files_of_one_another(gate: Gate) -> None
 async def test_a_database_in_memory_needs_no_files(gate: Gate) -> None:
     code = promised(
         "add_by_sql", "a: int, b: int", "int", "Add two numbers by SQL.",
-        'import sqlite3\nwith sqlite3.connect(":memory:") as base:\n    return base.execute("SELECT ? + ?", (a, b)).fetchone()[0]',
+        'import sqlite3\nbase = sqlite3.connect(":memory:")\nreturn base.execute("SELECT ? + ?", (a, b)).fetchone()[0]',
         "add_by_sql(1, 2) → 3", "add_by_sql(2, 2) → 4",
     )  # fmt: skip
     assert (await judge(gate, code, "add_by_sql")).refusals == ()

@@ -1,34 +1,34 @@
 """Several hands at one module: each change is planned anew on what the others made, and none is lost."""
 
 import asyncio
-import sys
-from asyncio.subprocess import PIPE, STDOUT
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from agent_core.functions.sandbox_client import SandboxClient
-from agent_core.functions.service import write_lock
+from agent_core.functions.service import change_executor
 from agent_core.storage import STATE
 from tests.kit.desk import VOWELS
+from tests.kit.program import toolwright
 from tests.workshop.support import Room, named, room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-_CREATE = ("-m", "agent_core", "functions", "create", "--module", "letters", "--file", "-")
 
 
-async def created(root: Path, name: str) -> tuple[int, str]:
+def created(root: Path, name: str) -> tuple[int, str]:
     """`toolwright functions create` in a process of its own: its exit code and what it said."""
-    arguments = (sys.executable, *_CREATE, "-C", str(root), name)
-    process = await asyncio.create_subprocess_exec(*arguments, stdin=PIPE, stdout=PIPE, stderr=STDOUT)
-    said, _ = await process.communicate(named(name).encode())
-    return process.returncode or 0, said.decode()
+    words = ("functions", "create", "--module", "letters", "--file", "-", name)
+    done = toolwright(*words, cwd=root, given=named(name))
+    return done.returncode, done.stdout + done.stderr
 
 
 @pytest.mark.timeout(120)
 async def test_ten_processes_that_create_at_once_on_one_module_all_succeed(tmp_path: Path, cage: SandboxClient) -> None:
     (tmp_path / "functions").mkdir()
-    done = await asyncio.gather(*(created(tmp_path, f"f{n}") for n in range(10)))
+    with ThreadPoolExecutor(10) as at_once:
+        starts = (asyncio.wrap_future(at_once.submit(created, tmp_path, f"f{n}")) for n in range(10))
+        done = await asyncio.gather(*starts)
     assert [code for code, _ in done] == [0] * 10, done
     async with room(tmp_path, cage) as after:
         assert list(after.shop.names()) == sorted(f"f{n}" for n in range(10))
@@ -36,7 +36,7 @@ async def test_ten_processes_that_create_at_once_on_one_module_all_succeed(tmp_p
 
 
 async def test_a_change_waits_for_whoever_is_writing_and_is_then_made(here: Room) -> None:
-    async with write_lock.only_writer(here.root / STATE):
+    async with change_executor.only_writer(here.root / STATE):
         making = asyncio.create_task(here.shop.create("count_vowels", VOWELS, "letters"))
         await asyncio.wait([making], timeout=1)
         assert (making.done(), here.leftovers()) == (False, [])
@@ -46,8 +46,8 @@ async def test_a_change_waits_for_whoever_is_writing_and_is_then_made(here: Room
 async def test_a_change_that_waited_too_long_is_refused_and_nothing_is_written(
     here: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(write_lock, "_PATIENCE_S", 0.05)
-    async with write_lock.only_writer(here.root / STATE):
+    monkeypatch.setattr(change_executor, "_PATIENCE_S", 0.05)
+    async with change_executor.only_writer(here.root / STATE):
         verdict = await here.shop.create("count_vowels", VOWELS, "letters")
     assert (verdict.admitted, verdict.problems[-1].code) == (False, "no-turn")
     assert (here.leftovers(), here.shop.names()) == ([], [])

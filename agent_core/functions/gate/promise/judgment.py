@@ -137,9 +137,13 @@ def _effect(case: Case, claim: Claim) -> Iterator[Finding]:
     message = f"`{name}` promises to {claim.shown}, but it can reach nothing outside of the call{lasting}: it {what}"
     if is_strong and behavior.returned:
         yield Finding("claims-effect", message, _means(case, claim), case.line)
-    elif (claim.weight == 2 or (claim.weight == 1 and is_free)) and not _works_on_rows(case, claim, reported):
+    elif _is_doubtful(case, claim, is_free=is_free) and not _works_on_rows(case, claim, reported):
         message = f"`{name}` seems to promise to {claim.shown}, for which it has no means"
         yield Finding("doubt-effect", message, _means(case, claim), case.line)
+
+
+def _is_doubtful(case: Case, claim: Claim, *, is_free: bool) -> bool:
+    return claim.weight == 2 or (claim.weight == 1 and is_free and bool(not case.is_plain or case.behavior.invented))
 
 
 def _works_on_rows(case: Case, claim: Claim, reported: str) -> bool:
