@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+from zlib import crc32
 
 from agent_core.base.events import CallAnswered, Event, TurnEnded
 from agent_core.runtime.agent import Agent
@@ -33,8 +34,9 @@ def count_vowels(text: str) -> int:
 
 
 def another(name: str) -> str:
-    """A function like the example, under another name; it counts the name's capitals too, so it is no copy."""
-    return VOWELS.replace("count_vowels", name).replace('"aeiou"', f'"aeiou{name.upper()}"')
+    """A function like the example, under another name; it counts some consonants, too, so it is no copy."""
+    consonants = "".join(letter for at, letter in enumerate("bcdfjklpsvwxz") if crc32(name.encode()) >> at & 1)
+    return VOWELS.replace("count_vowels", name).replace('"aeiou"', f'"aeiou{consonants}{name.upper()}"')
 
 
 @dataclass

@@ -4,6 +4,7 @@ Only functions that take the same kinds of arguments are compared. The candidate
 in one worker; one that agrees with all is run on the candidate's examples, and both on calls that no example has.
 """
 
+import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -16,9 +17,11 @@ from .draft import Draft, Finding
 from .duplicate import STAGE, fix_of_copy, is_apart, shown_function
 from .examples.agreement import literal_value, same
 from .promise.probes import probes
+from .tree import nodes_of, parse
 from .trial import TrialTools
 
 _MOST, _EXAMPLES, _LEAST = 40, 4, 2
+_TEXTS, _LONGEST = 24, 200
 _EACH_S = 0.25
 
 
@@ -42,7 +45,7 @@ async def rewritten(draft: Draft, bench: TrialTools) -> Draft:
     calls = [(name, known) for name, all_known in others.items() for known in all_known]
     given = await _results(own, [known.values for _name, known in calls], draft, bench)
     wrong = {name for (name, known), outcome in zip(calls, given, strict=True) if not _is(outcome, known.result)}
-    for name in others.keys() - wrong:
+    for name in [name for name in others if name not in wrong]:
         if await _agrees(own, draft.snapshot.functions[name], mine, draft, bench):
             return draft.with_findings(STAGE, [_finding(draft, draft.snapshot.functions[name])])
     return draft
@@ -91,7 +94,7 @@ def _is(outcome: Outcome | None, result: object) -> bool:
 async def _agrees(own: Function, other: Function, mine: Sequence[_Known], draft: Draft, bench: TrialTools) -> bool:
     """Check whether the other function gives the results of the candidate, on its examples and on other calls."""
     calls = [known.values for known in mine]
-    more = [tuple(call.values()) for call in _others(own) if len(call) == len(_kinds(own))]
+    more = [tuple(call.values()) for call in _others(own, other, draft) if len(call) == len(_kinds(own))]
     theirs = await _results(other, [*calls, *more], draft, bench)
     if not all(_is(outcome, known.result) for outcome, known in zip(theirs, mine, strict=False)):
         return False
@@ -99,10 +102,20 @@ async def _agrees(own: Function, other: Function, mine: Sequence[_Known], draft:
     return all(_are_same(*pair) for pair in zip(ours, theirs[len(calls) :], strict=True))
 
 
-def _others(function: Function) -> list[Arguments]:
-    """Return calls that no example has: everyday texts, other letters and numbers, and what `robust` would try."""
-    calls = shown([example.call for example in function.examples], function.name, function.parameters)
-    return [probe.arguments for probe in probes(function, calls)]
+def _others(own: Function, other: Function, draft: Draft) -> list[Arguments]:
+    """Return calls that no example has: everyday texts, other letters and numbers, and the texts in the code of both."""
+    calls = shown([example.call for example in own.examples], own.name, own.parameters)
+    more = [probe.arguments for probe in probes(own, calls)]
+    trees = (draft.tree, parse(draft.snapshot.modules[other.module].text))
+    written = {value for tree in trees if isinstance(tree, ast.Module) for value in _texts(tree)}
+    names = [name for name, value in calls[0].items() if isinstance(value, str)] if calls else []
+    return more + [calls[0] | {name: text} for name in names for text in sorted(written)[:_TEXTS]]
+
+
+def _texts(tree: ast.Module) -> Iterator[str]:
+    for node in nodes_of(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) <= _LONGEST:
+            yield node.value
 
 
 def _are_same(first: Outcome | None, second: Outcome | None) -> bool:
