@@ -17,6 +17,7 @@ from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.snapshot import Snapshot
 from .candidate import Candidate, Policy
 from .grants import Way
+from .mutation.splice import Mutant
 from .rules import Rules, severity
 from .tree import FunctionNode, bound_names, find, parse
 from .verdict import Disagreement, Fix, Survivor
@@ -68,6 +69,9 @@ class Draft:
     trial: Snapshot | None = None  # the snapshot with that module, once it could be imported
     trials: ExampleTrials = ExampleTrials()
     survivors: tuple[Survivor, ...] = ()
+    unnoticed: tuple[Mutant, ...] = ()  # the changes of the body that no example noticed, of those that were tried
+    mutants_tried: int = 0
+    challenges: tuple[str, ...] = ()  # the calls whose results the author is to predict
     apart: frozenset[str] = frozenset()  # functions that it is not compared with
     granted: Grants = NOTHING
     guarded: frozenset[str] = frozenset()  # functions that have grants of their own

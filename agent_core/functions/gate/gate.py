@@ -24,6 +24,7 @@ from .clones.index_store import IndexStore
 from .mutation.stage import check_mutants
 from .candidate import Candidate, Policy
 from .capability import capability
+from .challenge import challenge
 from .examples.example_text import with_returned_values
 from .conform import conform
 from .draft import TOO_DEEP, D, Draft
@@ -84,6 +85,9 @@ STAGES: tuple[Stage[Draft], ...] = (
 )
 """The stages of a candidate. Those that come `after_save` also judge each function of a saved file, later."""
 
+CHALLENGE: Stage[Draft] = Stage("challenge", challenge)
+"""The last stage, where there is an author who can answer."""
+
 
 def _is_clean(file: SavedFile) -> bool:
     return not file.refuses
@@ -121,11 +125,18 @@ class Gate:
         return self._rules
 
     async def judge(
-        self, candidate: Candidate, snapshot: Snapshot, policy: Policy = "agent", *, granted: Granted = UNGRANTED
+        self,
+        candidate: Candidate,
+        snapshot: Snapshot,
+        policy: Policy = "agent",
+        *,
+        granted: Granted = UNGRANTED,
+        challenging: bool = False,
     ) -> Verdict:
         """Return the verdict on a function and its place in a module, with every problem that was found.
 
         Of what is `granted` its workers have the packages, the time and the memory, and nothing of the world outside.
+        If it is `challenging`, its author can be asked to predict results.
         """
         text = candidate.code.replace("\r\n", "\n").replace("\r", "\n")
         rules = replace(self._rules, off=frozenset("*")) if candidate.exact else self._rules
@@ -133,7 +144,7 @@ class Gate:
         draft = replace(draft, granted=granted.grants, guarded=granted.guarded, approval_mode=granted.approval_mode)
         bench = self._bench.granted(granted)
         reports = []
-        for stages in _at_once(self._stages):
+        for stages in _at_once((*self._stages, CHALLENGE) if challenging else self._stages):
             draft, stage_reports = await _ask_all(stages, draft, bench)
             reports += stage_reports
         return _verdict(draft, tuple(reports))
@@ -256,6 +267,7 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         reading=draft.reading,
         survivors=draft.survivors,
         offered=draft.trials.offered,
+        challenges=draft.challenges,
         needs=draft.needs,
         asking=tuple(_lines(draft)),
     )

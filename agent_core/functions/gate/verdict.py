@@ -83,6 +83,8 @@ class Verdict:
     offered: Disagreement | None = None
     needs: Grants = NOTHING
     asking: tuple[tuple[int, str], ...] = ()  # the lines that need what is not granted
+    challenges: tuple[str, ...] = ()  # the calls whose results its author has yet to predict
+    predicted: tuple[str, ...] = ()  # those whose results its author has predicted
 
     @property
     def lacks_only_grants(self) -> bool:
@@ -110,6 +112,7 @@ class Verdict:
 
     def to_json(self) -> dict[str, Any]:
         """Return the published shape of a verdict."""
+        asked = {"challenges": list(self.challenges), "predicted": list(self.predicted)}
         return {
             "name": self.name,
             "module": self.module,
@@ -126,6 +129,7 @@ class Verdict:
             "needs": self.needs.to_json(),
             "survivors": to_json(self.survivors),
             "disagreements": to_json(self.disagreements),
+            **{key: calls for key, calls in asked.items() if calls},
         }
 
 

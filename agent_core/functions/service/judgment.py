@@ -45,6 +45,8 @@ class Judgment:
     problems: tuple[Problem, ...] = ()
     stages: tuple[StageReport, ...] = ()
     survivors: tuple[Survivor, ...] = ()
+    challenges: tuple[str, ...] = ()
+    predicted: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Judgment":  # Any: JSON
@@ -58,6 +60,8 @@ class Judgment:
             problems=tuple(Problem.from_json(problem) for problem in data.get("problems") or ()),
             stages=tuple(StageReport(**stage) for stage in data.get("stages") or ()),
             survivors=tuple(Survivor(**survivor) for survivor in data.get("survivors") or ()),
+            challenges=tuple(data.get("challenges") or ()),
+            predicted=tuple(data.get("predicted") or ()),
         )
 
     @classmethod
@@ -106,18 +110,21 @@ class PendingCandidate:
     examples: tuple[GivenExample, ...]
     verdict: Judgment
     conflict: str | None = None
+    asked: tuple[str, ...] | None = None  # the calls whose results its author was asked to predict
 
     @classmethod
     def of(cls, candidate: Candidate, over: str, verdict: Judgment, conflict: str | None = None) -> "PendingCandidate":
         """Return a candidate in the form in which it is kept."""
-        return cls(candidate.code, candidate.module, candidate.reason, over, candidate.examples, verdict, conflict)
+        plain = candidate.code, candidate.module, candidate.reason, over, candidate.examples, verdict, conflict
+        return cls(*plain, verdict.challenges or candidate.asked or None)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "PendingCandidate":  # Any: JSON
         """Return the candidate as it is stored."""
         examples, verdict = tuple(GivenExample(*example) for example in data["examples"]), data["verdict"]
         plain = data["code"], data["module"], data["reason"], data.get("over")
-        return cls(*plain, examples, Judgment.from_json(verdict), data.get("conflict"))
+        asked = tuple(data.get("asked") or ()) or None
+        return cls(*plain, examples, Judgment.from_json(verdict), data.get("conflict"), asked)
 
     @property
     def text(self) -> str:

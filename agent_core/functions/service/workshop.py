@@ -136,9 +136,14 @@ class FunctionService:
         """Give a function new source. Return its verdict."""
         return await self._judged(await self.plans.replace(name, code, reason, author or Author()), author)
 
-    async def confirm(self, name: str, *, reason: str = "", author: Author | None = None) -> Judgment:
-        """Admit a rejected candidate with the values that its examples really returned. Return its verdict."""
-        return await self._judged(await self.plans.confirm(name, reason, author or Author()), author)
+    async def confirm(
+        self, name: str, *, expected: Sequence[str] = (), reason: str = "", author: Author | None = None
+    ) -> Judgment:
+        """Admit a rejected candidate with the values that its examples really returned. Return its verdict.
+
+        If its author was asked what calls must return, `expected` are these results, as Python writes them.
+        """
+        return await self._judged(await self.plans.confirm(name, reason, author or Author(), expected), author)
 
     async def rollback(self, name: str, version: str = "", *, author: Author | None = None) -> Judgment:
         """Restore an earlier version of a function, or a deleted function. Return its verdict."""
