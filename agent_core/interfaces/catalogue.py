@@ -107,7 +107,10 @@ ENTRIES = (
         in_turn=True,
     ),
     CommandEntry(
-        "confirm", "NAME [REASON]", "Admit a rejected candidate with the results that came back.", (("<candidate>",),)
+        "confirm",
+        "NAME [REASON | = RESULT, …]",
+        "Admit a rejected candidate with the results that came back, or say which ones must.",
+        (("<candidate>",),),
     ),
     CommandEntry("reload", "", "Read the functions folder again."),
     CommandEntry(

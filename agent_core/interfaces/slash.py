@@ -9,11 +9,11 @@ from agent_core.base.untrusted import one_line
 from . import slash_debug, slash_session, slash_shell
 from .catalogue import BY_NAME, ENTRIES, nearest, needed
 from .columns import explained
-from .commands.history import judged
+from .commands.history import challenge_hint, judged
 from .conversation import Conversation
 from .manual_edits import text_from_editor
 from .render.call_log import laid_open
-from .slash_shell import show
+from .slash_shell import PromptDoor, show
 from .spans import line
 from .wrap import screen_columns
 
@@ -47,7 +47,8 @@ async def _create(talk: Conversation, words: str) -> None:
         return
     into = [module.strip() or (pending.module if pending else "")]
     verdict = await shop.create(name, code, *filter(None, into), reason="written at the prompt")
-    hint = f"  /create {name} opens it again; /pending lists rejected candidates."
+    hint = f"/create {name} opens it again; /pending lists rejected candidates."
+    hint = f"  {challenge_hint(PromptDoor(talk), verdict) or hint}"
     await show(talk, judged(verdict, "" if verdict.admitted else hint))
 
 

@@ -9,40 +9,12 @@ import pytest
 
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Script, Wanted
-from tests.kit.desk import Desk, answers
+from tests.kit.desk import SHIPPING, Desk, answers, right
 from tests.kit.steps import Choose, Seen
 
-SHIPPING = '''\
-def shipping(weight: int, express: bool = False) -> int:
-    """Return the price of a parcel: 5 up to 10 kg, 9 up to 20 kg, else 20; express costs 4 more.
-
-    Args:
-        weight: The weight in kg.
-        express: Whether it has to be fast.
-
-    >>> shipping(3)
-    5
-    >>> shipping(15)
-    9
-    """
-    if weight <= 10:
-        price = 5
-    elif weight <= 20:
-        price = 9
-    else:
-        price = 20
-    return price + 4 if express else price
-'''
 WRONG = SHIPPING.replace("weight <= 10", "weight < 10").replace("price + 4", "price - 4")
 ASKED = re.compile(r"^- (shipping\(.*\))$", re.MULTILINE)
 Guess = Callable[[str], str]
-
-
-def right(call: str) -> str:
-    """What the description promises."""
-    names: dict[str, Any] = {}
-    exec(SHIPPING, names)
-    return repr(eval(call, names))
 
 
 def asked(seen: Seen) -> list[str]:

@@ -155,7 +155,8 @@ async def create(  # noqa: PLR0913, PLR0917  (click hands them in)
     if name.endswith(".py"):
         fix = f"Next: toolwright functions create NAME {name}"
         raise UsageError(f"{name} is a file: the function's name comes first.", fix=fix)
-    return _with_next(await door.shop.create(name, _read(file or source), module, reason=reason))
+    verdict = await door.shop.create(name, _read(file or source), module, reason=reason)
+    return _with_next(door, await history.predicted(door, verdict))
 
 
 @verb(opens=Opens.ASKING)
@@ -170,9 +171,9 @@ async def edit(  # noqa: PLR0913, PLR0917  (click hands them in)
     """Change a function through the gate. Give --old and --new, a new source with --file, or use your editor."""
     shop = door.shop
     if old is not None and new is not None:
-        return _with_next(await shop.edit(name, old, new, reason=reason))
+        return _with_next(door, await history.predicted(door, await shop.edit(name, old, new, reason=reason)))
     if file is not None:
-        return _with_next(await shop.replace(name, _read(file), reason=reason))
+        return _with_next(door, await history.predicted(door, await shop.replace(name, _read(file), reason=reason)))
     async with door.editor("Give --old and --new, or --file FILE."):
         change = await shop.reload_after(open_editor(*shop.path_of(name)))
     return Result(None) if door.at_prompt else _changed(change)  # the prompt announces it, like any manual change
@@ -263,12 +264,13 @@ def _read(file: str | None) -> str:
         raise UsageError(f"{file} cannot be read: {error}.") from error
 
 
-def _with_next(verdict: "Judgment") -> Result:
+def _with_next(door: Door, verdict: "Judgment") -> Result:
     from ..shell_door import is_attended
 
     if verdict.admitted:
         return judged(verdict, f"Next: toolwright functions call {verdict.name} --args '{{…}}'")
-    return judged(verdict, verdict.denied or "" if not is_attended() else "")
+    unasked = verdict.denied or "" if not is_attended() else ""
+    return judged(verdict, history.challenge_hint(door, verdict) or unasked)
 
 
 def _changed(change: "ReloadReport", hint: str = "") -> Result:
