@@ -187,6 +187,16 @@ async def _example(talk: Conversation, words: str) -> Result:
     return await run_shell(talk, "functions", "add-example", f"--call={call}", f"--expected={expected}", "--", name)
 
 
+async def _rate(thumb: str, talk: Conversation, words: str) -> Result:
+    """Rate the named function, or the one that was called last."""
+    name, _, note = words.partition(" ")
+    called = [call.name for call in talk.log.calls if call.name in talk.names()]
+    if not (name or called):
+        raise UsageError("No function was called in this session.", fix=f"Type /{thumb} NAME.")
+    notes = [note.strip()] if note.strip() and thumb == "bad" else []
+    return await run_shell(talk, "functions", thumb, "--", name or called[-1], *notes)
+
+
 async def _confirm(talk: Conversation, words: str) -> Result:
     name, _, rest = needed(words, "confirm").partition(" ")
     results = results_of(rest.strip()[1:]) if rest.strip().startswith("=") else []
@@ -249,6 +259,8 @@ _READERS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[Result]]]] 
     "functions": _functions,
     "example": _example,
     "confirm": _confirm,
+    "good": partial(_rate, "good"),
+    "bad": partial(_rate, "bad"),
     "pending": _pending,
     "grants": _grants,
     "memory section": _section,

@@ -4,6 +4,7 @@ They are unlike the calls of the examples, and a change of the body that no exam
 They are chosen in a shared worker, so the choice is advice; what the author expects is then compared like any example.
 """
 
+import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,10 @@ from .arguments.likeness import Weight
 from .candidate import GivenExample
 from .draft import Draft, Finding
 from .examples.agreement import doctest_form, literal_value, same
+from .examples.prediction import predictions
 from .examples.sufficiency import is_unproven
+from .proof import run
+from .reviewer import Opinion
 from .rules import CHALLENGED
 from .trial import TrialTools
 
@@ -51,14 +55,16 @@ class TriedCall:
 async def challenge(draft: Draft, bench: TrialTools) -> Draft:
     """Return the draft with the calls whose results its author is to predict, if its evidence is weak."""
     function = draft.loaded
-    reason = _not_for(draft, function)
+    reason = _not_for(draft, function, is_reviewed=bench.reviewer is not None)
     if reason or function is None:
         return draft.skip(reason)
-    tried = await _tried(draft, function, bench)
+    draft, disputed = await _reviewed(draft, function, bench)
+    tried = await _tried(draft, function, bench) if is_doubtful(draft) else []
     known = {example.expected.strip() for example in _examples(draft, function)}
-    calls = tuple(_chosen(tried, known, draft.rules.challenges))
+    chosen = [*disputed, *_chosen(tried, known, draft.rules.challenges)]
+    calls = tuple(dict.fromkeys(chosen))[: draft.rules.challenges]
     if not calls:
-        return replace(draft, note="no other call would show more")
+        return replace(draft, note="no other call would show more" if is_doubtful(draft) else "")
     count = "1 result" if len(calls) == 1 else f"{len(calls)} results"
     draft = replace(draft, challenges=calls, note=f"{count} to predict")
     message = f"the examples of `{function.name}` leave open what it does with other arguments"
@@ -66,7 +72,7 @@ async def challenge(draft: Draft, bench: TrialTools) -> Draft:
     return draft.with_findings(STAGE, [Finding(CODE, message, fix, draft.function.lineno if draft.function else 0)])
 
 
-def _not_for(draft: Draft, function: Function | None) -> str:
+def _not_for(draft: Draft, function: Function | None, *, is_reviewed: bool) -> str:
     """Return why an author is asked for nothing."""
     if draft.refuses:
         return "it is refused already"
@@ -77,7 +83,7 @@ def _not_for(draft: Draft, function: Function | None) -> str:
     asked = shown(draft.candidate.asked, function.name, function.parameters)
     if asked and all(call in _shown(draft, function) for call in asked):
         return "its author has answered"
-    return "" if is_doubtful(draft) else "its examples leave little open"
+    return "" if is_reviewed or is_doubtful(draft) else "its examples leave little open"
 
 
 def is_doubtful(draft: Draft) -> bool:
@@ -85,6 +91,21 @@ def is_doubtful(draft: Draft) -> bool:
     unnoticed, rules = len(draft.unnoticed), draft.rules
     is_weak = unnoticed >= rules.weak_least and unnoticed >= rules.weak_share * draft.mutants_tried
     return is_weak or draft.shows(*CHALLENGED)
+
+
+async def _reviewed(draft: Draft, function: Function, bench: TrialTools) -> tuple[Draft, list[str]]:
+    """Return the draft with a reviewer's opinions, and the calls on which it and the function differ."""
+    if bench.reviewer is None or draft.trial is None or draft.function is None:
+        return draft, []
+    head = ast.unparse(ast.FunctionDef(draft.function.name, draft.function.args, [ast.Pass()], [], draft.function.returns, lineno=1))
+    described = f"{head.partition(chr(10))[0]}\n{ast.get_docstring(draft.function) or ''}"
+    review = await bench.reviewer.review(described)
+    fitting = [opinion for opinion in review.opinions if shown([opinion.call], function.name, function.parameters)]
+    expected = predictions([opinion.call for opinion in fitting], [opinion.expected for opinion in fitting], function.returns)
+    results = await run(expected, function.module, draft.trial, bench, returns=function.returns)
+    opinions = tuple(Opinion(result.call, result.expected, result.returned, result.agreed) for result in results)
+    disputed = [opinion.call for opinion in opinions if not opinion.agreed]
+    return replace(draft, review=replace(review, opinions=opinions)), disputed
 
 
 async def _tried(draft: Draft, function: Function, bench: TrialTools) -> list[TriedCall]:

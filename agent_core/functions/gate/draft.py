@@ -18,6 +18,7 @@ from agent_core.registry.snapshot import Snapshot
 from .candidate import Candidate, Policy
 from .grants import Way
 from .mutation.splice import Mutant
+from .reviewer import Review
 from .rules import Rules, severity
 from .tree import FunctionNode, bound_names, find, parse
 from .verdict import Disagreement, Fix, Survivor
@@ -72,6 +73,7 @@ class Draft:
     unnoticed: tuple[Mutant, ...] = ()  # the changes of the body that no example noticed, of those that were tried
     mutants_tried: int = 0
     challenges: tuple[str, ...] = ()  # the calls whose results the author is to predict
+    review: Review | None = None
     apart: frozenset[str] = frozenset()  # functions that it is not compared with
     granted: Grants = NOTHING
     guarded: frozenset[str] = frozenset()  # functions that have grants of their own

@@ -33,6 +33,7 @@ from .autofix import fix
 from .neighbours import neighbours
 from .proof import ExampleResult, prove, run
 from .read import read
+from .reviewer import Reviewer
 from .robust import robust
 from .rules import Rules
 from .saved_file import SavedFile, draft_of, look, prove_changed, read_file, try_import, try_users
@@ -114,8 +115,9 @@ class Gate:
         rules: Rules | None = None,
         stages: tuple[Stage[Draft], ...] = STAGES,
         shelf: IndexStore | None = None,
+        reviewer: Reviewer | None = None,
     ) -> None:
-        self._bench = TrialTools(sandbox, limits or Limits(), Alike(shelf))
+        self._bench = TrialTools(sandbox, limits or Limits(), Alike(shelf), reviewer=reviewer)
         self._rules = rules or Rules()
         self._stages = stages
 
@@ -268,6 +270,7 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         survivors=draft.survivors,
         offered=draft.trials.offered,
         challenges=draft.challenges,
+        review=draft.review,
         needs=draft.needs,
         asking=tuple(_lines(draft)),
     )

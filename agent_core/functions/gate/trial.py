@@ -24,6 +24,7 @@ from agent_core.base.untrusted import fence
 from .clones.index import Alike
 from .draft import Draft, Finding
 from .grants import Way
+from .reviewer import Reviewer
 
 STAGE = "import"
 
@@ -62,6 +63,7 @@ class TrialTools:
     limits: Limits
     alike: Alike = field(default_factory=Alike)
     access: Access = NO_ACCESS
+    reviewer: Reviewer | None = None
 
     def granted(self, granted: Granted) -> "TrialTools":
         """Return a bench with the granted packages, time and memory, but without access to the outside world."""

@@ -8,6 +8,7 @@ from agent_core.base.json_form import IF_SET, to_json
 from agent_core.base.problem import Problem
 from agent_core.registry.function import Function, ModuleReading
 from .candidate import Policy
+from .reviewer import Review
 
 Standing = Literal["draft", "trial", "trusted", "quarantined", ""]
 
@@ -85,6 +86,7 @@ class Verdict:
     asking: tuple[tuple[int, str], ...] = ()  # the lines that need what is not granted
     challenges: tuple[str, ...] = ()  # the calls whose results its author has yet to predict
     predicted: tuple[str, ...] = ()  # those whose results its author has predicted
+    review: Review | None = None
 
     @property
     def lacks_only_grants(self) -> bool:
@@ -130,6 +132,7 @@ class Verdict:
             "survivors": to_json(self.survivors),
             "disagreements": to_json(self.disagreements),
             **{key: calls for key, calls in asked.items() if calls},
+            **({"review": to_json(self.review)} if self.review else {}),
         }
 
 

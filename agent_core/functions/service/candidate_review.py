@@ -87,7 +87,9 @@ class CandidateReview:
         function = _named(reading, verdict.name)
         assert function is not None
         verdict = replace(verdict, confirmed=await confirmed(self._store, verdict.confirmed, before, function))
+        unpredicted = tuple(call for call in candidate.asked if call in verdict.confirmed)
         verdict = replace(verdict, predicted=_predicted(candidate, verdict, function))
+        verdict = replace(verdict, challenges=verdict.challenges or unpredicted)
         saved_verdict = {**verdict.to_json(), "by": work.author.by}
         writes = (SaveVerdict(function.body_hash, verdict.name, saved_verdict), DropPending(verdict.name))
         source = existing or ModuleSource(verdict.module, path, "", "")

@@ -23,7 +23,7 @@ from ..render.verdicts import (
     save_lines,
     value_lines,
 )
-from ..spans import Line, line, plain
+from ..spans import Line, Span, line, plain
 from ..status_line import StatusLine
 from . import granting, history
 from .checking import check
@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.function_facts import FunctionListing
     from agent_core.functions.service.judgment import Judgment
     from agent_core.functions.service.package_grants import PackageListing
+    from agent_core.functions.service.ratings import Rated
 
 _MOST = 12
 
@@ -129,6 +130,29 @@ async def release(door: Door, name: str) -> Result:
     """Release a function from quarantine. The model sees it again, and its failures are counted from zero."""
     released = await door.shop.release(name)
     return Result(released, released_lines(released))
+
+
+@verb()
+@click.argument("name")
+async def good(door: Door, name: str) -> Result:
+    """Say that a function's results are right. What was unproven of it counts as proven, until it is changed."""
+    return _rated(await door.shop.rate(name, is_good=True))
+
+
+@verb()
+@click.argument("name")
+@click.argument("note", default="")
+async def bad(door: Door, name: str, note: str) -> Result:
+    """Say that a function's result was wrong, with a NOTE for the agent. It is a draft until it is changed, or called
+    good.
+    """
+    return _rated(await door.shop.rate(name, is_good=False, note=note))
+
+
+def _rated(rated: "Rated") -> Result:
+    told = "" if rated.thumb == "good" else "; the agent is told"
+    mark: Span = ("ok", "✓ ") if rated.thumb == "good" else ("warn", "~ ")
+    return Result(rated, [line(mark, ("name", rated.name), f" is called {rated.thumb}: {rated.standing} now{told}")])
 
 
 @verb()
@@ -278,7 +302,7 @@ def _changed(change: "ReloadReport", hint: str = "") -> Result:
     return Result(change, lines, hint, 1 if change.rejected else 0)
 
 
-for _command in (list_, release, show, create, edit, delete, test, call, trace, reload, packages, *history.COMMANDS):
+for _command in (list_, release, good, bad, show, create, edit, delete, test, call, trace, reload, packages):
     functions.add_command(_command)
-for _shell_command in (check, import_, export, *granting.COMMANDS):
+for _shell_command in (*history.COMMANDS, check, import_, export, *granting.COMMANDS):
     functions.add_command(_shell_command)
