@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 from sandbox import Access, Attempts, Job, Killed, Limits, ModuleImport, Outcome, Raised, Refused, Returned, SchemaRequest, TimedOut, Work
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
+from sandbox.wire.requests import RequestHandler
 
 from agent_core.base.characters import FLAWS
 from agent_core.access.grants import NOTHING, Grants
@@ -70,9 +71,11 @@ class TrialTools:
         access = replace(granted.access, readable=(), writable=(), home="")
         return replace(self, access=access, limits=raised(self.limits, granted.grants))
 
-    async def run(self, modules: Modules, module: str, work: Work) -> Outcome:
-        """Run one piece of work in a fresh worker."""
-        return await self.sandbox.run(Job(modules, module, work, self.limits, self.access))
+    async def run(
+        self, modules: Modules, module: str, work: Work, handler: RequestHandler | None = None
+    ) -> Outcome:
+        """Run one piece of work in a fresh worker; the handler answers what it asks for through `self`."""
+        return await self.sandbox.run(Job(modules, module, work, self.limits, self.access, handler))
 
     async def attempt(self, modules: Modules, module: str, work: Attempts, wall_s: float) -> tuple[Outcome | None, ...]:
         """Run many attempts within a time, in one worker as far as it gets. The results are advice."""
