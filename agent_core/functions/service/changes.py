@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from agent_core.base.offload import aside
+from agent_core.base.interruption import aside
 from agent_core.base.errors import UsageError, WorkspaceError
 from ..gate import Candidate, Policy
 from ..gate.examples.prediction import predictions

@@ -24,7 +24,7 @@ from .closure import ModuleParts
 from .intake import ImportedFunction, ImportedModule, ImportReport, Outcome, SkippedFile, Taking
 from .review_job import ReviewJob
 from .judgment import Judgment, judgment_on
-from .joined_module import joined, plan
+from .library_files import joined, plan
 from .review_pool import Judge
 from .plan import Author, PlannedChange
 from .library_files import LibraryFile, circled, circles, generations, in_order
