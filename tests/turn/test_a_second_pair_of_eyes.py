@@ -43,7 +43,8 @@ async def test_a_reviewer_that_agrees_is_on_record_with_its_cost(at_desk: OpenDe
     said, verdict, _desk = await verdict_after(at_desk, [Ask(CREATE), reviewing(RIGHT), Say("Made.")])
     assert "joined" in said[0]
     review = verdict.document["review"]
-    assert [(row["call"], row["agreed"]) for row in review["opinions"]] == [(row["call"], True) for row in RIGHT]
+    agreed = [(row["call"], row["agreed"]) for row in review["opinions"]]
+    assert agreed == [("count_vowels('audio')", True), ("count_vowels('EEL')", True)]
     assert (review["model"], "error" in review) == ("scripted", False)
     assert review["prompt_tokens"] > 0
     assert review["seconds"] > 0
@@ -51,11 +52,11 @@ async def test_a_reviewer_that_agrees_is_on_record_with_its_cost(at_desk: OpenDe
 
 async def test_where_it_disagrees_the_author_is_asked_and_decides(at_desk: OpenDesk) -> None:
     said, verdict, desk = await verdict_after(at_desk, [Ask(CREATE), reviewing(WRONG), predicting("1"), Say("Made.")])
-    assert '- count_vowels("yes")\n' in said[0]
+    assert "- count_vowels('yes')\n" in said[0]
     assert "audio" not in said[0]
     assert "joined" in said[1]
-    assert verdict.predicted == ('count_vowels("yes")',)
-    assert '>>> count_vowels("yes")\n    1\n' in (desk.functions / "grown.py").read_text()
+    assert verdict.predicted == ("count_vowels('yes')",)
+    assert ">>> count_vowels('yes')\n    1\n" in (desk.functions / "grown.py").read_text()
 
 
 async def test_an_author_who_agrees_with_it_is_shown_what_came_back(at_desk: OpenDesk) -> None:
@@ -63,8 +64,8 @@ async def test_an_author_who_agrees_with_it_is_shown_what_came_back(at_desk: Ope
     said, verdict, _desk = await verdict_after(
         at_desk, [Ask(CREATE), reviewing(WRONG), predicting("2"), confirm, Say("Made.")]
     )
-    assert 'count_vowels("yes") returned 1, and the example says 2.' in said[1]
-    assert verdict.confirmed == ('count_vowels("yes")',)
+    assert "count_vowels('yes') returned 1, and the example says 2." in said[1]
+    assert verdict.confirmed == ("count_vowels('yes')",)
     assert verdict.doubts
 
 
@@ -95,6 +96,7 @@ async def test_calls_that_do_not_fit_the_function_are_left_out(at_desk: OpenDesk
         {"call": "count_vowels(7)", "expected": "0"},
         {"call": "__import__('os').getcwd()", "expected": "'/'"},
         {"call": "count_vowels(open('/etc/passwd').read())", "expected": "1"},
+        {"call": "print('x') or count_vowels", "expected": "1"},
     ]
     said, verdict, _desk = await verdict_after(at_desk, [Ask(CREATE), reviewing(odd), Say("Made.")])
     assert "joined" in said[0]

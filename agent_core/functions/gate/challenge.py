@@ -100,8 +100,13 @@ async def _reviewed(draft: Draft, function: Function, bench: TrialTools) -> tupl
     head = ast.unparse(ast.FunctionDef(draft.function.name, draft.function.args, [ast.Pass()], [], draft.function.returns, lineno=1))
     described = f"{head.partition(chr(10))[0]}\n{ast.get_docstring(draft.function) or ''}"
     review = await bench.reviewer.review(described)
-    fitting = [opinion for opinion in review.opinions if shown([opinion.call], function.name, function.parameters)]
-    expected = predictions([opinion.call for opinion in fitting], [opinion.expected for opinion in fitting], function.returns)
+    names = [*function.parameters["properties"]]
+    calls = {  # written anew, for all that they may hold is arguments
+        written(function.name, arguments, names): opinion.expected
+        for opinion in review.opinions
+        for arguments in shown([opinion.call], function.name, function.parameters)[:1]
+    }
+    expected = predictions([*calls], [*calls.values()], function.returns)
     results = await run(expected, function.module, draft.trial, bench, returns=function.returns)
     opinions = tuple(Opinion(result.call, result.expected, result.returned, result.agreed) for result in results)
     disputed = [opinion.call for opinion in opinions if not opinion.agreed]
