@@ -230,10 +230,10 @@ class WorkspaceFunction:
         writes = await aside(
             size, noted, watch, function, snapshot, outcome, seconds=seconds, arguments=arguments, turn=turn.id
         )
-        is_draft = isinstance(outcome, Returned) and await workshop.drafts.holds(function, snapshot)
+        unproven = await workshop.ratings.unproven(function, snapshot) if isinstance(outcome, Returned) else ""
         note = "\n".join(filter(None, (_lacking(outcome, permit), watch.note(snapshot))))
         text = record.noted(await aside(size, answers.answer, outcome, MOST_CHARS), note) if note else None
-        return await record.close(outcome, text, writes=writes, unproven=is_draft)
+        return await record.close(outcome, text, writes=writes, unproven=unproven)
 
     async def _run(self, record: CallRecord, arguments: dict[str, Any], permit: Permit, watch: Watch) -> CallOutcome:
         turn, room = record.turn, self.room

@@ -17,6 +17,8 @@ from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.snapshot import Snapshot
 from .candidate import Candidate, Policy
 from .grants import Way
+from .mutation.splice import Mutant
+from .reviewer import Review
 from .rules import Rules, severity
 from .tree import FunctionNode, bound_names, find, parse
 from .verdict import Disagreement, Doubt, Fix, Survivor
@@ -69,6 +71,10 @@ class Draft:
     trials: ExampleTrials = ExampleTrials()
     survivors: tuple[Survivor, ...] = ()
     doubts: tuple[Doubt, ...] = ()
+    unnoticed: tuple[Mutant, ...] = ()  # the changes of the body that no example noticed, of those that were tried
+    mutants_tried: int = 0
+    challenges: tuple[str, ...] = ()  # the calls whose results the author is to predict
+    review: Review | None = None
     apart: frozenset[str] = frozenset()  # functions that it is not compared with
     granted: Grants = NOTHING
     guarded: frozenset[str] = frozenset()  # functions that have grants of their own

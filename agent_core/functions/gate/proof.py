@@ -15,6 +15,7 @@ from agent_core.registry.examples import Example
 from agent_core.registry.snapshot import Snapshot
 from agent_core.base.untrusted import fence
 from .candidate import GivenExample
+from .callees import Callees, can_be_called
 from .draft import Draft, ExampleTrials, Finding
 from .examples.agreement import agrees, doctest_form, given_agrees, promises_floats
 from .examples.sufficiency import ALIKE, contradicted, is_unproven, too_few
@@ -88,6 +89,8 @@ async def prove(draft: Draft, bench: TrialTools) -> Draft:
     if draft.has(*HOLLOW):
         return draft.skip("the body does nothing yet")
     unproven = is_unproven(draft.tree, draft.function, function)
+    if unproven == "effects" and draft.trial and can_be_called(draft.tree, draft.trial, draft.guarded):
+        unproven = "calls"
     examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
     if unproven == "effects":
         message = f"`{function.name}` uses what an example cannot have here, so it joins as a draft"
@@ -113,7 +116,7 @@ async def prove(draft: Draft, bench: TrialTools) -> Draft:
 
 def _trials(results: Sequence[ExampleResult], unproven: str) -> ExampleTrials:
     agreed = sum(result.agreed for result in results)
-    is_unproven = unproven == "effects" or (bool(unproven) and agreed == 0)
+    is_unproven = unproven == "effects" or (bool(unproven) and agreed < (2 if unproven == "calls" else 1))
     return ExampleTrials(agreed, tuple(_disagreements(results)), is_unproven, tuple(_values(results)))
 
 
@@ -160,7 +163,7 @@ async def run(
 
 async def _outcome(example: Example | GivenExample, module: str, snapshot: Snapshot, bench: TrialTools) -> Outcome:
     setup = example.setup if isinstance(example, Example) else ()
-    return await bench.run(snapshot.modules, module, Evaluation(setup, example.call))
+    return await bench.run(snapshot.modules, module, Evaluation(setup, example.call), Callees(snapshot, bench))
 
 
 def _result(example: Example | GivenExample, outcome: Outcome, is_float: bool) -> ExampleResult:  # noqa: FBT001 - a fact

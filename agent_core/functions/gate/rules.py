@@ -25,6 +25,7 @@ STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "mutation": "warns",
                 "robust": "warns",
                 "neighbours": "warns",
+                "challenge": "warns",
             }
         ),
         "import": MappingProxyType({"conform": "warns", "robust": "warns"}),
@@ -79,6 +80,9 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
     }
 )
 
+CHALLENGED: frozenset[str] = frozenset(DOUBTS)
+"""Findings that make the author predict the results of other calls. Many changes that go unnoticed do so as well."""
+
 
 def severity(policy: Policy, stage: str, code: str) -> Severity:
     """Return the severity of a stage's finding under a policy."""
@@ -103,6 +107,10 @@ class Rules:
     robust_s: float = 2.5
     robust_calls: int = 200
     robust_each_s: float = 0.25
+    weak_share: float = 0.3  # of the changes of the body that no example notices: from here on it is a doubt
+    weak_least: int = 2
+    challenges: int = 3
+    challenge_s: float = 1.0
 
     def makes(self, code: str) -> bool:
         """Check whether this fix is switched on."""

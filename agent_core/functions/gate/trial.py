@@ -23,6 +23,7 @@ from sandbox import (
 )
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
+from sandbox.wire.requests import RequestHandler
 
 from agent_core.base.characters import FLAWS
 from agent_core.access.grants import NOTHING, Grants
@@ -38,6 +39,7 @@ from agent_core.base.untrusted import fence
 from .clones.index import Alike
 from .draft import Draft, Finding
 from .grants import Way
+from .reviewer import Reviewer
 
 STAGE = "import"
 
@@ -76,15 +78,18 @@ class TrialTools:
     limits: Limits
     alike: Alike = field(default_factory=Alike)
     access: Access = NO_ACCESS
+    reviewer: Reviewer | None = None
 
     def granted(self, granted: Granted) -> "TrialTools":
         """Return a bench with the granted packages, time and memory, but without access to the outside world."""
         access = replace(granted.access, readable=(), writable=(), home="")
         return replace(self, access=access, limits=raised(self.limits, granted.grants))
 
-    async def run(self, modules: Modules, module: str, work: Work) -> Outcome:
-        """Run one piece of work in a fresh worker."""
-        return await self.sandbox.run(Job(modules, module, work, self.limits, self.access))
+    async def run(
+        self, modules: Modules, module: str, work: Work, handler: RequestHandler | None = None
+    ) -> Outcome:
+        """Run one piece of work in a fresh worker; the handler answers what it asks for through `self`."""
+        return await self.sandbox.run(Job(modules, module, work, self.limits, self.access, handler))
 
     async def attempt(self, modules: Modules, module: str, work: Attempts, wall_s: float) -> tuple[Outcome | None, ...]:
         """Run many attempts within a time, in one worker as far as it gets. The results are advice."""

@@ -239,12 +239,14 @@ def standing_now(
 ) -> Standing:
     """Return the gate's standing (draft if never judged), adjusted by calls of the present version.
 
-    Where a change elsewhere broke its examples it is a draft, whatever its calls returned before.
+    Where a change elsewhere broke its examples, or a human called it bad, it is a draft, whatever its calls returned.
     """
     present = next((row for row in rows if row.version == function.body_hash), None)
-    if is_unfit(function, verdict, snapshot):
+    if is_unfit(function, verdict, snapshot) or (verdict is not None and verdict.thumb == "bad"):
         return standing("draft", replace(present, holding=0) if present else None, rules)
-    return standing("trial" if verdict and verdict.standing == "trial" else "draft", present, rules)
+    is_doubted = verdict is not None and bool(verdict.doubts)
+    given: Standing = "trial" if verdict and (verdict.standing == "trial" or verdict.thumb == "good") else "draft"
+    return standing(given, present, rules, is_doubted=is_doubted)
 
 
 def is_unfit(function: Function, verdict: Judgment | None, snapshot: Snapshot) -> bool:

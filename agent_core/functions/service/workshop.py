@@ -1,7 +1,4 @@
 """The verbs on functions, each of them one call, for every interface.
-
-Also knows which functions are drafts, whose results are marked as unproven; that holds as long as the registry's
-snapshot, because the gate changes a standing only together with it.
 """
 
 import asyncio
@@ -34,36 +31,13 @@ from .package_grants import imported_at_the_top
 from .version_history import VersionHistory
 from .plan import Author, Deletion, Detail, Dropped, PlannedChange
 from .quarantine import Quarantine, Released
+from .ratings import Rated, Ratings
 from .replay import Replays
 from .background_review import BackgroundReview
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.base.settings import StandingSettings
 from .function_facts import standing_now
-
-class ProvenIndex:
-    """An index of proven functions that does not ask the store at each call."""
-
-    def __init__(self, store: Store, rules: StandingSettings) -> None:
-        self._store = store
-        self._rules = rules
-        self._snapshot: Snapshot | None = None
-        self._proven: set[str] = set()
-
-    async def holds(self, function: Function, snapshot: Snapshot) -> bool:
-        """Return whether this function is a draft now."""
-        if self._snapshot is not snapshot:
-            self._snapshot, self._proven = snapshot, set()
-        if function.name in self._proven:
-            return False
-        verdict = await judgment_on(self._store, function.body_hash, function.name)
-        is_proven = verdict is not None and verdict.standing == "trial"
-        rows = [] if is_proven else await self._store.call_stats(function.name)
-        is_draft = standing_now(snapshot, function, verdict, rows, self._rules) == "draft"
-        if not is_draft and self._snapshot is snapshot:
-            self._proven.add(function.name)
-        return is_draft
-
 
 DEFAULT_MODULE = "grown"
 
@@ -102,7 +76,7 @@ class FunctionService:
         self.past = VersionHistory(store, ground, judging)
         self.grants = GrantCommands(store, registry, self.plans, granting, self._now)
         self.quarantine = Quarantine(store, registry, rules)
-        self.drafts = ProvenIndex(store, rules)
+        self.ratings = Ratings(store, rules, self.quarantine, self._tell)
         self._rules = rules
         self._starters = starters
         self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
@@ -136,9 +110,14 @@ class FunctionService:
         """Give a function new source. Return its verdict."""
         return await self._judged(await self.plans.replace(name, code, reason, author or Author()), author)
 
-    async def confirm(self, name: str, *, reason: str = "", author: Author | None = None) -> Judgment:
-        """Admit a rejected candidate with the values that its examples really returned. Return its verdict."""
-        return await self._judged(await self.plans.confirm(name, reason, author or Author()), author)
+    async def confirm(
+        self, name: str, *, expected: Sequence[str] = (), reason: str = "", author: Author | None = None
+    ) -> Judgment:
+        """Admit a rejected candidate with the values that its examples really returned. Return its verdict.
+
+        If its author was asked what calls must return, `expected` are these results, as Python writes them.
+        """
+        return await self._judged(await self.plans.confirm(name, reason, author or Author(), expected), author)
 
     async def rollback(self, name: str, version: str = "", *, author: Author | None = None) -> Judgment:
         """Restore an earlier version of a function, or a deleted function. Return its verdict."""
@@ -215,6 +194,14 @@ class FunctionService:
         case = await self.quarantine.case(function) if details.standing == "quarantined" else None
         coverage = await self.calls.coverage(function, snapshot)
         return await self.grants.seen(snapshot, replace(details, coverage=coverage, quarantine=case))
+
+    async def rate(self, name: str, *, is_good: bool, note: str = "") -> Rated:
+        """Store the user's opinion of a function's results. Return its standing since.
+
+        Raises:
+            UsageError: there is no such function.
+        """
+        return await self.ratings.rate(self._function(name), self.registry.snapshot(), is_good=is_good, note=note)
 
     async def release(self, name: str) -> Released:
         """Release a function from quarantine, by the user's decision.

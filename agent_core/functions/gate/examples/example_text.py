@@ -146,6 +146,7 @@ def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
         examples,
         replaces=candidate.replaces,
         description=candidate.description,
+        asked=candidate.asked,
     )
 
 

@@ -15,7 +15,7 @@ from ..draft import Finding
 from ..tree import FunctionNode, parameters
 from .agreement import literal_value
 
-Unproven = Literal["", "effects", "chance", "no-parameters", "no-result"]
+Unproven = Literal["", "effects", "calls", "chance", "no-parameters", "no-result"]
 ALIKE = ("one-sided-examples", "same-results", "contradictory-examples")
 """Findings that one more call, with another result, would settle."""
 

@@ -97,6 +97,7 @@ async def check_mutants(draft: Draft, bench: TrialTools) -> Draft:
     outcome = await run_mutants(subject, bench, draft.rules)
     line = draft.function.lineno if draft.function else 0
     survivors = tuple(Survivor(mutant.diff, mutant.notices, mutant.operator) for mutant in outcome.survivors)
+    draft = replace(draft, unnoticed=outcome.survivors, mutants_tried=outcome.tried)
     draft = replace(draft, survivors=survivors, note=outcome.note)
     return draft.with_findings(STAGE, findings(outcome, subject.function.name, line))
 
