@@ -306,6 +306,7 @@ def _workshop(  # noqa: PLR0913 - what it is made of
     approver: Approver | None = None,
     on_status: Callable[[str], None] | None = None,
 ) -> FunctionService:
+    hosted = host_functions.parameters()
     reserved = host_functions.reserved()
     registry = Registry(Snapshot.empty(reserved))
     rules = Rules(
@@ -332,6 +333,7 @@ def _workshop(  # noqa: PLR0913 - what it is made of
         rules=settings.standing,
         granting=granting,
         starters=scaffold.functions,
+        hosted=hosted,
     )
 
 

@@ -3,7 +3,7 @@
 The author's text is kept word for word where all of it is admitted, else what the admitted need of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
 from ..gate import Gate, Policy
@@ -12,7 +12,7 @@ from agent_core.registry.function import ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from agent_core.registry.module_edits import place_function
+from agent_core.registry.module_edits import place_function, withhold
 from agent_core.storage import DropPending, SaveVerdict, Write
 from .closure import only
 from .judgment import Judgment
@@ -29,18 +29,36 @@ class Joined:
     verdicts: Mapping[str, Judgment]
 
 
-async def joined(
-    part: LibraryFile, verdicts: Mapping[str, Judgment], gate: Gate, snapshot: Snapshot, policy: Policy
+@dataclass(frozen=True, slots=True)
+class PrivateNames:
+    """What stays in a module and is not offered: functions that are withheld, and other names that modules import."""
+
+    functions: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+
+
+async def joined(  # noqa: PLR0913 - the library's part, and what judges it
+    part: LibraryFile,
+    verdicts: Mapping[str, Judgment],
+    private: PrivateNames,
+    gate: Gate,
+    snapshot: Snapshot,
+    policy: Policy,
 ) -> Joined | Problem:
-    """Return the module with the admitted functions after it was imported as a whole, or the problem."""
+    """Return the module with the admitted functions after it was imported as a whole, or the problem.
+
+    What is `private` is there, for them,, but is not offered.
+    """
     existing = snapshot.modules.get(part.module)
     path = existing.path if existing else part.path
     problem: Problem | None = None
-    for text in _texts(part, verdicts, existing):
+    for text in _texts(part, verdicts, private, existing):
         if isinstance(text, Problem):
             problem = text
             continue
         source = ModuleSource.of(part.module, text, path)
+        if not verdicts:  # whether it can be imported shows with what imports it
+            return Joined(source, read_module(source), verdicts)
         verdict = await gate.judge_module(source, snapshot, policy, previous=read_module(source))
         refused = [
             problem
@@ -54,22 +72,34 @@ async def joined(
     return problem
 
 
-def _texts(part: LibraryFile, verdicts: Mapping[str, Judgment], existing: ModuleSource | None) -> list[str | Problem]:
+def _texts(
+    part: LibraryFile, verdicts: Mapping[str, Judgment], private: PrivateNames, existing: ModuleSource | None
+) -> list[str | Problem]:
     """Return the texts to try: the author's whole, then only what is needed; or the existing one with new functions."""
     if existing is not None and existing.text.strip():
-        return [_placed(existing.text, {name: row.source for name, row in verdicts.items()}, part.path)]
+        stop = set(part.parts.public)
+        own = {name: part.parts.candidate(part.parts.needed([name], stop - {name}))[0] for name in private.functions}
+        brought = own | {name: row.source for name, row in verdicts.items()}
+        return [_unoffered(_placed(existing.text, brought, part.path), private.functions)]
+    if not part.parts.public:
+        return [only(part.text, {name for names in part.parts.binds for name in names}, part.adapted.unused, is_bare=False)]
     fixed = {name: row.source for name, row in verdicts.items() if row.fixes}
     texts: list[str | Problem] = []
     for needed in (False, True):
-        if needed or set(verdicts) == set(part.parts.public):
-            text = only(part.text, set(verdicts), part.adapted.unused, is_bare=needed)
-            texts.append(text if isinstance(text, Problem) else _placed(text, fixed, part.path))
+        if needed or {*verdicts, *private.functions} == set(part.parts.public):
+            text = only(part.text, {*verdicts, *private.functions, *private.names}, part.adapted.unused, is_bare=needed)
+            placed = text if isinstance(text, Problem) else _placed(text, fixed, part.path)
+            texts.append(_unoffered(placed, private.functions))
     return texts
+
+
+def _unoffered(text: str | Problem, names: Set[str]) -> str | Problem:
+    return withhold(text, names) if isinstance(text, str) and names else text
 
 
 def _placed(text: str, sources: Mapping[str, str], path: str) -> str | Problem:
     for name, source in sources.items():
-        placed = place_function(text, source, name, path=path)
+        placed = place_function(text, source, name, path=path, with_statements=True)
         if isinstance(placed, Problem):
             return placed
         text = placed

@@ -8,7 +8,7 @@ import keyword
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from sandbox.wire.lines import lines_of
@@ -18,7 +18,7 @@ from agent_core.base.problem import Place, Problem
 from agent_core.registry.source import FOLDER, path_of
 from .archive import Library
 from .closure import ModuleParts
-from .foreign import Adapted, adapt
+from .foreign import Adapted, adapt, counterparts
 
 _PASSED_OVER = re.compile(
     r"(?:^|/)(?:tests?|docs|examples)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest|setup|__main__)\.py$"
@@ -55,6 +55,7 @@ def modules(library: Library, prefix: str, *, maps: bool = True) -> Iterator[Lib
     files = {name: text for name, text in sorted(library.files.items()) if not is_passed_over(name)}
     files = {name: text for name, text in files.items() if text.strip() or not name.endswith("__init__.py")}
     targets = {_dotted(name): _target(name, prefix) for name in files if _dotted(name)}
+    brought = frozenset[str]()
     for name, text in files.items():
         dotted = _dotted(name)
         if not dotted:
@@ -63,17 +64,51 @@ def modules(library: Library, prefix: str, *, maps: bool = True) -> Iterator[Lib
         adapted = adapt(write_escapes(text), shown, maps=maps)
         own = f"{dotted}.__init__" if name.endswith("__init__.py") else dotted
         moved, uses, stuck = _moved(adapted.text, targets, own, shown)
-        parts = ModuleParts.of(moved, shown)
+        parts = ModuleParts.of(moved, shown, targets[dotted])
         if isinstance(parts, Problem):
             yield parts
             continue
         place = path_of(targets[dotted])
         if name.endswith("__init__.py"):
             place = place.removesuffix(".py") + "/__init__.py"
-        merged = Adapted(moved, {**escaping(text), **adapted.mapped}, adapted.problems, adapted.unused)
-        yield LibraryFile(
-            shown, targets[dotted], place, parts, merged, (*adapted.problems, *stuck), uses - {targets[dotted]}
-        )
+        merged = replace(adapted, text=moved, mapped={**escaping(text), **adapted.mapped})
+        uses = uses - {targets[dotted]} | {_name_of(module) for module in adapted.brings}
+        brought |= adapted.brings
+        yield LibraryFile(shown, targets[dotted], place, parts, merged, (*adapted.problems, *stuck), uses)
+    yield from map(_counterpart, sorted(brought))
+
+
+def _name_of(module: str) -> str:
+    return str(counterparts()["modules"][module]["name"])
+
+
+def _counterpart(module: str) -> LibraryFile:
+    """Return the module that stands in for one of another agent, or of a package."""
+    name, text = _name_of(module), str(counterparts()["modules"][module]["text"])
+    parts = ModuleParts.of(text, name, name)
+    assert not isinstance(parts, Problem)
+    return LibraryFile(name, name, path_of(name), parts, Adapted(text, {}, (), frozenset()), (), frozenset())
+
+
+def demands(parts: Mapping[str, LibraryFile]) -> dict[str, frozenset[str]]:
+    """Return for each module the names that other modules of the library take from it; `*` for all of them."""
+    wanted: dict[str, set[str]] = {module: set() for module in parts}
+    for part in parts.values():
+        aliases: dict[str, str] = {}
+        nodes = [node for statement in part.parts.text.body for node in ast.walk(statement)]
+        own = f"{part.module}.__init__" if part.path.endswith("/__init__.py") else part.module
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom):
+                base = (_climbed(own, node) if node.level else node.module or "").removeprefix(f"{FOLDER}.")
+                for alias in node.names:
+                    wanted.get(base, set()).add(alias.name)
+                    aliases[alias.asname or alias.name] = f"{base}.{alias.name}".removeprefix(f"{FOLDER}.")
+            elif isinstance(node, ast.Import):
+                aliases |= {alias.asname or alias.name: alias.name.removeprefix(f"{FOLDER}.") for alias in node.names}
+        for node in nodes:
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                wanted.get(aliases.get(node.value.id, ""), set()).add(node.attr)
+    return {module: frozenset(names) for module, names in wanted.items()}
 
 
 def escaping(text: str) -> dict[int, tuple[str, str]]:
@@ -92,15 +127,17 @@ def is_passed_over(name: str) -> bool:
     return bool(_PASSED_OVER.search(name))
 
 
-def in_order(uses: Mapping[str, Set[str]]) -> list[str]:
-    """Return the names, each after those that it uses. Circular ones keep their order."""
+def in_order(uses: Mapping[str, Set[str]], also: Mapping[str, Set[str]] | None = None) -> list[str]:
+    """Return the names, each after those that it uses and, where it can be, those in `also`. Circular ones keep their
+    order.
+    """
     order: list[str] = []
     seen: set[str] = set()
 
     def visit(name: str) -> None:
         if name not in seen:
             seen.add(name)
-            for dependency in sorted(uses[name]):
+            for dependency in (*sorted(uses[name]), *sorted((also or {}).get(name, ()))):
                 visit(dependency)
             order.append(name)
 
