@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agent_core.memory.embedding import embedder
-from agent_core.memory.weights import weights
+from agent_core.memory.evidence import weights
 
 from .recall_data import load, reading
 

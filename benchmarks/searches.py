@@ -25,6 +25,7 @@ from benchmarks.passages_texts import texts
 
 BATCH, SMALL, AIM_MS, AIM_SMALL_MS = 2_000, 10, 30.0, 12.0
 SESSION, PAUSE_S = 20, 7200
+_NAMES = ("small", "large")
 
 
 def main() -> None:
@@ -50,7 +51,7 @@ async def measure(folder: Path, passages: list[str], questions: list[str]) -> li
     small = len(passages) // SMALL
     rows = []
     async with open_store(folder / "state.db", clock=Clock()) as store:
-        for name, count in (("small", small), ("large", len(passages))):
+        for name, count in zip(_NAMES, (small, len(passages)), strict=True):
             recall, archival = await filled(store, name, passages[:count])
             for shelf, search in (("messages", recall.search), ("passages", archival.search)):
                 first = Taken()
@@ -73,7 +74,9 @@ async def filled(store: Store, agent: str, passages: list[str]) -> tuple[Recall,
     clock, model = Clock(), embedder("wordllama")
     at = clock.now() - len(passages) * PAUSE_S / SESSION * 2
     lines = []
-    for number, text in enumerate(passages, start=1):
+    # Numbers of entries are the store's, whatever the agent: another agent's may not be used again.
+    last = max([entry.seq for entry in [await store.last_message(name) for name in _NAMES] if entry], default=0)
+    for number, text in enumerate(passages, start=last + 1):
         at += PAUSE_S if number % SESSION == 0 else 60
         lines.append(JournalMessage(number, "user" if number % 2 else "assistant", text, at))
     said = derive(agent, lines, None, 60)

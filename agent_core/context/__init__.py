@@ -1,11 +1,10 @@
 """The model's view at one step: the system message, the functions, and the conversation or its summary."""
 
-from .build import BYTES_PER_TOKEN, Budget, RequestPrompt, build
+from .build import BYTES_PER_TOKEN, Budget, Remembered, RequestPrompt, Section, SystemMessage, build
 from .compaction import Compaction
-from .history import PRESSURE, History, Summary, claim, pop, resume
+from .history import PRESSURE, History, Summary, beginning, claim, first_page, pop, resume
 from .instructions import INSTRUCTIONS
-from .paging import PageReader, beginning, first_page
-from .sections import Remembered, Section, SystemMessage
+from .paging import PageReader
 from .shown import Shown
 
 __all__ = [

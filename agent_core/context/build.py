@@ -1,15 +1,21 @@
-"""Builds the prompt from system message and history, and computes how much of the window each may take.
+"""The prompt: the system message in ordered sections, and the history after it; how much of the window each may take.
 
-All of the history is sent: what would not fit was summarised before, and stays in storage.
+The most stable section comes first, because servers cache the longest unchanged prefix. The system message is rendered
+when a turn begins and after a compaction; in between it stands as it is, whatever is edited. All of the history is
+sent: what would not fit was summarized before, and stays in storage.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
+from agent_core.base.clock import shown_time
 from agent_core.base.messages import Message, System
 from agent_core.base.settings import MemorySettings
-from agent_core.model.request import FunctionShown
+from agent_core.base.untrusted import shorten
+from agent_core.memory.block import POSITIONS
+from agent_core.model.reply import FunctionShown
+from agent_core.storage import Counts, SectionRow
 
 from .history import History
 
@@ -84,3 +90,113 @@ def build(
 ) -> RequestPrompt:
     """Return the prompt: the system message, the functions and the conversation."""
     return RequestPrompt((*system, *history), functions, budget.tokens(history.size))
+
+
+_GROWN, _MORE = 1.5, 10  # the number of messages is updated when it has grown by so much, or another part changed
+_MOST: Final = 0.5  # of the window
+_LEAST_CHARS: Final = 200
+
+
+class Remembered(Protocol):
+    """The part of memory that goes into the system message."""
+
+    def render_blocks(self) -> str:
+        """Return the blocks as the model reads them."""
+
+    async def counts(self) -> Counts:
+        """Return how much memory there is outside the blocks."""
+
+    async def custom_sections(self) -> Sequence[SectionRow]:
+        """Return the sections that were added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the system message; one that `leads` holds the program's instructions: it is first and never
+    shortened.
+    """
+
+    name: str
+    position: int
+    text: str
+    leads: bool = False
+
+
+class SystemMessage:
+    """The system message of one agent, as last rendered."""
+
+    def __init__(self, remembered: Remembered | None = None) -> None:
+        self.sections: tuple[Section, ...] = ()
+        self.text = ""
+        self._remembered = remembered
+        self._counted: Counts | None = None
+        self._statistics = ""
+
+    @property
+    def messages(self) -> tuple[System, ...]:
+        """The system messages for a model: the instructions, equal in all conversations, and what this one adds."""
+        first = [section for section in self.sections if section.leads]
+        halves = (first, [section for section in self.sections if not section.leads])
+        return tuple(System("\n\n".join(section.text for section in half)) for half in halves if half)
+
+    async def render(self, instructions: str, notes: str, window_chars: int) -> None:
+        """Render the message again; `notes` is about functions. Sections that leave the conversation no room are
+        shortened.
+        """
+        parts = [Section("instructions", POSITIONS["instructions"], instructions, leads=True)]
+        parts.append(Section("functions", POSITIONS["functions"], notes))
+        if self._remembered is not None:
+            parts.append(Section("memory", POSITIONS["memory"], self._remembered.render_blocks()))
+            parts += [Section(row.name, row.position, row.text) for row in await self._remembered.custom_sections()]
+            counts = await self._remembered.counts()
+            others = _ordered(parts)
+            if self._is_news(counts, others, window_chars):
+                self._counted, self._statistics = counts, statistics(counts)
+            parts.append(Section("statistics", POSITIONS["statistics"], self._statistics))
+        self.sections = fitting(_ordered(parts), int(window_chars * _MOST))
+        self.text = "\n\n".join(section.text for section in self.sections)
+
+    def _is_news(self, counts: Counts, others: tuple[Section, ...], window_chars: int) -> bool:
+        """Check whether the statistics are rendered again: if only a few messages were added, the prefix stays
+        unchanged.
+        """
+        before = self._counted
+        if before is None or (before.passages, before.edited) != (counts.passages, counts.edited):
+            return True
+        if counts.messages < before.messages or counts.messages > before.messages * _GROWN + _MORE:
+            return True
+        shown_sections = tuple(section for section in self.sections if section.name != "statistics")
+        return shown_sections != fitting(others, int(window_chars * _MOST))
+
+
+def statistics(counts: Counts) -> str:
+    """Return how much is out of sight, and how to find it."""
+    edited = shown_time(counts.edited) if counts.edited else "never"
+    return (
+        f"Memory: {counts.messages:,} messages in recall (conversation_search), {counts.passages:,} passages in"
+        f" archival memory (archival_memory_search); blocks last edited: {edited}."
+    )
+
+
+def _ordered(parts: Iterable[Section]) -> tuple[Section, ...]:
+    return tuple(
+        sorted(
+            (part for part in parts if part.text.strip()), key=lambda part: (not part.leads, part.position, part.name)
+        )
+    )
+
+
+def fitting(sections: tuple[Section, ...], most: int) -> tuple[Section, ...]:
+    """Return the sections; all except the instructions are shortened alike if together they exceed `most` bytes."""
+    sizes = [len(section.text.encode("utf-8", "replace")) for section in sections]
+    extra = sum(sizes) - most
+    movable = sum(size for section, size in zip(sections, sizes, strict=True) if not section.leads)
+    if extra <= 0 or not movable:
+        return sections
+    share = max(1 - extra / movable, 0)
+    return tuple(section if section.leads else _cut(section, share) for section in sections)
+
+
+def _cut(section: Section, share: float) -> Section:
+    room = max(int(len(section.text) * share), _LEAST_CHARS)
+    return Section(section.name, section.position, shorten(section.text, room))

@@ -14,7 +14,7 @@ from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, 
 from sandbox.wire.claimed_collections import Pairs
 from sandbox.wire.values import encode
 
-from agent_core.base.offload import bulk
+from agent_core.base.interruption import bulk
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import block, fence, shorten, visible
 

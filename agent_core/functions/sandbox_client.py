@@ -13,10 +13,10 @@ from typing import Final
 
 from sandbox import Access, Attempts, Job, Limits, Outcome, Refused, Sandbox, SandboxUnavailable, Work
 
-from agent_core.base.offload import aside, bulk
+from agent_core.base.interruption import aside, bulk
 from agent_core.access.broker import Broker
 from .debug import Debugger, Debugging
-from agent_core.access.grants.leftovers import without_repositories
+from agent_core.access.grants.permit import without_repositories
 from agent_core.access.grants.permit import UNWRITTEN
 from agent_core.access.secrets import CallSecrets, Curtain, Secrets
 from agent_core.base.settings import SandboxSettings

@@ -18,7 +18,7 @@ from sandbox.processes.debugging import PLAIN
 from sandbox.wire.claimed_collections import Members, Pairs
 
 from .answers import answer, bad_arguments
-from agent_core.base.offload import aside, bulk
+from agent_core.base.interruption import aside, bulk
 from agent_core.access.broker import Broker
 from .sandbox_client import SandboxClient
 from .debug.debugging import Watch

@@ -124,3 +124,10 @@ def _is_disputed(character: str) -> bool:
     if category in _SHAPELESS or character == _WIDENS or _REGIONAL[0] <= character <= _REGIONAL[-1]:
         return True
     return category[0] != "M" and _own_cells(character) != cell_len(character)
+
+
+def duration(seconds: float) -> str:
+    """Return `12 ms`, `3.4 s` or `2 min 5 s`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"

@@ -25,10 +25,10 @@ from agent_core.workspace.model_check import (
 )
 from agent_core.workspace.scaffold import create
 
-from .download import Download
 from .faults import fault_lines
 from .options import TOUR, RunOptions
 from .prefill import prepare
+from .progress import Download
 from .question import agreed, ask, ask_hidden, say
 from .spans import Line, line
 

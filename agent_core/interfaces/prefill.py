@@ -8,9 +8,9 @@ import agent_core
 from agent_core.base.errors import ToolwrightError
 from agent_core.base.settings import ModelSettings, Settings
 
+from .progress import StatusLine
 from .question import say
 from .spans import line
-from .status_line import StatusLine
 
 _NOTE = "reading the fixed part of the prompt"
 

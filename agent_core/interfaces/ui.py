@@ -9,9 +9,9 @@ from agent_core.access.grants import Approver, Decision, Question
 from agent_core.base.errors import UsageError
 from agent_core.functions.debug import Command, Debugger, DebugStop
 
-from .agreement import Agreement
 from .choices import Table
 from .listeners import Listener, PlainText
+from .question import Agreement
 from .render.call_log import CallLog
 from .render.debug_stop import explained, stop_parts, typed_command
 from .render.function_view import row_lines, source_lines

@@ -7,10 +7,10 @@ from typing import Final
 from agent_core.storage import Counts, SectionRow, Store
 
 from .archival import Archival
+from .block import Sections
 from .blocks import Blocks
 from .journal_messages import KINDS, lines
 from .recall import Recall
-from .sections import Sections
 from .source_catalog import Sources
 
 _MANY: Final = 100  # messages that wait to be indexed; where nobody searches or idles, a turn indexes them
@@ -18,9 +18,13 @@ _MANY: Final = 100  # messages that wait to be indexed; where nobody searches or
 
 async def counts_of(store: Store, agent: str) -> Counts:
     """Count what an agent remembers, including messages that are not indexed yet."""
-    counts, last = await store.memory_counts(agent), await store.last_message(agent)
-    waiting = lines(await store.history(agent, since=last.seq if last else 0, kinds=KINDS))
-    return replace(counts, messages=counts.messages + len(waiting))
+    indexed = await store.memory_counts(agent)
+    return replace(indexed, messages=indexed.messages + await _unindexed(store, agent))
+
+
+async def _unindexed(store: Store, agent: str) -> int:
+    last = await store.last_message(agent)
+    return len(lines(await store.history(agent, since=last.seq if last else 0, kinds=KINDS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +55,10 @@ class AgentMemory:
 
     async def counts(self) -> Counts:
         """Return the counts of everything besides the blocks."""
-        counts, indexed = await counts_of(self.store, self.agent), await self.store.memory_counts(self.agent)
-        if counts.messages - indexed.messages > _MANY:
+        indexed, waiting = await self.store.memory_counts(self.agent), await _unindexed(self.store, self.agent)
+        if waiting > _MANY:
             await self.recall.catch_up()
-        return counts
+        return replace(indexed, messages=indexed.messages + waiting)
 
     async def custom_sections(self) -> Sequence[SectionRow]:
         """Return the sections that the user or a program added."""

@@ -11,12 +11,12 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
 from agent_core.storage import DropPassages, MemoryStore, PassageRow, SavePassages
 
-from . import hints, search_query, words
+from . import search_query, words
 from .embedding import Embedder
+from .evidence import pool, weights
 from .planned_edit import PlannedEdit
-from .results import FoundItem, ResultPage, page_of
+from .results import FoundItem, ResultPage, hints, page_of
 from .vectors import ShelfVectors
-from .weights import pool, weights
 
 PAGE: Final = 5
 _PASSAGES: Final = "passages"
@@ -89,7 +89,7 @@ class Archival:
         question = search_query.read(search_query.heard(query), (), self._clock.now())
         ranked = [row for row in await self.rank(question) if required_tags <= set(row.tags)]
         shown = page_of(ranked, page, count)
-        notes = hints.of(question, [row.text for row in shown], self.vectors.trouble)
+        notes = hints(question, [row.text for row in shown], self.vectors.trouble)
         return ResultPage(_PASSAGES, _items(shown), page, len(ranked), count, frozenset(question.terms), notes)
 
     async def rank(self, question: search_query.ParsedQuery) -> list[PassageRow]:

@@ -1,13 +1,15 @@
-"""A block: labeled text of a limited size that is always in the context."""
+"""Text that is always in the context: blocks of a limited size, and sections of one's own with a position."""
 
 import re
 from collections.abc import Collection
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
+from agent_core.base.clock import Clock
+from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line, visible
-from agent_core.storage import FIX, BlockRow, Misfit, Value
+from agent_core.storage import FIX, BlockRow, DropSection, MemoryStore, Misfit, SaveSection, SectionRow, Value
 
 LIMIT = 2000
 _JOINERS = "\u200c\u200d\ufe0e\ufe0f"  # what may stand unseen between the letters of a tag
@@ -124,3 +126,51 @@ def from_row(row: BlockRow) -> Block:
 def kept_value(block: Block) -> Value:
     """Return the value in its stored form."""
     return block.value if isinstance(block.value, str) else tuple(block.value)
+
+
+_NAME = re.compile(r"[\w.-]{1,64}")
+SECTION_LIMIT = 4000
+"""Characters of one section."""
+POSITIONS: Final = {"instructions": 0, "memory": 100, "functions": 200, "statistics": 300}
+"""Where the parts of the program stand in the system message; no section of one's own has one of these names."""
+
+
+class Sections:
+    """The sections of one agent, in the order of their position and name."""
+
+    def __init__(self, store: MemoryStore, agent: str, clock: Clock | None = None) -> None:
+        self._store = store
+        self._agent = agent
+        self._clock = clock or Clock()
+
+    async def list(self) -> "list[SectionRow]":
+        """Return the sections, in order."""
+        return await self._store.sections(self._agent)
+
+    async def set(self, name: str, position: int, text: str) -> SectionRow:
+        """Store a section, replacing one with the same name.
+
+        Raises:
+            UsageError: the name is none or one of the program's own parts, or the text is too long.
+        """
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                f"`{name}` cannot be a section's name.", fix="Take up to 64 letters, digits and any of `_-.`."
+            )
+        if name in POSITIONS:
+            raise UsageError(f"The program has a section `{name}` of its own.", fix="Take another name.")
+        if (over := len(text) - SECTION_LIMIT) > 0:
+            sizes = f"{SECTION_LIMIT:,} characters and would have {len(text):,}: {over:,} too many."
+            message = f"The section `{name}` may have {sizes}"
+            raise UsageError(message, fix="Shorten it.")
+        section = SectionRow(name, position, text, SECTION_LIMIT, self._clock.now())
+        await self._store.apply([SaveSection(self._agent, section)])
+        return section
+
+    async def drop(self, name: str) -> None:
+        """Remove a section."""
+        known_names = [section.name for section in await self.list()]
+        if name not in known_names:
+            names = ", ".join(f"`{known_name}`" for known_name in known_names) or "none"
+            raise UsageError(f"There is no section `{name}`.", fix=f"There are: {names}.")
+        await self._store.apply([DropSection(self._agent, name)])

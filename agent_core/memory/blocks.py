@@ -1,10 +1,11 @@
 """The blocks of one agent: kept in the store, edited by the methods of its memory class.
 
-An edit is planned on a copy and comes out as writes; it counts once they are on disk (`planned_edit.commit`).
+An edit is planned on a copy and comes out as writes; it counts once they are on disk (`planned_edit.commit`). Function
+names from MemGPT and argument names from Letta are accepted in calls and never shown.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,9 +15,21 @@ from agent_core.storage import AttachBlock, BlockChange, BlockRow, DetachBlock, 
 
 from .block import Block
 from .classes import Memory, UnknownBlock, methods_of
-from .old_names import ALIASES, renamed
-from .planned_edit import Deed, EditAuthor, EditRequest, PlannedEdit, adding, called, commit, plan, refused
-from .rows import BlockDifference, StoredMemory, opened, undo_of
+from .planned_edit import (
+    BlockDifference,
+    Deed,
+    EditAuthor,
+    EditRequest,
+    PlannedEdit,
+    StoredMemory,
+    adding,
+    called,
+    commit,
+    opened,
+    plan,
+    refused,
+    undo_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,3 +259,37 @@ class Blocks:
         later = [change for change in await self._store.block_history(row.id) if change.version > previous.version]
         hands = {f"agent `{change.agent}`" if change.by == "agent" else f"a {change.by}" for change in later}
         return f"Your memory was changed by {' and '.join(sorted(hands)) or 'someone else'}. It reads now:\n{text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """The current meaning of an old name, and the current names of its arguments."""
+
+    name: str
+    arguments: Mapping[str, str] = field(default_factory=dict)
+
+
+_BLOCK = {"label": "name", "section": "name", "field": "name"}
+_CONTENT = {**_BLOCK, "new_content": "content", "text": "content"}
+_REPLACED = {**_BLOCK, "old_str": "old_content", "new_str": "new_content", "content": "new_content"}
+
+ALIASES: Mapping[str, Alias] = {
+    "edit_memory": Alias("core_memory_rewrite", _CONTENT),
+    "edit_memory_append": Alias("core_memory_append", _CONTENT),
+    "edit_memory_replace": Alias("core_memory_replace", _REPLACED),
+    "core_memory_append": Alias("core_memory_append", _CONTENT),
+    "core_memory_replace": Alias("core_memory_replace", _REPLACED),
+    "core_memory_remove": Alias("core_memory_remove", {**_BLOCK, "old_content": "content"}),
+    "core_memory_rewrite": Alias("core_memory_rewrite", _CONTENT),
+    "recall_memory_search": Alias("conversation_search"),
+    "recall_memory_search_date": Alias("conversation_search_date"),
+}
+
+
+def renamed(name: str, arguments: Mapping[str, Any], own: Container[str]) -> dict[str, Any]:  # Any: JSON
+    """Return the arguments of a call of `name` under their current names. Those that the function itself has are
+    kept.
+    """
+    names = {old: new for old, new in ALIASES.get(name, Alias(name)).arguments.items() if old not in own}
+    renamed_arguments = {names[key]: value for key, value in arguments.items() if key in names}
+    return {**renamed_arguments, **{key: value for key, value in arguments.items() if key not in names}}

@@ -1,10 +1,16 @@
-"""The input of the ranking of a conversation search: rows ready for scoring, cosines, and the total. Pure values."""
+"""The input of the ranking of a search, in pure values: rows ready for scoring, cosines, and the weight of each signal.
+
+The weights and their origin are in `weights.toml`.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import cache
+from importlib.resources import files
+from typing import Final, TypeAlias
 
 from agent_core.storage import RecallMessage
+from sandbox.wire.foreign import read_toml
 
 from .search_query import ParsedQuery
 from .stem import stem
@@ -49,3 +55,26 @@ def row(utterance: RecallMessage) -> CountedMessage:
     spoken = utterance.text.lower().replace("’", "'").split()
     self_reference, addressed = (min(sum(map(own.__contains__, spoken)), _MOST) / _MOST for own in (_SELF, _OTHER))
     return CountedMessage(utterance, tuple(dict.fromkeys(words)), counts, len(words), self_reference, addressed)
+
+
+Weights: TypeAlias = Mapping[str, float]
+
+
+@cache
+def weights(shelf: str, recipe: str) -> Weights:
+    """Return the weights for a shelf and an embedding model; a model without its own gets those of the words alone."""
+    tables = _tables()[shelf]
+    return tables.get(recipe, tables["none"])
+
+
+@cache
+def pool(shelf: str) -> Mapping[str, int]:
+    """Return how many rows a search collects: by words, by vector, and how many positions `around` the best `beside` of
+    each.
+    """
+    return {name: int(value) for name, value in _tables()["pool"][shelf].items()}
+
+
+@cache
+def _tables() -> dict[str, dict[str, Weights]]:
+    return read_toml(files(__package__).joinpath("weights.toml").read_text("utf-8"))

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.clock import Clock
-from agent_core.base.offload import aside
+from agent_core.base.interruption import aside
 from agent_core.storage import RecallMessage, SaveSaid, Store
 
-from . import dates, hints, search_query, words
+from . import dates, search_query, words
 from .embedding import Embedder
-from .evidence import CountedMessage, Evidence, row
+from .evidence import CountedMessage, Evidence, pool, row, weights
 from .journal_messages import KINDS, derive, lines
-from .results import FoundItem, ResultPage, page_of
+from .results import FoundItem, ResultPage, hints, page_of
 from .vectors import BATCH, ShelfVectors
-from .weights import pool, weights
 
 if TYPE_CHECKING:
     from .lexicon import Lexicon
@@ -114,7 +113,7 @@ class Recall:
         ranking = await self.rank(query)
         rows, question = ranking.rows[: ranking.match_count], ranking.question
         shown = page_of(rows, page, count)
-        notes = hints.of(question, [item.text for item in shown], self.vectors.trouble)
+        notes = hints(question, [item.text for item in shown], self.vectors.trouble)
         return ResultPage(_MESSAGES, _items(shown), page, len(rows), count, frozenset(question.terms), notes)
 
     async def between(self, start: float, end: float, page: int = 0, count: int = PAGE) -> ResultPage:

@@ -15,8 +15,8 @@ import numpy as np
 from agent_core.storage import PassageRow, RecallMessage
 
 from . import dates
-from .bm25 import Array, bm25, counted, rarity, top
 from .evidence import Evidence
+from .lexicon import Array, bm25, counted, rarity, top
 from .search_query import ParsedQuery
 from .stem import stem
 

@@ -16,10 +16,9 @@ from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, S
 from sandbox.wire.foreign import Malformed, read_json
 
 from .dialect import Dialect
-from .reply import TokenUsage
-from .request import FunctionShown
+from .quirks import count
+from .reply import FunctionShown, TokenUsage
 from .schemas import loosened, simple, strict
-from .tokens import count
 
 Entry: TypeAlias = dict[str, Any]  # Any: one message or function in the wire's own shape
 Group: TypeAlias = tuple[Message, ...]

@@ -15,9 +15,18 @@ from jsonschema.protocols import Validator
 from agent_core.base.matching import nearest
 from agent_core.base.problem import Place, Problem
 
-from .jsontext import LIMIT_CHARS, NotJson, read_nested, read_object, shown
 from .typenames import Schema
-from .validation import TooManySteps, counted, spend, validator_for
+from .validation import (
+    LIMIT_CHARS,
+    NotJson,
+    TooManySteps,
+    counted,
+    read_nested,
+    read_object,
+    shown,
+    spend,
+    validator_for,
+)
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)", re.ASCII)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)

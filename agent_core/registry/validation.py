@@ -1,10 +1,12 @@
-"""Validation by JSON Schema: the check of schemas from a worker, and compiled validators for arguments.
+"""JSON of a call's arguments, and its validation by JSON Schema: schemas from a worker, and compiled validators.
 
 A schema has to be valid by the standard, within limits, and without references to anything outside. `pattern` and
 `format` are never evaluated in the host (a pattern can run for years), and steps are counted: a type that contains
 itself twice is tried in 2ⁿ ways at depth n. The worker, which has its own clock, does the rest.
 """
 
+import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +18,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
 
 from agent_core.base.problem import Place, Problem
+from sandbox.wire.foreign import Malformed, read_json, with_plain_escapes
 
 from .typenames import Schema
 
@@ -216,3 +219,94 @@ def validator_for(schema: Schema) -> Validator:
     validator: Validator = _Checker(schema, registry=referencing.Registry())
     _compiled[id(schema)] = (schema, validator)
     return validator
+
+
+LIMIT_CHARS = 1_000_000
+_FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
+# Strings first, so that a comma inside one is never touched; one that is never closed is read once, to its end.
+_TRAILING_COMMA = re.compile(r'("(?:[^"\\]++|\\.)*+"?)|,(?=\s*+[}\]])', re.DOTALL)
+
+_NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
+
+
+class NotJson(Exception):
+    """Error raised when the text is not the JSON of an object; the message says why. Internal to the package."""
+
+
+def read_object(raw: str, limit_chars: int = LIMIT_CHARS) -> dict[str, Any]:  # Any: JSON
+    """Return the object in a text; an empty text and `null` mean the empty object.
+
+    Raises:
+        NotJson: it holds none, holds a key twice, a number that JSON does not know, or is too large or too deep.
+    """
+    if len(raw) > limit_chars:
+        raise NotJson(f"expected at most {limit_chars} characters of JSON, got {len(raw)}")
+    text = _unfenced(raw)
+    value = _load(text) if text else None
+    if isinstance(value, str):
+        value = _load(_unfenced(value)) if value.strip() else None
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise NotJson(f"expected a JSON object, got {shown(value)}")
+    return value
+
+
+def read_nested(text: str, kind: type) -> Any:  # Any: JSON
+    """Return the object or list in a string, if it holds one of this kind; else the string unchanged."""
+    stripped = text.strip()
+    if len(stripped) > LIMIT_CHARS or not stripped.startswith("{" if kind is dict else "["):
+        return text
+    try:
+        value = _load(stripped)
+    except NotJson:
+        return text
+    return value if isinstance(value, kind) else text
+
+
+def shown(value: Any) -> str:  # Any: JSON
+    """Return a value as a message shows it: short, and with its JSON type."""
+    text = json.dumps(value, ensure_ascii=False, default=str) if _is_small(value) else "…"
+    text = text if len(text) <= 60 else f"{text[:57]}…"
+    return "null" if value is None else f"{text} ({_NAMES.get(type(value), 'object')})"
+
+
+def _is_small(value: Any) -> bool:
+    if isinstance(value, int):
+        return -(10**40) < value < 10**40
+    if isinstance(value, list | dict):
+        return len(value) <= 10 and all(
+            _is_small(item) for item in (value.values() if isinstance(value, dict) else value)
+        )
+    return True
+
+
+def _unfenced(raw: str) -> str:
+    text = raw.strip().removeprefix("\ufeff")
+    fenced = _FENCE.match(text)
+    return fenced[1].strip() if fenced else text
+
+
+def _load(text: str) -> Any:  # Any: JSON
+    try:
+        return read_json(text)
+    except Malformed as error:
+        fixed = _fixed(text) if error.code == "syntax" else text
+        if fixed == text:
+            raise _unreadable(text, error) from error
+    try:
+        return read_json(fixed)
+    except Malformed as error:
+        raise _unreadable(fixed, error) from error
+
+
+def _fixed(text: str) -> str:
+    return with_plain_escapes(_TRAILING_COMMA.sub(lambda match: match[1] or "", text))
+
+
+def _unreadable(text: str, error: Malformed) -> NotJson:
+    if error.code != "syntax":
+        return NotJson(str(error))
+    around = text[max(error.position - 20, 0) : error.position + 20].replace("\n", " ")
+    ends = " (the text ends too early)" if error.position >= len(text.rstrip()) else ""
+    return NotJson(f"expected JSON, got a mistake: {error}{ends}, near `{around}`")

@@ -19,7 +19,7 @@ from agent_core.context import pop as pop_turn
 from agent_core.functions.debug import Debugger, DebuggerSeat
 from agent_core.functions.service import Author, FunctionService, StaleView
 from agent_core.memory.agent_memory import AgentMemory
-from agent_core.model.prefill import Tell
+from agent_core.model.reply import Tell
 from agent_core.storage import SUMMARY, Inbound, Post, Store
 from agent_core.storage import ClaimedTurn as Claimed
 
@@ -321,7 +321,7 @@ class Agent:
     def _turn_of(
         self, claimed: Claimed, emit: Emit, approver: Approver | None = None, debugger: Debugger | None = None
     ) -> Turn:
-        is_first = not any(self._history)
+        is_first, queue = not any(self._history), self.workshop.granting.queue
         return Turn(
             claimed.id,
             self.name,
@@ -335,7 +335,7 @@ class Agent:
             clock=self.talk.clock,
             verify=is_first and self.talk.verify and self.talk.style.verify,
             is_asked=claimed.event.kind in ("message", "login"),
-            queue=self.workshop.granting.queue(approver),
+            queue=queue if approver is None else queue.asking(approver),
             seat=None if debugger is None else DebuggerSeat(debugger),
         )
 

@@ -118,7 +118,7 @@ class AgentLoop:
         """
         if reply.text or reply.calls:
             message = Assistant(reply.text, reply.calls, reply.thought)
-            starting = self._dispatcher.started_at_once(reply.calls, snapshot)
+            starting = self._dispatcher.started_at_once(reply.calls, snapshot) if reply.calls else []
             shown, texts = self.asker.request_record(snapshot)
             await turn.append([*shown, assistant(message), *starting], writes=texts)
         if reply.note:

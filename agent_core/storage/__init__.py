@@ -17,7 +17,6 @@ from .agent_store import (
     WholeTurn,
     text_names,
 )
-from .approval_store import ApprovalStore, DropYes, QuestionRow, SaveYes, YesRow
 from .call_store import (
     FAILURES,
     CallRow,
@@ -29,7 +28,6 @@ from .call_store import (
     SaveRecorded,
     Stats,
 )
-from .errors import BlockConflict, InboxFull, ManifestConflict
 from .folder import AGENT, STATE_FILE, AgentLock, lock_agent, open_lock, prepare_state_dir
 from .folder import NAME as STATE
 from .function_store import (
@@ -75,19 +73,36 @@ from .memory_store import (
     Shelf,
     Value,
 )
-from .rows import FIX, Misfit, Shape, dump, fitting
 from .sqlite import adopt
 from .store import Store, open_store
-from .subject import SaveText, Subject, Write, content_hash
+from .subject import (
+    FIX,
+    BlockConflict,
+    InboxFull,
+    ManifestConflict,
+    Misfit,
+    SaveText,
+    Shape,
+    Subject,
+    Write,
+    content_hash,
+    dump,
+    fitting,
+)
 from .turn_store import (
     SUMMARY,
     Appended,
+    ApprovalStore,
     ClaimedTurn,
+    DropYes,
     Due,
     Entry,
     Inbound,
     Post,
+    QuestionRow,
+    SaveYes,
     TurnStore,
+    YesRow,
 )
 
 __all__ = [

@@ -12,13 +12,12 @@ from typing import Protocol
 from agent_core.base.errors import StorageError
 
 from .agent_store import AgentStore
-from .approval_store import ApprovalStore
 from .call_store import KEEP_CALLS, CallStore
 from .function_store import FunctionStore
 from .memory_store import MemoryStore
 from .sqlite import SqliteStore
 from .subject import StoreClock
-from .turn_store import TurnStore
+from .turn_store import ApprovalStore, TurnStore
 
 
 class Store(

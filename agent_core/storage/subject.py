@@ -1,9 +1,135 @@
-"""The common part of every subject of the store: its clock, its texts, and the writes that change it."""
+"""What every subject of the store shares: writes as values, its errors, and the validation of stored rows.
+
+Stored rows are untrusted, because a file may be tampered with although its place and its tables are right: JSON of a
+known shape, and the seal of what the user believes. `LostLease` is in `agent_core.base.errors`: it passes through every
+room.
+"""
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Final, Protocol, TypeAlias
+
+from agent_core.base.errors import StorageError
+from agent_core.base.seal import Sealer
+from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, Malformed, read_json
+
+_LONGEST_ROW: Final = 1 << 30  # characters, as SQLite has it
+ANYTHING: Final = object
+Shape: TypeAlias = Any  # Any: a type, a tuple of shapes, a list of one shape, or a dict of shapes: no type says so
+"""What a value has to be: of a type; of one of several shapes; a list of one; a dict with these keys, of which those
+with `?` may be missing, or with any key where the only one is `*`."""
+
+
+TEXTS: Final = (str, [str])
+"""The shape of a block's value."""
+
+
+_SPOKEN: Final = {"text?": str, "packed?": str, "chars?": int, "speaker?": (str, None)}
+ENTRY: Final[dict[str, Shape]] = {
+    "user": _SPOKEN,
+    "notice": _SPOKEN,
+    "assistant": {
+        "text?": str,
+        "thought?": (str, None),
+        "chars?": int,
+        "calls?": [{"id": str, "name": str, "arguments": str}],
+    },
+    "call": {"id?": str, "name?": str, "version?": (str, None)},
+    "result": {"call_id?": str, "name?": str, "text?": str, "whole?": str, "outcome?": str, "chars?": int},
+}
+"""What an entry of a kind holds, as far as it does."""
+SETTINGS: Final = {"preset?": str, "memory_class?": str, "paused_until?": (float, None)}
+"""What is kept of how an agent was made."""
+
+
+class Misfit(StorageError):
+    """A row is not of the shape that this program writes."""
+
+    code = "misfit"
+
+
+def parse_row(text: str, shape: Shape = ANYTHING) -> Any:  # Any: JSON
+    """Return the parsed value of a row, which someone else may have written.
+
+    Raises:
+        Misfit: the row holds none, or one of another shape.
+    """
+    try:
+        value = read_json(text, LOOSE, most=_LONGEST_ROW, deepest=DEEPEST_ROW)
+    except Malformed as error:
+        raise Misfit(f"A row of the state file is not JSON: {error}.", fix=FIX) from error
+    return fitting(value, shape)
+
+
+def dump(value: object) -> str:
+    """Return JSON as short as possible; text that UTF-8 cannot hold (a lone surrogate) is escaped.
+
+    Raises:
+        StorageError: the value has no JSON form.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        if not text.isascii():
+            text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StorageError(f"A {type(value).__name__} cannot be stored as JSON: {error}.") from error
+    return text
+
+
+def fitting(value: Any, shape: Shape, subject: str = "A row of the state file") -> Any:  # Any: JSON
+    """Return the value if it has this shape. Raise Misfit otherwise.
+
+    Raises:
+        Misfit: it has another.
+    """
+    if not _fits(value, shape):
+        raise Misfit(f"{subject} is not what this program writes.", fix=FIX)
+    return value
+
+
+FIX: Final = "Move .toolwright/state.db away if you did not make it: a new one will be created."
+
+
+def _fits(value: Any, shape: Shape) -> bool:  # Any: JSON
+    match shape:
+        case tuple():
+            fits = any(_fits(value, option) for option in shape)
+        case list():
+            fits = isinstance(value, list) and all(_fits(item, shape[0]) for item in value)
+        case {"*": inner}:
+            fits = isinstance(value, dict) and all(_fits(item, inner) for item in value.values())
+        case dict():
+            fits = isinstance(value, dict) and all(_has(value, key, inner) for key, inner in shape.items())
+        case None:
+            fits = value is None
+        case _ if isinstance(value, bool):
+            fits = shape in (bool, object)
+        case _:
+            fits = isinstance(value, (int, float) if shape is float else shape)
+    return fits
+
+
+def _has(value: dict[str, Any], key: str, shape: Shape) -> bool:  # Any: JSON
+    name = key.removesuffix("?")
+    return _fits(value[name], shape) if name in value else name != key
+
+
+def sign(sealer: Sealer, table: str, *values: str) -> str:
+    """Return the seal of a row. Derived data and data that the user relies on are only trusted with their own seal."""
+    return sealer.seal(f"row of {table}", *values[:-1], _digest(values[-1]))
+
+
+def is_signed(sealer: Sealer, seal: str, table: str, *values: str) -> bool:
+    """Return whether this user's program wrote the row."""
+    return sealer.holds(seal, f"row of {table}", *values[:-1], _digest(values[-1]))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Write:
@@ -52,3 +178,39 @@ class Subject(Protocol):
         Raises:
             ManifestConflict: a compare-and-set among them failed.
         """
+
+
+class ManifestConflict(StorageError):
+    """Error raised when someone else changed this module meanwhile: nothing of the transaction was written."""
+
+    code = "manifest-conflict"
+
+    def __init__(self, module: str, expected: str | None, actual: str | None) -> None:
+        message = f"`{module}` changed meanwhile: expected {_name(expected)}, found {_name(actual)}."
+        super().__init__(message, fix="Read the module again and repeat the change on what is there now.")
+        self.module, self.expected, self.found = module, expected, actual
+
+
+class BlockConflict(ManifestConflict):
+    """Error raised when someone else changed this block meanwhile: nothing was written. Version 0 means no block."""
+
+    code = "block-conflict"
+
+    def __init__(self, label: str, expected: int, actual: int) -> None:
+        message = f"The block `{label}` changed meanwhile: expected version {expected}, found {actual}."
+        StorageError.__init__(self, message, fix="Read the block again and repeat the change on what is there now.")
+        self.module, self.expected, self.found = label, str(expected), str(actual)
+
+
+class InboxFull(StorageError):
+    """Error raised when the agent has too many events waiting: this one was not accepted."""
+
+    code = "inbox-full"
+
+    def __init__(self, agent: str, limit: int) -> None:
+        super().__init__(f"Agent `{agent}` already has {limit} events waiting.", fix="Send it again later.")
+        self.agent, self.limit = agent, limit
+
+
+def _name(version: str | None) -> str:
+    return f"version {version[:12]}" if version else "no such module"

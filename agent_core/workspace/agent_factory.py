@@ -17,21 +17,19 @@ from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import FunctionService
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.archival import Archival
-from agent_core.memory.blocks import Blocks
+from agent_core.memory.block import Sections
+from agent_core.memory.blocks import ALIASES, Blocks
 from agent_core.memory.classes import KNOWN, Memory, named
 from agent_core.memory.embedding import Embedder
-from agent_core.memory.old_names import ALIASES
 from agent_core.memory.recall import Recall
-from agent_core.memory.sections import Sections
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent
-from agent_core.runtime.dispatch import Dispatcher, HostAlias
+from agent_core.runtime.dispatch import Dispatcher, HostAlias, WorkspaceFunctions
 from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.model_session import ModelSession, OpenModel
 from agent_core.runtime.session import OLD_NAMES, AgentSession
-from agent_core.runtime.workspace_functions import WorkspaceFunctions
 from agent_core.storage import SaveAgent, Store
 
 from .presets import Preset, preset, text_of

@@ -32,9 +32,9 @@ from agent_core.functions.debug import Debugger, Debugging
 from agent_core.functions.gate import FIXES, Gate, Rules
 from agent_core.functions.sandbox_client import SandboxClient, guarded_in
 from agent_core.functions.service import FunctionService
+from agent_core.functions.service.change_executor import only_writer
 from agent_core.functions.service.grant_service import GrantService
 from agent_core.functions.service.package_grants import ImportTrials, PackageGrants
-from agent_core.functions.service.write_lock import only_writer
 from agent_core.memory.classes import Memory
 from agent_core.memory.embedding import Embedder, embedder
 from agent_core.memory.source_catalog import Sources

@@ -12,9 +12,9 @@ from typing import Final
 from ..errors import ProtocolError
 from ..outcome import Killed, Outcome, Raised, Returned, TimedOut
 from ..policy import Limits
-from ..wire.pausable_clock import PausableClock
 from ..wire.protocol import Frame as Message
 from ..wire.protocol import pack
+from ..wire.requests import PausableClock
 from ..wire.values import is_large
 from .conversation import Late, OnOutput, Serve, WorkerConversation, judge
 from .debugging import DebugControl

@@ -1,16 +1,85 @@
-"""Requests from a worker to the host while it runs. The answers come from a handler that is passed in.
+"""Requests of a call to the host, and the wall clock of the call, which stops while the user is asked.
 
-A request is `(name, arguments)`: `progress {done, total, note}`, `call {function, arguments}`, `fetch {url, method,
-headers, body, timeout}` with `fetch_read {stream, size}` and `fetch_close {stream}`, `secret {name}`,
-`memory {act, block, …}`. Both sides are data; refusing is an ordinary answer.
+Calls nest: while one that a function has called waits for a human, the clocks of all around it wait too.
 """
 
-from collections.abc import Awaitable
+import asyncio
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, Protocol
 
 from ..errors import SandboxError
-from .pausable_clock import standing_still
+
+_RUNNING: ContextVar["PausableClock | None"] = ContextVar("clock", default=None)
+
+
+class PausableClock:
+    """A timeout that raises TimeoutError in its block when the seconds have passed, not counting stopped time."""
+
+    def __init__(self, seconds: float) -> None:
+        self._timeout = asyncio.timeout(seconds)
+        self._loop = asyncio.get_running_loop()
+        self._left = seconds
+        self._since = 0.0
+        self._stops = 0
+        self._is_over = False
+        self.stood = 0.0
+
+    async def __aenter__(self) -> "PausableClock":
+        await self._timeout.__aenter__()
+        self._outer = _RUNNING.get()
+        self._token = _RUNNING.set(self)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_over = True
+        _RUNNING.reset(self._token)
+        await self._timeout.__aexit__(kind, error, trace)
+
+    @property
+    def expired(self) -> bool:
+        """Whether the time ran out."""
+        return self._timeout.expired()
+
+    def stop(self) -> None:
+        """Stop this clock and every clock around it."""
+        when = self._timeout.when()
+        if self._stops == 0 and when is not None and not self._is_over:
+            self._since = self._loop.time()
+            self._left = when - self._since
+            self._timeout.reschedule(None)
+        self._stops += 1
+        if self._outer is not None:
+            self._outer.stop()
+
+    def resume(self) -> None:
+        """Continue, with the time that was left."""
+        self._stops -= 1
+        if self._stops == 0:
+            now = self._loop.time()
+            self.stood += now - self._since
+            if not self._is_over:
+                self._timeout.reschedule(now + self._left)
+        if self._outer is not None:
+            self._outer.resume()
+
+
+@contextmanager
+def standing_still() -> Iterator[None]:
+    """Stop the clock of the current call for the duration of the block."""
+    clock = _RUNNING.get()
+    if clock is not None:
+        clock.stop()
+    try:
+        yield
+    finally:
+        if clock is not None:
+            clock.resume()
 
 
 class RequestRefused(SandboxError):

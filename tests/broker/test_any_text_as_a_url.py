@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from agent_core.access.broker import Broker, FetchCaps
 from agent_core.access.broker.exchange import kind_of
 from agent_core.access.broker.fetch_request import take
-from agent_core.access.broker.hosts import Host, Hosts, host
-from agent_core.access.broker.target import Target, as_address, read
+from agent_core.access.broker.target import Host, Hosts, Target, as_address, host, read
 from agent_core.access.grants.items import UNSAID, written
 from sandbox import RequestRefused
 from tests.broker.reach import Names

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from agent_core.context import SystemMessage
-from agent_core.memory.sections import POSITIONS
+from agent_core.memory.block import POSITIONS
 from agent_core.storage import Counts, SectionRow
 
 LONG = 100_000

@@ -8,8 +8,9 @@ _OPENS = {"read_text", "read_bytes", "write_text", "write_bytes", "open"}
 _NO_PATHS = {"archive", "tarfile", "debug", "self", "_prompt"}  # whose `open` opens no path
 ALLOWED = {
     "a file of this package": """
-        functions/gate/clones/index_store memory/weights model/dialect model/conversation model/quirks
-        model/reading/forms model/tour/script storage/sqlite/migrate workspace/presets/__init__ workspace/scaffold""",
+        functions/gate/clones/index_store functions/service/foreign memory/evidence model/dialect model/conversation
+        model/quirks model/reading/forms model/tour/script storage/sqlite/migrate workspace/presets/__init__
+        workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """
         functions/service/archive functions/service/file_checks interfaces/render/agent_view memory/sources/places
         workspace/local_models""",
@@ -21,7 +22,7 @@ ALLOWED = {
         model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """
         access/broker/log access/grants/permit access/grants/record access/packages/environment
-        access/secrets/vault base/seal registry/folder_access registry/module_file storage/folder storage/sqlite/origin
+        access/secrets/vault base/seal registry/folder_access registry/module_file storage/folder
         storage/sqlite/recovery""",
     "the one place": "base/plain_files",
 }

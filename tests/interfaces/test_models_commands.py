@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.interfaces.download import Download, progress_text
+from agent_core.interfaces.progress import Download, progress_text
 from agent_core.model.local.weights import available
 from tests.kit.http import Answer, Request, Server
 from tests.kit.program import toolwright

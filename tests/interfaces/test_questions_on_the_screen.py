@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from agent_core.access.grants import Grants, Question
 from agent_core.access.grants.approval import Moment
 from agent_core.base.events import GrantAnswered
-from agent_core.interfaces.agreement import Agreement
 from agent_core.interfaces.columns import width
+from agent_core.interfaces.question import Agreement
 from agent_core.interfaces.render.grant_question import (
     denied_lines,
     fitting,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_core.workspace.portable import AgentFileError, ImportOptions
-from agent_core.workspace.portable.opened import MOST
+from agent_core.workspace.portable.child import MOST
 from tests.portable.support import moving
 
 USER = {"kind": "user", "payload": {"text": "hi"}, "at": 1.0}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sandbox import FunctionCall, Job, Limits, Patient, RequestRefused, Returned, Sandbox, TimedOut
-from sandbox.wire.pausable_clock import PausableClock, standing_still
+from sandbox.wire.requests import PausableClock, standing_still
 from tests.sandbox.support import modules
 
 ASKING = modules(

@@ -15,9 +15,8 @@ import pytest
 
 import agent_core
 import agent_core.functions.sandbox_client
-from agent_core.access.secrets.curtain import FETCHES, Curtain
 from agent_core.access.secrets.masks import Masks
-from agent_core.access.secrets.session import MEASURED, masked
+from agent_core.access.secrets.session import FETCHES, MEASURED, Curtain, masked
 from agent_core.functions.debug.debugging import Watch
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.worker_api import WorkerApi

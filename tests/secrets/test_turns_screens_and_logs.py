@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.access.secrets import DISCLOSED
-from agent_core.access.secrets.disclosures import LOGGERS
+from agent_core.access.secrets.session import LOGGERS
 from agent_core.base.events import Progress
 from agent_core.base.json_form import to_json
 from agent_core.interfaces.faults import report_crash

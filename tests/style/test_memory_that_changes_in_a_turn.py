@@ -9,12 +9,11 @@ from agent_core.memory.planned_edit import PlannedEdit
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.runtime.agent import Agent
-from agent_core.runtime.dispatch import Dispatcher
+from agent_core.runtime.dispatch import Dispatcher, WorkspaceFunctions
 from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop, Remembering
 from agent_core.runtime.model_session import ModelSession
 from agent_core.runtime.session import AgentSession, Older
-from agent_core.runtime.workspace_functions import WorkspaceFunctions
 from agent_core.storage import BlockRow, SaveBlock
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains

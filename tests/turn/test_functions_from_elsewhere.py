@@ -12,11 +12,10 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.call_record import CallRecord, Done
-from agent_core.runtime.dispatch import Dispatcher
+from agent_core.runtime.dispatch import Dispatcher, WorkspaceFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.model_session import ModelSession
 from agent_core.runtime.session import AgentSession
-from agent_core.runtime.workspace_functions import WorkspaceFunctions
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains
 from tests.kit.desk import VOWELS, Desk, answers

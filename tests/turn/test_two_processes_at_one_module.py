@@ -4,7 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 
-from agent_core.functions.service.write_lock import only_writer
+from agent_core.functions.service.change_executor import only_writer
 from agent_core.registry.function import CACHE_FORMAT
 from agent_core.registry.source import hash_of
 from agent_core.storage import STATE, BeginWrite, SaveReading

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.functions.sandbox_client import SandboxClient
-from agent_core.functions.service import write_lock
+from agent_core.functions.service import change_executor
 from agent_core.storage import STATE
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room, named, room
@@ -36,7 +36,7 @@ async def test_ten_processes_that_create_at_once_on_one_module_all_succeed(tmp_p
 
 
 async def test_a_change_waits_for_whoever_is_writing_and_is_then_made(here: Room) -> None:
-    async with write_lock.only_writer(here.root / STATE):
+    async with change_executor.only_writer(here.root / STATE):
         making = asyncio.create_task(here.shop.create("count_vowels", VOWELS, "letters"))
         await asyncio.wait([making], timeout=1)
         assert (making.done(), here.leftovers()) == (False, [])
@@ -46,8 +46,8 @@ async def test_a_change_waits_for_whoever_is_writing_and_is_then_made(here: Room
 async def test_a_change_that_waited_too_long_is_refused_and_nothing_is_written(
     here: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(write_lock, "_PATIENCE_S", 0.05)
-    async with write_lock.only_writer(here.root / STATE):
+    monkeypatch.setattr(change_executor, "_PATIENCE_S", 0.05)
+    async with change_executor.only_writer(here.root / STATE):
         verdict = await here.shop.create("count_vowels", VOWELS, "letters")
     assert (verdict.admitted, verdict.problems[-1].code) == (False, "no-turn")
     assert (here.leftovers(), here.shop.names()) == ([], [])

@@ -22,8 +22,7 @@ from sandbox import RequestRefused
 from .broker import Resolve, Tls
 from .caps import PIECE
 from .fetch_request import FetchFailed, FetchRequest, Headers, Kind
-from .hosts import Hosts
-from .target import Address, Target, as_address
+from .target import Address, Hosts, Target, as_address
 
 _SPECIAL = {
     ipaddress.ip_network(network): kind

@@ -14,7 +14,7 @@ from .broker import Broker, Want
 from .caps import PIECE
 from .exchange import Exchange, ResponseHead, checked, resolve, secured, tls
 from .fetch_request import REDIRECTS, FetchFailed, FetchRequest, take
-from .hosts import Hosts
+from .target import Hosts
 
 _MOST_ASKED = 3  # hosts that one call may have a human asked for
 

@@ -43,6 +43,10 @@ class ApprovalQueue:
         self.one_at_a_time = asyncio.Lock()
         self.waiting: list[list[Answered]] = []  # for each that waits, what was answered meanwhile
 
+    def asking(self, approver: Approver) -> "ApprovalQueue":
+        """Return a queue of questions to another approver."""
+        return ApprovalQueue(approver, self.rows)
+
 
 @dataclass(slots=True)
 class Approvals:

@@ -2,12 +2,14 @@
 
 What can never be granted: to write what decides about the workspace (its functions, its state, its settings, what its
 agents' instructions, its repository) or about another workspace, to read where secrets and yeses are kept, and the
-system's own trees.
+system's own trees. A repository or workspace that a call left behind nevertheless is reported and has no effect.
 """
 
+import asyncio
+import logging
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,14 +17,29 @@ from typing import Final, Literal, TypeAlias
 
 from agent_core.base.untrusted import fence
 from agent_core.base.user_folders import config_folder, data_folder
-from sandbox import Access, Limits
+from agent_core.registry import folder_access
+from sandbox import Access, Killed, Limits, Outcome, Refused
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
 
 from ..secrets import CallSecrets, Secrets
 from .items import UNSAID
 from .record import GrantRecord
-from .repositories import RepositorySearch, is_own, is_part, is_state, owner_around, plain, repository_in, state_in
+from .repositories import (
+    FAR,
+    NEAR,
+    RepositorySearch,
+    WalkLimits,
+    disarm,
+    is_own,
+    is_part,
+    is_state,
+    owner_around,
+    plain,
+    rename,
+    repository_in,
+    state_in,
+)
 from .value import NOTHING, Grants
 
 UNWRITTEN = ("functions", ".toolwright", "toolwright.toml", ".git", "presets", "personas", "humans")
@@ -234,3 +251,66 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+_LOG: Final = logging.getLogger("toolwright.grants")
+_MOST_NAMED: Final = 5
+
+
+async def without_repositories(running: Awaitable[Outcome], writable: Sequence[str]) -> Outcome:
+    """Return how a call ended: as killed if it created a repository or a workspace, or too much to check."""
+    if not writable:
+        return await running
+    before = await asyncio.to_thread(_too_large, writable)
+    outcome: Outcome | None = None
+    try:
+        outcome = await running
+    finally:  # where it was interrupted too
+        reason = await asyncio.to_thread(_reason, writable, before)
+        if reason and outcome is None:
+            _LOG.warning(reason)
+    return _with_reason(outcome, reason) if reason else outcome
+
+
+def _reason(writable: Sequence[str], before: frozenset[str]) -> str:
+    """Return the message about what a call left behind, or "" if that is neither a repository nor a workspace."""
+    names: list[str] = []
+    grown = _too_large(writable) - before
+    for path in map(Path, writable):
+        try:
+            names += _unmade(path, FAR if str(path) in grown else NEAR)
+        except OSError as error:
+            where = f"{fence(str(path))}, which cannot be renamed: {error.strerror}"
+            return f"It made a repository or a workspace in {where}. Remove it."
+    if names:
+        named = ", ".join(map(fence, names[:_MOST_NAMED])) + (" and more" if len(names) > _MOST_NAMED else "")
+        why = "git, Toolwright and programs like them run as you what such a folder says"
+        told = f"so its result is withheld, and {named} was renamed"
+        return f"It made what is taken for a repository or a workspace, {told}: {why}."
+    hidden = [path for path in sorted(grown) if not repository_in(Path(path), FAR).is_whole]
+    return _grown(hidden[0]) if hidden else ""
+
+
+def _grown(path: str) -> str:
+    message = f"It wrote more into {fence(path)} than can be looked through for repositories and workspaces"
+    return f"{message}, so its result is withheld. Look there yourself before you run git or Toolwright in it."
+
+
+def _unmade(path: Path, reach: WalkLimits) -> list[str]:
+    if path.is_dir() and not path.is_symlink():
+        return [str(path / name) for name in disarm(path, reach)]
+    if path.exists() and is_part(path):
+        with folder_access.folder(path.parent, ()) as folder_fd:
+            rename(path.name, folder_fd)
+        return [str(path)]
+    return []
+
+
+def _too_large(writable: Sequence[str]) -> frozenset[str]:
+    return frozenset(path for path in writable if not repository_in(Path(path)).is_whole)
+
+
+def _with_reason(outcome: Outcome, reason: str) -> Outcome:
+    if isinstance(outcome, Refused):
+        return Refused(reason)
+    return Killed(reason, outcome.output, outcome.seconds, outcome.memory, outcome.cpu_s)

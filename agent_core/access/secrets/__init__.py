@@ -5,10 +5,8 @@ comes out of its worker passes the curtain, which masks it; the log and the file
 the user's configuration folder.
 """
 
-from .curtain import Curtain
-from .disclosures import DISCLOSED, shade_logs
 from .masks import Masks
-from .session import CallSecrets
+from .session import DISCLOSED, CallSecrets, Curtain, shade_logs
 from .source import Secrets
 from .vault import Vault
 

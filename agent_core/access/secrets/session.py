@@ -3,17 +3,25 @@
 What is masked is each secret that the function may have, whether or not it asked, so that what an earlier call of it
 kept is masked too; and those of the functions that it called. Of an outcome, every field that comes from a worker is
 masked, including future fields.
+
+The mask is a curtain at the one place where the host receives a worker's output: whatever reads it (progress, other
+functions, memory, the debugger, replay records, the outcome) never sees a secret's value; only the vault and the broker
+have it. Printed output is masked as it arrives, at a limited rate; the end of a text that may be the beginning of a
+secret waits for what follows. What this process has handed out is also masked in its log and in the file of a crash.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+import asyncio
+import logging
+import traceback
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from agent_core.base.errors import ToolwrightError
-from sandbox import Outcome, RequestRefused
+from sandbox import Outcome, Patient, RequestHandler, RequestRefused
 
-from .disclosures import DISCLOSED
 from .masks import Masks, Pair
 from .source import Secrets, is_name
 
@@ -136,3 +144,192 @@ def _masked_field(name: str, value: Any, masks: Masks) -> Any:  # Any: what a fi
             return 0
         case _:
             return masks.clean_words(value)
+
+
+EVERY_S: Final = 0.05  # at most 20 pieces a second, each with all that came meanwhile
+
+
+class Printing:
+    """The printed output of one call, from its start to its end."""
+
+    def __init__(self, tell: Callable[[str], None], secrets: CallSecrets) -> None:
+        self._tell = tell
+        self._secrets = secrets
+        self._loop = asyncio.get_running_loop()
+        self._held = ""
+        self._next = 0.0
+        self._waiting: asyncio.TimerHandle | None = None
+
+    def hear(self, text: str) -> None:
+        """Take a piece, of any size."""
+        self._held += text
+        if self._waiting is None:
+            self._waiting = self._loop.call_at(max(self._next, self._loop.time()), self._pass_on)
+
+    def close(self) -> None:
+        """Report the rest, as nothing more will arrive."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+        self._say(len(self._held))
+
+    def _pass_on(self) -> None:
+        self._waiting = None
+        self._next = self._loop.time() + EVERY_S
+        self._say(self._secrets.settled(self._held))
+
+    def _say(self, size: int) -> None:
+        text, self._held = self._held[:size], self._held[size:]
+        if text:
+            self._tell(self._secrets.words(text))
+
+
+FETCHES: Final = frozenset({"fetch", "fetch_send", "fetch_read", "fetch_close"})
+_OF_VALUES: Final = frozenset({"call"})  # its arguments are another function's, which gets them whole
+Tell: TypeAlias = Callable[[str], None]
+
+
+class RequestSender(Protocol):
+    """A sender of fetches; the one handler that receives a worker's words unmasked."""
+
+    async def answer(self, name: str, arguments: dict[str, Any], /) -> Any:  # Any: values that cross the sandbox
+        """Return the answer to a fetch."""
+
+
+class Keep(Protocol):
+    """A recorder of answers for a replay."""
+
+    def __call__(self, name: str, arguments: Any, value: Callable[[], Any], *, refused: str = "") -> None:
+        """Record an answer; everything is masked, the value only when it is needed."""
+
+
+class Curtain:
+    """A handler between the worker of one call and the rest of the host, for the worker's requests.
+
+    Without a broker nothing is reached, as in a replay: then the handler answers for the broker and the vault.
+    """
+
+    def __init__(
+        self,
+        secrets: CallSecrets,
+        handler: RequestHandler,
+        broker: RequestSender | None = None,
+        keep: Keep | None = None,
+        tell: Tell | None = None,
+    ) -> None:
+        self._secrets = secrets
+        self._handler = handler
+        self._broker = broker
+        self._keep = keep
+        self._tell = tell
+
+    async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
+        """Answer one request of the worker.
+
+        Raises:
+            RequestRefused: it cannot be; the message is for the function's author.
+        """
+        call_name, masked = self._secrets.words(name), self._masked(name, arguments)
+        try:
+            value = await self._answer(name, call_name, masked, arguments)
+        except RequestRefused as refusal:
+            self._note(call_name, masked, lambda: None, self._secrets.words(str(refusal)))
+            raise
+        if not isinstance(value, Patient):
+            self._note(call_name, masked, lambda: self._masked(name, value))
+        return value
+
+    async def _answer(self, name: str, call_name: str, masked: dict[str, Any], arguments: dict[str, Any]) -> Any:
+        if self._broker is not None and name in FETCHES:
+            return await self._broker.answer(name, arguments)
+        if self._broker is not None and name == "secret":
+            return await self._secrets.answer(masked.get("name"))
+        return await self._handler(call_name, masked)
+
+    def _masked(self, name: str, value: Any) -> Any:
+        return self._secrets.value(value) if name in _OF_VALUES else self._secrets.words(value)
+
+    def _note(self, name: str, arguments: dict[str, Any], value: Callable[[], Any], refused: str = "") -> None:
+        if self._keep is not None:
+            self._keep(name, arguments, value, refused=refused)
+
+    def over(self, outcome: Outcome) -> Outcome:
+        """Return the outcome of the call, masked."""
+        return self._secrets.over(outcome)
+
+    @contextmanager
+    def heard(self) -> Iterator[Tell | None]:
+        """Yield the listener for the worker's prints; all of them arrive before the call is answered."""
+        if self._tell is None:
+            yield None
+            return
+        with closing(Printing(self._tell, self._secrets)) as printing:
+            yield printing.hear
+
+
+LOGGERS = (
+    "toolwright.broker",
+    "toolwright.grants",
+    "toolwright.packages",
+    "agent_core.runtime.host_functions",
+    "sandbox.processes.calls",
+)
+
+
+class Disclosures:
+    """Every secret that was given to a function since the process began."""
+
+    def __init__(self) -> None:
+        self._pairs: frozenset[Pair] = frozenset()
+        self._by_function: dict[str, frozenset[Pair]] = {}
+        self._masks = Masks(())
+
+    def note(self, pairs: Iterable[Pair]) -> None:
+        """Mask these from now on."""
+        if not self._pairs.issuperset(pairs := frozenset(pairs)):
+            self._pairs |= pairs
+            self._masks = Masks(self._pairs)
+
+    def hand(self, function: str, pair: Pair) -> None:
+        """Record that a function was given this secret, and may remember it."""
+        self._by_function[function] = self.to(function) | {pair}
+
+    def to(self, function: str) -> frozenset[Pair]:
+        """Return what a function was given, whatever it may use now."""
+        return self._by_function.get(function, frozenset())
+
+    def of(self, names: Iterable[str]) -> frozenset[Pair]:
+        """Return the pairs with these names, with every value that each has had."""
+        wanted_names = frozenset(names)
+        return frozenset(pair for pair in self._pairs if pair[0] in wanted_names)
+
+    def clean(self, text: str) -> str:
+        """Return the text without any of them, or long pieces of them."""
+        return self._masks.clean_said(text)
+
+    def __bool__(self) -> bool:
+        return bool(self._masks)
+
+
+DISCLOSED = Disclosures()
+
+
+class _Shade(logging.Filter):
+    """A filter that masks a record before any handler sees it; its error becomes text, since its frames hold values."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if DISCLOSED:
+            record.msg, record.args = DISCLOSED.clean(record.getMessage()), ()
+            if record.exc_info and record.exc_info[1] is not None:
+                text = "".join(traceback.format_exception(record.exc_info[1])).rstrip("\n")
+                record.exc_text, record.exc_info = DISCLOSED.clean(text), None
+            record.stack_info = DISCLOSED.clean(record.stack_info) if record.stack_info else None
+        return True
+
+
+_SHADE = _Shade()
+
+
+def shade_logs() -> None:
+    """Mask the records of every logger of this program."""
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(_SHADE)

@@ -17,11 +17,11 @@ from sandbox.wire import caps
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import SaveRecorded
-from . import halt as halting
-from . import debug_text
+
+from . import stop
 from .breakpoints import Breakpoints
 from .stop import BreakpointRecord, Claim, Reader, TraceLine
-from .halt import Halt
+from .halt import Halt, begun, why_of
 from .recording import Recording, kept_call
 from .typed_line import Order
 from .stop import Debugger, DebugStop
@@ -179,8 +179,8 @@ class Watch:
                 self._traced(claim, reader)
             case "stopped" if self.seat.debugger is not None and self._stops < MOST_STOPS:
                 id, run = self._known(reader.number(claim.get("id", 0))), self.running[-1]
-                stop = halting.begun(claim, reader, run.function, snapshot, self._room.breakpoints)
-                stop = replace(stop, why=halting.why_of(claim, id), shown=self._shown(stop, snapshot))
+                stop = begun(claim, reader, run.function, snapshot, self._room.breakpoints)
+                stop = replace(stop, why=why_of(claim, id), shown=self._shown(stop, snapshot))
                 if len(self._room._running) > 1:
                     stop = replace(
                         stop,
@@ -273,7 +273,7 @@ class Watch:
 
     def note(self, snapshot: Snapshot) -> str:
         """Return what the breakpoints recorded, for a model; empty if nothing."""
-        return debug_text.records(self.records, self.passed, snapshot)
+        return stop.records(self.records, self.passed, snapshot)
 
     @property
     def was_stopped(self) -> bool:

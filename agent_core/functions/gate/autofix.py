@@ -11,7 +11,23 @@ from functools import lru_cache
 from agent_core.registry import docstring
 from agent_core.registry.examples import find as find_examples
 from .draft import Draft
-from .fixes import OLD_MARKS, STYLE_MARKS, View, add_description, add_imports, add_self, describe_parameters, has_other_examples, hint_from_docstring, hint_none, infer_hints, inferred, modernize, to_google, write_prompts
+from .fixes import (
+    OLD_MARKS,
+    STYLE_MARKS,
+    View,
+    add_description,
+    add_imports,
+    add_self,
+    describe_parameters,
+    has_other_examples,
+    hint_from_docstring,
+    hint_none,
+    infer_hints,
+    inferred,
+    modernize,
+    to_google,
+    write_prompts,
+)
 from .tree import find, functions, nodes_of, parse, takes_self
 
 _ROUNDS = 4

@@ -142,7 +142,8 @@ class Draft:
 
     def with_problems(self, problems: Iterable[Problem]) -> Self:
         """Return the draft with these problems unchanged."""
-        return replace(self, problems=(*self.problems, *problems))
+        added = tuple(problems)
+        return replace(self, problems=self.problems + added) if added else self
 
     def skip(self, reason: str) -> Self:
         """Return the draft unchanged, with the reason why a stage could not run."""

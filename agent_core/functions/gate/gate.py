@@ -14,7 +14,7 @@ from typing import Generic, TypeAlias
 from sandbox import Limits
 from sandbox.wire.lines import lines_of
 
-from agent_core.base.offload import aside
+from agent_core.base.interruption import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.snapshot import Snapshot

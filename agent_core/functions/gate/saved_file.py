@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from sandbox.wire.lines import lines_of
 
-from agent_core.base.offload import aside
+from agent_core.base.interruption import aside
 from agent_core.access.grants.content import modules_of
 from agent_core.access.grants.value import joined
 from agent_core.access.packages.projects import project_of

@@ -6,7 +6,21 @@ Here are also the means that every stage in a worker uses. What a worker says is
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
-from sandbox import Access, Attempts, Job, Killed, Limits, ModuleImport, Outcome, Raised, Refused, Returned, SchemaRequest, TimedOut, Work
+from sandbox import (
+    Access,
+    Attempts,
+    Job,
+    Killed,
+    Limits,
+    ModuleImport,
+    Outcome,
+    Raised,
+    Refused,
+    Returned,
+    SchemaRequest,
+    TimedOut,
+    Work,
+)
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
 

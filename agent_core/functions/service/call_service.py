@@ -9,9 +9,10 @@ from typing import Any
 from sandbox import Evaluation, Job, Outcome, Refused, Returned
 
 from ..answers import bad_arguments, outcome_json, size_of
-from agent_core.base.offload import aside
+from agent_core.base.interruption import aside
 from ..sandbox_client import SandboxClient
-from ..debug import Watch, debug_text
+from ..debug import Watch
+from ..debug import stop
 from agent_core.base.errors import UsageError
 from agent_core.access.grants import Denied
 from agent_core.registry.arguments import read as read_arguments
@@ -114,7 +115,7 @@ class CallService:
             for row in watch.lines
         )
         is_whole = data["outcome"] not in ("killed", "timed_out")
-        text = debug_text.trace(watch.lines, snapshot, is_cut=watch.is_cut, is_whole=is_whole)
+        text = stop.trace(watch.lines, snapshot, is_cut=watch.is_cut, is_whole=is_whole)
         return TraceReport(function.name, data, lines, watch.is_cut, text)
 
     async def coverage(self, function: Function, snapshot: Snapshot) -> Coverage:

@@ -6,7 +6,7 @@ Nothing is written here: a plan holds the new text of the file and the rows that
 from dataclasses import replace
 from functools import partial
 
-from agent_core.base.offload import aside
+from agent_core.base.interruption import aside
 from agent_core.base.errors import UsageError, WorkspaceError
 from ..gate import Candidate, Policy
 from agent_core.access.grants import Grants

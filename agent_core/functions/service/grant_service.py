@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from sandbox import Limits
 from sandbox.wire.lines import bare_lines
-from sandbox.wire.pausable_clock import standing_still
+from sandbox.wire.requests import standing_still
 
 from ..gate import Verdict
 from ..gate.capability import lacking
@@ -77,7 +77,7 @@ class GrantService:
         self.packing, packing.by_file = packing, self._is_by_file
         self.book = packing.book
         self.reach = reach
-        self._queue = queue
+        self.queue = queue
         self._approvals = Approvals(queue)
         self._settings = settings
         self._limits = limits
@@ -86,15 +86,11 @@ class GrantService:
     @property
     def approver(self) -> Approver | None:
         """Who is asked where a turn has nobody of its own."""
-        return self._queue.approver
+        return self.queue.approver
 
     @approver.setter
     def approver(self, approver: Approver | None) -> None:
-        self._queue.approver = approver
-
-    def queue(self, approver: Approver | None = None) -> ApprovalQueue:
-        """Return the queue of questions to this approver, or the usual one."""
-        return self._queue if approver is None else ApprovalQueue(approver, self._queue.rows)
+        self.queue.approver = approver
 
     def during(self, approvals: Approvals | None) -> "GrantService":
         """Return this service as it asks during a turn; for None, outside of any."""

@@ -25,8 +25,7 @@ from .foreign import here_already
 from .intake import ImportedFunction, ImportedModule, ImportReport, Outcome, SkippedFile, Taking
 from .review_job import ReviewJob
 from .judgment import Judgment, judgment_on
-from .joined_module import PrivateNames, joined, plan
-from .module_progress import ModuleProgress
+from .module_progress import ModuleProgress, PrivateNames, joined, plan
 from .review_pool import Judge
 from .plan import Author, PlannedChange
 from .library_files import LibraryFile, circled, circles, demands, generations, in_order

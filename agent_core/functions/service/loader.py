@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from agent_core.base.offload import aside
+from agent_core.base.interruption import aside
 from ..gate import Gate, ModuleVerdict
 from agent_core.base.problem import Problem
 from agent_core.registry.function import ModuleReading
@@ -24,7 +24,7 @@ from agent_core.storage import STATE, EndWrite, ManifestConflict, SaveVerdict, F
 from . import example_regression
 from .candidate_review import confirmed
 from .judgment import judgment_on
-from .write_lock import only_writer
+from .change_executor import only_writer
 from .package_grants import PackageGrants
 from .loaded_files import GoodVersions, LoadedFile, admission, all_placed, disagreeing, module_at, noted, removed_file, said_of, since, standings, stored, unchanged, waiting
 

@@ -8,7 +8,7 @@ conflict.
 import asyncio
 from dataclasses import replace
 from functools import partial
-from agent_core.base.offload import aside
+from agent_core.base.interruption import aside
 from ..gate import Candidate, Policy
 from ..gate.examples.example_text import with_example
 from agent_core.base.problem import Place, Problem

@@ -12,6 +12,7 @@ from agent_core.base.plain_files import read_named_text
 from agent_core.base.untrusted import one_line
 
 from ..editor import open_editor
+from ..progress import StatusLine
 from ..render.function_view import facts_lines, list_lines
 from ..render.statistics import quarantine_lines, released_lines, unused_hint, unused_lines
 from ..render.verdicts import (
@@ -24,11 +25,9 @@ from ..render.verdicts import (
     value_lines,
 )
 from ..spans import Line, line, plain
-from ..status_line import StatusLine
 from . import granting, history
-from .checking import check
+from .checking import check, export, import_
 from .history import judged
-from .library import export, import_
 from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service

@@ -10,10 +10,9 @@ import click
 from agent_core.access.grants import Grants, Question
 from agent_core.base.errors import UsageError
 
-from ..render.grant_list import given_lines, grants_lines, revoked_lines
-from ..render.grant_question import pages
+from ..progress import StatusLine
+from ..render.grant_question import given_lines, grants_lines, pages, revoked_lines
 from ..spans import line
-from ..status_line import StatusLine
 from ..wrap import screen_columns
 from .history import judged
 from .verb import Door, Result, verb

@@ -9,7 +9,7 @@ from agent_core.base.errors import UsageError
 
 from ..cli_context import CliContext, scene
 from ..columns import columns
-from ..download import Download
+from ..progress import Download
 from ..spans import Line, line
 
 

@@ -12,9 +12,9 @@ from agent_core.base.untrusted import one_line
 from agent_core.functions.service.judgment import Judgment
 from sandbox.wire.lines import bare_lines
 
-from ..columns import cut, width
+from ..columns import cut, duration, width
 from ..spans import Line, Role, Span, indented, line, quoted
-from .verdicts import changes_line, compact_call, duration, outcome_role, save_lines, verdict_lines
+from .verdicts import changes_line, compact_call, outcome_role, save_lines, verdict_lines
 from .versions import coloured
 
 _ENDINGS = {

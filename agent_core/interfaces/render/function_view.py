@@ -49,11 +49,6 @@ def list_lines(listing: "FunctionListing", *, heads: bool = False) -> list[Line]
     return lines
 
 
-def introspection_lines(details: "FunctionDetails") -> list[Line]:
-    """Return the details of one function: its place, its history, its callers, and its numbered source."""
-    return [*facts_lines(details), *source_lines(details.source, details.function.line, details.coverage.missed)]
-
-
 def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
     """Return everything about a function except its source."""
     function = details.function

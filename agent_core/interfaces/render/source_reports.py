@@ -9,8 +9,8 @@ from agent_core.memory.source_catalog import SourceReport
 from agent_core.storage import DocumentRow
 
 from ..columns import columns
+from ..progress import CELLS, StatusLine
 from ..spans import Line, line
-from ..status_line import CELLS, StatusLine
 
 Json = dict[str, Any]  # Any: JSON
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 from agent_core.base.clock import shown_time
 from agent_core.base.events import Quarantined
 
-from ..columns import columns
+from ..columns import columns, duration
 from ..spans import Line, indented, line
-from .verdicts import duration
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.call_records import CallTotals, FailureKind, FunctionStatistics, VersionStatistics

@@ -11,6 +11,7 @@ from agent_core.base.untrusted import one_line
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 from sandbox.wire.lines import bare_lines
 
+from ..columns import duration
 from ..spans import Line, Role, Span, indented, line, quoted
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
@@ -240,13 +241,6 @@ def compact_call(name: str, arguments: str) -> str:
     if not isinstance(data, dict):
         return f"{name}({arguments})"
     return f"{name}({', '.join(f'{key}={_short(value)}' for key, value in data.items())})"
-
-
-def duration(seconds: float) -> str:
-    """Return `12 ms`, `3.4 s` or `2 min 5 s`."""
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    return f"{seconds:.1f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
 
 
 def _short(value: Any) -> str:  # Any: a JSON value

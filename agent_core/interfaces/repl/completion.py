@@ -11,8 +11,8 @@ from prompt_toolkit.document import Document
 from agent_core.base.untrusted import one_line
 
 from ..catalogue import BY_NAME, ENTRIES, CommandEntry
+from ..choices import fitting
 from ..columns import certain
-from ..fuzzy import fitting
 
 _LEAST_OF_HELP = 3
 _MOST_OF_HELP = 40

@@ -7,8 +7,8 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 
 from agent_core.base.untrusted import one_line, visible
 
-from ..columns import cut, meter
-from ..render.verdicts import compact_call, duration
+from ..columns import cut, duration, meter
+from ..render.verdicts import compact_call
 from ..spans import line
 from ..wrap import folded
 from .blocks import BlockSplitter

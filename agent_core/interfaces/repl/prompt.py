@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
@@ -39,8 +40,50 @@ from .early_settings import Taste, taste
 from .input_history import KeptHistory
 from .live import Live
 from .output_pump import Above, Made
-from .overlay import OpenQuestion, OpenTable
 from .safe_display import Escaped
+
+
+class OpenQuestion(Protocol):
+    """A question that is answered with keys."""
+
+    @property
+    def state(self) -> str:
+        """The current state: quiet, armed, pressed, chosen or word."""
+
+    def press(self, key: str) -> None:
+        """Handle a key that may be an answer."""
+
+    def enter(self) -> None:
+        """Handle Enter."""
+
+    def refuse(self) -> None:
+        """Answer with a no."""
+
+    def draw(self, columns: int) -> StyleAndTextTuples:
+        """Draw what is above the input line."""
+
+
+class OpenTable(Protocol):
+    """A table to look through."""
+
+    def press(self, text: str) -> None:
+        """Add a letter."""
+
+    def back(self) -> None:
+        """Remove the last letter."""
+
+    def move(self, by: int) -> None:
+        """Move to another row, or by a page."""
+
+    def enter(self) -> None:
+        """Choose the row."""
+
+    def escape(self) -> None:
+        """Close the table."""
+
+    def draw(self, columns: int) -> StyleAndTextTuples:
+        """Draw what is above the input line."""
+
 
 DARK = {
     "mark": "bold ansicyan",

@@ -19,11 +19,10 @@ from agent_core.base.errors import UsageError
 from agent_core.base.events import CallAnswered, Event
 from agent_core.functions.debug import Command, DebugStop
 
-from ..agreement import Agreement
-from ..choices import Choice, Table
+from ..choices import Choice, Table, fitting
 from ..columns import cut, width
-from ..fuzzy import fitting
 from ..listeners import Listener
+from ..question import Agreement
 from ..render.call_log import CallLog
 from ..render.debug_stop import ENDING, command_words, explained, stop_parts, typed_command
 from ..spans import Line, coloured, line, painted, plain

@@ -12,8 +12,7 @@ from typing import Final
 from . import cutting
 from .hypertext import hypertext
 from .parts import Cut, SourceParts, Unreadable
-from .program import python, split_blocks
-from .prose import markdown, plain
+from .prose import markdown, plain, python, split_blocks
 from .records import lines, records, tabbed, table
 
 _MARKS: Final = (

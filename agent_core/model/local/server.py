@@ -20,8 +20,7 @@ from agent_core.base.settings import ModelSettings
 
 from ..constrained import ConstrainedModel
 from ..conversation import WireConversation, fixed_part
-from ..prefill import Tell
-from ..request import Request
+from ..reply import Request, Tell
 from . import pool
 from .child import EnginePlan
 from .weights import PREFIX, Weights, named, path, verify

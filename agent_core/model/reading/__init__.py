@@ -4,8 +4,7 @@ A call is read only where the calls are the reply: the whole text, or what follo
 a fence; and only if every one of them names a function that is shown. Else the text stays text.
 """
 
-from .forms import ParsedCall, Shown, meant, unwrapped
-from .holder import Holder
+from .forms import Holder, ParsedCall, Shown, meant, unwrapped
 from .reply import ReadText, read_text
 
 __all__ = ["Holder", "ParsedCall", "ReadText", "Shown", "meant", "read_text", "unwrapped"]

@@ -25,8 +25,7 @@ from ..agent_store import (
 )
 from ..function_store import PinFunction
 from ..memory_store import BlockChange, DocumentRow, PassageRow, SaveDocument, SavePassages, SectionRow
-from ..rows import SETTINGS, dump, parse_row
-from ..subject import SaveText, Write
+from ..subject import SETTINGS, SaveText, Write, dump, parse_row
 from ..turn_store import SUMMARY, Entry
 from . import vector_index, word_index
 from .block_tables import block_of, block_value

@@ -4,7 +4,6 @@ from typing import Any
 
 from agent_core.base.errors import StorageError
 
-from ..errors import BlockConflict
 from ..memory_store import (
     AttachBlock,
     BlockChange,
@@ -16,7 +15,7 @@ from ..memory_store import (
     SectionRow,
     Value,
 )
-from ..rows import TEXTS, dump, parse_row
+from ..subject import TEXTS, BlockConflict, dump, parse_row
 from .connection import SqlSession
 from .tables import Tables, perform, query
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..call_store import FAILURES, CallRow, KindRow, RecordCall, RecordedRow, ReleaseFunction, SaveRecorded, Stats
-from ..rows import dump, is_signed, parse_row, sign
+from ..subject import dump, is_signed, parse_row, sign
 from .connection import SqlSession
 from .tables import Tables, perform, query
 

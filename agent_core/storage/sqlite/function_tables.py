@@ -6,7 +6,6 @@ from typing import Any
 
 from agent_core.base.errors import IntegrityError, StorageError
 
-from ..errors import ManifestConflict
 from ..function_store import (
     BeginWrite,
     DropPending,
@@ -24,8 +23,7 @@ from ..function_store import (
     UnpinFunction,
     VersionRow,
 )
-from ..rows import dump, is_signed, parse_row, sign
-from ..subject import SaveText, content_hash
+from ..subject import ManifestConflict, SaveText, content_hash, dump, is_signed, parse_row, sign
 from .connection import SqlSession
 from .tables import Tables, perform, query
 

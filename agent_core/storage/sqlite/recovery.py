@@ -4,14 +4,16 @@ Of several processes that find it so one puts it aside: the others see that it h
 """
 
 import fcntl
+import mmap
 import os
 import secrets
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final, Literal
 
 import apsw
 
@@ -19,12 +21,17 @@ from agent_core.base.errors import StorageError
 from agent_core.base.seal import Sealer
 
 from ..folder import open_lock
-from ..rows import ANYTHING, Misfit, Shape, parse_row, sign
-from ..subject import StoreClock
-from . import origin, vector_index, word_index
+from ..subject import ANYTHING, Misfit, Shape, StoreClock, parse_row, sign
+from . import vector_index, word_index
 from .connection import DAMAGE, bounded, connect
 
-COMPANIONS = (*origin.LOGS, "")  # the file itself last: a new one must never meet the old one's log
+SUFFIX = ".seal"
+LOGS = ("-wal", "-shm")
+_PURPOSE = "state"
+_ID_BYTES = 24
+_LONGEST = 1_000
+_MAGIC = b"SQLite format 3\0"
+COMPANIONS = (*LOGS, "")  # the file itself last: a new one must never meet the old one's log
 JOURNAL = "-journal"
 
 
@@ -92,7 +99,7 @@ def adopt(path: Path, name: str, clock: StoreClock) -> str:
             _sign_all(db, place.sealer)
             vector_index.forget(db)
             word_index.forget(db)
-            origin.mark(db, origin.sealed_id(path, place.sealer))
+            mark(db, sealed_id(path, place.sealer))
         db.close()
         aside.rename(path)
         return replaced
@@ -109,7 +116,7 @@ def _without_journal(place: StatePlace) -> Iterator[str]:
 
 def _without_foreign(place: StatePlace) -> Iterator[str]:
     path = place.path
-    match origin.origin(path, place.sealer) if os.path.lexists(path) else "own":
+    match origin(path, place.sealer) if os.path.lexists(path) else "own":
         case "own":
             return
         case "damaged":
@@ -146,12 +153,12 @@ def _create(place: StatePlace) -> None:
     try:
         db = connect(new_path)
         try:
-            origin.mark(db, origin.sealed_id(place.path, place.sealer))
+            mark(db, sealed_id(place.path, place.sealer))
         finally:
             db.close()
         new_path.rename(place.path)
     finally:
-        for suffix in ("", *origin.LOGS):
+        for suffix in ("", *LOGS):
             Path(f"{new_path}{suffix}").unlink(missing_ok=True)
 
 
@@ -230,3 +237,76 @@ def _is_of(text: str, shape: Shape) -> bool:
     except Misfit:
         return False
     return True
+
+
+def sealed_id(path: Path, sealer: Sealer) -> str:
+    """Seal a new id for the file that will be at this path; the id is to be written into it.
+
+    Raises:
+        WorkspaceError: the key of the seals cannot be used.
+        OSError: the seal cannot be written.
+    """
+    id = f"toolwright:{secrets.token_hex(_ID_BYTES)}"
+    temporary = Path(f"{path}{SUFFIX}.{secrets.token_hex(6)}.new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(f"{id} {sealer.seal(_PURPOSE, id)}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(f"{path}{SUFFIX}")
+    finally:
+        temporary.unlink(missing_ok=True)
+    return id
+
+
+def mark(db: apsw.Connection, id: str) -> None:
+    """Write the id into a file and flush it out of the log, so that it is readable without opening the database."""
+    with db:
+        db.execute("delete from origin")
+        db.execute("insert into origin values (?)", (id,))
+    list(db.execute("pragma wal_checkpoint(truncate)"))
+
+
+def origin(path: Path, sealer: Sealer) -> Literal["own", "foreign", "damaged"]:
+    """Return who owns a file: it is this user's own if the seal names its id and its logs are its own.
+
+    SQLite gives a log the owner and the mode of its file; what a checkout or an archive puts there has others.
+    """
+    id, _, seal = _begins(Path(f"{path}{SUFFIX}")).decode("ascii", "replace").strip().partition(" ")
+    if not id or not sealer.holds(seal, _PURPOSE, id):
+        return "foreign" if _begins(path).startswith(_MAGIC) else "damaged"
+    own = _marks(path)
+    logs = [_marks(Path(f"{path}{suffix}")) for suffix in LOGS]
+    if own is None or not stat.S_ISREG(own[0]) or not all(marks in (own, None) for marks in logs):
+        return "foreign"
+    return "own" if _holds(path, id.encode()) else "damaged"
+
+
+def _marks(path: Path) -> tuple[int, int] | None:
+    """Return the kind and mode of a file, and its owner."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:  # another process may be done with a log
+        return None
+    return status.st_mode, status.st_uid
+
+
+def _begins(path: Path) -> bytes:
+    try:
+        with _opened(path) as file:
+            return file.read(_LONGEST) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+    except OSError:
+        return b""
+
+
+def _opened(path: Path) -> BinaryIO:
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+
+
+def _holds(path: Path, id: bytes) -> bool:
+    with _opened(path) as file:
+        if not os.fstat(file.fileno()).st_size:
+            return False
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(id) >= 0

@@ -1,6 +1,6 @@
 """The three queries that compute: rows by words, rows by meaning, and the similarity of given rows."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -11,11 +11,11 @@ from agent_core.base.errors import StorageError
 from ..memory_store import Hit, Shelf
 from . import vector_index, word_index
 from .connection import SqlSession
-from .lanes import Key, Lane, lane, numbers
 from .vector_index import FLOAT, PARTS, UNREADABLE, WIDEST, bits, trouble
+from .word_index import Key, Lane, lane, numbers
 
 Array: TypeAlias = npt.NDArray[Any]  # Any: the type of its numbers, which each use names
-MOST_POSTINGS: Final = 100_000
+MOST_POSTINGS: Final = 30_000
 LOOKED_AT: Final = 1_000
 MOST_NEAREST: Final = 4_096  # as sqlite-vec has it
 # A vector of zeros has no angle.
@@ -31,21 +31,21 @@ def words(session: SqlSession, shelf: Shelf, agent: str, query_words: Sequence[s
     index = word_index.catch_up(session, Key(agent, shelf))
     if not stems or limit < 1 or index is None:
         return []
-    holding = [_holding(session, word_index.TABLES[shelf], word_index.token(index, stem)) for stem in sorted(stems)]
-    return _rarest(_affordable(holding), index.rows, limit)
+    tokens = _affordable(word_index.row_counts(session, shelf, [word_index.token(index, stem) for stem in stems]))
+    return _rarest([_holding(session, word_index.TABLES[shelf], token) for token in tokens], index.rows, limit)
+
+
+def _affordable(counts: Mapping[str, int]) -> list[str]:
+    """Return the rarer of the words: what so many rows hold says little, and would take long to read."""
+    ranked = sorted(counts, key=lambda token: (counts[token], token))
+    upto = np.cumsum([counts[token] for token in ranked])
+    return ranked[: max(1, int(np.searchsorted(upto, MOST_POSTINGS, "right")))]
 
 
 def _holding(session: SqlSession, table: str, token: str) -> Array:
     """Return the rows that hold a word, in order."""
     rows = session.all(f"select group_concat(rowid) from {table} where {table} match ?", f'"{token}"')[0][0]  # noqa: S608  (a table of ours)
     return np.fromstring(rows or "", "<i8", sep=",")
-
-
-def _affordable(holding: Sequence[Array]) -> list[Array]:
-    """Return the rarer of the words: what so many rows hold says little, and would take long."""
-    ranked = sorted((rows for rows in holding if len(rows)), key=len)
-    upto = np.cumsum([len(rows) for rows in ranked])
-    return ranked[: max(1, int(np.searchsorted(upto, MOST_POSTINGS, "right")))]
 
 
 def _rarest(holding: Sequence[Array], total: int, limit: int) -> list[Hit]:
@@ -63,7 +63,7 @@ def _rarest(holding: Sequence[Array], total: int, limit: int) -> list[Hit]:
 
 
 def nearest(session: SqlSession, key: Key, vector: bytes, limit: int) -> list[Hit]:
-    """Return the best rows by cosine. Half as many again are rescored with full precision."""
+    """Return the best rows by cosine; of many rows, those whose signs agree most are compared."""
     index = lane(session, key)
     if index is None or limit < 1 or trouble(session) or not _is_comparable(session, index, vector):
         return []

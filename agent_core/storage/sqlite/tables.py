@@ -1,24 +1,149 @@
-"""The common part of the tables of each subject: methods run on the store's thread, and each write has one effect."""
+"""The common part of the tables of each subject: one thread that touches the file, one transaction per change.
 
+A file that is found damaged while it is in use is put aside, and a new one begun: what was under way is refused.
+"""
+
+import asyncio
+import os
 from collections.abc import Callable, Coroutine, Iterable
-from functools import singledispatch, wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial, singledispatch, wraps
+from pathlib import Path
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from ..subject import Write
-from .connection import SqlSession
+import apsw
+
+from agent_core.base.errors import StorageError
+
+from ..subject import FIX, Misfit, Write
+from . import word_index
+from .connection import DAMAGE, SURROUNDINGS, SqlSession, abandon, bounded, explain
+from .recovery import StatePlace, replace
 
 P = ParamSpec("P")
 T = TypeVar("T")
+GRACE_S: Final = 2.0
 
 
-class Tables(Protocol):
-    """The tables of a subject. `SqliteStore`, which is all of them, runs their work."""
+class WriterThread:
+    """The one thread that touches the connection: work runs in the order of submission, to its end."""
 
-    async def _read(self, work: Callable[[SqlSession], T]) -> T:
-        """Return the result of a query."""
+    def __init__(self) -> None:
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="toolwright-storage")
+
+    async def run(self, work: Callable[[], T], interrupt: Callable[[], None] = lambda: None) -> T:
+        """Return the result of the work. A cancelled waiter leaves when the work is done, so nothing runs unobserved.
+
+        Work that takes long then is interrupted.
+        """
+        future = asyncio.get_running_loop().run_in_executor(self._executor, work)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            if not (await asyncio.wait([future], timeout=GRACE_S))[0]:
+                interrupt()
+                await asyncio.wait([future])
+            raise
+
+    def close(self) -> None:
+        """End the thread when its work is done."""
+        self._executor.shutdown(wait=False)
+
+
+class Tables:
+    """The tables of a state file: their work runs in one thread, and what fails says what, where and how to fix it."""
+
+    def __init__(self, path: Path, session: SqlSession, recovered: str | None) -> None:
+        self.path = path
+        self._session = session
+        self._recovered = recovered
+        self._inode = _inode(path)
+        self._writer = WriterThread()
+        self._is_closed = False
+
+    async def close(self) -> None:
+        """Finish running work and close the file. A second call does nothing."""
+        if not self._is_closed:
+            self._is_closed = True
+            await self._writer.run(self._session.db.close)
+            self._writer.close()
 
     async def _write(self, work: Callable[[SqlSession], T]) -> T:
-        """Return the result of a change, which is one transaction."""
+        return await self._run(partial(self._in_transaction, work))
+
+    async def _read(self, work: Callable[[SqlSession], T]) -> T:
+        return await self._run(lambda: work(self._session))
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        if self._is_closed:
+            raise StorageError(f"The state file `{self.path}` is closed already.")
+        return await self._writer.run(partial(self._guarded, work), self._interrupt)
+
+    def _interrupt(self) -> None:
+        with suppress(apsw.ConnectionClosedError):
+            self._session.db.interrupt()
+
+    def _in_transaction(self, work: Callable[[SqlSession], T]) -> T:
+        with self._session.transaction():
+            return work(self._session)
+
+    def _guarded(self, work: Callable[[], T]) -> T:
+        """Run work in the store's thread and turn every failure into an error with what, where and how to fix it."""
+        try:
+            if self._is_gone():
+                raise self._reopen("was taken away or replaced while it was in use")
+            with bounded(self._session.db):
+                return self._with_index(work)
+        except (*DAMAGE, Misfit) as error:
+            raise self._reopen("is damaged") from error
+        except SURROUNDINGS as error:
+            raise explain(error, self.path) from error
+        except OverflowError as error:
+            message = f"A number in the state file `{self.path}` is larger than this program writes: {error}."
+            raise StorageError(message, fix=FIX) from error
+        except UnicodeEncodeError as error:
+            message = f"A text cannot be stored: {error.reason} at character {error.start}."
+            raise StorageError(message, fix="Leave out what is not Unicode text.") from error
+
+    def _with_index(self, work: Callable[[], T]) -> T:
+        """Do the work; where the index of words is damaged, which is derived, it is dropped and the work done anew."""
+        try:
+            return work()
+        except (apsw.CorruptError, apsw.SQLError) as error:
+            if not word_index.is_damage(error):
+                raise
+            with self._session.transaction():
+                word_index.forget(self._session.db)
+            return work()
+
+    def _is_gone(self) -> bool:
+        # A file that is moved or deleted goes on taking writes, which nobody would ever find again.
+        try:
+            return _inode(self.path) != self._inode
+        except OSError:
+            return True
+
+    def _reopen(self, reason: str) -> StorageError:
+        abandon(self._session.db)
+        inode = self._inode
+        try:
+            place = StatePlace(self.path, self._session.clock, self._session.sealer)
+            db, self._recovered = replace(place, is_damaged=lambda: self.path.exists() and _inode(self.path) == inode)
+        except SURROUNDINGS as error:
+            return explain(error, self.path)
+        except OSError as error:
+            return StorageError(f"The state file `{self.path}` {reason}, and none can be made: {error.strerror}.")
+        self._session = SqlSession(db, place.clock, self._session.keep_calls, sealer=place.sealer)
+        self._inode = _inode(self.path)
+        return StorageError(
+            f"The state file `{self.path}` {reason}. {self._recovered}",
+            fix="Send it again: the change in progress was not saved.",
+        )
+
+
+def _inode(path: Path) -> int:
+    return os.stat(path).st_ino  # noqa: PTH116 a tenth of Path.stat's time, on every write
 
 
 def query(work: Callable[Concatenate[Any, SqlSession, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:

@@ -18,8 +18,8 @@ import apsw
 from agent_core.base.errors import StorageError
 
 from .connection import SqlSession
-from .lanes import Key, Lane, advance, grow, numbers, spaces
 from .migrate import drop_unread
+from .word_index import Key, Lane, advance, grow, lane, numbers, spaces
 
 EXACT: Final = 5_000  # vectors of a lane that are all compared
 BATCH: Final = 5_000  # signs that one transaction writes, some 60 ms
@@ -141,7 +141,7 @@ def _write_signs(session: SqlSession, found: Lane, seqs: Sequence[int], vectors:
 def catch_up(session: SqlSession, key: Key, width: int) -> Lane:
     """Return the lane, each vector of which has its signs: they are written a batch in each transaction."""
     while True:
-        found = grow(session, key, 0)
+        found = lane(session, key) or grow(session, key, 0)
         if found.done and not _unsigned(session, found, 1):
             return found
         with session.transaction():

@@ -1,22 +1,79 @@
-"""The index of words: FTS5 tables of stems, written in the transaction of the rows that they index.
+"""The index of words: FTS5 tables of stems, written in the transaction of the rows that they index; and lanes.
 
-A stem carries the number of its lane, so that the postings of one agent are a list of their own: what others keep
-makes its searches neither slower nor different.
+A lane is what one search looks through: an agent's words, or its vectors of one space, on one shelf. A stem carries the
+number of its lane, so that the postings of one agent are a list of their own: what others keep makes its searches
+neither slower nor different.
 """
 
+import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import apsw
 
 from .connection import SqlSession
-from .lanes import Key, Lane, advance, grow, lane, numbers
 from .migrate import drop_unread
+
+_SELECT = "select id, rows, done, upto from lane where agent = ? and shelf = ? and space = ?"
+_GROW = (
+    "update lane set rows = rows + ? where agent = ? and shelf = ? and space = ? returning id, rows, done, upto",
+    "insert into lane (rows, agent, shelf, space) values (?, ?, ?, ?) returning id, rows, done, upto",
+)
+_SPACES = "select space, id, rows, done, upto from lane where agent = ? and shelf = ? and space <> ''"
+
+
+class Key(NamedTuple):
+    """The name of a lane; `space` is empty for words."""
+
+    agent: str
+    shelf: str
+    space: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A lane as it stands: how many rows it holds, and how far they are indexed."""
+
+    id: int
+    rows: int
+    done: int
+    upto: int
+
+
+def lane(session: SqlSession, key: Key) -> Lane | None:
+    """Return the lane, if anything was ever in it."""
+    row = session.one(_SELECT, *key)
+    return Lane(*row) if row else None
+
+
+def grow(session: SqlSession, key: Key, count: int) -> Lane:
+    """Count rows that come, and return the lane."""
+    update, insert = _GROW
+    return Lane(*(session.one(update, count, *key) or session.all(insert, count, *key)[0]))
+
+
+def advance(session: SqlSession, lane: Lane, done: int) -> None:
+    """Note how far the rows are indexed."""
+    session.all("update lane set done = ? where id = ?", done, lane.id)
+
+
+def spaces(session: SqlSession, agent: str, shelf: str) -> list[tuple[Key, Lane]]:
+    """Return the lanes of vectors on a shelf of an agent."""
+    rows = session.all(_SPACES, agent, shelf)
+    return [(Key(agent, shelf, space), Lane(*lane)) for space, *lane in rows]
+
+
+def numbers(values: Sequence[int]) -> str:
+    """Return numbers as SQL takes many of them at once: `in (select value from json_each(?))`."""
+    return json.dumps([*values])
+
 
 ROWS: Final = {"recall": "said", "archival": "passage"}
 TABLES: Final = {"recall": "said_words", "archival": "passage_words"}
 BATCH: Final = 2_000  # rows that one transaction indexes, some 20 ms
+_DAMAGED: Final = ("fts5 file format", "no such fts5 table")
 _SHORT = re.compile(r"\b(\w)ies\b", re.IGNORECASE)  # the stemmer makes `pi` of `pies`, and leaves `pie`
 
 
@@ -36,6 +93,14 @@ def stems(session: SqlSession, text: str) -> set[str]:
 def token(lane: Lane, stem: str) -> str:
     """Return a stem of a lane as the index has it; digits end at the `x`, so that no two read alike."""
     return f"{lane.id}x{stem}"
+
+
+def row_counts(session: SqlSession, shelf: str, tokens: Sequence[str]) -> dict[str, int]:
+    """Return in how many rows each token is, without those that are in none: a count is far cheaper than the rows."""
+    table = TABLES[shelf]
+    session.all(f"create virtual table if not exists temp.{table}_terms using fts5vocab(main, {table}, 'row')")
+    among = "where term in (select value from json_each(?))"
+    return dict(session.all(f"select term, doc from temp.{table}_terms {among}", json.dumps(tokens)))  # noqa: S608  (a table of ours)
 
 
 def add(session: SqlSession, key: Key, rows: Sequence[tuple[int, str]]) -> None:
@@ -91,7 +156,7 @@ def is_damage(error: apsw.Error) -> bool:
     """Return whether FTS5 says that its tables are not what it wrote."""
     # apsw documents the attribute, its types leave it out
     extended = error.extendedresult  # type: ignore[attr-defined]
-    return extended == apsw.SQLITE_CORRUPT_VTAB or "fts5 file format" in str(error)
+    return extended == apsw.SQLITE_CORRUPT_VTAB or any(text in str(error) for text in _DAMAGED)
 
 
 def forget(db: apsw.Connection) -> None:

@@ -1,8 +1,7 @@
 """Complete agents in files: an agent moves as one JSON document; files of MemGPT and Letta are read as well."""
 
-from .errors import AgentExists, AgentFileError, NoAgent
 from .moves import ImportOptions, KnownNames, Moves, reader_of_files
-from .report import AgentReport, waiting_of
+from .report import AgentExists, AgentFileError, AgentReport, NoAgent, waiting_of
 from .text import read_file
 
 __all__ = [

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from .errors import AgentFileError
+from .report import AgentFileError
 
 MOST_AGENTS: Final = 100
 MOST_BLOCKS: Final = 2_000

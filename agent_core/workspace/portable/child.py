@@ -1,14 +1,26 @@
-"""The process in which agents' files are read; `moves.py` asks it."""
+"""The process in which agents' files are read, of whatever kind they are; `moves.py` asks it."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any, Final
 
 from agent_core.base.reader_process import serve
+from agent_core.base.untrusted import one_line, shorten
+from agent_core.memory.block import POSITIONS
+from agent_core.memory.words import indexed
+from agent_core.storage import Entry, SectionRow, WholeAgent, WholeTurn, text_names
 
-from .errors import AgentFileError
+from .document import FORMAT
+from .inward import agent_of
 from .items import Item, items_of
-from .opened import Around, agents_in
+from .letta import agents_of_letta, is_letta
+from .memgpt import agent_of_memgpt, is_memgpt
+from .messages import MISSING, answer_of
+from .outward import document_of
+from .report import AgentFileError, AgentReport, waiting_of
+from .text import parse
 
 _MEMORY: Final = 3 << 30
 
@@ -24,3 +36,150 @@ def _answer(order: dict[str, Any], data: bytes) -> Iterator[Item]:  # Any: JSON
 if __name__ == "__main__":
     gc.disable()  # a parsed file is one large tree without circles; walking it again and again takes minutes
     serve(_answer, _MEMORY)
+
+
+MOST = 16_000  # characters: MemGPT's own instructions are longer than a section that is written here
+_TOLD = 60  # characters of the line that says how much is left out
+
+
+def fitted(sections: Sequence[SectionRow], report: AgentReport) -> tuple[SectionRow, ...]:
+    """Return the sections in order; one with a name of the program's is renamed, and a long one is shortened."""
+    names = {section.name for section in sections}
+    return tuple(_short(_renamed(section, names, report), report) for section in sections)
+
+
+def _renamed(section: SectionRow, names: set[str], report: AgentReport) -> SectionRow:
+    if section.name not in POSITIONS:
+        return section
+    name = f"own_{section.name}"
+    while name in names:
+        name = f"{name}_"
+    names.add(name)
+    report.took(f"section `{section.name}`", f"section `{name}`, for the program has one of that name")
+    return replace(section, name=name)
+
+
+def _short(section: SectionRow, report: AgentReport) -> SectionRow:
+    if len(section.text) <= MOST:
+        return section
+    report.leaves(f"the middle of section `{section.name}`", f"a section of a file has at most {MOST:,} characters")
+    return replace(section, text=shorten(section.text, MOST - _TOLD), limit=MOST)
+
+
+IMPORTED = "imported"
+"""The state of a turn that was open in a file: nothing goes on with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What reading a file depends on: its name, the time, and the presets and memory classes that are here."""
+
+    file_name: str
+    now: float
+    presets: Collection[str]
+    classes: Collection[str]
+
+
+def agents_in(text: str, around: Around) -> Iterator[tuple[WholeAgent, AgentReport]]:
+    """The agents of a file: this program's, MemGPT's or Letta's.
+
+    Raises:
+        AgentFileError: the first thing that is not as it must be, and where.
+    """
+    for whole, report in _agents(text, around):
+        closed = _closed(_named_here(whole, report), report)
+        yield replace(closed, sections=fitted(closed.sections, report)), report
+
+
+def _agents(text: str, around: Around) -> Iterator[tuple[WholeAgent, AgentReport]]:
+    raw = parse(text)
+    ids = f"from-{sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
+    if raw.get("format") == FORMAT:
+        yield _own(agent_of(raw, indexed), around)
+    elif is_memgpt(raw):
+        yield _checked(*agent_of_memgpt(raw, around.file_name, ids, around.now))
+    elif is_letta(raw):
+        yield from (_checked(*found) for found in agents_of_letta(raw, len(text), ids, around.now, indexed))
+    else:
+        raise AgentFileError("", f"expected the file of an agent: `format` is {FORMAT}, or one of MemGPT's or Letta's")
+
+
+def _checked(whole: WholeAgent, report: AgentReport) -> tuple[WholeAgent, AgentReport]:
+    """The same, held to what holds for this program's own files."""
+    return agent_of(document_of(whole), indexed), report
+
+
+def _own(whole: WholeAgent, around: Around) -> tuple[WholeAgent, AgentReport]:
+    report = AgentReport("toolwright", whole.name)
+    settings = dict(whole.settings or {})
+    for key, here in (("memory_class", around.classes), ("preset", around.presets)):
+        if settings.get(key, "") not in ("", *here):
+            what = key.replace("_", " ")
+            report.leaves(f"{what} `{one_line(settings.pop(key), 60)}`", f"no {what} of that name is set up here")
+    _count(whole, report)
+    return replace(whole, settings=whole.settings and settings), report
+
+
+def _count(whole: WholeAgent, report: AgentReport) -> None:
+    entries = [entry.kind for turn in whole.turns for entry in turn.entries]
+    counts: dict[str, Any] = {
+        "turns": len(whole.turns),
+        "messages": sum(kind in ("user", "assistant") for kind in entries),
+        "blocks": len(whole.blocks),
+        "sections": len(whole.sections),
+        "passages": len(whole.passages),
+        "documents": len(whole.documents),
+        "events that wait in the inbox": len(whole.inbox),
+    }
+    report.inbox, report.waiting = waiting_of(whole.inbox), len(whole.inbox)
+    for what, count in counts.items():
+        report.took(what, what, count)
+
+
+def _closed(whole: WholeAgent, report: AgentReport) -> WholeAgent:
+    """The agent with no turn that would go on: what a file says that the user said is no order of theirs."""
+    if not whole.turns or whole.turns[-1].state != "open":
+        return whole
+    turn = whole.turns[-1]
+    ended = max([turn.started, *(entry.at for entry in turn.entries)])
+    answers = [Entry("result", answer_of(id, name, MISSING, "unknown"), at=ended) for id, name in _unanswered(turn)]
+    report.took("an open turn", "a closed turn, which nothing goes on with")
+    report.took("calls without an answer", "calls answered as unknown", len(answers))
+    last = replace(turn, state=IMPORTED, ended=ended, entries=(*turn.entries, *answers))
+    return replace(whole, turns=(*whole.turns[:-1], last))
+
+
+def _unanswered(turn: WholeTurn) -> list[tuple[str, str]]:
+    waiting: dict[str, str] = {}
+    for entry in turn.entries:
+        if entry.kind == "assistant":
+            waiting = {call["id"]: call["name"] for call in entry.payload["calls"]}
+        elif entry.kind == "result":
+            waiting.pop(entry.payload["call_id"], None)
+    return list(waiting.items())
+
+
+def _named_here(whole: WholeAgent, report: AgentReport) -> WholeAgent:
+    """The agent whose entries name no text but those of the file: a hash must not fetch a text of the workspace."""
+    turns = tuple(_with_own_texts(turn, whole.texts, report) for turn in whole.turns)
+    return replace(whole, turns=turns)
+
+
+def _with_own_texts(turn: WholeTurn, texts: Collection[str], report: AgentReport) -> WholeTurn:
+    if all(name in texts for entry in turn.entries for name in text_names(entry)):
+        return turn
+    return replace(turn, entries=tuple(_without_others(entry, texts, report) for entry in turn.entries))
+
+
+def _without_others(entry: Entry, texts: Collection[str], report: AgentReport) -> Entry:
+    missing = {name for name in text_names(entry) if name not in texts}
+    if not missing:
+        return entry
+    report.leaves("names of texts", "the texts are not in the file", len(missing))
+    if entry.kind == "request":
+        sections = [name for name in entry.payload.get("sections", ()) if name not in missing]
+        first = entry.payload.get("instructions", "")
+        return replace(
+            entry, payload={**entry.payload, "instructions": "" if first in missing else first, "sections": sections}
+        )
+    return replace(entry, payload={key: said for key, said in entry.payload.items() if key not in ("whole", "chars")})

@@ -27,8 +27,8 @@ from agent_core.storage import (
 from . import document as d
 from .caps import LONGEST_SETTINGS, MOST_CHANGES, MOST_ENTRIES, MOST_EVENTS, at_most
 from .document import AgentFile, AnsweredPart, BlockPart, ReplyPart, SummedPart, ToldPart, TurnPart
-from .errors import AgentFileError
 from .packed import unpacked
+from .report import AgentFileError
 from .text import once
 
 

@@ -22,8 +22,7 @@ from agent_core.storage import (
     dump,
 )
 
-from .errors import AgentFileError
-from .report import AgentReport
+from .report import AgentFileError, AgentReport
 
 Item = tuple[str, Any]  # Any: JSON
 

@@ -9,11 +9,10 @@ from agent_core.base.errors import UsageError
 from agent_core.base.reader_process import NotRead, ReaderProcess, text_pieces
 from agent_core.storage import AGENT, AgentStore, DropAgent, WholeAgent
 
-from .errors import AgentExists, AgentFileError, NoAgent
-from .foreign import agent_name
 from .items import Arriving
+from .memgpt import agent_name
 from .outward import document_of
-from .report import AgentReport
+from .report import AgentExists, AgentFileError, AgentReport, NoAgent
 from .text import write
 
 _TIMES: Final = 16  # bytes of all items for one character of the file

@@ -1,10 +1,11 @@
-"""The report of an import: what became what, and what was left out and why."""
+"""The report of an import: what became what, what was left out and why; and the error of a file that cannot be read."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from agent_core.base.errors import ToolwrightError
 from agent_core.base.untrusted import one_line
 from agent_core.storage import WholeEvent
 
@@ -65,3 +66,32 @@ def waiting_of(inbox: Sequence[WholeEvent]) -> list[dict[str, str]]:
 def _saying(payload: dict[str, Any] | str) -> str:  # Any: JSON
     said = payload if isinstance(payload, dict) else {}
     return str(said.get("text") or said.get("reason") or "")
+
+
+class AgentFileError(ToolwrightError):
+    """Error raised when the file is not a valid agent file; the message says where."""
+
+    code = "agent-file"
+
+    def __init__(self, where: str, problem: str) -> None:
+        self.where, self.what = where, problem
+        super().__init__(f"{where or 'the file'}: {problem}.", fix="The shape is described in docs/agents.md.")
+
+
+class AgentExists(ToolwrightError):
+    """Error raised when an agent of that name exists: nothing is overwritten."""
+
+    code = "agent-exists"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"There is an agent `{name}` already.", fix="Choose another name with --as NAME.")
+
+
+class NoAgent(ToolwrightError):
+    """Error raised when no agent has that name."""
+
+    code = "no-agent"
+
+    def __init__(self, name: str, known_names: list[str]) -> None:
+        names = f"There are: {', '.join(known_names[:20])}." if known_names else "There is none yet."
+        super().__init__(f"There is no agent `{name}`.", fix=names)

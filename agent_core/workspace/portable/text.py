@@ -9,7 +9,7 @@ from agent_core.base.plain_files import LARGEST_FILE, read_named_text
 from agent_core.base.untrusted import in_json, one_line
 from sandbox.wire.foreign import Malformed, Strictness, read_json
 
-from .errors import AgentFileError
+from .report import AgentFileError
 
 DEEPEST = 100
 _AS_A_FILE = Strictness(whole=False)  # who keeps a text says where in the file half a character stands

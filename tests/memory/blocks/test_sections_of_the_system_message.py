@@ -3,7 +3,7 @@
 import pytest
 
 from agent_core.base.errors import UsageError
-from agent_core.memory.sections import LIMIT, Sections
+from agent_core.memory.block import SECTION_LIMIT, Sections
 from agent_core.storage import Store
 
 
@@ -28,7 +28,7 @@ async def test_a_section_is_the_agents_own_and_goes_when_it_is_dropped(sections:
 async def test_what_cannot_be_a_section_is_refused_and_says_why(sections: Sections) -> None:
     await sections.set("rules", 1, "Be kind.")
     with pytest.raises(UsageError, match="7 too many"):
-        await sections.set("rules", 1, "x" * (LIMIT + 7))
+        await sections.set("rules", 1, "x" * (SECTION_LIMIT + 7))
     with pytest.raises(UsageError, match="be a section's name"):
         await sections.set("two words", 1, "x")
     for name in ("instructions", "memory", "functions", "statistics"):

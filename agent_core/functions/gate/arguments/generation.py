@@ -25,6 +25,7 @@ from typing import Any
 from .likeness import Likeness
 from .variants import Value
 
+
 def draw(likeness: Likeness, chance: random.Random) -> Value:
     """Return a random value like those that were seen."""
     model = likeness.seen[int(chance.random() * len(likeness.seen))]

@@ -18,7 +18,9 @@ from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
 from agent_core.storage import SaveSketches, Write
 
 Key = tuple[str, str, str]  # hashes: a function's own text, what stands around it, its whole module
-_MAKERS: Final = ("alike/*.py", "tree.py", "../registry/tree.py")
+PROGRAM: Final = Path(__file__).parents[3]
+MAKERS: Final = ("functions/gate/clones/*.py", "functions/gate/tree.py", "registry/tree.py")
+"""The code that makes forms, as patterns below `PROGRAM`: what is stored is of another name once any of it changes."""
 
 
 class IndexStore(Protocol):
@@ -77,8 +79,20 @@ def _named(key: Key) -> str:
 @cache
 def _maker() -> str:
     """Return a hash of the code that makes forms, and of the Python that parses them."""
-    root = Path(__file__).parents[1]
-    texts = [
-        path.read_bytes() for pattern in _MAKERS for path in sorted((root / pattern).parent.glob(Path(pattern).name))
-    ]
-    return hashlib.sha256(b"\0".join([repr(sys.version_info[:2]).encode(), *texts])).hexdigest()
+    return hashlib.sha256(repr(sys.version_info[:2]).encode() + code_hash(PROGRAM, MAKERS)).hexdigest()
+
+
+def code_hash(root: Path, patterns: Sequence[str]) -> bytes:
+    """Return a hash of every file that the patterns match.
+
+    Raises:
+        LookupError: one of them matches nothing, so that a change of the code that it named would go unnoticed.
+    """
+    digest = hashlib.sha256()
+    for pattern in patterns:
+        paths = sorted(root.glob(pattern))
+        if not paths:
+            raise LookupError(f"`{pattern}` matches no file below `{root}`. Name the file as it is called now.")
+        for path in paths:
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.digest()
