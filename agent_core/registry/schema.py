@@ -18,6 +18,7 @@ from .tree import Definition, Scope, survey, workspace_imports
 from .typenames import Impossible, Schema, Unresolved
 
 _NAME = re.compile(r"^[a-zA-Z0-9_]{1,64}$")
+_PLAIN = frozenset({"bool", "int", "float", "str"})
 _REST: Schema = {"type": "array", "description": "Further values, each of which becomes an argument of its own."}
 _UNPASSABLE: Schema = {}  # the schema of a parameter that is not offered, as it can be left out
 _EXTRA: Schema = {"type": "object", "description": "Further arguments by their names."}
@@ -110,7 +111,7 @@ class _Reader:
         properties: Schema = {}
         unresolved = []
         for argument, default in arguments:
-            schema = self.typed(name, argument, converter, is_optional=default is not None)
+            schema = self.typed(name, argument, converter, default)
             if schema is _UNPASSABLE:
                 continue
             if schema is None:
@@ -139,7 +140,7 @@ class _Reader:
             (node.args.vararg, _REST, "items"),
             (node.args.kwarg, _EXTRA, "additionalProperties"),
         ):
-            typed = self.typed(node.name, argument, converter, is_optional=True) if argument else _UNPASSABLE
+            typed = self.typed(node.name, argument, converter, ast.Constant(None)) if argument else _UNPASSABLE
             if argument is not None and typed is not _UNPASSABLE:
                 words = described.parameters.get(argument.arg) or schema["description"]
                 schemas[argument.arg] = {**schema, part: typed or {}, "description": words}
@@ -148,10 +149,13 @@ class _Reader:
         rest = {name: schema for name, schema in schemas.items() if node.args.vararg and name == node.args.vararg.arg}
         return {**before, **rest, **properties, **schemas}
 
-    def typed(self, name: str, argument: ast.arg, converter: Converter, *, is_optional: bool = False) -> Schema | None:
+    def typed(self, name: str, argument: ast.arg, converter: Converter, default: ast.expr | None) -> Schema | None:
         if argument.annotation is None:
             message = f"parameter `{argument.arg}` of `{name}` has no type, so the model may pass anything"
-            self.warn("no-type", message, argument, f"write a type: `{argument.arg}: str`, say")
+            shown = json_literal(default) if default is not None else None
+            kind = type(shown.value).__name__ if shown is not None else ""
+            suggested = f"`{argument.arg}: {kind}`, as its default is" if kind in _PLAIN else f"`{argument.arg}: …`"
+            self.warn("no-type", message, argument, f"write its type: {suggested}")
             return {}
         try:
             return dict(converter.convert(argument.annotation))
@@ -159,7 +163,7 @@ class _Reader:
             return None
         except Impossible as error:
             message = f"parameter `{argument.arg}` of `{name}`: {error}, so no model can pass it"
-            if is_optional:
+            if default is not None:
                 fix = "leave it out, or take text, numbers, lists or dictionaries"
                 self.warn("unpassable-parameter", f"{message}, and it keeps its default", argument, fix)
                 return _UNPASSABLE
