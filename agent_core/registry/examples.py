@@ -173,7 +173,9 @@ def _shape(source: str) -> _Shape:
 
 
 def _changed(call: ast.Call) -> Iterator[str]:
-    """Yield the names of which a method is called, or which a method, or a builtin such as `next` or `list`, takes."""
+    """Yield the names that are called, or have a method that is called, or are taken by a method or a builtin."""
+    if isinstance(call.func, ast.Name):
+        yield call.func.id
     is_builtin = isinstance(call.func, ast.Name) and (call.func.id in _BUILTINS or call.func.id == "islice")
     if is_builtin or isinstance(call.func, ast.Attribute):
         yield from (node.id for node in ast.walk(call) if isinstance(node, ast.Name))

@@ -32,6 +32,7 @@ class PrivateNames:
 _UNOFFERED = frozenset(
     {"function-name", "inexpressible-type", "bad-name", "name-taken", "copy", "not-json", "echo", "constant"}
 )
+_UNLOADABLE = frozenset({"import-fails", "import-hangs", "import-each-other", "needs-packages", "foreign-import"})
 _USABLE = _UNOFFERED | {"example-disagrees", "example-raises", "example-stopped"}
 
 
@@ -92,7 +93,9 @@ class ModuleProgress:
     def refuse(self, name: str, code: str, verdict: Judgment) -> None:
         """Take note of a refused function, which others may use all the same."""
         codes = {problem.code for problem in verdict.refusals}
-        if codes and codes <= (_UNOFFERED if self.together[name] else _USABLE):
+        # Without a function that others import, no module of theirs could be loaded.
+        is_imported = name in self.demands and not codes & _UNLOADABLE
+        if is_imported or (codes and codes <= (_UNOFFERED if self.together[name] else _USABLE)):
             self.companions[name] = code
             self.text = _placed(self.text, {name: code})
 

@@ -6,12 +6,14 @@ Here a job becomes the published verdicts, in whichever process it is judged.
 import asyncio
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from ..gate import Candidate, Gate, GivenExample, Look, ModuleVerdict, Policy
 from ..gate.trial import UNGRANTED, Granted
 from agent_core.base.json_form import to_json
 from agent_core.base.problem import Place, Problem
+from agent_core.registry.function import ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
@@ -94,7 +96,13 @@ def _with(source: ModuleSource, snapshot: Snapshot) -> Snapshot:
     existing = snapshot.modules.get(source.module)
     if existing is not None and (existing.path != source.path or not source.text):
         snapshot = snapshot.without_module(source.module)
-    return snapshot.with_module(read_module(source)) if source.text else snapshot
+    return snapshot.with_module(_reading(source)) if source.text else snapshot
+
+
+@lru_cache(maxsize=64)
+def _reading(source: ModuleSource) -> ModuleReading:
+    """Return the reading of a module that stands next to many candidates."""
+    return read_module(source)
 
 
 async def _of_file(file: ModuleSource, job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Judgment]:

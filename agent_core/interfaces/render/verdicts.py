@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_core.base.events import FunctionsChanged
@@ -103,14 +104,14 @@ class Legend:
 
     def lines(self) -> list[Line]:
         """Return a line for each code, with how often it was there."""
-        rows = [line(*problem_line(problem), ("dim", self._often(code))) for code, problem in self._problems.items()]
+        rows = [problem_line(replace(row, code=f"{code}{self._often(code)}")) for code, row in self._problems.items()]
         rows += [
             line(("warn", "~ "), code, f": {words}", ("dim", self._often(code))) for code, words in self._fixes.items()
         ]
         return list(indented(rows))
 
     def _often(self, code: str) -> str:
-        return f"  ×{self._counts[code]}" if self._counts[code] > 1 else ""
+        return f" ×{self._counts[code]}" if self._counts[code] > 1 else ""
 
 
 def _passed(stages: Iterable["StageReport"]) -> float:
