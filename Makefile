@@ -13,11 +13,14 @@ run: .venv/.run
 demo: .venv/.run
 	@there=$$(mktemp -d) && trap 'rm -rf "$$there"' EXIT && $(BIN)/toolwright init "$$there" >/dev/null 2>&1 && $(BIN)/toolwright -C "$$there" run --model tour
 
-# Bytecode first: what starts anew in a test, as sandboxes do, would compile each module again.
+# A part of what is tried, on two cores; `soak` tries all of it. Bytecode first, and kept even where the environment
+# says otherwise: what starts anew in a test, as sandboxes do, and each worker would compile every module again.
+test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.dev
 	@$(BIN)/python -m compileall -q agent_core meta_functions sandbox tests
-	$(BIN)/python -m pytest -q -n 4 --dist worksteal -m "not slow and not model"
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not slow and not model"
 
+# The long tests, every case of those of which the suite runs a sample, and properties with new examples.
 soak: .venv/.dev
 	$(BIN)/python -m pytest -q -m "(slow or hypothesis or sampled) and not model" --hypothesis-profile searching
 

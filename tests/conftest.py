@@ -1,6 +1,7 @@
 """Fixtures that every room may use."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+import gc
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,7 +16,7 @@ from tests.kit.drawing import SEARCHING, STEADY
 from tests.kit.signals import restore_signals
 
 # The suite draws the same examples each time, so that it says something of the change; `make soak` looks for new ones.
-settings.register_profile(STEADY, derandomize=True, database=None, deadline=None, max_examples=40)
+settings.register_profile(STEADY, derandomize=True, database=None, deadline=None, max_examples=20)
 settings.register_profile(SEARCHING, deadline=None)
 settings.load_profile(STEADY)
 
@@ -25,6 +26,18 @@ OpenDesk: TypeAlias = Callable[..., Awaitable[Desk]]
 def pytest_configure() -> None:
     """Set the signals in the controller and in each worker, before either starts a program."""
     restore_signals()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without looking for garbage; what is there then stays to the end, so nobody looks through it again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture

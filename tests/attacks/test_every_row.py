@@ -19,8 +19,8 @@ def _named(setting: Setting) -> str:
 
 
 WHOEVER = "root" if os.geteuid() == 0 else "ordinary user"
-SPARSE = 6  # of the settings that a plain run only samples, each in another place
-SPARSE_AHEAD = 12
+SPARSE = 12  # of the settings that a plain run only samples, each in another place
+SPARSE_AHEAD = 24
 
 
 @pytest.mark.timeout(300)

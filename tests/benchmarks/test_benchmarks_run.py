@@ -12,6 +12,7 @@ import pytest
 from benchmarks import __main__ as bench
 from benchmarks import bulk, create, fetch, prompt_latency, registry, reload, turn
 from benchmarks.measure import Row, in_turn, ratio, show
+from tests.kit.drawing import sampled
 
 TINY = [
     pytest.param(lambda: turn.bench(1, calls=2), 3, id="turn"),
@@ -23,7 +24,8 @@ TINY = [
 ]
 
 
-@pytest.mark.parametrize(("run", "count"), TINY)
+@pytest.mark.sampled
+@pytest.mark.parametrize(("run", "count"), sampled(TINY, 3))
 async def test_a_bench_gives_rows_that_can_be_printed_as_json(
     run: Callable[[], Awaitable[list[Row]]], count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -35,13 +37,17 @@ async def test_a_bench_gives_rows_that_can_be_printed_as_json(
     assert len(json.loads(capsys.readouterr().out)["rows"]) == count
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("name", "options"),
-    [
-        pytest.param("sandbox", ["--rounds", "1"], id="sandbox"),
-        pytest.param("startup", ["--runs", "1"], id="startup"),
-        pytest.param("storage", ["--rows", "10"], id="storage"),
-    ],
+    sampled(
+        [
+            pytest.param("sandbox", ["--rounds", "1"], id="sandbox"),
+            pytest.param("startup", ["--runs", "1"], id="startup"),
+            pytest.param("storage", ["--rows", "10"], id="storage"),
+        ],
+        3,
+    ),
 )
 def test_figures_of_every_other_bench_become_rows_of_the_table(name: str, options: list[str]) -> None:
     command = [sys.executable, "-m", f"benchmarks.{name}", "--json", *options]

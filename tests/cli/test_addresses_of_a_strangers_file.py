@@ -9,6 +9,7 @@ import pytest
 
 from tests.interfaces.asking import agree
 from tests.kit import Say, scripted
+from tests.kit.drawing import crossed
 from tests.kit.http import Answer, Request, Server
 from tests.kit.program import toolwright
 from tests.kit.terminal import terminal
@@ -63,18 +64,21 @@ def names(folder: Path, url: str, more: str = "") -> None:
 EMBEDS = '[memory]\nembedding = "endpoint"\nembedding_model = "e"\n'
 
 
-@pytest.mark.parametrize("key", [{}, KEY], ids=["without-a-key", "with-a-key"])
+@pytest.mark.sampled
 @pytest.mark.parametrize(
-    "command",
-    [
-        pytest.param(["run", "--message", DIARY], id="a-message"),
-        pytest.param(["run", "--json", "--message", DIARY], id="a-message-as-json"),
-        pytest.param(["run"], id="a-pipe"),
-        pytest.param(["doctor"], id="doctor"),
-        pytest.param(["configure", "--yes"], id="configure"),
-        pytest.param(["memory", "search", "safe"], id="a-search"),
-        pytest.param(["models", "list"], id="list-of-models"),
-    ],
+    ("command", "key"),
+    crossed(
+        [
+            pytest.param(["run", "--message", DIARY], id="a-message"),
+            pytest.param(["run", "--json", "--message", DIARY], id="a-message-as-json"),
+            pytest.param(["run"], id="a-pipe"),
+            pytest.param(["doctor"], id="doctor"),
+            pytest.param(["configure", "--yes"], id="configure"),
+            pytest.param(["memory", "search", "safe"], id="a-search"),
+            pytest.param(["models", "list"], id="list-of-models"),
+        ],
+        [pytest.param({}, id="without-a-key"), pytest.param(KEY, id="with-a-key")],
+    ),
 )
 def test_no_command_sends_anything_there(
     folder: Path, home: dict[str, str], command: list[str], key: dict[str, str]

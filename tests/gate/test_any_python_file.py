@@ -4,6 +4,7 @@ import ast
 import os
 import random
 import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
@@ -21,8 +22,15 @@ from tests.gate.support import TEXT_STAGES
 from tests.kit.drawing import drawn
 
 LIBRARY = Path(sysconfig.get_path("stdlib"))
-FILES = sorted(path for path in LIBRARY.rglob("*.py") if "site-packages" not in path.parts)
-SAMPLE = random.Random(int(os.environ.get("SOAK_SEED", "4"))).sample(FILES, 400)
+
+
+def library_files() -> Iterator[Path]:
+    for folder, folders, names in os.walk(LIBRARY):
+        folders[:] = [name for name in folders if name not in ("site-packages", "__pycache__")]
+        yield from (Path(folder, name) for name in names if name.endswith(".py"))
+
+
+SAMPLE = random.Random(int(os.environ.get("SOAK_SEED", "4"))).sample(sorted(library_files()), 400)
 
 
 def text_of(path: Path) -> str:

@@ -22,7 +22,7 @@ def gate() -> Gate:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("name", [*sampled(candidates(), 3)])
+@pytest.mark.parametrize("name", [*sampled(candidates(), 6)])
 async def test_no_candidate_holds_up_the_event_loop_while_its_text_is_judged(gate: Gate, name: str) -> None:
     async with asyncio.timeout(_SOON_S), heartbeat() as stall:
         await gate.judge(Candidate("f", candidates()[name], "lib"), Snapshot.empty())

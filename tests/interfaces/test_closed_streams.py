@@ -7,6 +7,7 @@ import pytest
 
 from tests.interfaces.support import HERE, flags
 from tests.kit import Repeat, Say, scripted
+from tests.kit.drawing import sampled
 from tests.kit.program import surroundings
 from tests.kit.terminal import TOOLWRIGHT
 
@@ -24,21 +25,27 @@ def shell(command: str, cwd: Path, *arguments: str) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("command", "code", "says"),
-    [
-        pytest.param("TOOLWRIGHT run FLAGS <&-", 0, "", id="no-input"),
-        pytest.param("TOOLWRIGHT run FLAGS --message - <&-", 2, "The message is empty.", id="no-message"),
-        pytest.param("TOOLWRIGHT run FLAGS --message hi >&-", 0, "1 step", id="no-output"),
-        pytest.param("TOOLWRIGHT run FLAGS --message hi 2>&-", 0, "", id="no-talk"),
-        pytest.param("TOOLWRIGHT run FLAGS --message hi <&- >&- 2>&-", 0, "", id="nothing"),
-        pytest.param("TOOLWRIGHT --version >&-", 0, "", id="version"),
-        pytest.param("TOOLWRIGHT run FLAGS --message hi | head -c 3; exit ${PIPESTATUS[0]}", 1, "", id="left"),
-        pytest.param("TOOLWRIGHT run FLAGS --message hi > /dev/full", 1, "cannot be written: No space", id="full"),
-        pytest.param("TOOLWRIGHT run FLAGS --message hi 2> /dev/full", 1, "", id="talk-full"),
-        pytest.param("TOOLWRIGHT functions list --json > /dev/full", 1, "cannot be written: No space", id="json-full"),
-        pytest.param("TOOLWRIGHT --help > /dev/full", 1, "cannot be written: No space", id="help-full"),
-    ],
+    sampled(
+        [
+            pytest.param("TOOLWRIGHT run FLAGS <&-", 0, "", id="no-input"),
+            pytest.param("TOOLWRIGHT run FLAGS --message - <&-", 2, "The message is empty.", id="no-message"),
+            pytest.param("TOOLWRIGHT run FLAGS --message hi >&-", 0, "1 step", id="no-output"),
+            pytest.param("TOOLWRIGHT run FLAGS --message hi 2>&-", 0, "", id="no-talk"),
+            pytest.param("TOOLWRIGHT run FLAGS --message hi <&- >&- 2>&-", 0, "", id="nothing"),
+            pytest.param("TOOLWRIGHT --version >&-", 0, "", id="version"),
+            pytest.param("TOOLWRIGHT run FLAGS --message hi | head -c 3; exit ${PIPESTATUS[0]}", 1, "", id="left"),
+            pytest.param("TOOLWRIGHT run FLAGS --message hi > /dev/full", 1, "cannot be written: No space", id="full"),
+            pytest.param("TOOLWRIGHT run FLAGS --message hi 2> /dev/full", 1, "", id="talk-full"),
+            pytest.param(
+                "TOOLWRIGHT functions list --json > /dev/full", 1, "cannot be written: No space", id="json-full"
+            ),
+            pytest.param("TOOLWRIGHT --help > /dev/full", 1, "cannot be written: No space", id="help-full"),
+        ],
+        2,
+    ),
 )
 def test_a_stream_that_cannot_be_used_ends_in_no_crash(tmp_path: Path, command: str, code: int, says: str) -> None:
     with scripted([Repeat(Say("Fine. " * 3000))]) as model:

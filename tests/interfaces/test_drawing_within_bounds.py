@@ -18,7 +18,7 @@ from agent_core.interfaces.repl.output_pump import Above
 from agent_core.interfaces.repl.turn_renderer import Screen, Teller
 from tests.interfaces.support import prompt
 from tests.kit import Say
-from tests.kit.drawing import sampled
+from tests.kit.drawing import crossed, sampled
 
 LONGEST_S = 0.1
 LINES = ["a b\n", "\n", " \n", "@a\n", "x = 1\n", "def f(\n", "\\\n", "#\n"]
@@ -66,8 +66,10 @@ def hear(text: str, *, at_the_end: bool) -> Iterator[object]:
         above._make()
 
 
-@pytest.mark.parametrize("at_the_end", [False, True], ids=["streamed", "whole"])
-@pytest.mark.parametrize("name", REPLIES)
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("name", "at_the_end"), crossed(REPLIES, [pytest.param(False, id="streamed"), pytest.param(True, id="whole")])
+)
 def test_a_reply_is_drawn_in_pieces_that_hold_no_key_up(name: str, at_the_end: bool) -> None:
     assert longest(lambda: hear(REPLIES[name], at_the_end=at_the_end)) < LONGEST_S
 
@@ -102,7 +104,7 @@ def test_a_fence_of_every_language_is_drawn_in_pieces_that_hold_no_key_up() -> N
         "`a",
         "f'{",
     ]
-    names = sampled((aliases[0] for _, aliases, _, _ in get_all_lexers() if aliases), 5)
+    names = sampled((aliases[0] for _, aliases, _, _ in get_all_lexers() if aliases), 12)
     slow = []
     for name in names:
         for part in parts if render.code(name).is_coloured else parts[:1]:

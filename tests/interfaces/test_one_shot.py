@@ -1,18 +1,18 @@
 """`toolwright run` as scripts use it: exit codes, what goes on after a cut, and who answers questions about grants."""
 
 import json
+import os
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.interfaces.asking import CALL, DONE, home, made, service
-from tests.interfaces.support import HERE, flags
+from tests.interfaces.support import flags
 from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains, scripted
-from tests.kit.program import surroundings, toolwright
-from tests.kit.terminal import TOOLWRIGHT, terminal
+from tests.kit.program import Program, surroundings, toolwright
+from tests.kit.terminal import terminal
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
 LISTS = Ask(Wanted("list_functions"))
@@ -64,15 +64,13 @@ def test_an_exit_code_says_whether_it_was_done(
 
 def cut_off(root: Path, *arguments: str) -> None:
     """A process that is killed while its model speaks."""
-    with subprocess.Popen(
-        [*TOOLWRIGHT, "run", *arguments],
-        cwd=root,
-        stdout=subprocess.PIPE,
-        env=surroundings({"PYTHONPATH": HERE}),
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.read(10)
-        process.kill()
+    reading, writing = os.pipe()
+    process = Program(("run", *arguments), [0, writing, 2], cwd=root, environment=surroundings({}))
+    os.close(writing)
+    os.read(reading, 10)
+    process.kill()
+    process.wait()
+    os.close(reading)
 
 
 def test_a_turn_that_was_killed_goes_on_with_resume_and_then_takes_the_message(tmp_path: Path) -> None:

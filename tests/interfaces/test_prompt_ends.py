@@ -2,9 +2,8 @@
 
 import os
 import signal
-import sys
 import termios
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,7 +12,8 @@ import pytest
 from tests.interfaces.support import SLOW as SLOW_FUNCTION
 from tests.interfaces.support import flags, leave, prompt
 from tests.kit import Ask, Expect, Say, Wanted, contains, scripted
-from tests.kit.terminal import Terminal, terminal
+from tests.kit.program import Program
+from tests.kit.terminal import Terminal, Toolwright, terminal
 
 SLOW = Say("one two three four five six seven eight nine ten " * 20, pause_s=0.05)
 ENDS = [pytest.param(signal.SIGTERM, 143, id="SIGTERM"), pytest.param(signal.SIGHUP, 129, id="SIGHUP")]
@@ -73,8 +73,6 @@ def broken(*given, **named):
     module.{owner} = sound
     raise LookupError("a fault of our own\x1b[2J")
 module.{owner} = broken
-from agent_core.__main__ import main
-main()
 """
 
 
@@ -105,8 +103,6 @@ from agent_core.interfaces.repl import live
 def fails(call):
     raise LookupError("a fault of our own")
 live._progress = fails
-from agent_core.__main__ import main
-main()
 """
 
 
@@ -134,9 +130,16 @@ def test_a_fault_in_a_slash_command_keeps_the_prompt_too(tmp_path: Path) -> None
         assert leave(screen) == 0
 
 
+class Broken(Toolwright):
+    """The program in a terminal, in which some code of it was replaced: the first word of the command is that code."""
+
+    def _start(self, command: Sequence[str], slave: int, cwd: Path, environment: Mapping[str, str]) -> Program:
+        return Program(command[1:], [slave] * 3, cwd=cwd, environment=environment, first=command[0])
+
+
 @contextmanager
 def program(code: str, *arguments: str, cwd: Path) -> Iterator[Terminal]:
-    screen = Terminal((sys.executable, "-c", code, "run", *arguments), cwd=cwd)
+    screen = Broken((code, "run", *arguments), cwd=cwd)
     try:
         screen.wait_for("/help lists")
         yield screen

@@ -25,7 +25,7 @@ async def heartbeat() -> AsyncIterator[Stall]:
     """Measure the longest pause of the event loop within the block."""
     stall = Stall()
     gc.collect()
-    gc.freeze()  # what the program held before, a test run's or a bench's, is not walked again and again
+    gc.freeze()  # what the program held before, a test run's or a bench's, is not walked in the block, nor by the next
     heart = asyncio.create_task(_beat(stall))
     await asyncio.sleep(0)  # the first beat
     try:
@@ -33,7 +33,6 @@ async def heartbeat() -> AsyncIterator[Stall]:
         await asyncio.sleep(2 * _BEAT_S)  # the last one: what ended the block may have been the longest
     finally:
         heart.cancel()
-        gc.unfreeze()
 
 
 async def _beat(stall: Stall) -> None:

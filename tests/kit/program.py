@@ -3,6 +3,7 @@
 What happens from nothing is for the tests that run `TOOLWRIGHT`; here each of hundreds of starts would cost a second.
 """
 
+import gc
 import multiprocessing
 import os
 import subprocess
@@ -22,12 +23,24 @@ FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload(
     [
         __name__,
+        "agent_core.interfaces.cli",
         "agent_core.interfaces.commands.run",
-        "agent_core.interfaces.shell_door",
+        "agent_core.interfaces.completion_values",
         "agent_core.interfaces.plain",
         "agent_core.interfaces.repl.app",
+        "agent_core.interfaces.repl.session_loader",
+        "agent_core.interfaces.repl.terminal",
+        "agent_core.interfaces.shell_door",
         "agent_core.model.client",
+        "meta_functions.functions",
+        "meta_functions.memory",
+        "meta_functions.talk",
         "tests.crash.storage_work",
+        # What those import when they need it:
+        "anyio._backends._asyncio",
+        "httpcore2",
+        "prompt_toolkit.input.vt100",
+        "stringprep",
     ]
 )
 
@@ -36,10 +49,17 @@ class Program:
     """The command line at work in a process, with the standard streams that it is given."""
 
     def __init__(
-        self, arguments: Sequence[str], streams: Sequence[int], *, cwd: Path, environment: Mapping[str, str]
+        self,
+        arguments: Sequence[str],
+        streams: Sequence[int],
+        *,
+        cwd: Path,
+        environment: Mapping[str, str],
+        first: str = "",
     ) -> None:
+        """`first` is code that runs before the program begins."""
         ends = [Connection(os.dup(stream)) for stream in streams]
-        given = (list(arguments), ends, str(cwd), dict(environment))
+        given = (list(arguments), ends, str(cwd), dict(environment), first)
         self._process = FORKING.Process(target=_become, args=given)
         self._process.start()
         for end in ends:
@@ -91,8 +111,9 @@ def _text(file: IO[bytes]) -> str:
     return file.read().decode()
 
 
-def _become(arguments: list[str], ends: list[Connection], cwd: str, environment: dict[str, str]) -> None:
+def _become(arguments: list[str], ends: list[Connection], cwd: str, environment: dict[str, str], first: str) -> None:
     """In the child: what the kernel and the interpreter do for a program before its first line."""
+    gc.freeze()  # looking through what is the server's, too, would copy all of it
     os.setsid()
     for number, end in enumerate(ends):
         os.dup2(end.fileno(), number)
@@ -109,4 +130,5 @@ def _become(arguments: list[str], ends: list[Connection], cwd: str, environment:
     sys.stderr = sys.__stderr__ = open(  # type: ignore[misc]  # noqa: SIM115
         2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False
     )
+    exec(first, {})
     main()

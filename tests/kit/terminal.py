@@ -40,6 +40,8 @@ class Terminal:
         self.sent = b""
         self.breath_s = 0.0  # between two pieces that it takes: a slow line, where it is more than nothing
         self._page = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.5)
+        self._seen: list[str] | None = None  # what `screen` and `scrolled` gave, until something is written
+        self._read_back: str | None = None
         self._stream = pyte.Stream(self._page)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._changed = threading.Condition()
@@ -67,19 +69,24 @@ class Terminal:
         """Change the window while the program runs."""
         with self._changed:
             self._page.resize(rows, columns)
+            self._seen = self._read_back = None
         self._resize(columns, rows)
         os.kill(self.process.pid, signal.SIGWINCH)
 
     def screen(self) -> list[str]:
         """The lines that are to be seen now."""
         with self._changed:
-            return [line.rstrip() for line in self._page.display]
+            if self._seen is None:
+                self._seen = [line.rstrip() for line in self._page.display]
+            return [*self._seen]
 
     def scrolled(self) -> str:
         """Everything that is or was on the screen, from the top of the scrollback."""
         with self._changed:
-            above = ["".join(row[at].data for at in range(self._page.columns)) for row in self._page.history.top]
-            return "\n".join(line.rstrip() for line in [*above, *self._page.display])
+            if self._read_back is None:
+                above = ["".join(row[at].data for at in range(self._page.columns)) for row in self._page.history.top]
+                self._read_back = "\n".join([*(line.rstrip() for line in above), *self.screen()])
+            return self._read_back
 
     def cells(self) -> list[list[Any]]:  # Any: pyte's cells, which are not typed
         """What is to be seen now, cell by cell, with its looks."""
@@ -178,6 +185,7 @@ class Terminal:
             with self._changed:
                 self.sent += data
                 self._stream.feed(self._decoder.decode(data))
+                self._seen = self._read_back = None
                 self._changed.notify_all()
 
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import product
 
 import pytest
 
@@ -11,6 +12,7 @@ from agent_core.base.errors import UsageError
 from agent_core.memory.classes import ChatMemory
 from agent_core.memory.edits import Edited, append, remove, replace
 from tests.conftest import OpenDesk
+from tests.kit.drawing import sampled
 from tests.kit.heartbeat import MOST_MS, heartbeat
 
 _SOON_S = 3.0
@@ -46,8 +48,8 @@ EDITS: dict[str, Callable[[list[str]], Edited]] = {
 }
 
 
-@pytest.mark.parametrize("edit", EDITS)
-@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.sampled
+@pytest.mark.parametrize(("edit", "block"), [*sampled(product(EDITS, BLOCKS), 5)])
 def test_every_edit_of_every_large_block_ends_soon(block: str, edit: str) -> None:
     began = time.thread_time()
     with suppress(UsageError):
@@ -55,7 +57,8 @@ def test_every_edit_of_every_large_block_ends_soon(block: str, edit: str) -> Non
     assert time.thread_time() - began <= _SOON_S
 
 
-@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.sampled
+@pytest.mark.parametrize("block", sampled(BLOCKS, 3))
 async def test_no_edit_of_a_large_block_holds_up_the_event_loop(at_desk: OpenDesk, block: str) -> None:
     here = await at_desk([])
     memory = ChatMemory()

@@ -9,9 +9,11 @@ from agent_core.base.events import Event, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Cut, Fail, Raw, Repeat, Say, Stall, Step
 from tests.kit.desk import ended, of
+from tests.kit.drawing import crossed
 from tests.model.asking import chunks
 
 BACK = {"native": Say("Back."), "constrained": Say('{"thought": "", "reply": "Back."}')}
+MODES = ["native", "constrained"]
 SILENT_S = 1.5  # long enough for an answer on a machine that has much to do
 BEGUN = {"native": "Once upon", "constrained": '{"thought": "", "reply": "Once upon'}
 
@@ -20,26 +22,35 @@ def warned(events: list[Event]) -> str:
     return "\n".join(each.message for each in of(Warned, events))
 
 
-@pytest.mark.parametrize("mode", ["native", "constrained"])
+@pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("step", "sentence"),
-    [
-        pytest.param(Fail(401, "bad key"), "The key was refused.*set OPENAI_API_KEY", id="401"),
-        pytest.param(Fail(402, "pay"), "no credit left: add some, or use another endpoint", id="402"),
-        pytest.param(Fail(403, "no"), "The key may not do this.*Check OPENAI_API_KEY", id="403"),
-        pytest.param(Fail(404, "no such model"), "Check the base URL", id="404"),
-        pytest.param(Fail(408, "slow"), "gave up waiting: try again", id="408"),
-        pytest.param(Fail(429, "slow down"), "wait a little, or choose another model", id="429"),
-        pytest.param(Fail(429, "no", {"Retry-After": "7200"}), "says to wait 7200 s: try again then", id="429-long"),
-        pytest.param(Fail(500, "oops"), "trouble is at the endpoint: try again later", id="500"),
-        pytest.param(Fail(503, b"<html>busy</html>"), "a web page instead of JSON", id="503-page"),
-        pytest.param(Fail(400, "flagged", code="content_filter"), "content filter refused it: say it in", id="filter"),
-        pytest.param(Fail(413, "too large"), "Shorten the conversation, or set `model.context_tokens`", id="413"),
-        pytest.param(Raw(b'{"choices": [', "application/json"), "sent what is not JSON.*base URL", id="invalid-json"),
-        pytest.param(Raw(b"<html>", "text/html"), "usually ends in /v1", id="a-page"),
-        pytest.param(Raw(b"data: {oops\n\n"), "sent what is not JSON", id="invalid-chunk"),
-        pytest.param(Stall(9), r"said nothing for 1\.5 s.*raise `model.timeout_s`", id="silence"),
-    ],
+    ("step", "sentence", "mode"),
+    crossed(
+        [
+            pytest.param(Fail(401, "bad key"), "The key was refused.*set OPENAI_API_KEY", id="401"),
+            pytest.param(Fail(402, "pay"), "no credit left: add some, or use another endpoint", id="402"),
+            pytest.param(Fail(403, "no"), "The key may not do this.*Check OPENAI_API_KEY", id="403"),
+            pytest.param(Fail(404, "no such model"), "Check the base URL", id="404"),
+            pytest.param(Fail(408, "slow"), "gave up waiting: try again", id="408"),
+            pytest.param(Fail(429, "slow down"), "wait a little, or choose another model", id="429"),
+            pytest.param(
+                Fail(429, "no", {"Retry-After": "7200"}), "says to wait 7200 s: try again then", id="429-long"
+            ),
+            pytest.param(Fail(500, "oops"), "trouble is at the endpoint: try again later", id="500"),
+            pytest.param(Fail(503, b"<html>busy</html>"), "a web page instead of JSON", id="503-page"),
+            pytest.param(
+                Fail(400, "flagged", code="content_filter"), "content filter refused it: say it in", id="filter"
+            ),
+            pytest.param(Fail(413, "too large"), "Shorten the conversation, or set `model.context_tokens`", id="413"),
+            pytest.param(
+                Raw(b'{"choices": [', "application/json"), "sent what is not JSON.*base URL", id="invalid-json"
+            ),
+            pytest.param(Raw(b"<html>", "text/html"), "usually ends in /v1", id="a-page"),
+            pytest.param(Raw(b"data: {oops\n\n"), "sent what is not JSON", id="invalid-chunk"),
+            pytest.param(Stall(9), r"said nothing for 1\.5 s.*raise `model.timeout_s`", id="silence"),
+        ],
+        MODES,
+    ),
 )
 async def test_a_failure_is_one_sentence_that_says_what_to_do(
     at_desk: OpenDesk, step: Step, sentence: str, mode: str
@@ -58,19 +69,22 @@ async def test_a_failure_is_one_sentence_that_says_what_to_do(
     assert ended(await desk.say("Again.")).reply == "Back."
 
 
-@pytest.mark.parametrize("mode", ["native", "constrained"])
+@pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("how", "sentence"),
-    [
-        pytest.param(Cut, "broke off in the middle of the answer.*Try again", id="cut"),
-        pytest.param(lambda text: Stall(9, text), r"said nothing for 1\.5 s.*raise `model.timeout_s`", id="stall"),
-        pytest.param(lambda text: chunks({"content": text}, finish=None, end=b""), "broke off in the", id="no-end"),
-        pytest.param(
-            lambda text: chunks({"content": text}, finish=None, end=b'data: {"error": {"message": "dead"}}\n\n'),
-            "dead.*try again later",
-            id="error-in-the-stream",
-        ),
-    ],
+    ("how", "sentence", "mode"),
+    crossed(
+        [
+            pytest.param(Cut, "broke off in the middle of the answer.*Try again", id="cut"),
+            pytest.param(lambda text: Stall(9, text), r"said nothing for 1\.5 s.*raise `model.timeout_s`", id="stall"),
+            pytest.param(lambda text: chunks({"content": text}, finish=None, end=b""), "broke off in the", id="no-end"),
+            pytest.param(
+                lambda text: chunks({"content": text}, finish=None, end=b'data: {"error": {"message": "dead"}}\n\n'),
+                "dead.*try again later",
+                id="error-in-the-stream",
+            ),
+        ],
+        MODES,
+    ),
 )
 async def test_an_answer_that_breaks_off_is_said_and_not_taken_for_whole(
     at_desk: OpenDesk, how: Callable[[str], Step], sentence: str, mode: str
@@ -88,15 +102,18 @@ async def test_an_answer_that_breaks_off_is_said_and_not_taken_for_whole(
     assert ended(await desk.say("Again.")).reply == "Back."
 
 
-@pytest.mark.parametrize("mode", ["native", "constrained"])
+@pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("step", "sentence"),
-    [
-        pytest.param(Say(""), "The model gave an empty answer twice. /retry asks again.", id="empty"),
-        pytest.param(Say("", finish="content_filter"), "content filter withheld the reply", id="filter"),
-        pytest.param(Say("", finish="length"), "cut off 3 times at their longest. Ask for less", id="length"),
-        pytest.param(Raw(b'{"choices": []}', "application/json"), "gave an empty answer twice", id="no-choices"),
-    ],
+    ("step", "sentence", "mode"),
+    crossed(
+        [
+            pytest.param(Say(""), "The model gave an empty answer twice. /retry asks again.", id="empty"),
+            pytest.param(Say("", finish="content_filter"), "content filter withheld the reply", id="filter"),
+            pytest.param(Say("", finish="length"), "cut off 3 times at their longest. Ask for less", id="length"),
+            pytest.param(Raw(b'{"choices": []}', "application/json"), "gave an empty answer twice", id="no-choices"),
+        ],
+        MODES,
+    ),
 )
 async def test_an_answer_with_nothing_in_it_is_asked_for_again_and_then_said(
     at_desk: OpenDesk, step: Step, sentence: str, mode: str

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from tests.grants.support import Human, human
 from tests.interfaces.asking import DONE, ended, home, press, shown_whole
 from tests.interfaces.support import prompt
 from tests.kit import Ask, Wanted
+from tests.kit.program import toolwright
 from tests.packages.support import wheel
 
 COUNTS = '''\
@@ -243,8 +242,9 @@ def test_packages_are_granted_listed_and_removed_by_the_command_line(index: Path
     (root / "functions/sums.py").write_text(COUNTS)
 
     def run(*arguments: str) -> str:
-        command = [sys.executable, "-m", "agent_core", "-C", str(root), "functions", *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        done = toolwright("functions", *arguments, cwd=root, environment=os.environ)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     assert "import the package abacus" in run("grant", "count", "--package", "abacus", "-y")
     assert run("call", "count", "--args", '{"numbers": [2, 3]}') == "5\n"

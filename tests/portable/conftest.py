@@ -1,15 +1,25 @@
-"""One process that reads files for all the examples of a property test."""
+"""One process that reads agents' files for the tests of this room; those of what ends it start one of their own."""
 
 from collections.abc import AsyncIterator
 
+import pytest
 import pytest_asyncio
 
 from agent_core.base.reader_process import ReaderProcess
 from agent_core.workspace.portable import reader_of_files
+from tests.portable.support import SHARED
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(scope="package", loop_scope="package", autouse=True)
 async def reader() -> AsyncIterator[ReaderProcess]:
     """A reader of agents' files, whose process goes on from file to file."""
     async with reader_of_files() as reader:
+        SHARED.append(reader)
         yield reader
+        SHARED.remove(reader)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent.name == "portable" and pytest_asyncio.is_async_test(item):
+            item.add_marker(pytest.mark.asyncio(loop_scope="package"), append=False)

@@ -1,6 +1,7 @@
 """Files of agents that are made to keep the program busy, each as a text."""
 
 import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -30,17 +31,19 @@ def entry(kind: str, **payload: Any) -> dict[str, Any]:
 _WORDS = "word " * 200_000
 _CALLS = [{"id": "", "function": {"name": f"f{n}"}} for n in range(6_000)]
 _ANSWERS = [{"role": "tool", "name": f"f{n}", "content": "x"} for n in reversed(range(6_000))]
-BUSY = {
-    "parts that are all wrong": own(passages=[{}] * 200_000),
-    "lists without end": '{"format":"toolwright-agent","x":[' + "[]," * 2_000_000 + "[]]}",
-    "a payload of many values": own(turns=[turn("t", [entry("other", a=[[]] * 500_000)])]),
-    "a long text": own(passages=[{"id": "p", "text": "\u20ac " * 2_000_000, "at": 1.0}]),
-    "summaries": own(turns=[turn("t", [entry("summary", text="", covers=0, upto=0)] * 15_000)]),
-    "turns": own(turns=[turn(f"t{n}", [entry("user", text="a")]) for n in range(10_000)]),
-    "blocks of one label": letta(core_memory=[{"label": "a"}] * 2_000),
-    "calls answered from the end": letta([{"role": "assistant", "content": "", "tool_calls": _CALLS}, *_ANSWERS]),
-    "a file that is linked often": letta(
+BUSY: Mapping[str, Callable[[], str]] = {  # made when asked for: all of them take a second
+    "parts that are all wrong": lambda: own(passages=[{}] * 200_000),
+    "lists without end": lambda: '{"format":"toolwright-agent","x":[' + "[]," * 2_000_000 + "[]]}",
+    "a payload of many values": lambda: own(turns=[turn("t", [entry("other", a=[[]] * 500_000)])]),
+    "a long text": lambda: own(passages=[{"id": "p", "text": "\u20ac " * 2_000_000, "at": 1.0}]),
+    "summaries": lambda: own(turns=[turn("t", [entry("summary", text="", covers=0, upto=0)] * 15_000)]),
+    "turns": lambda: own(turns=[turn(f"t{n}", [entry("user", text="a")]) for n in range(10_000)]),
+    "blocks of one label": lambda: letta(core_memory=[{"label": "a"}] * 2_000),
+    "calls answered from the end": lambda: letta(
+        [{"role": "assistant", "content": "", "tool_calls": _CALLS}, *_ANSWERS]
+    ),
+    "a file that is linked often": lambda: letta(
         files_agents=[{"file_id": "f"}] * 300, beside={"files": [{"id": "f", "file_name": "n", "content": _WORDS}]}
     ),
-    "messages": letta([{"role": "user", "content": "a"}] * 10_000, in_context_message_indices=[5] * 500_000),
+    "messages": lambda: letta([{"role": "user", "content": "a"}] * 10_000, in_context_message_indices=[5] * 500_000),
 }

@@ -31,15 +31,16 @@ USED = ("text", "reason", "last", "upto", "preset", "memory_class", "paused_unti
 T = TypeVar("T")
 KNOWN = KnownNames({"direct", "memgpt"}, {"chat", "mine:Notes"})
 LONG = "a page and more"
+SHARED: list[ReaderProcess] = []  # the reader of the room, while its tests run
 
 
 @asynccontextmanager
 async def moving(folder: Path | None = None, reader: ReaderProcess | None = None) -> AsyncIterator[tuple[Store, Moves]]:
-    """A store in a folder, and what moves agents in it; both the folder and the reader its own, if none is given."""
+    """A store in a folder, and what moves agents in it, by default one of its own; read by the reader of the room."""
     with TemporaryDirectory() as own:
         store = open_store((folder or Path(own)) / "state.db", clock=Clock())
         async with store, reader_of_files() as fresh:
-            yield store, Moves(store, reader or fresh, KNOWN)
+            yield store, Moves(store, reader or (SHARED or [fresh])[0], KNOWN)
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12)

@@ -7,17 +7,20 @@ import time
 import pytest
 
 from agent_core.workspace.portable import AgentFileError, ImportOptions, Moves, reader_of_files
+from tests.kit.drawing import sampled
 from tests.kit.heartbeat import MOST_MS, heartbeat
 from tests.portable.shapes import BUSY, entry, letta, own, turn
 from tests.portable.support import KNOWN, moving
 
 
-@pytest.mark.parametrize("name", BUSY)
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", sampled(BUSY, 2))
 async def test_no_file_of_an_agent_holds_up_the_event_loop(name: str) -> None:
+    text = BUSY[name]()
     async with moving() as (_, moves):
         began = time.monotonic()
         async with heartbeat() as stall:
-            result = await asyncio.gather(moves.take_in(BUSY[name], ImportOptions()), return_exceptions=True)
+            result = await asyncio.gather(moves.take_in(text, ImportOptions()), return_exceptions=True)
     assert isinstance(result[0], AgentFileError | list)
     assert stall.cpu_ms <= MOST_MS, stall
     assert time.monotonic() - began < 40
@@ -74,6 +77,7 @@ async def test_reading_that_takes_too_long_is_given_up_and_its_process_ends() ->
         assert reader.pid is None
 
 
+@pytest.mark.slow  # a quarter of a minute to fill three gigabytes
 async def test_a_file_that_takes_too_much_memory_is_given_up_and_the_next_one_is_read() -> None:
     async with moving() as (_, moves):
         with pytest.raises(AgentFileError, match="more memory than is given"):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agent_core.base.reader_process import ReaderProcess
 from agent_core.workspace.portable import AgentFileError, ImportOptions
+from tests.kit.drawing import drawn
 from tests.portable.support import json as anything
 from tests.portable.support import moving
 from tests.portable.test_files_are_checked import GOOD
@@ -63,7 +64,7 @@ def spoiled(draw: st.DrawFn) -> str:
     return json.dumps(document)
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=drawn(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=spoiled())
 async def test_a_spoiled_file_becomes_a_whole_agent_or_is_refused_with_a_reason(
     reader: ReaderProcess, text: str

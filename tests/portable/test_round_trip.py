@@ -10,11 +10,12 @@ from agent_core.base.errors import UsageError
 from agent_core.base.reader_process import ReaderProcess
 from agent_core.storage import BlockRow, PassageRow, Post, SaveBlock, SavePassages, WholeAgent
 from agent_core.workspace.portable import AgentExists, ImportOptions, NoAgent
+from tests.kit.drawing import drawn
 from tests.portable.support import agents, moving
 from tests.storage.support import begin, say, user
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=drawn(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(whole=agents())
 async def test_an_agent_comes_in_as_it_went_out(reader: ReaderProcess, whole: WholeAgent) -> None:
     async with moving() as (store, moves), moving(reader=reader) as (_, others):
@@ -26,7 +27,7 @@ async def test_an_agent_comes_in_as_it_went_out(reader: ReaderProcess, whole: Wh
         assert await others.whole("main") == whole
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=drawn(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(whole=agents())
 async def test_a_copy_beside_the_original_differs_in_names_alone(reader: ReaderProcess, whole: WholeAgent) -> None:
     async with moving(reader=reader) as (store, moves):

@@ -7,6 +7,7 @@ import pytest
 
 from tests.interfaces.support import COUNT_VOWELS
 from tests.kit import Ask, Say, Script, Wanted, scripted
+from tests.kit.drawing import sampled
 from tests.promises.launched import Launched
 
 DEAD = "http://127.0.0.1:9"
@@ -83,7 +84,8 @@ def test_the_program_itself_shows_none_to_its_processes_in_proc(launched: Launch
     assert launched.leaks == []
 
 
-@pytest.mark.parametrize("name", ["pip", "random", "sitecustomize", "usercustomize", "logging", "tempfile"])
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", sampled(["pip", "random", "sitecustomize", "usercustomize", "logging", "tempfile"], 3))
 def test_fetching_a_model_imports_nothing_of_the_current_folder(
     launched: Launched, folder: Path, tmp_path: Path, name: str
 ) -> None:
@@ -94,8 +96,18 @@ def test_fetching_a_model_imports_nothing_of_the_current_folder(
     assert not (tmp_path / "pwned").exists()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
-    "path", [".:{own}", ":{own}", "bin:{own}", "."], ids=["a-dot", "an-empty-entry", "a-folder-below", "a-dot-alone"]
+    "path",
+    sampled(
+        [
+            pytest.param(".:{own}", id="a-dot"),
+            pytest.param(":{own}", id="an-empty-entry"),
+            pytest.param("bin:{own}", id="a-folder-below"),
+            pytest.param(".", id="a-dot-alone"),
+        ],
+        2,
+    ),
 )
 def test_an_entry_of_path_that_means_the_folder_executes_nothing_there(
     launched: Launched, folder: Path, tmp_path: Path, path: str

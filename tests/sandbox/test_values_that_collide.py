@@ -3,6 +3,7 @@
 import pytest
 
 from sandbox import FunctionCall, Job, Killed, Limits, Returned, Sandbox
+from tests.kit.drawing import crossed
 from tests.kit.heartbeat import MOST_MS, heartbeat
 from tests.sandbox.support import modules
 
@@ -81,8 +82,8 @@ async def test_no_reply_of_any_size_holds_the_host_up(sandbox: Sandbox, function
     assert stall.cpu_ms <= MOST_MS, stall
 
 
-@pytest.mark.parametrize("shape", ["set", "frozenset", "dict"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sampled
+@pytest.mark.parametrize(("kind", "shape"), crossed(KINDS, ["set", "frozenset", "dict"]))
 async def test_no_values_of_any_kind_that_collide_hold_the_host_up(sandbox: Sandbox, kind: str, shape: str) -> None:
     arguments = {"shape": shape, "kind": kind, "count": 12_000}
     async with heartbeat() as stall:

@@ -8,6 +8,7 @@ import pytest
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Script, Wanted
 from tests.kit.desk import VOWELS, Desk, answers, ended
+from tests.kit.drawing import crossed
 
 DEEP = "[" * 3000 + "]" * 3000
 BOUNDS = [
@@ -24,7 +25,11 @@ BOUNDS = [
     pytest.param('{"text": {"b": 1, "b": 2}}', "expected each key once", id="a-key-within-twice"),
     pytest.param('{"text": "\\ud800"}', "half of a surrogate pair", id="half-a-character"),
 ]
-MODES = ["native", "constrained"]
+WAYS = [
+    pytest.param(mode, stream, id=f"{mode}-{how}")
+    for mode in ("native", "constrained")
+    for stream, how in ((True, "streamed"), (False, "whole"))
+]
 
 
 async def opened(at_desk: OpenDesk, script: Script, mode: str, *, stream: bool) -> Desk:
@@ -44,9 +49,8 @@ def saying(mode: str, text: str) -> Say:
     return Say(text if mode == "native" else json.dumps({"thought": "", "reply": text}))
 
 
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("arguments", "says"), BOUNDS)
+@pytest.mark.sampled
+@pytest.mark.parametrize(("arguments", "says", "mode", "stream"), crossed(BOUNDS, WAYS))
 async def test_arguments_out_of_bounds_are_answered_and_the_turn_goes_on(
     at_desk: OpenDesk, mode: str, arguments: str, says: str, *, stream: bool
 ) -> None:

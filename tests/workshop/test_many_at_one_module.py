@@ -1,8 +1,7 @@
 """Several hands at one module: each change is planned anew on what the others made, and none is lost."""
 
 import asyncio
-import sys
-from asyncio.subprocess import PIPE, STDOUT
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,24 +10,25 @@ from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import change_executor
 from agent_core.storage import STATE
 from tests.kit.desk import VOWELS
+from tests.kit.program import toolwright
 from tests.workshop.support import Room, named, room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-_CREATE = ("-m", "agent_core", "functions", "create", "--module", "letters", "--file", "-")
 
 
-async def created(root: Path, name: str) -> tuple[int, str]:
+def created(root: Path, name: str) -> tuple[int, str]:
     """`toolwright functions create` in a process of its own: its exit code and what it said."""
-    arguments = (sys.executable, *_CREATE, "-C", str(root), name)
-    process = await asyncio.create_subprocess_exec(*arguments, stdin=PIPE, stdout=PIPE, stderr=STDOUT)
-    said, _ = await process.communicate(named(name).encode())
-    return process.returncode or 0, said.decode()
+    words = ("functions", "create", "--module", "letters", "--file", "-", name)
+    done = toolwright(*words, cwd=root, given=named(name))
+    return done.returncode, done.stdout + done.stderr
 
 
 @pytest.mark.timeout(120)
 async def test_ten_processes_that_create_at_once_on_one_module_all_succeed(tmp_path: Path, cage: SandboxClient) -> None:
     (tmp_path / "functions").mkdir()
-    done = await asyncio.gather(*(created(tmp_path, f"f{n}") for n in range(10)))
+    with ThreadPoolExecutor(10) as at_once:
+        starts = (asyncio.wrap_future(at_once.submit(created, tmp_path, f"f{n}")) for n in range(10))
+        done = await asyncio.gather(*starts)
     assert [code for code, _ in done] == [0] * 10, done
     async with room(tmp_path, cage) as after:
         assert list(after.shop.names()) == sorted(f"f{n}" for n in range(10))

@@ -33,11 +33,6 @@ def _answer(order: dict[str, Any], data: bytes) -> Iterator[Item]:  # Any: JSON
         yield "refused", [error.where, error.what]
 
 
-if __name__ == "__main__":
-    gc.disable()  # a parsed file is one large tree without circles; walking it again and again takes minutes
-    serve(_answer, _MEMORY)
-
-
 MOST = 16_000  # characters: MemGPT's own instructions are longer than a section that is written here
 _TOLD = 60  # characters of the line that says how much is left out
 
@@ -183,3 +178,8 @@ def _without_others(entry: Entry, texts: Collection[str], report: AgentReport) -
             entry, payload={**entry.payload, "instructions": "" if first in missing else first, "sections": sections}
         )
     return replace(entry, payload={key: said for key, said in entry.payload.items() if key not in ("whole", "chars")})
+
+
+if __name__ == "__main__":
+    gc.disable()  # a parsed file is one large tree without circles; walking it again and again takes minutes
+    serve(_answer, _MEMORY)
