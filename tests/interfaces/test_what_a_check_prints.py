@@ -26,8 +26,10 @@ def test_each_function_has_a_line_and_each_code_is_explained_once(library: Path)
     lines = done.stdout.splitlines()
     assert (done.returncode, [line.split()[1] for line in lines[:3]]) == (0, ["first", "second", "count_vowels"])
     assert lines[0].startswith("✓ first could join first as draft  lib/first.py:4 ")
-    assert [line[:37] for line in lines if "no-docstring ×2: " in line] == ["  lib/first.py:4 no-docstring ×2: `fi"]
-    assert lines[-1].startswith("✓ 3 judged: 3 could join (2 as draft)")
+    (row,) = [line for line in lines if "no-docstring: " in line]
+    assert row.startswith("  lib/first.py:4 no-docstring: `first` has no docstring, so the model cannot know")
+    assert " ×2 — " in row
+    assert lines[-1].startswith("✓ 3 judged: 3 could join (3 as draft)")
 
 
 def test_details_come_with_a_switch_and_count_what_is_listed(library: Path) -> None:

@@ -104,7 +104,9 @@ class Legend:
 
     def lines(self) -> list[Line]:
         """Return a line for each code, with how often it was there."""
-        rows = [problem_line(replace(row, code=f"{code}{self._often(code)}")) for code, row in self._problems.items()]
+        rows = [
+            problem_line(replace(row, message=row.message + self._often(code))) for code, row in self._problems.items()
+        ]
         rows += [
             line(("warn", "~ "), code, f": {words}", ("dim", self._often(code))) for code, words in self._fixes.items()
         ]
