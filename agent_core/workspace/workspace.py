@@ -312,6 +312,7 @@ def _workshop(  # noqa: PLR0913 - what it is made of
     on_status: Callable[[str], None] | None = None,
     reviewer: Reviewer | None = None,
 ) -> FunctionService:
+    hosted = host_functions.parameters()
     reserved = host_functions.reserved()
     registry = Registry(Snapshot.empty(reserved))
     rules = Rules(
@@ -338,6 +339,7 @@ def _workshop(  # noqa: PLR0913 - what it is made of
         rules=settings.standing,
         granting=granting,
         starters=scaffold.functions,
+        hosted=hosted,
     )
 
 

@@ -36,7 +36,7 @@ from .proof import ExampleResult, prove, run
 from .read import read
 from .reviewer import Reviewer
 from .robust import robust
-from .rules import Rules
+from .rules import UNPROVEN, Rules
 from .saved_file import SavedFile, draft_of, look, prove_changed, read_file, try_import, try_users
 from .substance import substance
 from .trial import UNGRANTED, Granted, TrialTools, Workers, load
@@ -253,7 +253,8 @@ def _at_once(stages: Sequence[Stage[D]]) -> list[list[Stage[D]]]:
 
 def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
     admitted = not draft.refuses
-    standing: Standing = "" if not admitted else "draft" if draft.trials.is_unproven else "trial"
+    is_draft = draft.trials.is_unproven or (draft.policy == "import" and draft.shows(*UNPROVEN))
+    standing: Standing = "" if not admitted else "draft" if is_draft else "trial"
     source = draft.reading.source if draft.reading else None
     return Verdict(
         name=draft.candidate.name,

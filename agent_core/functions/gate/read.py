@@ -47,6 +47,8 @@ def read(draft: Draft) -> Draft:
         return draft.with_findings(STAGE, [_unparsable(tree, draft.text)])
     draft = replace(draft, tree=tree).with_findings(STAGE, _flaws(name_flaw_of(draft.text, tree)))
     for code, message, repair in _REPAIRS:
+        if code == "private-helper" and draft.candidate.helpers:
+            continue
         text = repair(draft.text, draft.candidate.name) if draft.rules.makes(code) else draft.text
         draft = draft.with_fix(code, message, text) if text != draft.text else draft
     return draft.with_findings(STAGE, _shape(draft))
@@ -71,7 +73,10 @@ def _size(draft: Draft) -> Iterator[Finding]:
 def _names(draft: Draft) -> Iterator[Finding]:
     name, module = draft.candidate.name, draft.candidate.module
     reason = _bad_name(name, draft.rules.reserved | draft.snapshot.reserved)
-    if reason:
+    if draft.policy == "import" and name in BUILTINS:
+        message = f"`{name}` hides the builtin of that name from the other functions of its module"
+        yield Finding("hides-builtin", message, "rename it, unless that is meant")
+    elif reason:
         yield Finding("bad-name", f"the function cannot be called `{name}`: {reason}", "choose another name")
     if caller := caller_of(name):
         what = f"the function cannot be called `{name}`: {caller} calls it by that name, outside of the sandbox"
@@ -140,8 +145,9 @@ def _unparsable(error: Unparsable, text: str) -> Finding:
 def _shape(draft: Draft) -> Iterator[Finding]:
     assert draft.tree is not None
     yield from (_statement(node) for node in draft.tree.body if not _belongs(node))
-    name = draft.candidate.name
-    public = [node for node in functions(draft.tree) if node.name == name or not node.name.startswith("_")]
+    name, helpers = draft.candidate.name, draft.candidate.helpers
+    named = [node for node in functions(draft.tree) if node.name not in helpers]
+    public = [node for node in named if node.name == name or not node.name.startswith("_")]
     others = sorted({node.name for node in public} - {name})
     promised = [node for node in public if node.name == name]
     if not promised:

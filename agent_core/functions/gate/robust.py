@@ -82,7 +82,7 @@ class Trial:
             *(example.call for example in function.examples),
             *(example.call for example in draft.candidate.examples),
         ]
-        self._examples = shown(examples, function.name, function.parameters)
+        self._examples = shown(examples, function.name, function.parameters, function.rest, function.extra)
         self._domain: Domain = domain(self._examples, function.parameters["properties"])
         self._right = named(draft.tree, draft.function, function.examples)
         self._by_chance = is_unproven(draft.tree, draft.function, function) == "chance"
@@ -162,7 +162,8 @@ class Trial:
 
     def told(self, failure: FailedCall) -> Finding:
         """Return the finding about a call that fails."""
-        call = written(self._function.name, failure.call, list(self._function.parameters["properties"]))
+        own = self._function
+        call = written(own.name, failure.call, list(own.parameters["properties"]), own.rest, own.extra)
         return Finding(failure.code, described(failure, call), fix_of(failure), self._line(failure))
 
     def _line(self, failure: FailedCall) -> int:

@@ -28,7 +28,7 @@ STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "challenge": "warns",
             }
         ),
-        "import": MappingProxyType({"conform": "warns", "robust": "warns"}),
+        "import": MappingProxyType({"conform": "warns", "capability": "warns", "robust": "warns"}),
     }
 )
 
@@ -43,6 +43,10 @@ DOUBTS: Mapping[str, Severity] = MappingProxyType(
         "doubt-template": "warns",
     }
 )
+# What shows too little of a library's function, which joins as a draft.
+WEAK = frozenset({"too-few-examples", "one-sided-examples", "same-results", "contradictory-examples", "unproven"})
+_BEYOND = ("network", "files", "secrets", "memory", "functions", "processes", "terminal")
+UNPROVEN = WEAK | {"native-code", *(f"needs-{means}" for means in _BEYOND)}
 
 # Single findings that are judged otherwise than their stage.
 FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
@@ -60,14 +64,18 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
         "human": MappingProxyType({"unproven": "warns"}),
         "import": MappingProxyType(
             {
+                **dict.fromkeys(WEAK, "warns"),
                 "dead-parameter": "warns",
                 "dynamic-code": "warns",
+                "example-left-out": "warns",
+                "hides-builtin": "warns",
                 "near-copy": "warns",
                 "rewrite": "warns",
+                "needs-packages": "refuses",
+                "top-level-statement": "warns",
                 "unreachable-code": "warns",
                 "todo": "warns",
-                "unproven": "warns",
-                "stub-passes": "warns",  # of an argument that came back, rightly: a constant is refused as same results
+                "stub-passes": "warns",  # of an argument that came back, rightly
                 "weak-examples": "warns",
                 "not-json": "refuses",
                 "claims-effect": "warns",  # a library's words are not on trial

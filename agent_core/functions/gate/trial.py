@@ -133,9 +133,9 @@ def _where(draft: Draft, around: ModuleSource | None, where: Place) -> Place:
 def placed(draft: Draft, around: ModuleSource | None) -> str | Problem:
     """Return the text of the module with the candidate in it, or why the candidate cannot be placed."""
     candidate = draft.candidate
-    if around is None:
-        return place_function("", draft.text, candidate.name)
-    return place_function(around.text, draft.text, candidate.name, path=around.path)
+    before, path = (around.text, around.path) if around else ("", "module")
+    is_library = draft.policy == "import"
+    return place_function(before, draft.text, candidate.name, path=path, with_statements=is_library)
 
 
 def _blocked(draft: Draft) -> str:

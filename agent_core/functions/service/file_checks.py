@@ -191,8 +191,8 @@ def _of_workspace(path: Path, own: Path, policy: Policy, snapshot: Snapshot) -> 
     if len(offered) == 1 and (offered[0].name not in functions or functions[offered[0].name].module == source.module):
         name = offered[0].name
         candidate = Candidate(name, source.text, source.module, replaces=name in functions, file=path.as_posix())
-        return ReviewJob(path.as_posix(), policy, candidate)
-    return ReviewJob(path.as_posix(), policy, file=source)
+        return ReviewJob(path.as_posix(), policy, candidate, is_installed=True)
+    return ReviewJob(path.as_posix(), policy, file=source, is_installed=True)
 
 
 def _module_name(path: Path, folder: Path | None) -> str:

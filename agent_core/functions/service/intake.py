@@ -4,7 +4,7 @@ A `.jsonl` file gives one module a line; every other library gives one a file.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -26,13 +26,14 @@ from .library_files import LibraryFile, escaping, fitting, is_passed_over, modul
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """An import request."""
+    """An import request. `hosted` are the agent's own functions with their parameters."""
 
     path: Path
     policy: Policy = "import"
     prefix: str = ""
     dry_run: bool = False
     maps: bool = True  # what was written for another agent
+    hosted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 Outcome = Literal["joined", "fixed", "skipped", "refused"]
@@ -131,7 +132,7 @@ def read(taking: Taking, report: ImportReport) -> tuple[dict[str, LibraryFile], 
             report.files.append(SkippedFile.of(Problem("module-clash", message, Place(part.file), "rename one of the two")))
         else:
             parts[part.module] = part
-            report.files += _methods(part)
+            report.files += _methods(part) if part.file != part.module else ()  # what takes a package's place has its own
     return parts, {}
 
 

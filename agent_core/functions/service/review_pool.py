@@ -22,6 +22,7 @@ from ..sandbox_client import SandboxClient
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.json_form import to_json
 from ..gate import Gate, Rules
+from ..gate.trial import UNGRANTED
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
@@ -92,7 +93,7 @@ async def judges(
             slots = asyncio.Semaphore(AT_ONCE * count)
 
             async def judge_in_helper(job: ReviewJob) -> list[Judgment]:
-                if job.problem is not None:
+                if job.problem is not None or job.granted is not UNGRANTED:  # what is installed for it is known here
                     return await judged(job, gate, bench.snapshot)
                 async with slots:
                     return await min(helpers, key=lambda one: one.load).ask(job)

@@ -57,6 +57,7 @@ class FunctionService:
         rules: StandingSettings,
         granting: GrantService,
         starters: Callable[[], frozenset[str]],
+        hosted: Mapping[str, tuple[str, ...]],
     ) -> None:
         self.registry = registry
         self.second_look = BackgroundReview(store, registry, gate, granting.packing, self._seen)
@@ -70,7 +71,9 @@ class FunctionService:
         self.granting = granting
         self.calls, self.replays = CallService(cage, granting), Replays(store, registry, cage)
         self._carrier = ChangeExecutor(root, store, registry, granting.book)
-        self.bulk = BatchOperations(root, store, registry, gate, cage, lambda plan: self._now(plan, None))
+        self.bulk = BatchOperations(
+            root, store, registry, gate, cage, lambda plan: self._now(plan, None), hosted, granting.packing
+        )
         ground, judging = FileSync(root, registry, module_bytes, self._catch_up), CandidateReview(store, gate, granting)
         self.plans = ChangePlanner(store, ground, judging)
         self.past = VersionHistory(store, ground, judging)

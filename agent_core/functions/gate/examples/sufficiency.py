@@ -37,11 +37,11 @@ def is_unproven(tree: ast.Module, node: FunctionNode | None, function: Function)
         return "no-result"
     if not parameters(node):
         return "no-parameters"
-    return "chance" if _is_by_chance(tree) else ""
+    return "chance" if is_by_chance(tree) else ""
 
 
-def _is_by_chance(tree: ast.Module) -> bool:
-    """Check whether the code calls something that differs each time: chance, or the clock."""
+def is_by_chance(tree: ast.Module) -> bool:
+    """Check whether code calls something that differs each time: chance, or the clock."""
     drawn = {*_CHANCE, *_imported(tree)}
     for node in ast.walk(tree):
         match node:

@@ -98,6 +98,23 @@ def with_result_hint(draft: Draft) -> Draft:
     return replace(fixed, problems=problems, reading=reading, trial=draft.snapshot.with_module(reading))
 
 
+def with_docstring(draft: Draft, text: str) -> Draft | None:
+    """Return the draft with a text of which only the docstring is another one; None where that is not so."""
+    fixed = draft.with_fix("example-directives", "", text)
+    reading = _placed(fixed) if text != draft.text and _bare(fixed) == _bare(draft) else None
+    if reading is None:
+        return None
+    own = read_module(ModuleSource.of(draft.candidate.module, text, draft.candidate.path), tree=fixed.tree)
+    return replace(fixed, own=own, reading=reading, trial=draft.snapshot.with_module(reading))
+
+
+def _bare(draft: Draft) -> str:
+    """Return the draft's tree as text, without the docstring of its function."""
+    tree, own = draft.tree, draft.function
+    nodes = tree.body if tree else []
+    return "".join(ast.dump(part) for node in nodes for part in (own.body[1:] if own and node is own else [node]))
+
+
 def _placed(draft: Draft) -> ModuleReading | None:
     """Return the module with the new text; what a worker reported of its types stays."""
     around, draft_reading = draft.snapshot.modules.get(draft.candidate.module), draft.reading

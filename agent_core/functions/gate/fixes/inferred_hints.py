@@ -231,6 +231,7 @@ def _members(hint: str) -> list[str]:
 def _of_result(view: View, shown: dict[str, object]) -> str | None:
     statements = body(view.node)
     answers = list(returned(statements))
+    shown = {call: value for call, value in shown.items() if _is_call(view, call)}
     if (
         len(shown) < _ENOUGH
         or not answers
@@ -243,6 +244,15 @@ def _of_result(view: View, shown: dict[str, object]) -> str | None:
     if hint is None or hint == "None" or ("int" in _names(hint) and _may_be_fraction(view, answers)):
         return None
     return None if _names(hint) & (bound_names(view.tree) | view.known) else hint
+
+
+def _is_call(view: View, source: str) -> bool:
+    """Check whether an example is a call of the function and nothing more: only then its result is the function's."""
+    match _parsed(source):
+        case ast.Expr(value=ast.Call(func=ast.Name(id=name))):
+            return name == view.name
+        case _:
+            return False
 
 
 def _arms(value: ast.expr | None) -> list[ast.expr | None]:

@@ -97,7 +97,9 @@ async def check_mutants(draft: Draft, bench: TrialTools) -> Draft:
     outcome = await run_mutants(subject, bench, draft.rules)
     line = draft.function.lineno if draft.function else 0
     survivors = tuple(Survivor(mutant.diff, mutant.notices, mutant.operator) for mutant in outcome.survivors)
-    draft = replace(draft, unnoticed=outcome.survivors, mutants_tried=outcome.tried)
+    is_weak = draft.policy == "import" and bool(outcome.stubs or outcome.weak_stubs)
+    trials = replace(draft.trials, is_unproven=draft.trials.is_unproven or is_weak)
+    draft = replace(draft, unnoticed=outcome.survivors, mutants_tried=outcome.tried, trials=trials)
     draft = replace(draft, survivors=survivors, note=outcome.note)
     return draft.with_findings(STAGE, findings(outcome, subject.function.name, line))
 
