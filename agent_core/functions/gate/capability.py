@@ -10,7 +10,7 @@ from .grants import FIXES, Way
 from .uses import Use, needs_of, uses
 
 STAGE = "capability"
-EFFECTS = frozenset({"call", "fetch", "secret", "memory"})
+EFFECTS = frozenset({"call", "fetch", "secret", "memory", "now"})
 
 
 def capability(draft: D) -> D:

@@ -11,14 +11,14 @@ from itertools import islice
 from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Outcome, Raised, Returned
 
-from .arguments.domain import domain
-from .arguments.generation import Arguments, generate, shown
+from .arguments.generation import Arguments, shown
 from .draft import Draft, Finding
 from .duplicate import STAGE, fix_of_copy, is_apart, shown_function
 from .examples.agreement import literal_value, same
+from .promise.probes import probes
 from .trial import TrialTools
 
-_MOST, _EXAMPLES, _OTHERS, _LEAST = 40, 4, 16, 2
+_MOST, _EXAMPLES, _LEAST = 40, 4, 2
 _EACH_S = 0.25
 
 
@@ -99,10 +99,10 @@ async def _agrees(own: Function, other: Function, mine: Sequence[_Known], draft:
     return all(_are_same(*pair) for pair in zip(ours, theirs[len(calls) :], strict=True))
 
 
-def _others(function: Function) -> Iterator[Arguments]:
+def _others(function: Function) -> list[Arguments]:
+    """Return calls that no example has: everyday texts, other letters and numbers, and what `robust` would try."""
     calls = shown([example.call for example in function.examples], function.name, function.parameters)
-    known = domain(calls, function.parameters["properties"])
-    return generate(function.parameters, calls, known, function.body_hash, _OTHERS)
+    return [probe.arguments for probe in probes(function, calls)]
 
 
 def _are_same(first: Outcome | None, second: Outcome | None) -> bool:

@@ -130,8 +130,13 @@ class Behavior:
 
     @cached_property
     def is_echo(self) -> bool:
-        """True if every call, and every example, returned one of its arguments."""
-        return len(self.returned) > _SOME and all(is_echo(value, probe.arguments) for probe, value in self.returned)
+        """True if every call, and every example, returned one and the same of its arguments."""
+        if len(self.returned) <= _SOME:
+            return False
+        names = set(self.returned[0][0].arguments)
+        return any(
+            all(is_echo(value, {name: probe.arguments.get(name)}) for probe, value in self.returned) for name in names
+        )
 
     @cached_property
     def forms(self) -> frozenset[str]:

@@ -5,7 +5,6 @@ What acts on a part of an argument (`delete_vowels`) or words a text (`order_con
 """
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,6 +13,7 @@ from itertools import takewhile
 from typing import Any, Literal
 
 from agent_core.registry.typenames import Schema
+from sandbox.wire.foreign import read_toml
 
 from .answers import lemma
 
@@ -60,7 +60,7 @@ class Lexicon:
 @lru_cache(maxsize=1)
 def lexicon() -> Lexicon:
     """Return the lexicon, read once."""
-    data: dict[str, Any] = tomllib.loads(files(__package__).joinpath("lexicon.toml").read_text("utf-8"))
+    data: dict[str, Any] = read_toml(files(__package__).joinpath("lexicon.toml").read_text(encoding="utf-8"))
     outside, kept = data["effect"].pop("outside"), data["effect"].pop("kept")
     sections = {
         section: {key: frozenset(text.split()) for key, text in lists.items()} for section, lists in data.items()

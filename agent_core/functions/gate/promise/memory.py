@@ -63,6 +63,12 @@ def answer_of(value: Any, arguments: Mapping[str, Any]) -> str:  # Any: values t
     return ECHO if is_echo(value, arguments) else skeleton(value, arguments)
 
 
+def _is_taken(case: ShownCase) -> bool:
+    """Check whether a result is a piece of an argument: it may have been found there."""
+    value = form(case.value)
+    return isinstance(value, str) and any(value in form(text) for text in case.arguments.values() if isinstance(text, str))
+
+
 Link: TypeAlias = tuple[str, int | None]
 
 
@@ -83,7 +89,7 @@ class Memory:
         self._selectors = selectors(tree)
         self._exact = [self._links(case) for case in cases]
         self._weak = [any(map(self._is_weak, case.arguments.values())) for case in cases]
-        self._literal = [form(case.value) in self._selectors.values for case in cases]
+        self._literal = [form(case.value) in self._selectors.values and not _is_taken(case) for case in cases]
 
     @property
     def is_suspect(self) -> bool:
