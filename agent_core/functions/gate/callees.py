@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agent_core.registry.arguments import read as read_arguments
+from agent_core.registry.snapshot import Snapshot
 from sandbox import FunctionCall, Job, Returned
 from sandbox.access import NOTHING
 from sandbox.wire.requests import RequestRefused, without_handler
 
-from agent_core.registry.arguments import read as read_arguments
-from agent_core.registry.snapshot import Snapshot
 from .capability import EFFECTS, uses_context
 from .examples.sufficiency import is_unproven
 from .tree import find, parse
@@ -52,7 +52,9 @@ def _called(tree: ast.Module) -> Iterator[str]:
     """Yield the names of functions that are called; an empty one where the text does not say which."""
     for node in ast.walk(tree):
         match node:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="call"), args=[ast.Constant(str(name)), *_]):
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="self"), attr="call"), args=[ast.Constant(str(name)), *_]
+            ):
                 yield name
             case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="call")):
                 yield ""
@@ -81,7 +83,9 @@ class Callees:
         checked = read_arguments(text, function.parameters)
         if not isinstance(checked, dict):
             raise RequestRefused("; ".join(problem.message for problem in checked))
-        job = Job(self.snapshot.modules, function.module, FunctionCall(function.name, checked), self.bench.limits, NOTHING)
+        job = Job(
+            self.snapshot.modules, function.module, FunctionCall(function.name, checked), self.bench.limits, NOTHING
+        )
         outcome = await self.bench.sandbox.run(replace(job, handler=replace(self, depth=self.depth + 1)))
         if isinstance(outcome, Returned):
             return outcome.value

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from sandbox import Attempt, Attempts, Outcome, Raised, Returned
-
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
+from sandbox import Attempt, Attempts, Outcome, Raised, Returned
+
 from .arguments.domain import Domain, domain
 from .arguments.failed_call import is_right, named
 from .arguments.generation import Arguments, generate, shown, written
@@ -97,7 +97,9 @@ async def _reviewed(draft: Draft, function: Function, bench: TrialTools) -> tupl
     """Return the draft with a reviewer's opinions, and the calls on which it and the function differ."""
     if bench.reviewer is None or draft.trial is None or draft.function is None:
         return draft, []
-    head = ast.unparse(ast.FunctionDef(draft.function.name, draft.function.args, [ast.Pass()], [], draft.function.returns, lineno=1))
+    head = ast.unparse(
+        ast.FunctionDef(draft.function.name, draft.function.args, [ast.Pass()], [], draft.function.returns, lineno=1)
+    )
     described = f"{head.partition(chr(10))[0]}\n{ast.get_docstring(draft.function) or ''}"
     review = await bench.reviewer.review(described)
     names = [*function.parameters["properties"]]
@@ -187,7 +189,9 @@ def _chosen(tried: Sequence[TriedCall], known: set[str], most: int) -> Iterator[
     can_notice = any(call.notices for call in tried)
     for count in range(most):
         gains = {call.text: (len(call.notices - noticed), call.result not in results) for call in waiting}
-        useful = [call for call in waiting if (gains[call.text][0] if can_notice else count < _FEW and gains[call.text][1])]
+        useful = [
+            call for call in waiting if (gains[call.text][0] if can_notice else count < _FEW and gains[call.text][1])
+        ]
         best = max(useful, key=lambda call: (gains[call.text][0] - call.odd, gains[call.text][1]), default=None)
         if best is None:
             return

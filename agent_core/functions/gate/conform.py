@@ -12,6 +12,7 @@ from agent_core.base.problem import Problem
 from agent_core.registry import docstring
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
+
 from .draft import Draft, Finding
 from .missing_names import missing_names
 from .rules import severity
@@ -103,7 +104,9 @@ def _shape(node: FunctionNode) -> Iterator[Finding]:
             yield Finding("star-parameter", message, fix, argument.lineno, argument.col_offset + 1)
     for argument in node.args.posonlyargs:
         if argument.arg != "self":
-            message = f"parameter `{argument.arg}` of `{node.name}` is positional-only, and models pass arguments by name"
+            message = (
+                f"parameter `{argument.arg}` of `{node.name}` is positional-only, and models pass arguments by name"
+            )
             yield Finding("positional-only", message, "remove the `/`", argument.lineno, argument.col_offset + 1)
 
 

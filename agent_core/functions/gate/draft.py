@@ -10,13 +10,13 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Self, TypeVar
 
-from sandbox.wire.lines import lines_of
-
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.snapshot import Snapshot
+from sandbox.wire.lines import lines_of
+
 from .candidate import Candidate, Policy
 from .grants import Way
 from .mutation.splice import Mutant
@@ -179,7 +179,9 @@ def _lines_before(before: str, after: str) -> tuple[int, ...]:
     lines: list[int] = []
     for kind, start, end, first, last in SequenceMatcher(None, old, new).get_opcodes():
         count = last - first
-        rows = range(start + 1, end + 1) if kind == "equal" else [min(start + 1 + at, max(end, 1)) for at in range(count)]
+        rows = (
+            range(start + 1, end + 1) if kind == "equal" else [min(start + 1 + at, max(end, 1)) for at in range(count)]
+        )
         lines += rows if kind != "delete" else ()
     return tuple(lines)
 

@@ -8,14 +8,14 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from sandbox import Evaluation, Killed, Outcome, Raised, Refused, Returned, TimedOut
-
 from agent_core.access.grants import Grants
+from agent_core.base.untrusted import fence
 from agent_core.registry.examples import Example
 from agent_core.registry.snapshot import Snapshot
-from agent_core.base.untrusted import fence
-from .candidate import GivenExample
+from sandbox import Evaluation, Killed, Outcome, Raised, Refused, Returned, TimedOut
+
 from .callees import Callees, can_be_called
+from .candidate import GivenExample
 from .draft import Draft, ExampleTrials, Finding
 from .examples.agreement import agrees, doctest_form, given_agrees, promises_floats
 from .examples.excuses import SKIP, excuse, option_for, with_directives
@@ -142,7 +142,9 @@ async def _excused(
     left_out = [line for line in directives if line not in remaining]
     message = f"wrote doctest directives at {len(directives)} of its {len(function.examples)} examples"
     fixed = replace(fixed, fixes=(*fixed.fixes[:-1], replace(fixed.fixes[-1], message=message)))
-    findings = [Finding("example-left-out", f"an example is left out: {reasons[line][1]}", None, line) for line in left_out]
+    findings = [
+        Finding("example-left-out", f"an example is left out: {reasons[line][1]}", None, line) for line in left_out
+    ]
     is_float = promises_floats(function.returns)
     others = [(result, remaining.get(result.line)) for result in results]
     return fixed.with_findings(STAGE, findings), [

@@ -13,8 +13,8 @@ from sandbox.wire.lines import bare_lines, lines_of, reader_of
 
 from .draft import Draft, Finding
 from .returns import constant_answer, echoed_parameter, has_effects, only_prints, reachable, returned
-from .uses import uses
 from .tree import FunctionNode, body, nodes_of, own_nodes, parameters
+from .uses import uses
 
 STAGE = "substance"
 _WORK_TO_COME = re.compile(

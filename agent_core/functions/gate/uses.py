@@ -10,16 +10,16 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+
 from agent_core.access.grants import Grants
 from agent_core.access.grants.items import UNSAID, written
 from agent_core.access.grants.value import joined
 from agent_core.access.packages.projects import project_of
+
 from .draft import Finding
 from .grants import ADVICE, BROKERED, CONTEXT, INSTEAD, READING, grant_of, is_in
 from .naming import Held, host_of, hosts_in, name_bindings, path_of, text_prefix
-from .tree import bound_names, nodes_of
-import ast
-from .tree import own_nodes
+from .tree import bound_names, nodes_of, own_nodes
 
 MAKERS = frozenset({"Path", "pathlib"})
 
@@ -120,7 +120,11 @@ class _Text:
         """The imports, by their ids, without which the text goes on: `try: import …`, or for another Python or system."""
         tries = [node for node in self.nodes if isinstance(node, ast.Try) and any(map(_takes_absence, node.handlers))]
         others = [node for node in self.nodes if isinstance(node, ast.If) and _ELSEWHERE.search(ast.unparse(node.test))]
-        bodies = [statement for body in [*(node.body for node in tries), *(node.body for node in others)] for statement in body]
+        bodies = [
+            statement
+            for body in [*(node.body for node in tries), *(node.body for node in others)]
+            for statement in body
+        ]
         return frozenset(id(node) for statement in bodies for node in nodes_of(statement))
 
     @cached_property

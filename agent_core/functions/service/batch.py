@@ -5,21 +5,22 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..sandbox_client import SandboxClient
-from ..gate import CONTEXT, Gate
 from agent_core.registry.registry import Registry
 from agent_core.storage import FunctionStore
-from . import file_checks
-from .file_checks import CheckRequest
-from .export import ExportReport, Handing, export
-from .intake import ImportedFunction, ImportReport, Taking, read
-from .review_pool import ReviewContext, judges
+
+from ..gate import CONTEXT, Gate
 from ..gate.trial import UNGRANTED
+from ..sandbox_client import SandboxClient
+from . import file_checks
+from .export import ExportReport, Handing, export
+from .file_checks import CheckRequest
+from .intake import ImportedFunction, ImportReport, Taking, read
 from .judgment import Judgment
 from .library import Importer
 from .package_grants import PackageGrants
 from .plan import PlannedChange
 from .review_job import ReviewJob
+from .review_pool import ReviewContext, judges
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,9 @@ class BatchOperations:
     hosted: Mapping[str, tuple[str, ...]]
     packing: PackageGrants
 
-    async def check(self, request: CheckRequest, tell: Callable[[Judgment], None], *, processes: int | None = None) -> None:
+    async def check(
+        self, request: CheckRequest, tell: Callable[[Judgment], None], *, processes: int | None = None
+    ) -> None:
         """Judge files without admitting anything, on all cores if that pays. Report the verdicts in order.
 
         Raises:
@@ -52,7 +55,9 @@ class BatchOperations:
 
             await file_checks.check(jobs, judge_granted, tell)
 
-    async def take_over(self, taking: Taking, tell: Callable[[ImportedFunction], None], begin: Callable[[int], None]) -> ImportReport:
+    async def take_over(
+        self, taking: Taking, tell: Callable[[ImportedFunction], None], begin: Callable[[int], None]
+    ) -> ImportReport:
         """Import a library. `tell` receives each function, `begin` their number. Return the report.
 
         Raises:

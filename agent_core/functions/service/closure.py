@@ -8,14 +8,13 @@ import ast
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
-from sandbox.wire.lines import bare_lines
-
 from agent_core.base.problem import Problem
 from agent_core.registry import examples
+from agent_core.registry.module_edits import remove_function
 from agent_core.registry.source import ModuleSource, is_helper, parse
 from agent_core.registry.spans import LineEdit, ParsedText, applied, bound_names, is_blank
 from agent_core.registry.tree import Definition, survey
-from agent_core.registry.module_edits import remove_function
+from sandbox.wire.lines import bare_lines
 
 _ALWAYS = frozenset({"*"})
 
@@ -82,7 +81,12 @@ class ModuleParts:
 
     def _shown_by(self, names: Iterable[str]) -> set[str]:
         wanted, known = set(names), {name for bound in self.binds for name in bound}
-        return {name for bound, shown in zip(self.binds, self.shows, strict=True) if bound & wanted for name in shown & known}
+        return {
+            name
+            for bound, shown in zip(self.binds, self.shows, strict=True)
+            if bound & wanted
+            for name in shown & known
+        }
 
     def methods_left(self) -> Iterator[tuple[int, str, int]]:
         """Yield the classes that no public function needs: line, name, and the number of public methods left behind."""

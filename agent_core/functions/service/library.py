@@ -7,28 +7,28 @@ be run again. Each module is one transaction.
 import asyncio
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Mapping, Set
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ..gate import CONTEXT, Candidate, Gate
-from ..gate.examples.example_text import with_example
-from ..gate.verdict import Fix
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from agent_core.registry.module_edits import place_function, withhold
 from agent_core.storage import FunctionStore
-from .closure import ModuleParts, only
+
+from ..gate import CONTEXT, Candidate, Gate
+from ..gate.examples.example_text import with_example
+from ..gate.verdict import Fix
+from .closure import ModuleParts
 from .foreign import here_already
 from .intake import ImportedFunction, ImportedModule, ImportReport, Outcome, SkippedFile, Taking
-from .review_job import ReviewJob
 from .judgment import Judgment, judgment_on
+from .library_files import LibraryFile, circled, demands, generations
 from .module_progress import ModuleProgress, PrivateNames, joined, plan
-from .review_pool import Judge
 from .plan import Author, PlannedChange
-from .library_files import LibraryFile, circled, circles, demands, generations, in_order
+from .review_job import ReviewJob
+from .review_pool import Judge
 
 _MOST_GIVEN = 8
 

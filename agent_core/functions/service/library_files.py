@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.source import FOLDER, path_of
 from sandbox.wire.lines import lines_of
 
 from ..gate.reading.text_fixes import write_escapes
-from agent_core.base.problem import Place, Problem
-from agent_core.registry.source import FOLDER, path_of
 from .archive import Library
 from .closure import ModuleParts
 from .foreign import Adapted, adapt, counterparts

@@ -14,11 +14,13 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import DropPending, SaveVerdict, Write
+
 from ..gate import Gate, Policy
 from .closure import ModuleParts, only
 from .judgment import Judgment
-from .plan import Author, ChangeSummary, PlannedChange, planned
 from .library_files import LibraryFile, circles, in_order
+from .plan import Author, ChangeSummary, PlannedChange, planned
+
 
 @dataclass(frozen=True, slots=True)
 class PrivateNames:
@@ -202,7 +204,9 @@ def _texts(
         brought = own | {name: row.source for name, row in verdicts.items()}
         return [_unoffered(_written(existing.text, brought, part.path), private.functions)]
     if not part.parts.public:
-        return [only(part.text, {name for names in part.parts.binds for name in names}, part.adapted.unused, is_bare=False)]
+        return [
+            only(part.text, {name for names in part.parts.binds for name in names}, part.adapted.unused, is_bare=False)
+        ]
     fixed = {name: row.source for name, row in verdicts.items() if row.fixes}
     texts: list[str | Problem] = []
     for needed in (False, True):
@@ -232,7 +236,9 @@ def plan(joined_module: Joined, snapshot: Snapshot, author: Author, origin: str)
     before = existing or ModuleSource(joined_module.source.module, joined_module.source.path, "", "")
     names = ", ".join(joined_module.verdicts) or joined_module.source.module
     work = ChangeSummary("changed" if existing else "created", names, author, f"imported from {origin}")
-    result = planned(f"{names} imported", Judgment.from_json({"name": names, "admitted": True}), before, joined_module.reading, work)
+    result = planned(
+        f"{names} imported", Judgment.from_json({"name": names, "admitted": True}), before, joined_module.reading, work
+    )
     hashes = {function.name: function.body_hash for function in joined_module.reading.functions}
     writes: list[Write] = []
     for name, row in joined_module.verdicts.items():

@@ -80,4 +80,3 @@ class Ratings:
         if not is_draft and self._snapshot is snapshot:
             self._proven.add(function.name)
         return UNPROVEN if is_draft else ""
-

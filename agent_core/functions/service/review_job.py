@@ -9,14 +9,15 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from ..gate import Candidate, Gate, GivenExample, Look, ModuleVerdict, Policy
-from ..gate.trial import UNGRANTED, Granted
 from agent_core.base.json_form import to_json
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
+
+from ..gate import Candidate, Gate, GivenExample, Look, ModuleVerdict, Policy
+from ..gate.trial import UNGRANTED, Granted
 from .judgment import Judgment
 
 _AT_ONCE = 2  # functions of a file that are looked at: other files are judged in parallel

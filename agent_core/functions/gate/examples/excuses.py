@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from agent_core.registry.examples import Example
 from sandbox import Outcome, Raised, Returned, TimedOut
 from sandbox.wire.lines import lines_of
 
-from agent_core.registry.examples import Example
 from ..tree import nodes_of, parse
 from .agreement import agrees, doctest_form
 from .sufficiency import is_by_chance

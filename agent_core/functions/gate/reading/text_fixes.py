@@ -13,11 +13,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from itertools import starmap
 
+from agent_core.base.characters import escaped, stray_characters
 from sandbox.wire.lines import bare_lines, lines_of, reader_of
 
-from agent_core.base.characters import escaped, stray_characters
 from ..tree import FunctionNode, bound_names, calls_of, functions, literal, parse
-
 
 _STRINGS = frozenset({tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)})
 _RAW = re.compile(r"[A-Za-z]*[rR]")
