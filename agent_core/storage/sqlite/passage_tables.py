@@ -186,8 +186,9 @@ def _missing(session: SqlSession, texts: str, agent: str, vectors: int | None, c
 
 
 def _said_of(row: tuple[Any, ...]) -> RecallMessage:  # Any: columns as SQLite types them
-    message = RecallMessage(*row)
-    return replace(message, asks=bool(message.asks), timed=bool(message.timed))
+    *columns, asks, timed, turn = row
+    columns += [bool(asks), bool(timed), turn]
+    return RecallMessage(*columns)
 
 
 def _document(row: tuple[Any, ...]) -> DocumentRow:  # Any: columns as SQLite types them
