@@ -4,8 +4,8 @@ Stages in order of cost read a candidate as text, then try it in sandboxed worke
 reported at once. May touch: registry and sandbox. A verdict is computed here, never where the candidate ran.
 """
 
-from .candidate import Candidate, GivenExample, Policy
 from .autofix import REPAIRS
+from .candidate import Candidate, GivenExample, Policy
 from .gate import Gate
 from .proof import ExampleResult
 from .read import FIXES as _READ

@@ -12,6 +12,7 @@ from agent_core.base.problem import Problem
 from agent_core.registry import docstring
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
+
 from .draft import Draft, Finding
 from .missing_names import missing_names
 from .rules import severity

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
-from sandbox.wire.lines import lines_of
-
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.snapshot import Snapshot
+from sandbox.wire.lines import lines_of
+
 from .candidate import Candidate, Policy
 from .grants import Way
 from .rules import Rules, severity

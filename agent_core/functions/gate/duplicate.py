@@ -13,6 +13,7 @@ from typing import Any
 
 from agent_core.base.interruption import aside
 from agent_core.registry.function import Function
+
 from .clones.index import Alike, Similarity, Sketch, sketch, surroundings
 from .draft import Draft, Finding
 from .trial import TrialTools

@@ -11,24 +11,24 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeAlias
 
-from sandbox import Limits
-from sandbox.wire.lines import lines_of
-
 from agent_core.base.interruption import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from .clones.index import Alike
-from .clones.index_store import IndexStore
-from .mutation.stage import check_mutants
+from sandbox import Limits
+from sandbox.wire.lines import lines_of
+
+from .autofix import fix
 from .candidate import Candidate, Policy
 from .capability import capability
-from .examples.example_text import with_returned_values
+from .clones.index import Alike
+from .clones.index_store import IndexStore
 from .conform import conform
 from .draft import TOO_DEEP, D, Draft
 from .duplicate import duplicate
-from .autofix import fix
+from .examples.example_text import with_returned_values
+from .mutation.stage import check_mutants
 from .neighbours import neighbours
 from .proof import ExampleResult, prove, run
 from .read import read

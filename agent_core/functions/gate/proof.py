@@ -8,18 +8,17 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from sandbox import Evaluation, Killed, Outcome, Raised, Refused, Returned, TimedOut
-
 from agent_core.access.grants import Grants
+from agent_core.base.untrusted import fence
 from agent_core.registry.examples import Example
 from agent_core.registry.snapshot import Snapshot
-from agent_core.base.untrusted import fence
+from sandbox import Evaluation, Killed, Outcome, Raised, Refused, Returned, TimedOut
+
 from .candidate import GivenExample
 from .draft import Draft, ExampleTrials, Finding
 from .examples.agreement import agrees, doctest_form, given_agrees, promises_floats
 from .examples.sufficiency import ALIKE, contradicted, is_unproven, too_few
-from .examples.suggestions import with_result_hint
-from .examples.suggestions import other_call
+from .examples.suggestions import other_call, with_result_hint
 from .substance import HOLLOW
 from .trial import TrialTools
 from .verdict import TOO_FEW, Disagreement

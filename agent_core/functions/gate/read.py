@@ -9,16 +9,14 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from sandbox.wire.lines import bare_lines, lines_of
-
 from agent_core.base.characters import Flaw, flaw_of, name_flaw_of
 from agent_core.registry.loader_names import caller_of
 from agent_core.registry.source import check_module_name
+from sandbox.wire.lines import bare_lines, lines_of
+
 from .draft import Draft, Finding
-from .reading.text_fixes import write_escapes
-from .reading.text_fixes import make_private
+from .reading.text_fixes import UNWRAPPINGS, make_private, write_escapes
 from .reading.tryouts import strip_tryouts, write_asserts
-from .reading.text_fixes import UNWRAPPINGS
 from .tree import BUILTINS, Unparsable, functions, parse
 
 NAME = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_]{0,63}$", re.ASCII)

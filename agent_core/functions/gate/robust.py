@@ -10,18 +10,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
-from agent_core.registry.function import Function
 from .arguments.domain import Domain, domain
-from .arguments.failed_call import FailedCall, described, fix_of, line_of
-from .arguments.schema_fit import fits
+from .arguments.failed_call import FailedCall, described, fix_of, is_right, line_of, named
 from .arguments.generation import Arguments, generate, shown, written
 from .arguments.likeness import CallDifference, Weight
+from .arguments.schema_fit import fits
 from .arguments.shrink import shrink
 from .draft import Draft, Finding
 from .examples.sufficiency import is_unproven
-from .arguments.failed_call import is_right, named
 from .substance import HOLLOW
 from .trial import TrialTools
 

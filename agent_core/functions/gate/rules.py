@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from agent_core.base.problem import Severity
+
 from .candidate import Policy
 
 KIB = 1024

@@ -6,6 +6,17 @@ Here are also the means that every stage in a worker uses. What a worker says is
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
+from agent_core.access.grants import NOTHING, Grants
+from agent_core.access.grants.permit import raised
+from agent_core.base.characters import FLAWS
+from agent_core.base.problem import Place, Problem
+from agent_core.base.untrusted import fence
+from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.module_edits import CANDIDATE, place_function
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
+from agent_core.registry.validation import check_schema
 from sandbox import (
     Access,
     Attempts,
@@ -24,17 +35,6 @@ from sandbox import (
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
 
-from agent_core.base.characters import FLAWS
-from agent_core.access.grants import NOTHING, Grants
-from agent_core.access.grants.permit import raised
-from agent_core.base.problem import Place, Problem
-from agent_core.registry.function import Function, ModuleReading
-from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import ModuleSource
-from agent_core.registry.validation import check_schema
-from agent_core.registry.module_edits import CANDIDATE, place_function
-from agent_core.base.untrusted import fence
 from .clones.index import Alike
 from .draft import Draft, Finding
 from .grants import Way

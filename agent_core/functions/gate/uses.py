@@ -9,16 +9,16 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+
 from agent_core.access.grants import Grants
 from agent_core.access.grants.items import UNSAID, written
 from agent_core.access.grants.value import joined
 from agent_core.access.packages.projects import project_of
+
 from .draft import Finding
 from .grants import ADVICE, BROKERED, CONTEXT, INSTEAD, READING, grant_of, is_in
 from .naming import Held, host_of, hosts_in, name_bindings, path_of, text_prefix
-from .tree import bound_names, nodes_of
-import ast
-from .tree import own_nodes
+from .tree import bound_names, nodes_of, own_nodes
 
 MAKERS = frozenset({"Path", "pathlib"})
 

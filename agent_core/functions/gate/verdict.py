@@ -7,6 +7,7 @@ from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.json_form import IF_SET, to_json
 from agent_core.base.problem import Problem
 from agent_core.registry.function import Function, ModuleReading
+
 from .candidate import Policy
 
 Standing = Literal["draft", "trial", "trusted", "quarantined", ""]

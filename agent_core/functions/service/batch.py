@@ -5,18 +5,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..sandbox_client import SandboxClient
-from ..gate import CONTEXT, Gate
 from agent_core.registry.registry import Registry
 from agent_core.storage import FunctionStore
+
+from ..gate import CONTEXT, Gate
+from ..sandbox_client import SandboxClient
 from . import file_checks
-from .file_checks import CheckRequest
 from .export import ExportReport, Handing, export
+from .file_checks import CheckRequest
 from .intake import ImportedFunction, ImportReport, Taking, read
-from .review_pool import ReviewContext, judges
 from .judgment import Judgment
 from .library import Importer
 from .plan import PlannedChange
+from .review_pool import ReviewContext, judges
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,9 @@ class BatchOperations:
     cage: SandboxClient
     carry: Callable[[PlannedChange], Awaitable[PlannedChange]]
 
-    async def check(self, request: CheckRequest, tell: Callable[[Judgment], None], *, processes: int | None = None) -> None:
+    async def check(
+        self, request: CheckRequest, tell: Callable[[Judgment], None], *, processes: int | None = None
+    ) -> None:
         """Judge files without admitting anything, on all cores if that pays. Report the verdicts in order.
 
         Raises:
@@ -42,7 +45,9 @@ class BatchOperations:
         async with judges(self.bench(), self.gate, total, processes=processes) as judge:
             await file_checks.check(jobs, judge, tell)
 
-    async def take_over(self, taking: Taking, tell: Callable[[ImportedFunction], None], begin: Callable[[int], None]) -> ImportReport:
+    async def take_over(
+        self, taking: Taking, tell: Callable[[ImportedFunction], None], begin: Callable[[int], None]
+    ) -> ImportReport:
         """Import a library. `tell` receives each function, `begin` their number. Return the report.
 
         Raises:

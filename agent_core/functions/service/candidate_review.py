@@ -5,19 +5,19 @@ An admitted candidate is a plan with the new text of its file and its rows; a re
 
 from dataclasses import replace
 
-from ..gate import Candidate, Gate, Policy, Verdict
-from ..gate.examples.example_text import with_returned_values
-from ..gate.examples.example_text import with_example
-from ..gate.trial import Granted
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, path_of
-from agent_core.storage import DropPending, SavePending, SaveVerdict, FunctionStore
-from . import example_regression, change_texts
-from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
+from agent_core.storage import DropPending, FunctionStore, SavePending, SaveVerdict
+
+from ..gate import Candidate, Gate, Policy, Verdict
+from ..gate.examples.example_text import with_example, with_returned_values
+from ..gate.trial import Granted
+from . import change_texts, example_regression
 from .grant_service import CandidateGrants, GrantService
+from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
 from .plan import ChangeSummary, PlannedChange, planned
 
 _ENOUGH = 2  # examples in a docstring, from which on it needs none of those that were given with it
@@ -86,7 +86,9 @@ class CandidateReview:
         source = existing or ModuleSource(verdict.module, path, "", "")
         plan = planned(change_texts.admitted(verdict, function, work.said), Judgment.of(verdict), source, reading, work)
         plan = replace(plan, writes=(*plan.writes, *writes), lent=allowance.lent)
-        return replace(plan, giving=allowance.giving, text="\n".join([plan.text, *change_texts.granted(allowance.grants)]))
+        return replace(
+            plan, giving=allowance.giving, text="\n".join([plan.text, *change_texts.granted(allowance.grants)])
+        )
 
     async def _with_given(
         self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, policy: Policy, granted: Granted
@@ -114,10 +116,17 @@ class CandidateReview:
         pending = PendingCandidate.of(candidate, before.body_hash if before else "", judgment)
         sent = pending.code, pending.module, pending.reason
         is_repeat = previous is not None and (previous.code, previous.module, previous.reason) == sent
-        message, denied = change_texts.refused(verdict, is_repeat=is_repeat, replaces=candidate.replaces), allowance.denied
+        message, denied = (
+            change_texts.refused(verdict, is_repeat=is_repeat, replaces=candidate.replaces),
+            allowance.denied,
+        )
         if allowance.is_human:  # what they said is all that matters now
             message = change_texts.not_done(verdict, replaces=candidate.replaces)
-        changed = [disagreement for disagreement in verdict.disagreements if example_regression.holds(before, disagreement.call)]
+        changed = [
+            disagreement
+            for disagreement in verdict.disagreements
+            if example_regression.holds(before, disagreement.call)
+        ]
         promised = change_texts.promised(changed) if verdict.can_be_confirmed and not candidate.reason else ""
         return PlannedChange(
             "\n".join(filter(None, [message, promised, denied, change_texts.source_of_pending(verdict)])),
@@ -129,7 +138,9 @@ class CandidateReview:
         )
 
 
-async def confirmed(store: FunctionStore, anew: tuple[str, ...], before: Function | None, after: Function) -> tuple[str, ...]:
+async def confirmed(
+    store: FunctionStore, anew: tuple[str, ...], before: Function | None, after: Function
+) -> tuple[str, ...]:
     """Return the calls of a version with results that were accepted as returned, now or earlier and kept since."""
     calls = [*anew]
     for earlier in filter(None, (before, after)):

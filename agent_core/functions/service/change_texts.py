@@ -4,18 +4,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sandbox.wire.lines import bare_lines
-
-from agent_core.base.events import FunctionsChanged
-from ..gate import Breakage, Disagreement, ExampleResult, Verdict
 from agent_core.access.grants import Grants
-from agent_core.model.step import REPLY
+from agent_core.base.events import FunctionsChanged
 from agent_core.base.problem import Place, Problem
+from agent_core.base.untrusted import block, fence, one_line, shorten
+from agent_core.model.step import REPLY
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from agent_core.registry.registry import RegistryChange
 from agent_core.registry.source import FOLDER, ModuleSource, read_file
-from agent_core.base.untrusted import block, fence, one_line, shorten
+from sandbox.wire.lines import bare_lines
+
+from ..gate import Breakage, Disagreement, ExampleResult, Verdict
 
 MAX_PROBLEMS = 12
 _MOST_SEEN = 3
@@ -184,7 +184,7 @@ def _line_of(root: Path, where: Place) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReloadReport:
-    """What a look at the folder changed: names, files that are good again or rejected, standings, and what is in doubt."""
+    """What a look at the folder changed: names, files that are good again or rejected, standings and doubts."""
 
     loaded: tuple[str, ...]
     changed: tuple[str, ...]

@@ -6,23 +6,24 @@ Nothing is written here: a plan holds the new text of the file and the rows that
 from dataclasses import replace
 from functools import partial
 
-from agent_core.base.interruption import aside
-from agent_core.base.errors import UsageError, WorkspaceError
-from ..gate import Candidate, Policy
 from agent_core.access.grants import Grants
+from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.base.interruption import aside
 from agent_core.base.problem import Place, Problem
+from agent_core.base.untrusted import block
+from agent_core.registry.module_edits import remove_function
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.uses import callers
-from agent_core.registry.module_edits import remove_function
 from agent_core.storage import DropPending, FunctionStore
-from agent_core.base.untrusted import block
-from . import conflict, change_texts
-from .file_sync import FileSync, own_text
+
+from ..gate import Candidate, Policy
+from . import change_texts, conflict
 from .candidate_review import CandidateReview, held_to_examples
+from .file_sync import FileSync, own_text
+from .function_facts import unknown_function
 from .judgment import Judgment, PendingCandidate, pending_candidate
 from .plan import Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned
-from .function_facts import unknown_function
 
 
 class ChangePlanner:
@@ -116,7 +117,10 @@ class ChangePlanner:
         final_verdict = held_to_examples(candidate, verdict, snapshot.functions.get(name), work)
         if not final_verdict.admitted:
             return PlannedChange(
-                change_texts.unconfirmed(final_verdict, candidate.replaces), "refused", Judgment.of(final_verdict), refused=name
+                change_texts.unconfirmed(final_verdict, candidate.replaces),
+                "refused",
+                Judgment.of(final_verdict),
+                refused=name,
             )
         plan = await self._judging.plan(candidate, verdict, snapshot, work)
         return self._ground.repeatable(plan, partial(self.confirm, name, reason, author), name, snapshot)
@@ -178,9 +182,7 @@ class ChangePlanner:
         if pending is None:
             raise UsageError(f"No candidate named `{name}` was rejected.", fix="Nothing was changed.")
         text = f"The candidate for `{name}` was discarded."
-        return PlannedChange(
-            text, "returned", Dropped(name, pending.verdict), writes=(DropPending(name),)
-        )
+        return PlannedChange(text, "returned", Dropped(name, pending.verdict), writes=(DropPending(name),))
 
     def _module_of(self, name: str, pending: PendingCandidate | None) -> str:
         function = self._registry.snapshot().functions.get(name)

@@ -8,13 +8,12 @@ import ast
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
-from sandbox.wire.lines import bare_lines
-
 from agent_core.base.problem import Problem
+from agent_core.registry.module_edits import remove_function
 from agent_core.registry.source import ModuleSource, parse
 from agent_core.registry.spans import LineEdit, ParsedText, applied, bound_names, is_blank
 from agent_core.registry.tree import Definition, survey
-from agent_core.registry.module_edits import remove_function
+from sandbox.wire.lines import bare_lines
 
 _ALWAYS = frozenset({"*"})
 

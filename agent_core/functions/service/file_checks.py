@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sandbox.wire.foreign import read_json
-
 from agent_core.base.errors import UsageError
-from ..gate import Candidate, GivenExample, Policy
+from agent_core.base.plain_files import read_named_text
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import FOLDER, ModuleSource, module_of, path_of, read_file
-from agent_core.base.plain_files import read_named_text
-from .review_job import ReviewJob, unreadable
+from sandbox.wire.foreign import read_json
+
+from ..gate import Candidate, GivenExample, Policy
 from .judgment import Judgment
+from .review_job import ReviewJob, unreadable
 from .review_pool import Judge
 
 _WINDOW = 64

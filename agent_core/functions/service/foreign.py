@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from sandbox.wire.lines import lines_of
-
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.spans import column_of
 from agent_core.registry.tree import Definition
+from sandbox.wire.lines import lines_of
 
 _Edit: TypeAlias = tuple[int, int, int, int, str]  # from and to, as lines and columns; what stands there instead
 _ROOTS = frozenset({"memgpt", "letta"})

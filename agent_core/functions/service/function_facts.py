@@ -2,27 +2,27 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import Any
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.errors import UsageError
 from agent_core.base.events import Quarantined
-from agent_core.base.json_form import fields_to_json, to_json
+from agent_core.base.json_form import to_json
 from agent_core.base.matching import Wildcard, nearest
 from agent_core.base.problem import Place, Problem
 from agent_core.base.settings import StandingSettings
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.standing import Standing, is_unused, standing, summed
+from agent_core.registry.standing import Standing, is_unused, standing
 from agent_core.registry.uses import callees, callers, code_hash
-from agent_core.storage import CallRow, KindRow, Stats, Store, VersionRow
+from agent_core.storage import Stats, Store, VersionRow
 
 from ..gate import ExampleResult
 from ..gate.verdict import Survivor
 from .call_records import FunctionStatistics, by_function, source_of, statistics
 from .judgment import Judgment, judgment_on
+
 MOST_SURVIVORS = 3
 
 
@@ -189,7 +189,9 @@ def _placed(verdict: Judgment, function: Function) -> Judgment:
     if not verdict.line:
         return verdict
     shift = function.line - verdict.line
-    places = [Place(function.path, at.line and at.line + shift, at.column) for at in (p.where for p in verdict.problems)]
+    places = [
+        Place(function.path, at.line and at.line + shift, at.column) for at in (p.where for p in verdict.problems)
+    ]
     problems = tuple(replace(problem, where=place) for problem, place in zip(verdict.problems, places, strict=True))
     return replace(verdict, problems=problems, line=function.line)
 

@@ -11,15 +11,16 @@ from typing import Any, Literal, get_args
 
 from agent_core.base.errors import UsageError
 from agent_core.base.json_form import fields_to_json
-from ..gate import Candidate, Policy
-from ..gate.verdict import Fix
-from ..gate.reading.text_fixes import write_escapes
+from agent_core.base.plain_files import read_named
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.source import check_module_name, path_of
-from agent_core.base.plain_files import read_named
+
+from ..gate import Candidate, Policy
+from ..gate.reading.text_fixes import write_escapes
+from ..gate.verdict import Fix
 from .archive import read_library
-from .file_checks import parse_line
 from .closure import ModuleParts
+from .file_checks import parse_line
 from .foreign import Adapted
 from .library_files import LibraryFile, escaping, fitting, is_passed_over, modules
 
@@ -128,7 +129,9 @@ def read(taking: Taking, report: ImportReport) -> tuple[dict[str, LibraryFile], 
             report.files.append(SkippedFile.of(part))
         elif part.module in parts:
             message = f"it would be the module `{part.module}`, as {parts[part.module].file} is"
-            report.files.append(SkippedFile.of(Problem("module-clash", message, Place(part.file), "rename one of the two")))
+            report.files.append(
+                SkippedFile.of(Problem("module-clash", message, Place(part.file), "rename one of the two"))
+            )
         else:
             parts[part.module] = part
             report.files += _methods(part)

@@ -11,23 +11,23 @@ from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ..gate import CONTEXT, Candidate, Gate
-from ..gate.examples.example_text import with_example
-from ..gate.verdict import Fix
 from agent_core.base.problem import Place, Problem
+from agent_core.registry.module_edits import place_function
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from agent_core.registry.module_edits import place_function
 from agent_core.storage import FunctionStore
+
+from ..gate import CONTEXT, Candidate, Gate
+from ..gate.examples.example_text import with_example
+from ..gate.verdict import Fix
 from .closure import ModuleParts
 from .intake import ImportedFunction, ImportedModule, ImportReport, Outcome, SkippedFile, Taking
-from .review_job import ReviewJob
 from .judgment import Judgment, judgment_on
-from .library_files import joined, plan
-from .review_pool import Judge
+from .library_files import LibraryFile, circled, circles, generations, in_order, joined, plan
 from .plan import Author, PlannedChange
-from .library_files import LibraryFile, circled, circles, generations, in_order
+from .review_job import ReviewJob
+from .review_pool import Judge
 
 _MOST_GIVEN = 8
 
@@ -67,7 +67,7 @@ class Importer:
                 claims.setdefault(name, part.module)
         return claims
 
-    async def _judge(
+    async def _judge(  # noqa: PLR0915 - each way on ends the look at a name
         self, part: LibraryFile, claims: dict[str, str], candidates: Mapping[str, Candidate]
     ) -> dict[str, Judgment]:
         """Return the verdicts on what may join, in dependency order. The others are reported at once."""

@@ -9,30 +9,23 @@ import keyword
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from sandbox.wire.lines import lines_of
-
-from ..gate.reading.text_fixes import write_escapes
 from agent_core.base.problem import Place, Problem
-from agent_core.registry.source import FOLDER, path_of
-from .archive import Library
-from .closure import ModuleParts
-from .foreign import Adapted, adapt
-
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-
-from ..gate import Gate, Policy
-from agent_core.base.problem import Problem
 from agent_core.registry.function import ModuleReading
+from agent_core.registry.module_edits import place_function
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import ModuleSource
-from agent_core.registry.module_edits import place_function
+from agent_core.registry.source import FOLDER, ModuleSource, path_of
 from agent_core.storage import DropPending, SaveVerdict, Write
-from .closure import only
+from sandbox.wire.lines import lines_of
+
+from ..gate import Gate, Policy
+from ..gate.reading.text_fixes import write_escapes
+from .archive import Library
+from .closure import ModuleParts, only
+from .foreign import Adapted, adapt
 from .judgment import Judgment
 from .plan import Author, ChangeSummary, PlannedChange, planned
 
@@ -220,8 +213,6 @@ def _is_standard(name: str) -> bool:
     return name.partition(".")[0] in sys.stdlib_module_names
 
 
-
-
 @dataclass(frozen=True, slots=True)
 class Joined:
     """A module to be written, with the verdicts on its new functions."""
@@ -284,7 +275,9 @@ def plan(joined_module: Joined, snapshot: Snapshot, author: Author, origin: str)
     before = existing or ModuleSource(joined_module.source.module, joined_module.source.path, "", "")
     names = ", ".join(joined_module.verdicts) or joined_module.source.module
     work = ChangeSummary("changed" if existing else "created", names, author, f"imported from {origin}")
-    result = planned(f"{names} imported", Judgment.from_json({"name": names, "admitted": True}), before, joined_module.reading, work)
+    result = planned(
+        f"{names} imported", Judgment.from_json({"name": names, "admitted": True}), before, joined_module.reading, work
+    )
     hashes = {function.name: function.body_hash for function in joined_module.reading.functions}
     writes: list[Write] = []
     for name, row in joined_module.verdicts.items():
@@ -292,4 +285,3 @@ def plan(joined_module: Joined, snapshot: Snapshot, author: Author, origin: str)
             saved = replace(row, by=author.by).to_json()
             writes += [SaveVerdict(hashes[name], name, saved), DropPending(name)]
     return replace(result, writes=(*result.writes, *writes))
-

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 from agent_core.base.errors import UsageError
 from agent_core.base.events import Quarantined
+from agent_core.base.settings import StandingSettings
+from agent_core.base.untrusted import fence, one_line
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Registry
-from agent_core.base.settings import StandingSettings
 from agent_core.registry.standing import is_quarantined
 from agent_core.storage import FAILURES, CallRow, ReleaseFunction, Stats, Store
-from agent_core.base.untrusted import fence, one_line
+
 from .history import SHORT
 
 _REASONS = 3

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ..gate import Candidate, Gate, GivenExample, Look, ModuleVerdict, Policy
 from agent_core.base.json_form import to_json
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
+
+from ..gate import Candidate, Gate, GivenExample, Look, ModuleVerdict, Policy
 from .judgment import Judgment
 
 _AT_ONCE = 2  # functions of a file that are looked at: other files are judged in parallel

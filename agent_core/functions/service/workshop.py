@@ -9,37 +9,38 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
 from agent_core.base import events
-from ..sandbox_client import SandboxClient
 from agent_core.base.errors import ToolwrightError, WorkspaceError
-from ..gate import Candidate, Gate
 from agent_core.base.problem import Problem
+from agent_core.base.settings import StandingSettings
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Registry, RegistryChange
-from ..worker_api import OnProgress
-from agent_core.base.settings import StandingSettings
+from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import FAILURES, Store
+
+from ..gate import Candidate, Gate
+from ..sandbox_client import SandboxClient
+from ..worker_api import OnProgress
 from . import change_texts, function_facts
+from .background_review import BackgroundReview
 from .batch import BatchOperations
 from .call_service import CallService, TraceReport
+from .candidate_review import CandidateReview
 from .change_executor import ChangeExecutor, Record
 from .changes import ChangePlanner
-from .grant_service import GrantService
-from .grant_commands import GrantCommands
 from .file_sync import FileSync
-from .candidate_review import CandidateReview
+from .function_facts import standing_now
+from .grant_commands import GrantCommands
+from .grant_service import GrantService
 from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
 from .loader import Loader
 from .package_grants import imported_at_the_top
-from .version_history import VersionHistory
 from .plan import Author, Deletion, Detail, Dropped, PlannedChange
 from .quarantine import Quarantine, Released
 from .replay import Replays
-from .background_review import BackgroundReview
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
-from agent_core.base.settings import StandingSettings
-from .function_facts import standing_now
+from .version_history import VersionHistory
+
 
 class ProvenIndex:
     """An index of proven functions that does not ask the store at each call."""
@@ -206,7 +207,9 @@ class FunctionService:
 
     async def unused(self, pattern: str = "", module: str = "", standing: str = "") -> function_facts.FunctionListing:
         """Return functions that nobody has called for long, which the user may want to retire."""
-        return await function_facts.listing(self._sight(), function_facts.ViewFilter(pattern, module, standing, unused=True))
+        return await function_facts.listing(
+            self._sight(), function_facts.ViewFilter(pattern, module, standing, unused=True)
+        )
 
     async def introspect(self, name: str) -> function_facts.FunctionDetails:
         """Return everything that is known about a function."""
@@ -249,9 +252,7 @@ class FunctionService:
         news = await self.quarantine.entered({name}) if data["outcome"] in FAILURES else []
         return {**data, **({"quarantined": news[0]} if news else {})}
 
-    async def trace(
-        self, name: str, arguments: str | Mapping[str, Any], author: Author | None = None
-    ) -> TraceReport:
+    async def trace(self, name: str, arguments: str | Mapping[str, Any], author: Author | None = None) -> TraceReport:
         """Call a function once, off the record. Return each line that ran, with the locals that it changed.
 
         `author` is the agent whose turn it is part of, if any.

@@ -12,18 +12,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain, islice
 from pathlib import PurePosixPath
+from typing import Any
+
 from agent_core.registry.typenames import Schema
+
 from ..tree import literal
 from .boundary import boundary
 from .domain import Domain
-from .schema_fit import fits
 from .likeness import Likeness, Weight
+from .schema_fit import fits
 from .variants import Value, variants
-import random
-from collections.abc import Callable
-from typing import Any
-from .likeness import Likeness
-from .variants import Value
 
 
 def draw(likeness: Likeness, chance: random.Random) -> Value:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from agent_core.registry.examples import Example
 from sandbox.outcome import Outcome, Raised, Returned
 from sandbox.wire.claimed_collections import Members, Pairs, by_text
 
-from agent_core.registry.examples import Example
 from ..candidate import GivenExample
 from ..tree import literal
 

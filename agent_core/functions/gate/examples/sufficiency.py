@@ -9,6 +9,7 @@ from typing import Literal
 
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
+
 from ..candidate import GivenExample
 from ..capability import EFFECTS, uses_context
 from ..draft import Finding

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice, zip_longest
 
-from sandbox import Evaluation, Outcome, Returned
-
 from agent_core.base.problem import Problem
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
+from sandbox import Evaluation, Outcome, Returned
+
 from ..arguments.variants import variants
 from ..autofix import keeps_meaning, view_of
 from ..draft import Draft
@@ -26,7 +26,6 @@ from ..tree import literal
 from ..trial import TrialTools, placed
 from ..verdict import Disagreement
 from .agreement import doctest_form
-
 
 _MOST = 12  # calls that are tried
 _LONGEST = 200  # characters of a result that is worth writing down

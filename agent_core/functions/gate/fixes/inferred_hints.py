@@ -5,18 +5,14 @@ example needs the default or the body to agree. None if they prove nothing.
 """
 
 import ast
-from ..returns import always_leaves, returned
-from ..tree import body, bound_names, literal, nodes_of, parameters
-from .hints import default_of, with_hints
-from .view import View
-import ast
-from collections.abc import Iterable
-from ..tree import FunctionNode, nodes_of
-import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
 from agent_core.registry.examples import find as find_prompts
-from ..tree import literal, nodes_of, parameters, parse
+
+from ..returns import always_leaves, returned
+from ..tree import FunctionNode, body, bound_names, literal, nodes_of, parameters, parse
+from .hints import default_of, with_hints
 from .view import View
 
 _MOST = 50  # examples that are looked at

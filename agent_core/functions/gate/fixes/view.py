@@ -7,10 +7,10 @@ import ast
 import tokenize
 from dataclasses import dataclass
 
-from sandbox.wire.lines import lines_of, reader_of
-
 from agent_core.registry import docstring
 from agent_core.registry.docstring import Described
+from sandbox.wire.lines import lines_of, reader_of
+
 from ..candidate import GivenExample
 from ..missing_names import missing_names
 from ..tree import FunctionNode, bound_names, find, parameters, parse, takes_self
