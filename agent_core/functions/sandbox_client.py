@@ -14,7 +14,7 @@ from typing import Final
 from agent_core.access.broker import Broker
 from agent_core.access.grants.permit import UNWRITTEN, without_repositories
 from agent_core.access.secrets import CallSecrets, Curtain, Secrets
-from agent_core.base.interruption import aside, bulk
+from agent_core.base.offload import aside, bulk
 from agent_core.base.settings import SandboxSettings
 from sandbox import Access, Attempts, Job, Limits, Outcome, Refused, Sandbox, SandboxUnavailable, Work
 

@@ -9,7 +9,7 @@ from typing import Any
 from agent_core.access.grants import Denied
 from agent_core.access.secrets import CallSecrets, Curtain
 from agent_core.base.errors import UsageError
-from agent_core.base.interruption import aside
+from agent_core.base.offload import aside
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function

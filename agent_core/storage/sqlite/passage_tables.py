@@ -29,8 +29,8 @@ from ..memory_store import (
 from ..subject import dump, parse_row
 from . import vector_index, word_index
 from .connection import SqlSession
+from .lanes import Key, lane, numbers
 from .tables import Tables, perform, query
-from .word_index import Key, lane, numbers
 
 _HOW_MANY = "select count(*) from said"
 _SAID = "select seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn from said"
