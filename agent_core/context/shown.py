@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from agent_core.model.reply import FunctionShown, Mode
+from agent_core.model.reply import Mode
+from agent_core.model.request import FunctionShown
 from agent_core.registry.function import Function
 
 FOR_SMALL_MODELS: Final = frozenset({"core_memory_append", "core_memory_replace", "conversation_search"})

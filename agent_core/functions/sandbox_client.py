@@ -14,7 +14,7 @@ from typing import Final
 from agent_core.access.broker import Broker
 from agent_core.access.grants.permit import UNWRITTEN, without_repositories
 from agent_core.access.secrets import CallSecrets, Curtain, Secrets
-from agent_core.base.interruption import aside, bulk
+from agent_core.base.offload import aside, bulk
 from agent_core.base.settings import SandboxSettings
 from sandbox import Access, Attempts, Job, Limits, Outcome, Refused, Sandbox, SandboxUnavailable, Work
 
@@ -42,7 +42,7 @@ def limits_of(settings: SandboxSettings) -> Limits:
 class SandboxClient:
     """Runs functions in sandboxed workers, or says why none can run."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a call may use
         self,
         settings: SandboxSettings,
         parallel: int,

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from agent_core.access.broker import Broker
 from agent_core.access.grants import NOTHING, Denied, Grants, Permit
 from agent_core.access.secrets import CallSecrets, Curtain
-from agent_core.base.interruption import aside, bulk
+from agent_core.base.offload import aside, bulk
 from agent_core.memory.function_api import FunctionMemoryApi, MemoryAccessRefused
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.function import Function

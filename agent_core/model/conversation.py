@@ -18,7 +18,7 @@ from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Not
 from sandbox.wire.foreign import read_json, read_toml
 
 from .demonstration import DEMONSTRATION, TOLD
-from .reply import FunctionShown, Request
+from .request import FunctionShown, Request
 from .step import write_step
 from .wire import is_object, mark
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from agent_core.base import events
 from agent_core.base.clock import Clock
-from agent_core.base.interruption import aside
 from agent_core.base.json_form import to_json
 from agent_core.base.messages import Call
+from agent_core.base.offload import aside
 from agent_core.base.problem import Problem
 from agent_core.context import beginning, first_page
 from agent_core.functions import answers

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 from agent_core.access.grants import Denied, Permit
 from agent_core.base.clock import Clock
 from agent_core.base.interruption import Interrupted as StopRequested
-from agent_core.base.interruption import aside
 from agent_core.base.matching import nearest
 from agent_core.base.messages import Call
+from agent_core.base.offload import aside
 from agent_core.base.settings import TurnSettings
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Skipped

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from agent_core.context import Shown
 from agent_core.context.shown import FOR_LARGE_ROOMS
-from agent_core.model.reply import FunctionShown
+from agent_core.model.request import FunctionShown
 from agent_core.runtime.host_functions import standard
 from tests.conftest import OpenDesk
 from tests.context.long_talk import in_json

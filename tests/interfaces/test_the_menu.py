@@ -119,6 +119,7 @@ def test_the_third_choice_takes_the_tour_on_a_dumb_terminal_too(tmp_path: Path) 
     with menu(tmp_path, {"TERM": "dumb"}) as screen:
         screen.line("7")
         screen.wait_for("not one of the choices")
+        screen.wait_count(CHOICE, 2)  # what is typed before a question is no answer to it
         screen.line("3")
         screen.wait_for("Type: `how many vowels are in queueing?`")
 

@@ -1,7 +1,7 @@
-"""A stop as people and models read it, the commands available at it, the protocol of a debugger, and claims.
+"""A stop of the debugger: how people and models read it, the commands available at it, and the debugger's protocol.
 
-What a worker claims about a stop, a record or a trace is parsed strictly, or refused. In the text for a model each value
-stands once, then only the changes.
+What a worker claims about a stop, a record or a trace is parsed strictly, or refused. In the text for a model each
+value stands once, then only the changes.
 """
 
 import re

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from agent_core.base.interruption import aside
+from agent_core.base.offload import aside
 from agent_core.registry.function import Function
 
 from .clones.index import Alike, Similarity, Sketch, sketch, surroundings

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from agent_core.access.grants.content import modules_of
 from agent_core.access.grants.value import joined
 from agent_core.access.packages.projects import project_of
-from agent_core.base.interruption import aside
+from agent_core.base.offload import aside
 from agent_core.base.problem import Problem
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module

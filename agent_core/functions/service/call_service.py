@@ -9,7 +9,7 @@ from typing import Any
 from agent_core.access.grants import Denied
 from agent_core.access.secrets import CallSecrets, Curtain
 from agent_core.base.errors import UsageError
-from agent_core.base.interruption import aside
+from agent_core.base.offload import aside
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
@@ -59,7 +59,7 @@ class CallService:
         self._covered: dict[tuple[str, str, str], Coverage] = {}  # what is known of a text does not change
         self.debugging = cage.debugging
 
-    async def made(
+    async def made(  # noqa: PLR0913, PLR0917 - one call and all that goes with it
         self,
         function: Function,
         snapshot: Snapshot,

@@ -200,7 +200,7 @@ def _line_of(root: Path, where: Place) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReloadReport:
-    """What a look at the folder changed: names, files that are good again or rejected, standings, and what is in doubt."""
+    """What a look at the folder changed: names, files that are good again or rejected, standings and doubts."""
 
     loaded: tuple[str, ...]
     changed: tuple[str, ...]

@@ -9,7 +9,7 @@ from functools import partial
 
 from agent_core.access.grants import Grants
 from agent_core.base.errors import UsageError, WorkspaceError
-from agent_core.base.interruption import aside
+from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import block
 from agent_core.registry.function import Function

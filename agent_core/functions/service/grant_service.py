@@ -65,7 +65,7 @@ class CandidateGrants:
 class GrantService:
     """Service that asks for grants and decides what a call may use."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the rooms that it joins
         self,
         packing: PackageGrants,
         reach: AccessResolver,

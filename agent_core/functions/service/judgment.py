@@ -115,7 +115,10 @@ _PLAIN = tuple(field.name for field in fields(Judgment) if field.type in (str, i
 
 @dataclass(frozen=True, slots=True)
 class PendingCandidate:
-    """A rejected candidate that is kept. `over` is the version that it would replace, `conflict` a diff to the saved one."""
+    """A rejected candidate that is kept.
+
+    `over` is the version that it would replace, `conflict` a diff to the saved one.
+    """
 
     code: str
     module: str

@@ -17,7 +17,7 @@ from heapq import nlargest
 from itertools import pairwise
 from typing import TypeVar
 
-from agent_core.base.interruption import aside
+from agent_core.base.offload import aside
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from sandbox.wire.lines import lines_of

@@ -1,4 +1,4 @@
-"""Fixes of the read stage to the text as it was sent: fences, prompts and indentation, hidden characters, public helpers.
+"""Fixes of the read stage to the text as sent: fences, prompts and indentation, hidden characters, public helpers.
 
 Pure text to text. Each unwrapping is tried only where the text as it stands is not Python, so that a docstring which
 shows a fence or a prompt is never touched. Characters that a source cannot contain become escapes in its strings, which
