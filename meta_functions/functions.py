@@ -74,16 +74,19 @@ async def replace_function(self: Agent, function_name: str, code: str, reason: s
     return await self.workshop.plans.replace(function_name, code, reason, self.author)
 
 
-async def confirm_function(self: Agent, function_name: str, reason: str = "") -> PlannedChange:
-    """Admit a refused candidate when only the expected results in its examples were wrong.
+async def confirm_function(
+    self: Agent, function_name: str, expected: list[str] | None = None, reason: str = ""
+) -> PlannedChange:
+    """Admit a refused candidate when only the expected results in its examples were wrong, or are asked for.
 
     The examples then hold what the function really returned. Do this only if those results are right.
 
     Args:
         function_name: The candidate that was refused.
+        expected: Only if you were asked what calls must return: these results as Python writes them, one a call.
         reason: Why an example that the function had before may change, if one does.
     """
-    return await self.workshop.plans.confirm(function_name, reason, self.author)
+    return await self.workshop.plans.confirm(function_name, reason, self.author, expected or ())
 
 
 async def add_example(self: Agent, function_name: str, call: str, expected: str) -> PlannedChange:

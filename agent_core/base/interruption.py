@@ -1,19 +1,11 @@
-"""Interruption of a running turn from outside, and work that must not hold up the event loop meanwhile.
+"""Interruption of a running turn from outside.
 
 `Interruption` works as `asyncio.timeout` does: what runs inside the block is canceled when `request` is called and the
 block is left with `Interrupted`, while a cancellation by anybody else stays a cancellation.
-
-What runs aside, on possibly large values, has to be Python all through, which shares the interpreter every few
-milliseconds: one long step in C (a regular expression, a sort, a parse) would hold the event loop up from a thread,
-too, and is bounded by itself.
 """
 
 import asyncio
-from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Final, ParamSpec, TypeVar
-
-from sandbox.wire.values import is_large
 
 
 class Interrupted(Exception):
@@ -48,19 +40,3 @@ class Interruption:
         self._inside.discard(task)
         if self.requested and kind is asyncio.CancelledError and task.uncancel() == 0:
             raise Interrupted from error
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
-LARGE: Final = 4_000
-"""Characters of a text: what is done with a shorter one takes no longer than the event loop can wait."""
-
-
-def bulk(value: Any) -> int:  # Any: what `sandbox.wire.values` carries
-    """Return the size by which a value is processed: that of a large text if it has many parts."""
-    return LARGE + 1 if is_large(value) else 0
-
-
-async def aside(size: int, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Return the result of the work, which runs in a thread if its input is large."""
-    return await asyncio.to_thread(work, *args, **named) if size > LARGE else work(*args, **named)

@@ -2,9 +2,9 @@
 
 from .build import BYTES_PER_TOKEN, Budget, Remembered, RequestPrompt, Section, SystemMessage, build
 from .compaction import Compaction
-from .history import PRESSURE, History, Summary, beginning, claim, first_page, pop, resume
+from .history import PRESSURE, History, Summary, claim, pop, resume
 from .instructions import INSTRUCTIONS
-from .paging import PageReader
+from .paging import PageReader, beginning, first_page
 from .shown import Shown
 
 __all__ = [

@@ -14,7 +14,7 @@ from agent_core.base.messages import Message, System
 from agent_core.base.settings import MemorySettings
 from agent_core.base.untrusted import shorten
 from agent_core.memory.block import POSITIONS
-from agent_core.model.reply import FunctionShown
+from agent_core.model.request import FunctionShown
 from agent_core.storage import Counts, SectionRow
 
 from .history import History

@@ -5,16 +5,16 @@ restart the same context is read again. The author of a line in a summary is set
 words of others keep what they say, but what in them would pass for the program's word on who speaks stands in quotes.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.base.untrusted import visible
-from agent_core.storage import SUMMARY, ClaimedTurn, Entry, SaveText, Shape, Store, content_hash, fitting
-from sandbox.wire.foreign import LOOSE, read_json
+from agent_core.storage import SUMMARY, ClaimedTurn, Entry, Shape, TurnStore, fitting
+
+from .paging import in_part
 
 USER: Final = "user"
 """Whose the user's sentences are; a function's are of its name with `()`, the assistant's of nobody."""
@@ -57,12 +57,7 @@ _SHAPE: Final[Shape] = {
 }
 # Roles, separators and the wire's own words around one message, in bytes.
 _ENVELOPE: Final = 24
-Payload = dict[str, Any]  # Any: JSON
 _LEAST_PAGE: Final = 200
-TEXT_NAME: Final = "text-"
-"""The beginning of the name of a text that is shown in parts; the number of its entry in hex follows."""
-_GENEROUS: Final = 2  # what the model wrote itself is cut at twice a page: its replies are bounded already
-_AROUND: Final = 120
 
 PRESSURE: Final = Notice(
     "Memory pressure: what you can see of this conversation is nearly as much as fits. Soon its oldest part is replaced"
@@ -235,71 +230,11 @@ def _bytes(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def beginning(text: str, page_chars: int) -> str:
-    """Return as much of a text as is shown at once."""
-    return text if len(text) <= page_chars else f"{text[:page_chars]}\n[… {len(text):,} characters in all]"
-
-
-def first_page(text: str, page_chars: int) -> tuple[Payload, tuple[SaveText, ...]]:
-    """Return a text for an entry: whole, or its first page and the hash of the full text, with the write that stores
-    it.
-    """
-    if len(text) <= page_chars:
-        return {"text": text}, ()
-    whole = SaveText(text.encode("utf-8", "replace").decode())
-    return {"text": text[:page_chars], "whole": content_hash(whole.text), "chars": len(text)}, (whole,)
-
-
-def in_part(message: Message, seq: int, chars: int, page_chars: int) -> Message:
-    """Return the message as it is shown to the model; `chars` is its length if more is stored than it contains."""
-    match message:
-        case System():
-            return message
-        case Assistant(text, calls):
-            most = page_chars * _GENEROUS
-            if len(text) <= most and all(len(call.arguments) <= most for call in calls):
-                return message
-            shorter = tuple(_shorter(call, most) for call in calls)
-            return replace(message, text=text if len(text) <= most else _first(text, seq, 0, page_chars), calls=shorter)
-        case Answer(_, _, whole):
-            text = _first(whole, seq, chars, page_chars)
-            return message if text == whole else replace(message, text=text)
-        case User(whole, packed) | Notice(whole, packed):
-            text = _first(whole, seq, chars, page_chars)
-            return message if text == whole else replace(message, text=text, packed=_repacked(packed, text))
-
-
-def _first(text: str, seq: int, chars: int, page_chars: int) -> str:
-    total = max(chars, len(text))
-    if total <= page_chars:
-        return text
-    size, name = page_size(page_chars), f"{TEXT_NAME}{seq:x}"
-    more = f"read_on(name={name!r}, page=2) gives the next" if seq else "the rest is not shown"
-    return f"{text[:size]}\n[Page 1 of {-(-total // size)}, {total:,} characters in all: {more}.]"
-
-
-def page_size(page_chars: int) -> int:
-    """Return how much of a text fits on a page next to the text around it."""
-    return max(page_chars - _AROUND, _AROUND)
-
-
-def _repacked(packed: str, text: str) -> str:
-    """Return a packed message with another text; an event, which uses another key, is returned unpacked."""
-    data = read_json(packed, LOOSE) if packed else {}
-    return json.dumps({**data, "message": text}, ensure_ascii=False) if "message" in data else ""
-
-
-def _shorter(call: Call, most: int) -> Call:
-    if len(call.arguments) <= most:
-        return call
-    return replace(call, arguments=json.dumps({"left_out": f"{len(call.arguments):,} characters"}))
-
-
 ReadEntries = Callable[[Sequence[Entry]], Sequence[Message]]
 """Entries of a journal → what the model reads of them."""
 
 
-async def resume(store: Store, agent: str, history: History, read: ReadEntries) -> None:
+async def resume(store: TurnStore, agent: str, history: History, read: ReadEntries) -> None:
     """Rebuild the history from storage, as after a restart or when turns were removed from it."""
     history.clear()
     entries = await store.history(agent, kinds=(SUMMARY,))
@@ -312,7 +247,7 @@ async def resume(store: Store, agent: str, history: History, read: ReadEntries) 
         history.add(entry.turn, read([entry]), entry.seq, entry.payload.get("chars", 0))
 
 
-async def pop(store: Store, agent: str) -> list[Entry]:
+async def pop(store: TurnStore, agent: str) -> list[Entry]:
     """Remove the last turn in which something was said, with later summaries, from the history; return its entries."""
     while entries := await store.hide_last_turn(agent):
         if any(entry.kind != SUMMARY for entry in entries):
@@ -320,7 +255,7 @@ async def pop(store: Store, agent: str) -> list[Entry]:
     return []
 
 
-async def claim(store: Store, agent: str, owner: str) -> ClaimedTurn | None:
+async def claim(store: TurnStore, agent: str, owner: str) -> ClaimedTurn | None:
     """Return the open turn, or a new one for what is waiting; a requested summary that was never made is abandoned."""
     while (claimed := await store.next(agent, owner)) is not None and claimed.event.kind == SUMMARY:
         await store.finish(claimed.id, claimed.attempt)

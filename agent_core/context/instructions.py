@@ -26,8 +26,10 @@ def count_vowels(text: str) -> int:
 - Make it general: what the user's case needs comes in as arguments.
 - Give at least two examples with different results; they are run before the function joins. Work them out with care.
 - It runs in a sandbox: the standard library and pydantic, no other programs. Where it needs the program it takes \
-`self` first: self.call(name, **arguments) calls another function, self.progress(done, total, note) shows progress, \
+`self` first: self.progress(done, total, note) shows progress, \
 self.scratch is a folder for this call alone.
+- Build on a function that you have instead of writing it again: take `self` first and call \
+self.call("its_name", argument=value). Examples run it, too.
 - Of the world it has only what the user grants it. Write it as if it had that already, with host, path or name \
 spelled out, and the user is asked before it joins: self.fetch(url) gives a response with .text() and .json(), open() \
 reads files, self.secret("NAME") gives a key, other packages are imported. Need no more than the task does, and put \

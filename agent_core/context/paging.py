@@ -1,18 +1,85 @@
-"""The pages of long texts that `read_on` returns.
+"""Long messages in parts: the part that is shown first, and the pages that `read_on` returns.
 
 The whole stands in storage under its entry's number, which is its name here: `text-` and the number in hex.
 """
 
+import json
 import re
 from collections.abc import Callable
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from agent_core.base.errors import UsageError
-from agent_core.storage import TurnStore
+from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.storage import SaveText, TurnStore, content_hash
+from sandbox.wire.foreign import LOOSE, read_json
 
-from .history import TEXT_NAME, page_size
-
+_NAME: Final = "text-"
 _PAGED: Final = ("user", "notice", "assistant", "result")
+_GENEROUS: Final = 2  # what the model wrote itself is cut at twice a page: its replies are bounded already
+_AROUND: Final = 120
+
+Payload = dict[str, Any]  # Any: JSON
+
+
+def beginning(text: str, page_chars: int) -> str:
+    """Return as much of a text as is shown at once."""
+    return text if len(text) <= page_chars else f"{text[:page_chars]}\n[… {len(text):,} characters in all]"
+
+
+def first_page(text: str, page_chars: int) -> tuple[Payload, tuple[SaveText, ...]]:
+    """Return a text for an entry: whole, or its first page and the hash of the full text, with the write that stores
+    it.
+    """
+    if len(text) <= page_chars:
+        return {"text": text}, ()
+    whole = SaveText(text.encode("utf-8", "replace").decode())
+    return {"text": text[:page_chars], "whole": content_hash(whole.text), "chars": len(text)}, (whole,)
+
+
+def in_part(message: Message, seq: int, chars: int, page_chars: int) -> Message:
+    """Return the message as it is shown to the model; `chars` is its length if more is stored than it contains."""
+    match message:
+        case System():
+            return message
+        case Assistant(text, calls):
+            most = page_chars * _GENEROUS
+            if len(text) <= most and all(len(call.arguments) <= most for call in calls):
+                return message
+            shorter = tuple(_shorter(call, most) for call in calls)
+            return replace(message, text=text if len(text) <= most else _first(text, seq, 0, page_chars), calls=shorter)
+        case Answer(_, _, whole):
+            text = _first(whole, seq, chars, page_chars)
+            return message if text == whole else replace(message, text=text)
+        case User(whole, packed) | Notice(whole, packed):
+            text = _first(whole, seq, chars, page_chars)
+            return message if text == whole else replace(message, text=text, packed=_repacked(packed, text))
+
+
+def _first(text: str, seq: int, chars: int, page_chars: int) -> str:
+    total = max(chars, len(text))
+    if total <= page_chars:
+        return text
+    size, name = _size(page_chars), f"{_NAME}{seq:x}"
+    more = f"read_on(name={name!r}, page=2) gives the next" if seq else "the rest is not shown"
+    return f"{text[:size]}\n[Page 1 of {-(-total // size)}, {total:,} characters in all: {more}.]"
+
+
+def _size(page_chars: int) -> int:
+    """Return how much of a text fits on a page next to the text around it."""
+    return max(page_chars - _AROUND, _AROUND)
+
+
+def _repacked(packed: str, text: str) -> str:
+    """Return a packed message with another text; an event, which uses another key, is returned unpacked."""
+    data = read_json(packed, LOOSE) if packed else {}
+    return json.dumps({**data, "message": text}, ensure_ascii=False) if "message" in data else ""
+
+
+def _shorter(call: Call, most: int) -> Call:
+    if len(call.arguments) <= most:
+        return call
+    return replace(call, arguments=json.dumps({"left_out": f"{len(call.arguments):,} characters"}))
 
 
 class PageReader:
@@ -30,7 +97,7 @@ class PageReader:
             UsageError: nothing has this name, or it has no such page.
         """
         text = await self._whole(name)
-        size = page_size(self._page_chars())
+        size = _size(self._page_chars())
         pages = max(-(-len(text) // size), 1)
         if not 1 <= page <= pages:
             raise UsageError(f"`{name}` has {pages} page{'' if pages == 1 else 's'}.", fix="Ask for one of them.")
@@ -48,5 +115,5 @@ class PageReader:
 
 
 def _number(name: str) -> int:
-    match = re.fullmatch(rf"(?:{TEXT_NAME})?([0-9a-f]{{1,15}})", name.strip().lower())
+    match = re.fullmatch(rf"(?:{_NAME})?([0-9a-f]{{1,15}})", name.strip().lower())
     return int(match[1], 16) if match else 0

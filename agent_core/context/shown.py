@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from agent_core.model.reply import FunctionShown, Mode
+from agent_core.model.reply import Mode
+from agent_core.model.request import FunctionShown
 from agent_core.registry.function import Function
 
 FOR_SMALL_MODELS: Final = frozenset({"core_memory_append", "core_memory_replace", "conversation_search"})
@@ -22,9 +23,10 @@ _ENVELOPE: Final = 80
 
 
 class Hidden(Protocol):
-    """Knows the functions that are not shown, as (name, hash of the body)."""
+    """Knows the functions that are not shown, as (name, hash of the body), and what the user complained about."""
 
     held: frozenset[tuple[str, str]]
+    complaints: Mapping[tuple[str, str], str]
 
 
 class Shown:
@@ -38,6 +40,7 @@ class Shown:
         self._limit = limit
         self._hidden = hidden
         self._held: frozenset[tuple[str, str]] = frozenset()
+        self._complaints: Mapping[tuple[str, str], str] = {}
         self._places: dict[str, _Place] = {}
         self._used: dict[str, int] = {}
         self._uses = 0
@@ -59,9 +62,11 @@ class Shown:
         self, functions: Mapping[str, Function], own_set: frozenset[str] = frozenset()
     ) -> tuple[FunctionShown, ...]:
         """Return the functions for this step, also stored as `line`; `own_set` always stays."""
-        if functions is self._seen and own_set == self._kept and self._hidden.held is self._held:
+        before = (self._seen, self._held, self._complaints)
+        now = (functions, self._hidden.held, self._hidden.complaints)
+        if own_set == self._kept and all(one is other for one, other in zip(before, now, strict=True)):
             return self.line
-        self._seen, self._kept, self._held = functions, own_set, self._hidden.held
+        self._kept, (self._seen, self._held, self._complaints) = own_set, now
         if self._held:
             functions = {
                 name: function for name, function in functions.items() if (name, function.body_hash) not in self._held
@@ -132,8 +137,9 @@ class Shown:
 
     def _place(self, name: str, function: Function) -> "_Place":
         # The same object from step to step: the wire form of what did not change is not made again.
-        place = self._places.get(name)
-        return place if place is not None and place.function is function else _Place.of(function)
+        place, complaint = self._places.get(name), self._complaints.get((name, function.body_hash), "")
+        is_same = place is not None and place.function is function and place.complaint == complaint
+        return place if place is not None and is_same else _Place.of(function, complaint)
 
 
 def _size(shown: FunctionShown) -> int:
@@ -147,7 +153,10 @@ class _Place:
 
     function: Function
     shown: FunctionShown
+    complaint: str = ""
 
     @classmethod
-    def of(cls, function: Function) -> "_Place":
-        return cls(function, FunctionShown(function.name, function.description, function.parameters))
+    def of(cls, function: Function, complaint: str = "") -> "_Place":
+        warning = f"({complaint[0].upper()}{complaint[1:]}.) " if complaint else ""
+        shown = FunctionShown(function.name, warning + function.description, function.parameters)
+        return cls(function, shown, complaint)

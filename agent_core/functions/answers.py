@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
+from agent_core.base.offload import bulk
+from agent_core.base.problem import Problem
+from agent_core.base.untrusted import block, fence, shorten, visible
 from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
 from sandbox.wire.claimed_collections import Pairs
 from sandbox.wire.values import encode
-
-from agent_core.base.interruption import bulk
-from agent_core.base.problem import Problem
-from agent_core.base.untrusted import block, fence, shorten, visible
 
 MAX_OUTPUT_CHARS = 2_000
 MAX_FRAMES = 6

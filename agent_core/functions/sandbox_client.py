@@ -11,15 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from agent_core.access.broker import Broker
+from agent_core.access.grants.permit import UNWRITTEN, without_repositories
+from agent_core.access.secrets import CallSecrets, Curtain, Secrets
+from agent_core.base.offload import aside, bulk
+from agent_core.base.settings import SandboxSettings
 from sandbox import Access, Attempts, Job, Limits, Outcome, Refused, Sandbox, SandboxUnavailable, Work
 
-from agent_core.base.interruption import aside, bulk
-from agent_core.access.broker import Broker
 from .debug import Debugger, Debugging
-from agent_core.access.grants.permit import without_repositories
-from agent_core.access.grants.permit import UNWRITTEN
-from agent_core.access.secrets import CallSecrets, Curtain, Secrets
-from agent_core.base.settings import SandboxSettings
 
 _OWN: Final = tuple(str(Path(__file__).parents[2] / room) for room in ("agent_core", "meta_functions", "sandbox"))
 
@@ -43,7 +42,7 @@ def limits_of(settings: SandboxSettings) -> Limits:
 class SandboxClient:
     """Runs functions in sandboxed workers, or says why none can run."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a call may use
         self,
         settings: SandboxSettings,
         parallel: int,

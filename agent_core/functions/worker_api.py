@@ -13,21 +13,21 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
+from agent_core.access.broker import Broker
+from agent_core.access.grants import NOTHING, Denied, Grants, Permit
+from agent_core.access.secrets import CallSecrets, Curtain
+from agent_core.base.offload import aside, bulk
+from agent_core.memory.function_api import FunctionMemoryApi, MemoryAccessRefused
+from agent_core.registry.arguments import read as read_arguments
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
 from sandbox import FunctionCall, Job, Outcome, RequestRefused, Returned
 from sandbox.processes.debugging import PLAIN
 from sandbox.wire.claimed_collections import Members, Pairs
 
 from .answers import answer, bad_arguments
-from agent_core.base.interruption import aside, bulk
-from agent_core.access.broker import Broker
-from .sandbox_client import SandboxClient
 from .debug.debugging import Watch
-from agent_core.access.grants import NOTHING, Denied, Grants, Permit
-from agent_core.memory.function_api import FunctionMemoryApi, MemoryAccessRefused
-from agent_core.registry.arguments import read as read_arguments
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
-from agent_core.access.secrets import CallSecrets, Curtain
+from .sandbox_client import SandboxClient
 
 MAX_DEPTH = 4
 MAX_NOTE = 400  # characters

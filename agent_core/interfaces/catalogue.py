@@ -79,6 +79,15 @@ ENTRIES = (
         "release", "NAME", "Release a function from quarantine: the model sees it again.", _FUNCTION, in_turn=True
     ),
     CommandEntry(
+        "good", "[NAME]", "Say that a function's results are right; by default, those of the last call.", _FUNCTION
+    ),
+    CommandEntry(
+        "bad",
+        "[NAME [NOTE]]",
+        "Say that its result was wrong: it becomes a draft, and the agent is told.",
+        _FUNCTION,
+    ),
+    CommandEntry(
         "grants",
         "[NAME [revoke [WHAT]]]",
         "Show the grants of functions; `revoke` removes all, a kind or one item.",
@@ -107,7 +116,10 @@ ENTRIES = (
         in_turn=True,
     ),
     CommandEntry(
-        "confirm", "NAME [REASON]", "Admit a rejected candidate with the results that came back.", (("<candidate>",),)
+        "confirm",
+        "NAME [REASON | = RESULT, …]",
+        "Admit a rejected candidate with the results that came back, or say which ones must.",
+        (("<candidate>",),),
     ),
     CommandEntry("reload", "", "Read the functions folder again."),
     CommandEntry(

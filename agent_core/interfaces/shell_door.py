@@ -85,6 +85,13 @@ class ShellDoor:
         """Take the command itself as a yes."""
         return True
 
+    async def ask(self, question: str) -> str | None:
+        """Ask at a terminal, unless a script reads the result."""
+        if self._scene.as_json or not is_attended():
+            return None
+        typed = await typed_line(question, is_fresh=True)
+        return None if typed is None else typed.strip()
+
     def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
         """Return nothing to wait for: the terminal is free."""
         if not sys.stdin.isatty():

@@ -14,7 +14,7 @@ from .catalogue import BY_NAME, ENTRIES, nearest, needed
 from .columns import explained
 from .commands.calls import stopping_first
 from .commands.functions import ended
-from .commands.history import judged
+from .commands.history import challenge_hint, judged
 from .conversation import Conversation
 from .manual_edits import text_from_editor
 from .render.call_log import laid_open
@@ -140,7 +140,8 @@ async def _create(talk: Conversation, words: str) -> None:
         return
     into = [module.strip() or (pending.module if pending else "")]
     verdict = await shop.create(name, code, *filter(None, into), reason="written at the prompt")
-    hint = f"  /create {name} opens it again; /pending lists rejected candidates."
+    hint = f"/create {name} opens it again; /pending lists rejected candidates."
+    hint = f"  {challenge_hint(PromptDoor(talk), verdict) or hint}"
     await show(talk, judged(verdict, "" if verdict.admitted else hint))
 
 

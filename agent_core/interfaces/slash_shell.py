@@ -24,6 +24,7 @@ from .commands.agents import agents
 from .commands.calls import calls
 from .commands.functions import functions
 from .commands.granting import revoked
+from .commands.history import results_of
 from .commands.memory import memory
 from .commands.sources import sources
 from .commands.verb import Result, SourceProgress, Verb
@@ -45,7 +46,6 @@ _SAME: Final = {
     "diff": "functions diff NAME [VERSION]",
     "blame": "functions blame NAME [VERSION]",
     "rollback": "functions rollback NAME [VERSION]",
-    "confirm": "functions confirm NAME [--reason=REASON]",
     "reload": "functions reload",
     "memory": "memory show [LABEL]",
     "memory edit": "memory edit LABEL [--value=TEXT]",
@@ -94,6 +94,10 @@ class PromptDoor:
     async def confirm(self, question: str) -> bool:
         """Ask for a yes."""
         return await self._talk.voice.confirm(question)
+
+    async def ask(self, question: str) -> str | None:
+        """Ask nothing: the line is for the next command, which can hold the answer."""
+        return None
 
     def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
         """Give the terminal to the user's editor."""
@@ -183,6 +187,23 @@ async def _example(talk: Conversation, words: str) -> Result:
     return await run_shell(talk, "functions", "add-example", f"--call={call}", f"--expected={expected}", "--", name)
 
 
+async def _rate(thumb: str, talk: Conversation, words: str) -> Result:
+    """Rate the named function, or the one that was called last."""
+    name, _, note = words.partition(" ")
+    called = [call.name for call in talk.log.calls if call.name in talk.names()]
+    if not (name or called):
+        raise UsageError("No function was called in this session.", fix=f"Type /{thumb} NAME.")
+    notes = [note.strip()] if note.strip() and thumb == "bad" else []
+    return await run_shell(talk, "functions", thumb, "--", name or called[-1], *notes)
+
+
+async def _confirm(talk: Conversation, words: str) -> Result:
+    name, _, rest = needed(words, "confirm").partition(" ")
+    results = results_of(rest.strip()[1:]) if rest.strip().startswith("=") else []
+    options = [f"--expected={result}" for result in results] or [f"--reason={rest.strip()}"] * bool(rest.strip())
+    return await run_shell(talk, "functions", "confirm", *options, "--", name)
+
+
 async def _pending(talk: Conversation, words: str) -> Result:
     name, _, action = words.partition(" ")
     return await run_shell(talk, "functions", "pending", *(["--drop"] if action == "drop" else []), "--", name)
@@ -237,6 +258,9 @@ async def _save(talk: Conversation, words: str) -> Result:
 _READERS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[Result]]]] = {
     "functions": _functions,
     "example": _example,
+    "confirm": _confirm,
+    "good": partial(_rate, "good"),
+    "bad": partial(_rate, "bad"),
     "pending": _pending,
     "grants": _grants,
     "memory section": _section,

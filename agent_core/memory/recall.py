@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.clock import Clock
-from agent_core.base.interruption import aside
+from agent_core.base.offload import aside
 from agent_core.storage import RecallMessage, SaveSaid, Store
 
 from . import dates, search_query, words

@@ -5,7 +5,8 @@ nothing of agents, functions' code or storage. `client` and `endpoint` import th
 only when a model is really opened.
 """
 
-from .reply import FunctionShown, Model, Piece, Reply, Request, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
+from .reply import Model, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
+from .request import FunctionShown, Request
 
 __all__ = [
     "FunctionShown",

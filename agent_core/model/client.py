@@ -24,10 +24,12 @@ from .discover import DiscoveredModel
 from .endpoint import Endpoint
 from .failures import FunctionsRefused
 from .probe import ask
-from .quirks import Estimator, known_window, listed_window, quirks, tells_windows, window
-from .reply import FunctionShown, Mode, ModeChanged, Model, Piece, Reply, Request, RetryPiece, TokenUsage
+from .quirks import quirks
+from .reply import Mode, ModeChanged, Model, Piece, Reply, RetryPiece, TokenUsage
+from .request import FunctionShown, Request
 from .schemas import loosened
 from .stream import Assembly
+from .tokens import Estimator, known_window, listed_window, tells_windows, window
 from .tour.endpoint import TourEndpoint
 from .wire import RequestWriter
 

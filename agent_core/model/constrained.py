@@ -20,7 +20,8 @@ from sandbox.wire.foreign import LOOSE, read_json, with_plain_escapes
 from .conversation import Entry, WireConversation, fixed_size
 from .dialect import Dialect, Way
 from .failures import NotTaken
-from .reply import NOTES, Finish, FunctionShown, Piece, Reply, Request, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
+from .reply import NOTES, Finish, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
+from .request import FunctionShown, Request
 from .step import REPLY, read_step, step_schema
 from .stream import Splitter, cut_call, note_on
 from .wire import read_chunk, read_usage

@@ -18,7 +18,7 @@ from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Not
 from sandbox.wire.foreign import read_json, read_toml
 
 from .demonstration import DEMONSTRATION, TOLD
-from .reply import FunctionShown, Request
+from .request import FunctionShown, Request
 from .step import write_step
 from .wire import is_object, mark
 
@@ -73,18 +73,25 @@ def choice() -> ConstrainedModels:
     )
 
 
-def trim(function: FunctionShown) -> FunctionShown:
+def trim(function: FunctionShown, last: str = "") -> FunctionShown:
     """Return the function as a small model sees it: without some optional parameters, with `…_name` parameters last.
+
+    What the last text asks for in a call, `name(parameter=…)`, has to be given.
 
     A code that ends the object ends it in `"}}}`, and what the code itself ends in, such as `'`, melts into
     one rare token with that: the model then wrote `'}}}` into the code (3 of 10 requests).
     """
     properties: Mapping[str, Any] = function.parameters.get("properties", {})
-    hidden = choice().hidden.get(function.name, frozenset()) - {*function.parameters.get("required", ())}
+    asked = "".join(re.findall(rf"\b{re.escape(function.name)}\(([^\n]*)", last))
+    optional = choice().hidden.get(function.name, frozenset())
+    now = [name for name in properties if name in optional and f"{name}=" in asked]
+    required = [*function.parameters.get("required", ()), *now]
+    hidden = optional - {*required}
     order = sorted(properties.keys() - hidden, key=lambda name: (name.endswith("_name"), [*properties].index(name)))
-    if order == [*properties]:
+    if order == [*properties] and not now:
         return function
     parameters = {**function.parameters, "properties": {name: properties[name] for name in order}}
+    parameters |= {"required": required} if now else {}
     return FunctionShown(function.name, function.description, parameters)
 
 
@@ -201,7 +208,8 @@ class WireConversation:
         callable_names = {*choice().always, *announced, *named, *_called(request.messages)} - request.excluded
         if _is_about_memory(request.messages):
             callable_names &= {*choice().remembers}
-        return [trim(function) for function in request.functions if function.name in callable_names]
+        last = _last_text(request.messages)
+        return [trim(function, last) for function in request.functions if function.name in callable_names]
 
     def _tell(self, messages: Sequence[Message], functions: Mapping[str, FunctionShown]) -> Mapping[Message, Told]:
         announced: dict[Message, Told] = {}

@@ -11,7 +11,7 @@ from typing import Final
 
 from agent_core.base.messages import Answer, Assistant, Call, Message, User
 
-from .reply import FunctionShown
+from .request import FunctionShown
 
 _CODE: Final = '''\
 def swap_ends(text: str) -> str:

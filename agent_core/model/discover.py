@@ -17,7 +17,8 @@ from agent_core.base.errors import ModelError, NoModel
 from agent_core.base.settings import ModelSettings
 
 from .probe import list_models
-from .quirks import ServerKind, listed_window, quirks
+from .quirks import ServerKind, quirks
+from .tokens import listed_window
 from .tour.script import LABEL as TOUR_LABEL
 from .tour.script import NAME as TOUR
 

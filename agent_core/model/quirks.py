@@ -1,14 +1,9 @@
-"""Peculiarities of endpoints and models, which are the data of `quirks.toml`, read once; tokens and windows.
-
-The number of tokens in a text and the size of a window are estimates: an endpoint's report takes precedence.
-"""
+"""Peculiarities of endpoints and models: the data of `quirks.toml`, read once."""
 
 import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Final
-from urllib.parse import urlsplit
 
 from sandbox.wire.foreign import read_toml
 
@@ -70,69 +65,3 @@ def quirks() -> Quirks:
         assumed_window=windows["assumed"],
         silent_hosts=frozenset(windows["silent"]),
     )
-
-
-MOST_TOKENS: Final = 10**9  # of one reply: more is a lie, or a mistake
-LEAST_WINDOW, MOST_WINDOW = 512, 10**8
-_BYTES_PER_TOKEN: Final = 4
-_SMALLEST_LESSON: Final = 400  # below, the server's template counts for more than the text
-_LIMITS: Final = (0.4, 4.0)
-
-
-def count(value: object, least: int = 0, most: int = MOST_TOKENS) -> int | None:
-    """Return a number of tokens that an endpoint reports; None if it is no number, or is out of range."""
-    return value if type(value) is int and least <= value <= most else None
-
-
-class Estimator:
-    """A converter from bytes to tokens, corrected by what the model's endpoint reports; it starts on the safe side."""
-
-    def __init__(self, factor: float = 1.2) -> None:
-        self.factor = factor
-
-    def tokens(self, size_bytes: int) -> int:
-        """Return the estimate for a text of so many UTF-8 bytes."""
-        return round(size_bytes / _BYTES_PER_TOKEN * self.factor)
-
-    def tokens_of(self, text: str) -> int:
-        """Return the estimate for a text."""
-        return self.tokens(len(text.encode("utf-8", "replace")))
-
-    def learn(self, size_bytes: int, reported: int) -> None:
-        """Learn from a report: one higher than the estimate counts half, a lower one counts a tenth."""
-        if size_bytes < _SMALLEST_LESSON or reported <= 0:
-            return
-        seen = reported * _BYTES_PER_TOKEN / size_bytes
-        weight = 0.5 if seen > self.factor else 0.1
-        self.factor = min(max(self.factor + weight * (seen - self.factor), _LIMITS[0]), _LIMITS[1])
-
-
-def listed_window(entry: dict[str, Any]) -> int | None:  # Any: foreign JSON
-    """Return the window in an entry of GET /models, under one of the names in use."""
-    meta = entry.get("meta")
-    inner = meta if isinstance(meta, dict) else {}
-    candidates = (
-        entry.get("loaded_context_length"),
-        entry.get("max_model_len"),
-        entry.get("context_length"),
-        entry.get("context_window"),
-        entry.get("max_context_length"),
-        inner.get("n_ctx"),
-        inner.get("n_ctx_train"),
-    )
-    return next((size for value in candidates if (size := window(value)) is not None), None)
-
-
-def window(value: object) -> int | None:
-    """Return the size of a window that an endpoint reports; None for an impossible value."""
-    return count(value, LEAST_WINDOW, MOST_WINDOW)
-
-
-def known_window(model: str) -> int | None:
-    """Return the window of a model by its name, if the table has it."""
-    return next((size for pattern, size in quirks().windows if pattern.search(model)), None)
-
-
-def tells_windows(url: str) -> bool:
-    """Check whether it is worth asking this endpoint for its windows."""
-    return urlsplit(url).hostname not in quirks().silent_hosts

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sandbox.wire.foreign import LOOSE, Malformed, read_json, with_plain_escapes
 
-from .reply import FunctionShown
+from .request import FunctionShown
 from .schemas import Schema, portable
 
 REPLY: Final = "(reply)"

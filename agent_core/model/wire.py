@@ -16,9 +16,10 @@ from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, S
 from sandbox.wire.foreign import Malformed, read_json
 
 from .dialect import Dialect
-from .quirks import count
-from .reply import FunctionShown, TokenUsage
+from .reply import TokenUsage
+from .request import FunctionShown
 from .schemas import loosened, simple, strict
+from .tokens import count
 
 Entry: TypeAlias = dict[str, Any]  # Any: one message or function in the wire's own shape
 Group: TypeAlias = tuple[Message, ...]

@@ -82,7 +82,7 @@ def _parsed(text: str, style: DocstringStyle) -> Docstring:
 def _merge(previous: Described, parsed: Docstring) -> Described:
     parameters, types = dict(previous.parameters), dict(previous.types)
     for entry in parsed.params:
-        for name in entry.arg_name.replace(",", " ").split():
+        for name in (word.lstrip("\\*") for word in entry.arg_name.replace(",", " ").split()):
             described = " ".join((entry.description or "").split())
             parameters[name] = parameters.get(name) or described
             if entry.type_name:

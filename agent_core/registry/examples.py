@@ -5,6 +5,7 @@ brings `pdb` and `unittest`, 40 ms at start). A test holds the two against each 
 """
 
 import ast
+import builtins
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ _OPTION = re.compile(r"#\s*doctest:\s*([^\n\'\"]*)$", re.MULTILINE)
 _BLANK = re.compile(r"^[ ]*(#.*)?$")
 _MOST = 1_000  # prompts that are read: each example holds all set-up before it
 _FAR = 1_000  # lines after the last prompt in which the next one is looked for
+_BUILTINS = frozenset(dir(builtins))
 _NO_OPTIONS: Mapping[str, bool] = MappingProxyType({})
 
 
@@ -92,8 +94,9 @@ def without_examples(docstring: str) -> str:
 def read(docstring: str, lines: list[str], start: int, path: str) -> tuple[Example, ...] | Problem:
     """Return the examples of a docstring that begins on line `start` of a file's `lines`.
 
-    An example is an expression with its expected output. What stands before it without output is its
-    set-up, and stays so for the examples after it, as names do in doctest.
+    An example is an expression, or a statement, with its expected output. What stands before it without output is its
+    set-up, and stays so for the examples after it, as names do in doctest; so does what may use up or change the value
+    of such a name. An example with the directive SKIP is none.
     """
     if ">>>" not in docstring:
         return ()
@@ -107,15 +110,21 @@ def read(docstring: str, lines: list[str], start: int, path: str) -> tuple[Examp
 
 def _examples(prompts: list[DoctestEntry], locate: "_Locator") -> Iterator[Example]:
     setup: list[str] = []
+    bound: frozenset[str] = frozenset()
     for index, prompt in enumerate(prompts):
         line = locate(prompt)
+        if prompt.options.get("SKIP"):
+            continue
+        shape = _shape(prompt.source)
         is_last = index == len(prompts) - 1
-        if (prompt.want or is_last) and _is_expression(prompt.source):
+        if prompt.want if not shape.is_expression else prompt.want or is_last:
             expected = "" if prompt.raises else prompt.want
             options = tuple(sorted(prompt.options.items()))
             yield Example(tuple(setup), prompt.source.strip(), expected, line, prompt.raises, options)
-        else:
-            setup.append(prompt.source)
+            if prompt.raises or not (shape.binds or shape.changes & bound):
+                continue
+        setup.append(prompt.source)
+        bound |= shape.binds
 
 
 class _Locator:
@@ -136,13 +145,40 @@ class _Locator:
         return 0 < number <= len(self._lines) and f">>> {first}" in self._lines[number - 1]
 
 
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What a source is, the names that it binds, and those with values that it may use up or change."""
+
+    is_expression: bool = False
+    binds: frozenset[str] = frozenset()
+    changes: frozenset[str] = frozenset()
+
+
 @lru_cache(maxsize=256)
-def _is_expression(source: str) -> bool:
+def _shape(source: str) -> _Shape:
     try:
-        ast.parse(source.strip(), mode="eval")
+        tree = ast.parse(source.strip())
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+        return _Shape()
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    binds = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            binds |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            binds.add(node.name)
+    is_expression = len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr)
+    changes = {name for node in ast.walk(tree) if isinstance(node, ast.Call) for name in _changed(node)}
+    return _Shape(is_expression, frozenset(binds), frozenset(changes))
+
+
+def _changed(call: ast.Call) -> Iterator[str]:
+    """Yield the names that are called, or have a method that is called, or are taken by a method or a builtin."""
+    if isinstance(call.func, ast.Name):
+        yield call.func.id
+    is_builtin = isinstance(call.func, ast.Name) and (call.func.id in _BUILTINS or call.func.id == "islice")
+    if is_builtin or isinstance(call.func, ast.Attribute):
+        yield from (node.id for node in ast.walk(call) if isinstance(node, ast.Name))
 
 
 def _lines(match: re.Match[str], line: int) -> tuple[str, str]:

@@ -18,12 +18,15 @@ from .source import ModuleSource
 
 # Goes up whenever reading changes, so that no cache outlives the reader that wrote it. The running
 # Python belongs to it: what parses on one version may not on another.
-CACHE_FORMAT = f"1/{sys.version_info.major}.{sys.version_info.minor}"
+CACHE_FORMAT = f"2/{sys.version_info.major}.{sys.version_info.minor}"
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One callable function with its JSON Schema; `line` is the line of the first decorator or of the `def`."""
+    """One callable function with its JSON Schema; `line` is the line of the first decorator or of the `def`.
+
+    `rest` and `extra` are the names of its `*args` and `**kwargs`, which a call gets as a list and as an object.
+    """
 
     name: str
     module: str
@@ -39,6 +42,8 @@ class Function:
     version: str
     body_hash: str
     examples: tuple[Example, ...]
+    rest: str = ""
+    extra: str = ""
 
     def to_json(self) -> dict[str, Any]:  # Any: the published shape
         """Return the published shape of a schema."""
@@ -65,6 +70,8 @@ _STORED = (
     "returns",
     "unresolved",
     "body_hash",
+    "rest",
+    "extra",
 )
 _values_of = attrgetter(*_STORED)
 
@@ -125,7 +132,8 @@ class ModuleReading:
 
 
 def _function(row: list[Any], source: ModuleSource) -> Function:  # Any: what `to_json` wrote, or a stranger
-    name, line, end_line, description, parameters, is_async, takes_self, returns, unresolved, body_hash, examples = row
+    name, line, end_line, description, parameters, is_async, takes_self, returns, unresolved, body_hash, *tail = row
+    rest, extra, examples = tail
     # A cache may come along with somebody's folder: what would break every request is not taken from it.
     if not (_NAME.fullmatch(name) and isinstance(description, str) and parameters.get("type") == "object"):
         raise ValueError("not what a reading holds")
@@ -144,4 +152,6 @@ def _function(row: list[Any], source: ModuleSource) -> Function:  # Any: what `t
         source.version,
         body_hash,
         tuple(example_from_json(example) for example in examples),
+        rest,
+        extra,
     )

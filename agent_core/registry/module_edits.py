@@ -4,7 +4,7 @@
 """
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from agent_core.base.problem import Place, Problem
 from sandbox.wire.lines import bare_lines, lines_of
@@ -13,7 +13,7 @@ from . import imports
 from .module_file import save
 from .source import ModuleSource, parse
 from .spans import LineEdit, ParsedText, applied, bound_names, column_of, is_blank, with_newline
-from .tree import Definition
+from .tree import Definition, survey
 
 _Exported = ast.List | ast.Tuple
 
@@ -112,16 +112,19 @@ def _exported(module: ParsedText) -> _Exported | None:
     return None
 
 
-__all__ = ["place_function", "remove_function", "save"]
+__all__ = ["place_function", "remove_function", "save", "withhold"]
 
 CANDIDATE = "candidate"
 
 
-def place_function(module_text: str, candidate: str, name: str, *, path: str = "module") -> str | Problem:
+def place_function(
+    module_text: str, candidate: str, name: str, *, path: str = "module", with_statements: bool = False
+) -> str | Problem:
     """Return the module's text with the candidate's function in place of the old one, or at the end.
 
     Missing imports go to the top of the module, missing helpers go before the function, and a name
     that means something else in the module is a problem. A module without statements becomes the candidate.
+    `with_statements` also takes what runs when the module is imported.
     """
     brought, module = _read(candidate, CANDIDATE), _read(module_text, path)
     if isinstance(brought, Problem):
@@ -133,7 +136,8 @@ def place_function(module_text: str, candidate: str, name: str, *, path: str = "
         message = f"the candidate does not define `{name}` at its top level"
         return Problem("name-missing", message, Place(CANDIDATE), f"write `def {name}(…):`")
     old = _definition(module, name, path)
-    problem = next((item for item in (function, old) if isinstance(item, Problem)), None) or _loose(brought)
+    problem = next((item for item in (function, old) if isinstance(item, Problem)), None)
+    problem = problem or (None if with_statements else _loose(brought))
     if problem is not None:
         return problem
     if not module_text.strip():
@@ -152,7 +156,7 @@ def _placed(
         return added
     if isinstance(helpers, Problem):
         return helpers
-    block = [*helpers, brought.segment(function)]
+    block = [*helpers, brought.segment(function), *_statements_after(module, brought, function)]
     edits = [
         *imports.edits(module, added),
         _replacement(module, old, block) if old is not None else _addition(module, block),
@@ -174,6 +178,32 @@ def remove_function(module_text: str, name: str, *, path: str = "module") -> str
     text = applied(module.lines, [_removal(module, old), *dropping(module, name)])
     result = _read(text, path)  # a comment that comes to the top may declare an encoding
     return result if isinstance(result, Problem) else text
+
+
+def withhold(module_text: str, names: Set[str], *, path: str = "module") -> str | Problem:
+    """Return the module's text with functions that stay in it and are not offered: its `__all__` does not name them."""
+    module = _read(module_text, path)
+    if isinstance(module, Problem):
+        return module
+    if _exported(module) is None:
+        if any("__all__" in bound_names(node) for node in module.body):
+            return module_text
+        offered = [node.name for node in survey(ast.parse(module_text)).public() if node.name not in names]
+        heads = [node for node in module.body if _is_head(node, module)]
+        at = module.span(heads[-1])[1] if heads else 0
+        line = f"__all__ = [{', '.join(map(repr, offered))}]".replace("'", '"')
+        text = [module.newline, f"{line}{module.newline}"] if at else [f"{line}{module.newline}", module.newline]
+        return applied(module.lines, [LineEdit(at, at, tuple(text))])
+    for name in names:
+        module = ParsedText.of(module_text, ast.parse(module_text))
+        module_text = applied(module.lines, dropping(module, name))
+    return module_text
+
+
+def _is_head(node: ast.stmt, module: ParsedText) -> bool:
+    """Check whether a statement must stand before all others: the docstring, and imports from the future."""
+    is_docstring = node is module.body[0] and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return is_docstring or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
 
 
 def _removal(module: ParsedText, old: Definition) -> LineEdit:
@@ -214,10 +244,7 @@ def _loose(candidate: ParsedText) -> Problem | None:
     """Return the problem of code in a candidate that is no docstring, import, helper or function: it would run at
     import.
     """
-    for index, node in enumerate(candidate.body):
-        is_docstring = index == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if is_docstring or imports.is_import(node) or bound_names(node):
-            continue
+    for node in filter(_is_loose, candidate.body):
         message = f"`{bare_lines(ast.unparse(node))[0][:60]}` would run whenever the module is imported"
         return Problem(
             "loose-code", message, Place(CANDIDATE, node.lineno), "leave only imports, helpers and the function"
@@ -225,11 +252,26 @@ def _loose(candidate: ParsedText) -> Problem | None:
     return None
 
 
+def _is_loose(node: ast.stmt) -> bool:
+    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return not (is_text or imports.is_import(node) or bound_names(node))
+
+
+def _statements_after(module: ParsedText, candidate: ParsedText, function: Definition) -> list[str]:
+    """Return the statements that the candidate runs once its function is there, unless the module has them."""
+    existing = {ast.dump(statement) for statement in module.body}
+    behind = candidate.body[candidate.body.index(function) + 1 :]
+    return [candidate.segment(node) for node in behind if _is_loose(node) and ast.dump(node) not in existing]
+
+
 def _helpers(module: ParsedText, candidate: ParsedText, function: Definition, path: str) -> list[str] | Problem:
     """Return the helpers that the module does not have, as text; or the problem that one differs from the module's."""
-    helpers = []
+    helpers, existing = [], {ast.dump(statement) for statement in module.body}
+    before = candidate.body[: candidate.body.index(function)]
     for node in candidate.body:
         names = bound_names(node)
+        if node in before and _is_loose(node) and ast.dump(node) not in existing:
+            helpers.append(candidate.segment(node))
         if node is function or imports.is_import(node) or not names:
             continue
         holders = [statement for statement in module.body if names & bound_names(statement)]

@@ -18,6 +18,10 @@ from .tree import Definition, Scope, survey, workspace_imports
 from .typenames import Impossible, Schema, Unresolved
 
 _NAME = re.compile(r"^[a-zA-Z0-9_]{1,64}$")
+_PLAIN = frozenset({"bool", "int", "float", "str"})
+_REST: Schema = {"type": "array", "description": "Further values, each of which becomes an argument of its own."}
+_UNPASSABLE: Schema = {}  # the schema of a parameter that is not offered, as it can be left out
+_EXTRA: Schema = {"type": "object", "description": "Further arguments by their names."}
 
 
 def read_module(source: ModuleSource, limit: int = MODULE_LIMIT, *, tree: ast.Module | None = None) -> ModuleReading:
@@ -64,7 +68,7 @@ class _Reader:
         described = docstring.read(text)
         takes_self, arguments = _without_self(node.args)
         refusals_before = self.refusals
-        parameters, unresolved = self.parameters(node.name, arguments, described)
+        parameters, unresolved = self.parameters(node, arguments, described)
         if self.refusals > refusals_before:
             return None
         start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
@@ -84,6 +88,8 @@ class _Reader:
             version=self.source.version,
             body_hash=hashlib.sha256("".join(self.lines[start - 1 : end]).encode("utf-8", "replace")).hexdigest(),
             examples=self.examples(node, text),
+            rest=_offered(node.args.vararg, parameters),
+            extra=_offered(node.args.kwarg, parameters),
         )
 
     def examples(self, node: Definition, text: str | None) -> tuple[examples.Example, ...]:
@@ -96,16 +102,18 @@ class _Reader:
         return result
 
     def parameters(
-        self, name: str, arguments: list[tuple[ast.arg, ast.expr | None]], described: Described
+        self, node: Definition, arguments: list[tuple[ast.arg, ast.expr | None]], described: Described
     ) -> tuple[Schema, tuple[str, ...]]:
         """Return the schema of the arguments' object, and the parameters with a type that only an import can
         resolve.
         """
-        converter = Converter(self.scope, self.budget)
+        converter, name = Converter(self.scope, self.budget), node.name
         properties: Schema = {}
         unresolved = []
         for argument, default in arguments:
-            schema = self.typed(name, argument, converter)
+            schema = self.typed(name, argument, converter, default)
+            if schema is _UNPASSABLE:
+                continue
             if schema is None:
                 unresolved.append(argument.arg)
                 schema = {}
@@ -113,6 +121,7 @@ class _Reader:
             shown = json_literal(default) if default is not None else None
             if shown is not None:
                 properties[argument.arg]["default"] = shown.value
+        properties = self.variadic(node, properties, described, converter)
         self.check_documented(name, properties, described, arguments)
         parameters: Schema = {
             "type": "object",
@@ -124,10 +133,29 @@ class _Reader:
             parameters["$defs"] = converter.definitions
         return parameters, tuple(unresolved)
 
-    def typed(self, name: str, argument: ast.arg, converter: Converter) -> Schema | None:
+    def variadic(self, node: Definition, properties: Schema, described: Described, converter: Converter) -> Schema:
+        """Return the properties with those of `*args`, before the keyword-only ones, and of `**kwargs`, at the end."""
+        schemas: Schema = {}
+        for argument, schema, part in (
+            (node.args.vararg, _REST, "items"),
+            (node.args.kwarg, _EXTRA, "additionalProperties"),
+        ):
+            typed = self.typed(node.name, argument, converter, ast.Constant(None)) if argument else _UNPASSABLE
+            if argument is not None and typed is not _UNPASSABLE:
+                words = described.parameters.get(argument.arg) or schema["description"]
+                schemas[argument.arg] = {**schema, part: typed or {}, "description": words}
+        own = {argument.arg for argument in node.args.kwonlyargs} if schemas else set[str]()
+        before = {name: schema for name, schema in properties.items() if name not in own}
+        rest = {name: schema for name, schema in schemas.items() if node.args.vararg and name == node.args.vararg.arg}
+        return {**before, **rest, **properties, **schemas}
+
+    def typed(self, name: str, argument: ast.arg, converter: Converter, default: ast.expr | None) -> Schema | None:
         if argument.annotation is None:
             message = f"parameter `{argument.arg}` of `{name}` has no type, so the model may pass anything"
-            self.warn("no-type", message, argument, f"write a type: `{argument.arg}: str`, say")
+            shown = json_literal(default) if default is not None else None
+            kind = type(shown.value).__name__ if shown is not None else ""
+            suggested = f"`{argument.arg}: {kind}`, as its default is" if kind in _PLAIN else f"`{argument.arg}: …`"
+            self.warn("no-type", message, argument, f"write its type: {suggested}")
             return {}
         try:
             return dict(converter.convert(argument.annotation))
@@ -135,6 +163,10 @@ class _Reader:
             return None
         except Impossible as error:
             message = f"parameter `{argument.arg}` of `{name}`: {error}, so no model can pass it"
+            if default is not None:
+                fix = "leave it out, or take text, numbers, lists or dictionaries"
+                self.warn("unpassable-parameter", f"{message}, and it keeps its default", argument, fix)
+                return _UNPASSABLE
             self.refuse("inexpressible-type", message, argument, "take text, numbers, lists or dictionaries")
             return {}
 
@@ -150,8 +182,9 @@ class _Reader:
     def check_documented(
         self, name: str, properties: Schema, described: Described, arguments: list[tuple[ast.arg, ast.expr | None]]
     ) -> None:
+        known = {"self", *properties, *(argument.arg for argument, _ in arguments)}
         for documented in described.parameters:
-            if documented not in properties and documented != "self":
+            if documented not in known:
                 message = f"the docstring of `{name}` describes `{documented}`, which is not a parameter"
                 at = arguments[0][0] if arguments else self.scope.definitions[name]
                 self.warn("unknown-parameter", message, at, "rename the entry, or remove it")
@@ -169,6 +202,10 @@ class _Reader:
         self.problems.append(Problem(code, message, self.place(node), fix, "warns"))
 
 
+def _offered(argument: ast.arg | None, parameters: Schema) -> str:
+    return argument.arg if argument and argument.arg in parameters["properties"] else ""
+
+
 def _shown(annotation: ast.expr | None) -> str:
     if annotation is None:
         return ""
@@ -177,7 +214,7 @@ def _shown(annotation: ast.expr | None) -> str:
 
 def _without_self(arguments: ast.arguments) -> tuple[bool, list[tuple[ast.arg, ast.expr | None]]]:
     """Return whether the function takes the call's context, and its other parameters with their defaults."""
-    plain = arguments.args
+    plain = [*arguments.posonlyargs, *arguments.args]
     missing: list[ast.expr | None] = [None] * (len(plain) - len(arguments.defaults))
     pairs = [*zip(plain, [*missing, *arguments.defaults], strict=True)]
     pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
@@ -194,13 +231,4 @@ def _cannot_be_offered(node: Definition) -> list[tuple[str, str, ast.arg | Defin
     if caller := caller_of(node.name):
         message = f"`{node.name}` cannot be offered: {caller} calls it by that name, outside of the sandbox"
         problems.append(("function-name", message, node, f"rename the function, say to `my_{node.name}`"))
-    for star, argument in (("*", node.args.vararg), ("**", node.args.kwarg)):
-        if argument is not None:
-            message = f"`{node.name}` takes `{star}{argument.arg}`, which a schema cannot describe"
-            problems.append(
-                ("star-parameter", message, argument, "name each parameter, or take one list or dictionary")
-            )
-    for argument in node.args.posonlyargs:
-        message = f"parameter `{argument.arg}` of `{node.name}` is positional-only, and models pass arguments by name"
-        problems.append(("positional-only", message, argument, "remove the `/`"))
     return problems

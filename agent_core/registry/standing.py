@@ -13,15 +13,20 @@ Standing: TypeAlias = Literal["draft", "trial", "trusted", "quarantined"]
 STANDINGS: tuple[Standing, ...] = ("draft", "trial", "trusted", "quarantined")
 
 _DAY = 86_400.0
+_DOUBTED = 2
 
 
-def standing(current: Standing, stats: Stats | None, rules: StandingSettings) -> Standing:
-    """Return the standing now; `current` is the gate's, `stats` are the calls of the present version."""
+def standing(current: Standing, stats: Stats | None, rules: StandingSettings, *, is_doubted: bool = False) -> Standing:
+    """Return the standing now; `current` is the gate's, `stats` are the calls of the present version.
+
+    One that joined with open doubts is trusted after twice as many calls, over twice as many days.
+    """
+    times = _DOUBTED if is_doubted else 1
     if stats is None:
         return current
     if is_quarantined(stats, rules):
         return "quarantined"
-    if stats.holding >= rules.trusted_calls and _days_held(stats) >= rules.trusted_days:
+    if stats.holding >= times * rules.trusted_calls and _days_held(stats) >= times * rules.trusted_days:
         return "trusted"
     if current == "draft" and stats.holding >= rules.trial_calls:
         return "trial"

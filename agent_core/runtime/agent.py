@@ -19,7 +19,7 @@ from agent_core.context import pop as pop_turn
 from agent_core.functions.debug import Debugger, DebuggerSeat
 from agent_core.functions.service import Author, FunctionService, StaleView
 from agent_core.memory.agent_memory import AgentMemory
-from agent_core.model.reply import Tell
+from agent_core.model.request import Tell
 from agent_core.storage import SUMMARY, Inbound, Post, Store
 from agent_core.storage import ClaimedTurn as Claimed
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from agent_core.base import events
 from agent_core.base.clock import Clock
-from agent_core.base.interruption import aside
 from agent_core.base.json_form import to_json
 from agent_core.base.messages import Call
+from agent_core.base.offload import aside
 from agent_core.base.problem import Problem
 from agent_core.context import beginning, first_page
 from agent_core.functions import answers
@@ -92,15 +92,18 @@ class CallRecord:
         text: str | None = None,
         writes: Sequence[Write] = (),
         *,
-        unproven: bool = False,
+        unproven: str = "",
     ) -> Done:
-        """Store and report the answer: the text, or what the outcome says. None is the return of a host function."""
+        """Store and report the answer: the text, or what the outcome says. None is the return of a host function.
+
+        `unproven` says what nobody has vouched for.
+        """
         size = answers.size_of(outcome) if outcome is not None else 0
         full = text if text is not None else await aside(size, answers.answer, outcome or Skipped(""), MOST_CHARS)
         word = answers.word(outcome) if outcome is not None else "returned"
         detail = await aside(size, answers.outcome_json, outcome) if outcome is not None else {}
         if unproven:
-            full, detail = self.noted(full, answers.UNPROVEN), {**detail, "unproven": True}
+            full, detail = self.noted(full, unproven), {**detail, "unproven": True}
 
         def told(edit: PlannedEdit) -> str:
             return self.noted(full, edit.text) if edit.text else full

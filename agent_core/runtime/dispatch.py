@@ -13,9 +13,9 @@ from typing import Any, Protocol
 from agent_core.access.grants import Denied, Permit
 from agent_core.base.clock import Clock
 from agent_core.base.interruption import Interrupted as StopRequested
-from agent_core.base.interruption import aside
 from agent_core.base.matching import nearest
 from agent_core.base.messages import Call
+from agent_core.base.offload import aside
 from agent_core.base.settings import TurnSettings
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Skipped
@@ -230,10 +230,10 @@ class WorkspaceFunction:
         writes = await aside(
             size, noted, watch, function, snapshot, outcome, seconds=seconds, arguments=arguments, turn=turn.id
         )
-        is_draft = isinstance(outcome, Returned) and await workshop.drafts.holds(function, snapshot)
+        unproven = await workshop.ratings.unproven(function, snapshot) if isinstance(outcome, Returned) else ""
         note = "\n".join(filter(None, (_lacking(outcome, permit), watch.note(snapshot))))
         text = record.noted(await aside(size, answers.answer, outcome, MOST_CHARS), note) if note else None
-        return await record.close(outcome, text, writes=writes, unproven=is_draft)
+        return await record.close(outcome, text, writes=writes, unproven=unproven)
 
     async def _run(self, record: CallRecord, arguments: dict[str, Any], permit: Permit, watch: Watch) -> CallOutcome:
         turn, room = record.turn, self.room

@@ -112,7 +112,14 @@ def standard() -> dict[str, HostFunction]:
 
 def reserved() -> frozenset[str]:
     """Return the names that no workspace function can have: those of all host functions."""
-    return frozenset({*standard(), *(function.name for kind in KNOWN.values() for function in methods_of(kind))})
+    return frozenset(parameters())
+
+
+def parameters() -> dict[str, tuple[str, ...]]:
+    """Return all host functions by name, with the names of their parameters."""
+    functions = [host.function for host in standard().values()]
+    functions += [function for kind in KNOWN.values() for function in methods_of(kind)]
+    return {function.name: tuple(function.parameters["properties"]) for function in functions}
 
 
 def of_memory(blocks: Blocks) -> dict[str, HostFunction]:

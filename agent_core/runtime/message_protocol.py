@@ -12,7 +12,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from agent_core.base.clock import shown_time
 from agent_core.base.messages import SEND
-from agent_core.model.reply import FunctionShown, Mode
+from agent_core.model.reply import Mode
+from agent_core.model.request import FunctionShown
 
 StyleName: TypeAlias = Literal["direct", "memgpt"]
 Line: TypeAlias = tuple[FunctionShown, ...]

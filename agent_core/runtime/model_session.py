@@ -28,20 +28,8 @@ from agent_core.context import (
     build,
 )
 from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
-from agent_core.model.reply import (
-    FunctionShown,
-    Mode,
-    ModeChanged,
-    Model,
-    Preparing,
-    Reply,
-    Request,
-    RetryPiece,
-    Tell,
-    TextPiece,
-    ThoughtPiece,
-    TokenUsage,
-)
+from agent_core.model.reply import Mode, ModeChanged, Model, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
+from agent_core.model.request import FunctionShown, Preparing, Request, Tell
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Entry, Write
 

@@ -17,7 +17,7 @@ from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, U
 from agent_core.base.untrusted import one_line
 from agent_core.context import History, Section
 from agent_core.functions.debug import DebuggerSeat
-from agent_core.model.reply import FunctionShown
+from agent_core.model.request import FunctionShown
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Entry, Inbound, SaveText, Shape, TurnStore, Write, content_hash, fitting
 

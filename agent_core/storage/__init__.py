@@ -17,6 +17,7 @@ from .agent_store import (
     WholeTurn,
     text_names,
 )
+from .approval_store import ApprovalStore, DropYes, QuestionRow, SaveYes, YesRow
 from .call_store import (
     FAILURES,
     CallRow,
@@ -89,21 +90,7 @@ from .subject import (
     dump,
     fitting,
 )
-from .turn_store import (
-    SUMMARY,
-    Appended,
-    ApprovalStore,
-    ClaimedTurn,
-    DropYes,
-    Due,
-    Entry,
-    Inbound,
-    Post,
-    QuestionRow,
-    SaveYes,
-    TurnStore,
-    YesRow,
-)
+from .turn_store import SUMMARY, Appended, ClaimedTurn, Due, Entry, Inbound, Post, TurnStore
 
 __all__ = [
     "AGENT",

@@ -191,6 +191,9 @@ class FunctionStore(Subject, Protocol):
     async def judged_at(self) -> dict[tuple[str, str], float]:
         """Return the time when each version of each function was last judged and taken, by (function, version)."""
 
+    async def complaints(self) -> dict[tuple[str, str], str]:
+        """Return what a human said of the functions, each with its version, that they called bad."""
+
     async def pinned(self) -> set[str]:
         """Return the functions that are always shown to some agent."""
 

@@ -12,12 +12,13 @@ from typing import Protocol
 from agent_core.base.errors import StorageError
 
 from .agent_store import AgentStore
+from .approval_store import ApprovalStore
 from .call_store import KEEP_CALLS, CallStore
 from .function_store import FunctionStore
 from .memory_store import MemoryStore
 from .sqlite import SqliteStore
 from .subject import StoreClock
-from .turn_store import ApprovalStore, TurnStore
+from .turn_store import TurnStore
 
 
 class Store(

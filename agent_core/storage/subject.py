@@ -1,4 +1,4 @@
-"""What every subject of the store shares: writes as values, its errors, and the validation of stored rows.
+"""The common part of every subject of the store: writes as values, errors, and the validation of stored rows.
 
 Stored rows are untrusted, because a file may be tampered with although its place and its tables are right: JSON of a
 known shape, and the seal of what the user believes. `LostLease` is in `agent_core.base.errors`: it passes through every

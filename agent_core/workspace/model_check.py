@@ -17,7 +17,8 @@ from agent_core.base.own_environment import environment
 from agent_core.base.settings import ModelSettings, Settings, load
 from agent_core.base.settings_file import write_values
 from agent_core.model.discover import DiscoveredModel, UnconfirmedServer, choose
-from agent_core.model.reply import Reply, Request
+from agent_core.model.reply import Reply
+from agent_core.model.request import Request
 from agent_core.model.tour.script import NAME as TOUR
 
 from .local_models import installed_models

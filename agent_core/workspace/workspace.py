@@ -4,7 +4,7 @@ Starting is cheap: the sandbox and the model are opened when something needs the
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from importlib import import_module
@@ -30,6 +30,7 @@ from agent_core.base.own_environment import environment as own_environment
 from agent_core.base.settings import FILE_NAME, ModelSettings, Settings, load
 from agent_core.functions.debug import Debugger, Debugging
 from agent_core.functions.gate import FIXES, Gate, Rules
+from agent_core.functions.gate.reviewer import Reviewer
 from agent_core.functions.sandbox_client import SandboxClient, guarded_in
 from agent_core.functions.service import FunctionService
 from agent_core.functions.service.change_executor import only_writer
@@ -38,6 +39,7 @@ from agent_core.functions.service.package_grants import ImportTrials, PackageGra
 from agent_core.memory.classes import Memory
 from agent_core.memory.embedding import Embedder, embedder
 from agent_core.memory.source_catalog import Sources
+from agent_core.model import Model
 from agent_core.model.discover import DiscoveredModel, choose
 from agent_core.registry.registry import Registry
 from agent_core.registry.snapshot import Snapshot
@@ -113,7 +115,10 @@ class Workspace:
             shade_logs()
             cage = _cage(root, state, settings, environment, debugger)
             stack.push_async_callback(cage.aclose)
-            workshop = _workshop(root, settings, store, cage, approver=approver, on_status=on_status)
+            reviewer = _reviewer(settings.gate.reviewer, lambda name: workspace._open_model(name))
+            if reviewer is not None:
+                stack.push_async_callback(reviewer.aclose)
+            workshop = _workshop(root, settings, store, cage, approver=approver, on_status=on_status, reviewer=reviewer)
             workspace = cls(root, settings, store, workshop, cage, environment=environment)
             stack.callback(workshop.granting.packing.environment.close)
             stack.push_async_callback(workspace._agents.aclose)
@@ -305,7 +310,9 @@ def _workshop(  # noqa: PLR0913 - what it is made of
     *,
     approver: Approver | None = None,
     on_status: Callable[[str], None] | None = None,
+    reviewer: Reviewer | None = None,
 ) -> FunctionService:
+    hosted = host_functions.parameters()
     reserved = host_functions.reserved()
     registry = Registry(Snapshot.empty(reserved))
     rules = Rules(
@@ -326,13 +333,25 @@ def _workshop(  # noqa: PLR0913 - what it is made of
         root,
         store,
         registry,
-        Gate(cage, limits=cage.limits, rules=rules, shelf=store),
+        Gate(cage, limits=cage.limits, rules=rules, shelf=store, reviewer=reviewer),
         cage,
         module_bytes=rules.module_bytes,
         rules=settings.standing,
         granting=granting,
         starters=scaffold.functions,
+        hosted=hosted,
     )
+
+
+def _reviewer(name: str, open_model: Callable[[str | None], Awaitable[OpenedModel]]) -> Reviewer | None:
+    """Return the reviewer that the settings name, if any."""
+    if name == "off":
+        return None
+
+    async def opened() -> Model:
+        return (await open_model(None if name == "same" else name)).model
+
+    return Reviewer(name, opened)
 
 
 def _fixes_off(settings: Settings) -> frozenset[str]:

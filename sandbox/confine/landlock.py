@@ -11,7 +11,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from .limits import syscall
+from .kernel import syscall
 from .opened_grants import OpenedGrant
 
 _CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446

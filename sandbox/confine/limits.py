@@ -1,13 +1,21 @@
-"""The kernel's own limits on one worker, the identity it runs under, and the calls into the kernel that set both."""
+"""The kernel's own limits on one worker, and the identity that it runs under."""
 
-import ctypes
 import os
 import resource
 import signal
 import struct
-from typing import Final, TypeAlias
 
 from .calls import number
+from .kernel import (
+    PR_CAP_AMBIENT,
+    PR_CAPBSET_DROP,
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_DUMPABLE,
+    PR_SET_NO_NEW_PRIVS,
+    PR_SET_PDEATHSIG,
+    prctl,
+    syscall,
+)
 from .plan import THREADS, Rlimits
 
 _AMBIENT_CLEAR_ALL = 4
@@ -65,40 +73,3 @@ def _empty_bounding_set() -> None:
             prctl("bounding set", PR_CAPBSET_DROP, capability)
         except OSError:  # past the last capability that this kernel knows, or none to drop: capset decides
             return
-
-
-Argument: TypeAlias = int | bytes | ctypes.c_void_p | None
-
-PR_SET_PDEATHSIG: Final = 1
-PR_SET_DUMPABLE: Final = 4
-PR_SET_SECCOMP: Final = 22
-PR_CAPBSET_DROP: Final = 24
-PR_SET_CHILD_SUBREAPER: Final = 36
-PR_SET_NO_NEW_PRIVS: Final = 38
-PR_CAP_AMBIENT: Final = 47
-
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.syscall.restype = ctypes.c_long
-
-
-def syscall(operation: str, number: int, *arguments: Argument) -> int:
-    """Return the result of a raw system call. Raise OSError naming `operation` if it fails."""
-    return _checked(operation, _libc.syscall(ctypes.c_long(number), *[_wide(argument) for argument in arguments]))
-
-
-def prctl(operation: str, option: int, *arguments: Argument) -> int:
-    """Return the result of prctl. Raise OSError naming `operation` if it fails."""
-    padded = [*arguments, 0, 0, 0, 0][:4]
-    return _checked(operation, _libc.prctl(ctypes.c_int(option), *[_wide(argument) for argument in padded]))
-
-
-def _wide(argument: Argument) -> object:
-    # ctypes passes a bare int as 32 bits; the kernel reads 64.
-    return ctypes.c_ulong(argument) if isinstance(argument, int) else argument
-
-
-def _checked(operation: str, result: int) -> int:
-    if result < 0:
-        error = ctypes.get_errno()
-        raise OSError(error, f"{operation}: {os.strerror(error)}")
-    return result

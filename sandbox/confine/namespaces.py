@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from .calls import number
-from .limits import syscall
+from .kernel import syscall
 from .opened_grants import OpenedGrant, walk
 from .plan import ZygotePlan
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from .calls import SyscallTable, native_calls, number
-from .limits import PR_SET_PDEATHSIG, PR_SET_SECCOMP, prctl, syscall
+from .kernel import PR_SET_PDEATHSIG, PR_SET_SECCOMP, prctl, syscall
 
 LOAD: Final = 0x20  # a word of the system call's data, at offset k
 AND: Final = 0x54

@@ -17,7 +17,22 @@ def of_function(function: Callable[..., Any]) -> dict[str, Hint]:
     written = getattr(function, "__annotations__", {})
     if all(isinstance(hint, type) and hint in _PLAIN for hint in written.values()):
         return dict(written)
-    return typing.get_type_hints(function, include_extras=True)
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except NameError:
+        known = getattr(function, "__globals__", {})
+        if known.get("TYPE_CHECKING") is not False and typing not in known.values():
+            raise
+        return {name: _resolved(hint, known) for name, hint in written.items()}
+
+
+def _resolved(hint: Hint, known: dict[str, Any]) -> Hint:
+    """Return a hint alone; of one that only a type checker imports, nothing is known here."""
+    holder = types.SimpleNamespace(__annotations__={"hint": hint})
+    try:
+        return typing.get_type_hints(holder, known, include_extras=True)["hint"]
+    except NameError:
+        return Any
 
 
 def of_class(kind: type) -> dict[str, Hint]:

@@ -7,9 +7,11 @@ import typing
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from ..wire.caps import MOST_ITEMS
 from .build import Unfit, build
 from .context import Context
 from .hints import NOTHING_TO_CHECK, Hint, is_union, of_class, of_function, origin_of, peel, required_keys, words
+from .simplification import bounded, is_iterator
 
 _NUMBERS = {float: (int, float), complex: (int, float, complex)}
 _SEQUENCES = (list, set, frozenset, collections.abc.Sequence, collections.abc.Set, collections.deque)
@@ -97,8 +99,7 @@ def _say(value: Any, hint: Hint, path: str) -> str:
     return f"{path}: expected {words(hint)}, got {actual} ({type(value).__name__})"
 
 
-_GENERATORS = (types.GeneratorType, types.AsyncGeneratorType)
-_HAS_KEYWORDS = 0x08  # the code flag of **keywords
+_HAS_REST, _HAS_KEYWORDS = 0x04, 0x08  # the code flags of *rest and **keywords
 
 
 def is_bare(value: object) -> bool:
@@ -116,14 +117,45 @@ def call(function: Callable[..., Any], arguments: Mapping[str, Any], context: Co
     hints = _hints(plain)
     leading: list[Any] = [context] if is_bare(plain) else []
     named = _built(plain, arguments, hints, leading)
-    for name in plain.__code__.co_varnames[len(leading) : plain.__code__.co_posonlyargcount]:
-        if name not in named:
+    rest, named = _spread(plain, named)
+    names = plain.__code__.co_varnames
+    for name in names[len(leading) : plain.__code__.co_argcount if rest else plain.__code__.co_posonlyargcount]:
+        if name not in named and not rest:
             break
-        leading.append(named.pop(name))
-    value = run(lambda: function(*leading, **named))
+        leading.append(named.pop(name) if name in named else _default(plain, name))
+    value = function(*leading, *rest, **named)
+    if isinstance(value, types.AsyncGeneratorType):
+        return run(lambda: value)
+    value = run(lambda: value)
     if "return" in hints:
+        if is_iterator(value) and origin_of(peel(hints["return"])) is list:
+            value = bounded(value)
         check(value, hints["return"])
     return value
+
+
+def _default(function: types.FunctionType, name: str) -> Any:
+    """Return the default of a parameter that stands before `*args`."""
+    code, defaults = function.__code__, function.__defaults__ or ()
+    return defaults[code.co_varnames.index(name) - code.co_argcount + len(defaults)]
+
+
+def _variadic(function: types.FunctionType) -> tuple[str, str]:
+    """Return the names of `*args` and `**kwargs`, each empty if there is none."""
+    code = function.__code__
+    at = code.co_argcount + code.co_kwonlyargcount
+    rest = code.co_varnames[at] if code.co_flags & _HAS_REST else ""
+    return rest, code.co_varnames[at + bool(rest)] if code.co_flags & _HAS_KEYWORDS else ""
+
+
+def _spread(function: types.FunctionType, named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Return what `*args` takes, and all arguments by name with those of `**kwargs` among them."""
+    rest, keywords = _variadic(function)
+    items = named.pop(rest, ()) if rest else ()
+    more = named.pop(keywords, {}) if keywords else {}
+    if twice := [name for name in more if name in named]:
+        raise Unfit(f"{keywords}: {twice[0]} is given twice")
+    return list(items), {**named, **more}
 
 
 def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -148,22 +180,35 @@ def _built(
     code = function.__code__
     positional = code.co_varnames[len(leading) : code.co_argcount]
     names = (*positional, *code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount])
-    if not code.co_flags & _HAS_KEYWORDS and (unknown := [name for name in arguments if name not in names]):
+    rest, keywords = _variadic(function)
+    known = {*names, rest, keywords}
+    if not keywords and (unknown := [name for name in arguments if name not in known]):
         raise Unfit(f"{unknown[0]}: {function.__name__} has no such parameter; it has {', '.join(names) or 'none'}")
     optional = {*positional[len(positional) - len(function.__defaults__ or ()) :], *(function.__kwdefaults__ or {})}
     if missing := [name for name in names if name not in arguments and name not in optional]:
         raise Unfit(f"{missing[0]}: {function.__name__} needs this argument")
-    return {name: build(value, hints.get(name, Any), name) for name, value in arguments.items()}
+    kinds: dict[str, Hint] = {name: hints.get(name, Any) for name in arguments}
+    kinds |= {rest: list[hints.get(rest, Any)], keywords: dict[str, hints.get(keywords, Any)]}  # type: ignore[misc]
+    return {name: build(value, kinds[name], name) for name, value in arguments.items()}
 
 
 def run(act: Callable[[], Any]) -> Any:
-    """Return the result of an action, awaited if it is awaitable. A generator cannot be sent."""
+    """Return the result of an action, awaited if it is awaitable; of an asynchronous generator, what it yields."""
     value = act()
-    if isinstance(value, _GENERATORS):
-        raise TypeError("the function gave a generator, which cannot be sent: return a list of what it yields")
+    if isinstance(value, types.AsyncGeneratorType):
+        return importlib.import_module("asyncio").run(_gathered(value))
     if not isinstance(value, Awaitable):
         return value
     return importlib.import_module("asyncio").run(_wait(value))
+
+
+async def _gathered(items: types.AsyncGeneratorType[Any, None]) -> list[Any]:
+    gathered: list[Any] = []
+    async for item in items:
+        gathered.append(item)
+        if len(gathered) > MOST_ITEMS:
+            break
+    return bounded(iter(gathered))
 
 
 async def _wait(value: Awaitable[Any]) -> Any:

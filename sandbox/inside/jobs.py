@@ -9,6 +9,7 @@ import ast
 import builtins
 import functools
 import importlib
+import io
 import marshal
 import os
 import random
@@ -17,6 +18,7 @@ import time
 import types
 from binascii import b2a_base64
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, NoReturn
@@ -33,7 +35,7 @@ from .edge import attempt
 from .finder import ROOT, Finder
 from .hints import Hint, of_function
 from .invocation import call, is_bare, run
-from .simplification import simplify
+from .simplification import bounded, is_iterator, simplify
 
 
 def install() -> None:
@@ -61,7 +63,20 @@ def of(function: object, name: str) -> dict[str, Any]:
         raise Unfit(f"{name}: its types need pydantic, which functions cannot import here") from error
     except (NameError, TypeError, AttributeError, SyntaxError) as error:
         raise Unfit(f"{name}: its types cannot be resolved: {error}") from error
-    return {parameter: _schema(pydantic, hint, f"{name}: {parameter}") for parameter, hint in hints.items()}
+    return {
+        parameter: _schema(pydantic, hint, f"{name}: {parameter}")
+        for parameter, hint in hints.items()
+        if parameter != "return" or _has_schema(pydantic, hint)
+    }
+
+
+def _has_schema(pydantic: types.ModuleType, hint: Hint) -> bool:
+    """Return whether a result's type has a schema; one without is no reason against a function."""
+    try:
+        _schema(pydantic, hint, "return")
+    except Unfit:
+        return False
+    return True
 
 
 def _schema(pydantic: types.ModuleType, hint: Hint, place: str) -> dict[str, Any]:
@@ -169,6 +184,7 @@ class WorkerJobs:
 
 
 def _returned(value: Any, most: int = MOST_SHOWN) -> Frame:  # whatever function code gave
+    value = bounded(value) if is_iterator(value) else value
     encoded = encode(value, simplify)
     return {"kind": "returned", "value": encoded, "shown": failure.shown(value, most)}
 
@@ -196,11 +212,19 @@ def evaluate_in(module: ModuleType, workshop: WorkerJobs, job: Frame, most: int 
     for name, value in vars(module).items():
         if is_bare(value):
             namespace[name] = with_context(value, workshop.context)
-    for number, text in enumerate(job["setup"], start=1):
-        exec(workshop.compile(text, f"<setup {number}>", "exec"), namespace)
-    code = workshop.compile(job["expression"].strip(), "<example>", "eval")
+    with redirect_stdout(io.StringIO()):  # only what the example itself prints is its result
+        for number, text in enumerate(job["setup"], start=1):
+            exec(workshop.compile(text, f"<setup {number}>", "exec"), namespace)
+    code = _example_code(workshop, job["expression"].strip())
     workshop.debugger.begin(job.get("debug"))
     return _returned(run(lambda: eval(code, namespace)), most)  # noqa: S307 - in the confined worker, on function code
+
+
+def _example_code(workshop: WorkerJobs, text: str) -> CodeType:
+    try:
+        return workshop.compile(text, "<example>", "eval")
+    except SyntaxError:  # a loop that prints, say
+        return workshop.compile(text, "<example>", "exec")
 
 
 def _load(workshop: WorkerJobs, job: Frame) -> Frame:

@@ -1,20 +1,25 @@
 """Simplification of values: what a function returned → what can be sent.
 
 Dataclasses, named tuples, typed dictionaries and models become dictionaries, enums their values,
-sequences lists; what has no plain form is an Unsendable that says what to return instead.
+sequences lists, and so do the first items of an iterator; what has no plain form is an Unsendable that says what to
+return instead.
 """
 
 import collections
 import enum
+import io
 import pathlib
+import sys
 import types
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from itertools import islice
 from typing import Any
 
+from ..wire.caps import MOST_ITEMS
 from ..wire.values import Unsendable
 
 _BASES: tuple[Callable[[Any], Any], ...] = (int, float, str, bytes, list, tuple, frozenset, set, dict)
-_NOT_ENDED = (types.GeneratorType, types.AsyncGeneratorType, types.CoroutineType)
+_NOT_ENDED = (types.AsyncGeneratorType, types.CoroutineType)
 
 
 def simplify(value: Any) -> Any:  # any value that function code can make
@@ -41,11 +46,24 @@ def _base(value: Any) -> Any:  # as above
         return bytes(value)
     if isinstance(value, Mapping):
         return dict(value)
-    if isinstance(value, Sequence | collections.deque | collections.abc.ValuesView):
+    if isinstance(value, Sequence | Set | collections.deque | collections.abc.ValuesView):
         return list(value)
-    if isinstance(value, Set):
-        return list(value)
+    if is_iterator(value):
+        return bounded(value)
     raise Unsendable(_advice(value))
+
+
+def is_iterator(value: object) -> bool:
+    """Return whether a value is sent as the list of its items: generators, `map`, `zip` and the like, but no file."""
+    return isinstance(value, Iterator) and not isinstance(value, io.IOBase)
+
+
+def bounded(items: Iterator[Any]) -> list[Any]:
+    """Return the first items of an iterator as a list. What is left out is printed, as the reader must know of it."""
+    first = list(islice(items, MOST_ITEMS))
+    if len(first) == MOST_ITEMS and next(items, first) is not first:
+        sys.stdout.write(f"[only the first {MOST_ITEMS:,} items are returned]\n")
+    return first
 
 
 def _advice(value: object) -> str:

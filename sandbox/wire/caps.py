@@ -17,6 +17,7 @@ MOST_CAUSE_FRAMES: Final = 6
 MOST_CAUSE_MESSAGE: Final = 1_000
 MOST_SHOWN: Final = 16_384  # characters of a value's representation
 MOST_TRIED: Final = 4_096  # the same of an attempt, and of what it prints
+MOST_ITEMS: Final = 1_000  # that are taken from an iterator, which may be endless
 MOST_IMPORTS: Final = 1_000  # names in the import statements of a module
 
 PROGRESS_EVERY_S: Final = 0.05  # but for the last

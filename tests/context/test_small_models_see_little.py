@@ -1,11 +1,12 @@
 """A model under a schema is shown three functions of memory, and what it needs to read on; others see all."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from agent_core.context import Shown
 from agent_core.context.shown import FOR_LARGE_ROOMS
-from agent_core.model.reply import FunctionShown
+from agent_core.model.request import FunctionShown
 from agent_core.runtime.host_functions import standard
 from tests.conftest import OpenDesk
 from tests.context.long_talk import in_json
@@ -18,6 +19,7 @@ class NothingHidden:
     """No function is in quarantine."""
 
     held: frozenset[tuple[str, str]] = frozenset()
+    complaints: Mapping[tuple[str, str], str] = MappingProxyType({})
 
 
 async def test_a_small_model_is_told_of_three_functions_of_memory_in_its_fixed_text(at_desk: OpenDesk) -> None:

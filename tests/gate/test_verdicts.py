@@ -6,6 +6,7 @@ import pytest
 
 from agent_core.functions.gate import Candidate, Gate, GivenExample, Verdict
 from agent_core.functions.gate import gate as gate_module
+from agent_core.functions.gate.trial import Granted
 from agent_core.registry.snapshot import Snapshot
 
 from .support import ADD, documented, judge, snapshot_of
@@ -246,3 +247,35 @@ async def test_more_examples_than_are_run_are_counted_in_the_note(gate: Gate) ->
 async def test_only_what_differs_each_time_is_left_unproven(gate: Gate, body: str, is_draft: bool) -> None:
     verdict = await judge(gate, documented("f", "a: int", "str", body))
     assert verdict.standing == ("draft" if is_draft else "")
+
+
+TWICE = documented("twice", "a: int", "int", "return a * 2", "twice(1) → 2", "twice(3) → 6")
+FOUR = "return self.call('twice', a=self.call('twice', a=a))"
+
+
+@pytest.mark.parametrize(
+    ("body", "second", "standing"),
+    [
+        pytest.param(FOUR, "f(2) → 8", "trial", id="proven"),
+        pytest.param(FOUR, "f(2) → 9", "", id="disagrees"),
+        pytest.param(
+            FOUR.replace("'twice', a=self", "'twice' + '', a=self"), "f(2) → 9", "draft", id="nobody-knows-which"
+        ),
+        pytest.param("return self.call('twice', a=self.call('missing', a=a))", "f(2) → 9", "draft", id="missing"),
+    ],
+)
+async def test_the_examples_of_a_caller_run_with_the_function_that_it_calls(
+    gate: Gate, body: str, second: str, standing: str
+) -> None:
+    code = documented("f", "self, a: int", "int", body, "f(1) → 4", second)
+    verdict = await gate.judge(Candidate("f", code, "lib"), snapshot_of(words=TWICE))
+    assert (verdict.admitted, verdict.standing) == (bool(standing), standing)
+
+
+async def test_a_caller_of_what_needs_a_grant_stays_a_draft(gate: Gate) -> None:
+    code = documented("f", "self, a: int", "int", FOUR, "f(1) → 4", "f(2) → 9")
+    granted = Granted(guarded=frozenset({"twice"}), approval_mode="joining")
+    snapshot = snapshot_of(words=TWICE)
+    verdict = await gate.judge(Candidate("f", code, "lib"), snapshot, granted=granted)
+    assert "needs-functions" in refusals(verdict)
+    assert "example-disagrees" not in refusals(verdict)

@@ -76,7 +76,28 @@ def test_missing_words_only_warn_where_they_were_never_promised(policy: Policy) 
 
 @pytest.mark.parametrize("policy", ["agent", "human", "import"])
 def test_what_cannot_be_called_refuses_under_every_policy(policy: Policy) -> None:
-    assert "star-parameter" in codes(on_text("def f(**rest: int) -> int:\n    return len(rest)\n", policy=policy))
+    text = "import typing\n\n\ndef f(act: typing.Callable[[], int]) -> int:\n    return act()\n"
+    assert "inexpressible-type" in codes(on_text(text, policy=policy))
+
+
+@pytest.mark.parametrize("policy", ["human", "import"])
+@pytest.mark.parametrize(
+    ("signature", "code"),
+    [
+        pytest.param("*rest: int", "star-parameter", id="star"),
+        pytest.param("**rest: int", "star-parameter", id="two-stars"),
+        pytest.param("rest: list, /", "positional-only", id="positional-only"),
+    ],
+)
+def test_what_is_passed_in_another_form_than_it_is_declared_refuses_only_a_model(
+    policy: Policy, signature: str, code: str
+) -> None:
+    text = f"def f({signature}) -> int:\n    return len(rest)\n"
+    assert (code in codes(on_text(text, policy=policy)), code in warnings(on_text(text, policy=policy))) == (
+        False,
+        True,
+    )
+    assert code in codes(on_text(text))
 
 
 def test_a_good_function_has_no_problem() -> None:

@@ -166,10 +166,10 @@ async def test_the_type_of_what_came_back_becomes_the_hint(gate: Gate, body: str
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_stage_that_refuses_says_so_and_infers_nothing(gate: Gate) -> None:
-    examples = (GivenExample("f(1)", "[0]"), GivenExample("f(2)", "[0]"))
+    examples = (GivenExample("f(1)", "[0]"), GivenExample("f(2)", "[1]"))
     candidate = Candidate("f", 'def f(a):\n    """Do a thing."""\n    return [a * 0]\n', "lib", examples=examples)
     verdict = await gate.judge(candidate, Snapshot.empty(), "import")
-    assert "same-results" in {one.code for one in verdict.refusals}
+    assert "example-disagrees" in {one.code for one in verdict.refusals}
     assert [one.stage for one in verdict.stages if not one.passed and not one.note.startswith("not run")] == [
         "examples"
     ]

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from agent_core.access.secrets.session import FETCHES
 from agent_core.base.errors import ToolwrightError
-from agent_core.base.interruption import aside
+from agent_core.base.offload import aside
 from agent_core.functions.worker_api import WorkerApi
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.runtime.agent import Agent

@@ -32,11 +32,41 @@ def count_vowels(text: str) -> int:
     return sum(letter in "aeiou" for letter in text.lower())
 '''
 
+SHIPPING = '''\
+def shipping(weight: int, express: bool = False) -> int:
+    """Return the price of a parcel: 5 up to 10 kg, 9 up to 20 kg, else 20; express costs 4 more.
+
+    Args:
+        weight: The weight in kg.
+        express: Whether it has to be fast.
+
+    >>> shipping(3)
+    5
+    >>> shipping(15)
+    9
+    """
+    if weight <= 10:
+        price = 5
+    elif weight <= 20:
+        price = 9
+    else:
+        price = 20
+    return price + 4 if express else price
+'''
+"""Its two examples leave open most of what it does."""
+
 
 def another(name: str) -> str:
     """A function like the example, under another name; it counts some consonants, too, so it is no copy."""
     consonants = "".join(letter for at, letter in enumerate("bcdfjklpsvwxz") if crc32(name.encode()) >> at & 1)
     return VOWELS.replace("count_vowels", name).replace('"aeiou"', f'"aeiou{consonants}{name.upper()}"')
+
+
+def right(call: str) -> str:
+    """What the description of `shipping` promises for a call."""
+    names: dict[str, Any] = {}
+    exec(SHIPPING, names)
+    return repr(eval(call, names))
 
 
 @dataclass

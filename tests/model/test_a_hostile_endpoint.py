@@ -12,10 +12,10 @@ from agent_core.base.errors import ModelError
 from agent_core.memory.embedding import EmbeddingUnavailable, embedder
 from agent_core.model.constrained import GrowingStep
 from agent_core.model.endpoint import read_retry_after
-from agent_core.model.quirks import listed_window
 from agent_core.model.reply import Reply
 from agent_core.model.step import read_step
 from agent_core.model.stream import MOST_CALLS, Assembly, Splitter
+from agent_core.model.tokens import listed_window
 from agent_core.model.transport import Transport
 from agent_core.model.wire import read_usage
 from agent_core.registry.validation import NotJson, read_object

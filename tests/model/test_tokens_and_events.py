@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.model.quirks import Estimator
+from agent_core.model.tokens import Estimator
 from agent_core.model.transport import Decoder
 
 

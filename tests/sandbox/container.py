@@ -9,7 +9,7 @@ import struct
 import sys
 from pathlib import Path
 
-from sandbox.confine.limits import PR_CAPBSET_DROP, prctl, syscall
+from sandbox.confine.kernel import PR_CAPBSET_DROP, prctl, syscall
 from tests.sandbox.lacking import lack
 
 _EPERM, _ENOSYS = 1, 38

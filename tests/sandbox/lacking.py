@@ -8,7 +8,7 @@ import json
 import sys
 
 from sandbox import FunctionCall, Job, Returned, Sandbox, SandboxUnavailable
-from sandbox.confine.limits import PR_SET_NO_NEW_PRIVS, prctl
+from sandbox.confine.kernel import PR_SET_NO_NEW_PRIVS, prctl
 from sandbox.confine.seccomp import ALLOW, EQUAL, LOAD, RETURN, Filter, Program, refuse
 from tests.sandbox.support import modules
 

@@ -62,6 +62,24 @@ WORK = modules(
     def quit() -> None:
         raise SystemExit(3)
 
+    async def later(n: int):
+        for number in range(n):
+            yield number
+
+    def pairs(n: int):
+        return {"squares": (number * number for number in range(n)), "pairs": zip("ab", range(n))}
+
+    def broken(n: int):
+        yield n
+        raise ValueError("half way")
+
+    def endless(n: int):
+        import itertools
+        return itertools.repeat(n)
+
+    def gather(a, b=2, /, c=3, *rest: int, d=4, **more):
+        return [a, b, c, list(rest), d, more]
+
     def where() -> int:
         return os.getpid()
 
@@ -128,15 +146,65 @@ async def test_a_worker_that_dies_is_killed_with_a_reason(
     ("function", "kind", "says"),
     [
         pytest.param("ask", "EOFError", "take the value as a parameter", id="input"),
-        pytest.param("count", "TypeError", "return a list of what it yields", id="generator"),
+        pytest.param("broken", "ValueError", "half way", id="generator-that-fails"),
         pytest.param("quit", "SystemExit", "3", id="system-exit"),
     ],
 )
 async def test_what_cannot_work_is_said_clearly(sandbox: Sandbox, function: str, kind: str, says: str) -> None:
-    outcome = await sandbox.run(Job(WORK, "work", FunctionCall(function, {"n": 3} if function == "count" else {})))
+    outcome = await sandbox.run(Job(WORK, "work", FunctionCall(function, {"n": 3} if function == "broken" else {})))
     assert isinstance(outcome, Raised)
     assert outcome.failure.type == kind
     assert says in outcome.failure.message
+
+
+@pytest.mark.parametrize(
+    ("function", "value"),
+    [
+        pytest.param("count", [0, 1, 2], id="generator"),
+        pytest.param("later", [0, 1, 2], id="asynchronous"),
+        pytest.param("pairs", {"squares": [0, 1, 4], "pairs": [("a", 0), ("b", 1)]}, id="inside-a-value"),
+    ],
+)
+async def test_what_iterates_comes_back_as_a_list(sandbox: Sandbox, function: str, value: object) -> None:
+    outcome = await sandbox.run(Job(WORK, "work", FunctionCall(function, {"n": 3})))
+    assert isinstance(outcome, Returned)
+    assert (outcome.value, outcome.output) == (value, "")
+
+
+async def test_of_an_endless_iterator_the_first_items_come_back_and_that_is_said(sandbox: Sandbox) -> None:
+    outcome = await sandbox.run(Job(WORK, "work", FunctionCall("endless", {"n": 7})))
+    assert isinstance(outcome, Returned)
+    assert (outcome.value, outcome.output) == ([7] * 1000, "[only the first 1,000 items are returned]\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        pytest.param({"a": 1}, [1, 2, 3, [], 4, {}], id="none"),
+        pytest.param({"a": 1, "rest": [8, 9]}, [1, 2, 3, [8, 9], 4, {}], id="list"),
+        pytest.param({"a": 1, "c": 0, "rest": [8], "d": 5}, [1, 2, 0, [8], 5, {}], id="others-by-name"),
+        pytest.param({"a": 1, "more": {"x": 1, "rest": 2}}, [1, 2, 3, [], 4, {"x": 1, "rest": 2}], id="object"),
+    ],
+)
+async def test_stars_are_given_as_a_list_and_an_object(
+    sandbox: Sandbox, arguments: dict[str, object], value: list[object]
+) -> None:
+    outcome = await sandbox.run(Job(WORK, "work", FunctionCall("gather", arguments)))
+    assert isinstance(outcome, Returned)
+    assert outcome.value == value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        pytest.param({"rest": [8, "x"]}, "rest[1]: expected a whole number, got 'x'", id="type"),
+        pytest.param({"more": {"d": 1}, "d": 2}, "more: d is given twice", id="twice"),
+    ],
+)
+async def test_what_stars_cannot_take_is_said(sandbox: Sandbox, arguments: dict[str, object], says: str) -> None:
+    outcome = await sandbox.run(Job(WORK, "work", FunctionCall("gather", {"a": 1, **arguments})))
+    assert isinstance(outcome, Refused)
+    assert says in outcome.reason
 
 
 async def test_a_breakpoint_is_passed_over_and_said_in_the_output(sandbox: Sandbox) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.base.messages import SEND
-from agent_core.model.reply import FunctionShown
+from agent_core.model.request import FunctionShown
 from agent_core.runtime.message_protocol import DIRECT, HEARTBEAT, MessageProtocol
 
 NAMES = st.lists(st.sampled_from(["a", "b", "c", "d", SEND]), unique=True, max_size=5)

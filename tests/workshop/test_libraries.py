@@ -343,14 +343,14 @@ PLAIN = '''def send(self, text: str) -> {0}:
 @pytest.mark.parametrize(
     ("body", "became", "code"),
     [
-        pytest.param("str:return text.upper()", ("refused", ""), {"too-few-examples"}, id="examples-could-prove-it"),
+        pytest.param("str:return text.upper()", ("fixed", "draft"), set(), id="examples-could-prove-it"),
         pytest.param("str:return self.call('other', text=text)", ("fixed", "draft"), set(), id="calls-another"),
         pytest.param("None:self.progress(1, 1)", ("fixed", "draft"), set(), id="returns-nothing"),
         pytest.param("None:pass", ("refused", ""), {"print-only"}, id="stub"),
         pytest.param("str:return 'Sent.'", ("refused", ""), {"print-only"}, id="stub-that-claims"),
     ],
 )
-async def test_without_examples_only_what_none_could_prove_joins_as_a_draft(
+async def test_without_examples_what_is_not_hollow_joins_as_a_draft(
     here: Room, tmp_path: Path, body: str, became: tuple[str, str], code: set[str]
 ) -> None:
     report = await taken(here, a_library(tmp_path, {"a.py": PLAIN.format(*body.split(":", 1))}))

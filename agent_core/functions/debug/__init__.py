@@ -3,8 +3,7 @@
 What comes from a worker is a claim: it is checked for shape, capped, masked and made visible before anybody has it.
 """
 
-from .breakpoints import Breakpoint, Breakpoints, Placed
-from .breakpoints import stopping_lines
+from .breakpoints import Breakpoint, Breakpoints, Placed, stopping_lines
 from .debugging import DebuggerSeat, Debugging, Watch
 from .stop import COMMANDS, Command, Debugger, DebugStop
 from .typed_line import typed_breakpoint

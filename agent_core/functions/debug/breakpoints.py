@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
-from sandbox import Point
-from sandbox.wire.lines import bare_lines, lines_of
-
 from agent_core.base import matching
 from agent_core.base.errors import UsageError
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
+from sandbox import Point
+from sandbox.wire.lines import bare_lines, lines_of
 
 
 def text_of(function: Function, snapshot: Snapshot) -> str:

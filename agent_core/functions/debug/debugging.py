@@ -11,20 +11,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from sandbox import CallEnded, CallHooks, Debug, DebugControl, Patient, RequestRefused
-from sandbox.wire import caps
-
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import SaveRecorded
+from sandbox import CallEnded, CallHooks, Debug, DebugControl, Patient, RequestRefused
+from sandbox.wire import caps
 
 from . import stop
 from .breakpoints import Breakpoints
-from .stop import BreakpointRecord, Claim, Reader, TraceLine
 from .halt import Halt, begun, why_of
 from .recording import Recording, kept_call
+from .stop import BreakpointRecord, Claim, Debugger, DebugStop, Reader, TraceLine
 from .typed_line import Order
-from .stop import Debugger, DebugStop
 
 WAIT_S: Final = 1800.0
 CHANGED: Final = "a human changed values at the debugger"

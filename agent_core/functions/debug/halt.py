@@ -4,19 +4,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import visible
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
 from sandbox import CallEnded, DebugControl, RequestRefused
 from sandbox.wire import caps
 from sandbox.wire.lines import bare_lines
 
-from agent_core.base.errors import UsageError
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
-from agent_core.base.untrusted import visible
 from .breakpoints import Breakpoints, Placed
-from .stop import Claim, Reader
-from .typed_line import Order, expression_of, order_of
-from .stop import BY_NAME, COMMANDS, RESUMING, Command, Debugger, DebugStop
-from .typed_line import typed_breakpoint
+from .stop import BY_NAME, COMMANDS, RESUMING, Claim, Command, Debugger, DebugStop, Reader
+from .typed_line import Order, expression_of, order_of, typed_breakpoint
 
 MOST_DIGITS: Final = 9
 WHY: Final = frozenset(
@@ -298,5 +296,7 @@ def _numbered(stop: DebugStop, lines: Any) -> str:  # Any: pairs of number and t
 
 def _counted(text: str) -> int:
     if not text.isdecimal() or len(text) > MOST_DIGITS:
-        raise UsageError(f"`{visible(text[:20])}` is not a number that counts something.", fix="For example: ignore 1 20")
+        raise UsageError(
+            f"`{visible(text[:20])}` is not a number that counts something.", fix="For example: ignore 1 20"
+        )
     return int(text)

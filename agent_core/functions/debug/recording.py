@@ -4,23 +4,20 @@ Answers are kept in order, masked, up to a limit. What a replay cannot reproduce
 and uses of the clock, system randomness, threads or files that the function's text shows.
 """
 
+import ast
 import os
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from json import dumps
 from typing import Any, Final, TypeAlias
-from sandbox.wire.values import Unsendable, encode
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import SaveRecorded
-import ast
-import re
-from collections.abc import Iterator
-from functools import lru_cache
-from typing import Final
+
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.uses import uses
+from agent_core.storage import SaveRecorded
+from sandbox.wire.values import Unsendable, encode
 
 _KINDS: Final = (
     ("the clock", r"(time\.)?(time|monotonic|perf_counter)(_ns)?$"),

@@ -1,30 +1,20 @@
-"""A stop as people and models read it, the commands available at it, the protocol of a debugger, and claims.
+"""A stop of the debugger: how people and models read it, the commands available at it, and the debugger's protocol.
 
-What a worker claims about a stop, a record or a trace is parsed strictly, or refused. In the text for a model each value
-stands once, then only the changes.
+What a worker claims about a stop, a record or a trace is parsed strictly, or refused. In the text for a model each
+value stands once, then only the changes.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
+from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import block, shorten, visible
+from agent_core.registry.snapshot import Snapshot
 from sandbox import RequestRefused
 from sandbox.wire import caps
 from sandbox.wire.lines import bare_lines
-
-from agent_core.base.errors import UsageError
-from agent_core.base.untrusted import visible
-
-import re
-from collections.abc import Iterable, Sequence
-from typing import Final
-
-from sandbox.wire.lines import bare_lines
-
-from agent_core.registry.snapshot import Snapshot
-from agent_core.base.untrusted import block, shorten
-
 
 _ASSIGNS = re.compile(r"(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)")
 
@@ -130,8 +120,12 @@ COMMANDS: Final = (
     CommandHelp("args", "a", "show the arguments of this function"),
     CommandHelp("locals", "locals", "show all locals"),
     CommandHelp("set", "set", "change a local: set NAME EXPRESSION", "a name and a value", "set total 0"),
-    CommandHelp("break", "b", "list the breakpoints, or add one: break [FUNCTION:]LINE [if CONDITION] [after N] [every N]"),
-    CommandHelp("tbreak", "tb", "add one that stops once: tbreak [FUNCTION:]LINE [if CONDITION]", "a line", "tbreak 12"),
+    CommandHelp(
+        "break", "b", "list the breakpoints, or add one: break [FUNCTION:]LINE [if CONDITION] [after N] [every N]"
+    ),
+    CommandHelp(
+        "tbreak", "tb", "add one that stops once: tbreak [FUNCTION:]LINE [if CONDITION]", "a line", "tbreak 12"
+    ),
     CommandHelp(
         "condition", "condition", "set when a breakpoint stops: condition NUMBER [CONDITION]", "a number", "condition 1"
     ),
@@ -245,7 +239,6 @@ class Reader:
                 raise RequestRefused("the debugger hears a line of a trace here")
 
 
-
 MOST_CHARS: Final = 4_000
 Pairs = Sequence[tuple[str, str]]
 
@@ -318,4 +311,3 @@ def _indentation(at: At, lines: Sequence[str]) -> str:
     name = re.escape(at.function.rpartition(".")[2])
     begins = (re.match(rf"(\s*)(?:async\s+)?def\s+{name}\b", text) for text in reversed(lines[: at.line]))
     return next((match[1] for match in begins if match), "")
-

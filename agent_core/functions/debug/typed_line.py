@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias
 
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import visible
-from .breakpoints import Breakpoint
 
+from .breakpoints import Breakpoint
 
 Order: TypeAlias = dict[str, Any]  # Any: JSON, for the worker
 _LISTS: Final = "`help` lists what it has."

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from agent_core.registry import docstring
 from agent_core.registry.examples import find as find_examples
+
 from .draft import Draft
 from .fixes import (
     OLD_MARKS,

@@ -22,7 +22,9 @@ class GivenExample:
 class Candidate:
     """A submitted function, as it was sent; `replaces` allows it to replace one of the same name.
 
-    `file` is where its text stands, if it was read from one; `exact` says that its text is not to be fixed.
+    `file` is where its text stands, if it was read from one; `exact` says that its text is not to be fixed. `asked` are
+    the calls whose results its author was asked to predict. `helpers` are functions that come along by their own name
+    and are not offered.
     """
 
     name: str
@@ -34,6 +36,8 @@ class Candidate:
     description: str = ""
     file: str = ""
     exact: bool = False
+    asked: tuple[str, ...] = ()
+    helpers: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:

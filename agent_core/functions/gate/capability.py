@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
-from agent_core.access.grants import NOTHING, Grants
+from agent_core.access.grants import Grants
+
 from .draft import D, Finding
 from .grants import FIXES, Way
 from .uses import Use, needs_of, uses

@@ -12,6 +12,7 @@ from agent_core.base.problem import Problem
 from agent_core.registry import docstring
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
+
 from .draft import Draft, Finding
 from .missing_names import missing_names
 from .rules import severity
@@ -69,14 +70,15 @@ def _with_self_call(finding: Finding, draft: Draft) -> Finding:
 
 def weighed(problem: Problem, draft: Draft) -> Problem:
     """Return a finding of the registry under the policy: what cannot be offered is always rejected."""
+    where = replace(problem.where, line=draft.authors_line(problem.where.line))
     if problem.severity == "refuses":
-        return problem
-    return replace(problem, severity=severity(draft.policy, STAGE, problem.code))
+        return replace(problem, where=where)
+    return replace(problem, where=where, severity=severity(draft.policy, STAGE, problem.code))
 
 
 def check(node: FunctionNode) -> list[Finding]:
     """Return problems that the registry does not check: docstring, return type, defaults, names, `self`."""
-    return [*_docstring(node), *_return_type(node), *_defaults(node), *_names(node), *_self(node)]
+    return [*_shape(node), *_docstring(node), *_return_type(node), *_defaults(node), *_names(node), *_self(node)]
 
 
 def undefined(text: str, tree: ast.Module, known_names: frozenset[str] = frozenset()) -> Iterator[Finding]:
@@ -90,6 +92,22 @@ def undefined(text: str, tree: ast.Module, known_names: frozenset[str] = frozens
         line = lines.get(name, 0)
         message = f"`{name}` is used but defined nowhere"
         yield Finding("undefined-name", message, f"define `{name}`, import it, or fix the spelling", line)
+
+
+def _shape(node: FunctionNode) -> Iterator[Finding]:
+    """Yield what a model is offered in another form than the signature has: written anew, it would be plain."""
+    for star, argument in (("*", node.args.vararg), ("**", node.args.kwarg)):
+        if argument is not None:
+            kind = "a list" if star == "*" else "an object with any keys"
+            message = f"`{node.name}` takes `{star}{argument.arg}`, which a model can only pass as {kind}"
+            fix = "name each parameter, or take one list or dictionary"
+            yield Finding("star-parameter", message, fix, argument.lineno, argument.col_offset + 1)
+    for argument in node.args.posonlyargs:
+        if argument.arg != "self":
+            message = (
+                f"parameter `{argument.arg}` of `{node.name}` is positional-only, and models pass arguments by name"
+            )
+            yield Finding("positional-only", message, "remove the `/`", argument.lineno, argument.col_offset + 1)
 
 
 def _docstring(node: FunctionNode) -> Iterator[Finding]:

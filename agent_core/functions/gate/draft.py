@@ -6,17 +6,21 @@ Immutable: every stage takes one and returns another, so stages can be tested an
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Self, TypeVar
-
-from sandbox.wire.lines import lines_of
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.snapshot import Snapshot
+from sandbox.wire.lines import lines_of
+
 from .candidate import Candidate, Policy
 from .grants import Way
+from .mutation.splice import Mutant
+from .reviewer import Review
 from .rules import Rules, severity
 from .tree import FunctionNode, bound_names, find, parse
 from .verdict import Disagreement, Doubt, Fix, Survivor
@@ -69,6 +73,10 @@ class Draft:
     trials: ExampleTrials = ExampleTrials()
     survivors: tuple[Survivor, ...] = ()
     doubts: tuple[Doubt, ...] = ()
+    unnoticed: tuple[Mutant, ...] = ()  # the changes of the body that no example noticed, of those that were tried
+    mutants_tried: int = 0
+    challenges: tuple[str, ...] = ()  # the calls whose results the author is to predict
+    review: Review | None = None
     apart: frozenset[str] = frozenset()  # functions that it is not compared with
     granted: Grants = NOTHING
     guarded: frozenset[str] = frozenset()  # functions that have grants of their own
@@ -124,13 +132,20 @@ class Draft:
             Problem(
                 code=finding.code,
                 message=finding.message,
-                where=Place(self.candidate.path, finding.line, finding.column),
+                where=Place(self.candidate.path, self.authors_line(finding.line), finding.column),
                 fix=finding.fix,
                 severity=severity(self.policy, stage, finding.code),
             )
             for finding in findings
         )
         return replace(self, problems=self.problems + problems) if problems else self
+
+    def authors_line(self, line: int) -> int:
+        """Return the line of a file for one of the text, which may have been fixed; without a file they are the same."""
+        if not self.candidate.file or self.text == self.candidate.code or not line:
+            return line
+        lines = _lines_before(self.candidate.code, self.text)
+        return lines[min(line, len(lines)) - 1] if lines else line
 
     def with_problems(self, problems: Iterable[Problem]) -> Self:
         """Return the draft with these problems unchanged."""
@@ -155,6 +170,20 @@ class Draft:
 
 D = TypeVar("D", bound=Draft)
 """A draft of one kind, a candidate's or a saved file's: the stages that judge both return what they were given."""
+
+
+@lru_cache(maxsize=16)
+def _lines_before(before: str, after: str) -> tuple[int, ...]:
+    """Return for each line of a text the line from which it came; a new one counts as part of the one above it."""
+    old, new = lines_of(before), lines_of(after)
+    lines: list[int] = []
+    for kind, start, end, first, last in SequenceMatcher(None, old, new).get_opcodes():
+        count = last - first
+        rows = (
+            range(start + 1, end + 1) if kind == "equal" else [min(start + 1 + at, max(end, 1)) for at in range(count)]
+        )
+        lines += rows if kind != "delete" else ()
+    return tuple(lines)
 
 
 def unified(before: str, after: str, path: str) -> str:

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from agent_core.base.interruption import aside
+from agent_core.base.offload import aside
 from agent_core.registry.function import Function
+
 from .clones.index import Alike, Similarity, Sketch, sketch, surroundings
 from .draft import Draft, Finding
 from .trial import TrialTools

@@ -11,30 +11,32 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeAlias
 
-from sandbox import Limits
-from sandbox.wire.lines import lines_of
-
-from agent_core.base.interruption import aside
+from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from .clones.index import Alike
-from .clones.index_store import IndexStore
-from .mutation.stage import check_mutants
+from sandbox import Limits
+from sandbox.wire.lines import lines_of
+
+from .autofix import fix
 from .candidate import Candidate, Policy
 from .capability import capability
-from .examples.example_text import with_returned_values
+from .challenge import challenge
+from .clones.index import Alike
+from .clones.index_store import IndexStore
 from .conform import conform
 from .draft import TOO_DEEP, D, Draft
 from .duplicate import duplicate
-from .autofix import fix
+from .examples.example_text import with_returned_values
+from .mutation.stage import check_mutants
 from .neighbours import neighbours
 from .promise.stage import check_promise
 from .proof import ExampleResult, prove, run
 from .read import read
+from .reviewer import Reviewer
 from .robust import robust
-from .rules import Rules
+from .rules import UNPROVEN, Rules
 from .saved_file import SavedFile, draft_of, look, prove_changed, read_file, try_import, try_users
 from .substance import substance
 from .trial import UNGRANTED, Granted, TrialTools, Workers, load
@@ -86,6 +88,9 @@ STAGES: tuple[Stage[Draft], ...] = (
 )
 """The stages of a candidate. Those that come `after_save` also judge each function of a saved file, later."""
 
+CHALLENGE: Stage[Draft] = Stage("challenge", challenge)
+"""The last stage, where there is an author who can answer."""
+
 
 def _is_clean(file: SavedFile) -> bool:
     return not file.refuses
@@ -112,8 +117,9 @@ class Gate:
         rules: Rules | None = None,
         stages: tuple[Stage[Draft], ...] = STAGES,
         shelf: IndexStore | None = None,
+        reviewer: Reviewer | None = None,
     ) -> None:
-        self._bench = TrialTools(sandbox, limits or Limits(), Alike(shelf))
+        self._bench = TrialTools(sandbox, limits or Limits(), Alike(shelf), reviewer=reviewer)
         self._rules = rules or Rules()
         self._stages = stages
 
@@ -123,11 +129,18 @@ class Gate:
         return self._rules
 
     async def judge(
-        self, candidate: Candidate, snapshot: Snapshot, policy: Policy = "agent", *, granted: Granted = UNGRANTED
+        self,
+        candidate: Candidate,
+        snapshot: Snapshot,
+        policy: Policy = "agent",
+        *,
+        granted: Granted = UNGRANTED,
+        challenging: bool = False,
     ) -> Verdict:
         """Return the verdict on a function and its place in a module, with every problem that was found.
 
         Of what is `granted` its workers have the packages, the time and the memory, and nothing of the world outside.
+        If it is `challenging`, its author can be asked to predict results.
         """
         text = candidate.code.replace("\r\n", "\n").replace("\r", "\n")
         rules = replace(self._rules, off=frozenset("*")) if candidate.exact else self._rules
@@ -135,7 +148,7 @@ class Gate:
         draft = replace(draft, granted=granted.grants, guarded=granted.guarded, approval_mode=granted.approval_mode)
         bench = self._bench.granted(granted)
         reports = []
-        for stages in _at_once(self._stages):
+        for stages in _at_once((*self._stages, CHALLENGE) if challenging else self._stages):
             draft, stage_reports = await _ask_all(stages, draft, bench)
             reports += stage_reports
         return _verdict(draft, tuple(reports))
@@ -240,7 +253,8 @@ def _at_once(stages: Sequence[Stage[D]]) -> list[list[Stage[D]]]:
 
 def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
     admitted = not draft.refuses
-    standing: Standing = "" if not admitted else "draft" if draft.trials.is_unproven else "trial"
+    is_draft = draft.trials.is_unproven or (draft.policy == "import" and draft.shows(*UNPROVEN))
+    standing: Standing = "" if not admitted else "draft" if is_draft else "trial"
     source = draft.reading.source if draft.reading else None
     return Verdict(
         name=draft.candidate.name,
@@ -258,6 +272,8 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         reading=draft.reading,
         survivors=draft.survivors,
         offered=draft.trials.offered,
+        challenges=draft.challenges,
+        review=draft.review,
         needs=draft.needs,
         asking=tuple(_lines(draft)),
         doubts=draft.doubts,

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 _BY_GRANT = {
     "network": "socket ssl socketserver urllib.request http.client http.server ftplib smtplib poplib imaplib"
     " telnetlib nntplib xmlrpc webbrowser asyncio.open_connection asyncio.start_server requests httpx"
-    " aiohttp urllib3 websockets",
+    " aiohttp urllib3 websockets functions._requests",
     "files": "shutil glob fileinput dbm shelve sqlite3 tempfile linecache io.open io.FileIO os.open os.remove"
     " os.unlink os.rename os.replace os.mkdir os.makedirs os.rmdir os.removedirs os.listdir os.scandir"
     " os.walk os.stat os.chmod os.chown os.link os.symlink os.truncate os.utime os.path.exists"
@@ -48,7 +48,7 @@ FIXES: Mapping[Way, str] = MappingProxyType(
 CONTEXT: Mapping[str, str] = MappingProxyType({"fetch": "network", "secret": "secrets", "memory": "memory"})
 
 # What the broker carries out of the sandbox; every other way to the network stays shut, whatever is granted.
-BROKERED = frozenset({"urllib.request", "http.client", "requests", "httpx", "urllib3"})
+BROKERED = frozenset({"urllib.request", "http.client", "requests", "httpx", "urllib3", "functions._requests"})
 # Modules and functions that only look at files.
 READING = frozenset(
     {"glob", "linecache", "os.listdir", "os.scandir", "os.walk", "os.stat"}

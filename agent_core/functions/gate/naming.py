@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from agent_core.access.grants.items import UNSAID, written
+
 from .tree import nodes_of
 
 Held = Mapping[str, ast.expr]

@@ -9,11 +9,12 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from agent_core.base.untrusted import fence
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.tree import Scope, survey
 from agent_core.registry.uses import callers, dependents
-from agent_core.base.untrusted import fence
+
 from .draft import Draft, Finding
 from .proof import MOST, ExampleResult, run
 from .tree import FunctionNode, find, parse, takes_self

@@ -8,18 +8,19 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from sandbox import Evaluation, Killed, Outcome, Raised, Refused, Returned, TimedOut
-
 from agent_core.access.grants import Grants
+from agent_core.base.untrusted import fence
 from agent_core.registry.examples import Example
 from agent_core.registry.snapshot import Snapshot
-from agent_core.base.untrusted import fence
+from sandbox import Evaluation, Killed, Outcome, Raised, Refused, Returned, TimedOut
+
+from .callees import Callees, can_be_called
 from .candidate import GivenExample
 from .draft import Draft, ExampleTrials, Finding
 from .examples.agreement import agrees, doctest_form, given_agrees, promises_floats
+from .examples.excuses import SKIP, excuse, option_for, with_directives
 from .examples.sufficiency import ALIKE, contradicted, is_unproven, too_few
-from .examples.suggestions import with_result_hint
-from .examples.suggestions import other_call
+from .examples.suggestions import other_call, with_docstring, with_result_hint
 from .substance import HOLLOW
 from .trial import TrialTools
 from .verdict import TOO_FEW, Disagreement
@@ -29,6 +30,8 @@ _SHUT = frozenset(  # what is raised where nothing of the world outside is grant
     {"PermissionError", "FileNotFoundError", "NotADirectoryError", "URLError", "ConnectionError", "ConnectError"}
     | {"RequestException", "MaxRetryError", "OperationalError", "OSError", "gaierror"}
 )
+EXCUSED = "example-directives"
+"""The code of the fix that writes doctest directives at a library's examples."""
 MOST = 50  # examples that are run of one function
 
 
@@ -88,6 +91,8 @@ async def prove(draft: Draft, bench: TrialTools) -> Draft:
     if draft.has(*HOLLOW):
         return draft.skip("the body does nothing yet")
     unproven = is_unproven(draft.tree, draft.function, function)
+    if unproven == "effects" and draft.trial and can_be_called(draft.tree, draft.trial, draft.guarded):
+        unproven = "calls"
     examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
     if unproven == "effects":
         message = f"`{function.name}` uses what an example cannot have here, so it joins as a draft"
@@ -96,9 +101,14 @@ async def prove(draft: Draft, bench: TrialTools) -> Draft:
     assert draft.trial is not None
     tried = await run(examples[:MOST], function.module, draft.trial, bench, returns=function.returns)
     results = [result for result in tried if not wants_grant(result, draft.needs)]
-    if len(results) < len(tried):
+    unrun = len(tried) - len(results)
+    draft, excused = await _excused(draft, results, bench)
+    if excused is not None:
+        results = excused
+        examples = [result.example for result in results]
+    if unrun:
         unproven = "effects"
-        message = f"{len(tried) - len(results)} of its examples need what a grant alone gives, so it joins as a draft"
+        message = f"{unrun} of its examples need what a grant alone gives, so it joins as a draft"
         draft = draft.with_findings(STAGE, [Finding("unproven", f"`{function.name}`: {message}")])
     trials = _trials(results, unproven)
     missing = [*too_few(function, examples, unproven)]
@@ -111,9 +121,54 @@ async def prove(draft: Draft, bench: TrialTools) -> Draft:
     return with_result_hint(draft.with_findings(STAGE, [*_example_findings(told_of, function.name), *offers]))
 
 
+async def _excused(
+    draft: Draft, results: Sequence[ExampleResult], bench: TrialTools
+) -> tuple[Draft, list[ExampleResult] | None]:
+    """Return the draft of a library's function with directives for examples that cannot agree here, and the results
+    of the others; None if there is nothing to excuse.
+    """
+    function, failing = draft.loaded, [result for result in results if not result.agreed and result.line]
+    if draft.policy != "import" or not draft.rules.makes(EXCUSED) or not failing:
+        return draft, None
+    assert function is not None and draft.tree is not None and draft.trial is not None
+    again = await run([result.example for result in failing], function.module, draft.trial, bench)
+    reasons = {result.line: _reason(result, repeat, draft) for result, repeat in zip(failing, again, strict=True)}
+    directives = {line: directive for line, (directive, _) in reasons.items() if directive}
+    fixed = with_docstring(draft, with_directives(draft.text, directives)) if directives else None
+    if fixed is None or fixed.own is None:
+        return draft, None
+    own = next((own for own in fixed.own.functions if own.name == function.name), function)
+    remaining = {example.line: example for example in own.examples}
+    left_out = [line for line in directives if line not in remaining]
+    message = f"wrote doctest directives at {len(directives)} of its {len(function.examples)} examples"
+    fixed = replace(fixed, fixes=(*fixed.fixes[:-1], replace(fixed.fixes[-1], message=message)))
+    findings = [
+        Finding("example-left-out", f"an example is left out: {reasons[line][1]}", None, line) for line in left_out
+    ]
+    is_float = promises_floats(function.returns)
+    others = [(result, remaining.get(result.line)) for result in results]
+    return fixed.with_findings(STAGE, findings), [
+        _result(example, result.outcome, is_float) if example else result
+        for result, example in others
+        if example is not None or not result.line
+    ]
+
+
+def _reason(result: ExampleResult, again: ExampleResult, draft: Draft) -> tuple[str, str]:
+    """Return the directive for an example that does not agree, and why it is left out; both empty if it is wrong."""
+    assert isinstance(result.example, Example)
+    assert draft.tree is not None
+    is_float = bool(draft.loaded and promises_floats(draft.loaded.returns))
+    options = option_for(result.example, result.outcome, is_float=is_float)
+    if draft.needs.is_outward and not options:
+        return f"+{SKIP}", "it needs what a grant alone gives"
+    reason = "" if options else excuse(result.example, result.outcome, again.outcome, draft.tree)
+    return options or (f"+{SKIP}" if reason else ""), reason
+
+
 def _trials(results: Sequence[ExampleResult], unproven: str) -> ExampleTrials:
     agreed = sum(result.agreed for result in results)
-    is_unproven = unproven == "effects" or (bool(unproven) and agreed == 0)
+    is_unproven = unproven == "effects" or (bool(unproven) and agreed < (2 if unproven == "calls" else 1))
     return ExampleTrials(agreed, tuple(_disagreements(results)), is_unproven, tuple(_values(results)))
 
 
@@ -160,7 +215,7 @@ async def run(
 
 async def _outcome(example: Example | GivenExample, module: str, snapshot: Snapshot, bench: TrialTools) -> Outcome:
     setup = example.setup if isinstance(example, Example) else ()
-    return await bench.run(snapshot.modules, module, Evaluation(setup, example.call))
+    return await bench.run(snapshot.modules, module, Evaluation(setup, example.call), Callees(snapshot, bench))
 
 
 def _result(example: Example | GivenExample, outcome: Outcome, is_float: bool) -> ExampleResult:  # noqa: FBT001 - a fact
@@ -194,7 +249,9 @@ def example_finding(result: ExampleResult, name: str) -> Finding:
         case Returned():
             back = fence(result.returned)
             fix = f"if {back} is right, write it there; if not, fix the body"
-            return Finding("example-disagrees", f"{wrote}, it returned {back}", fix, result.line)
+            came = f"it printed {back}" if result.printed and result.value == "None" else f"it returned {back}"
+            came = f"it printed, then returned {back}" if result.printed and result.value != "None" else came
+            return Finding("example-disagrees", f"{wrote}, {came}", fix, result.line)
         case Raised(failure=failure):
             frame = failure.frames[-1] if failure.frames else None
             at = f" at {fence(frame.source.strip(), 120)}" if frame and frame.source else ""

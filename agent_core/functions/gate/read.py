@@ -9,16 +9,14 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from sandbox.wire.lines import bare_lines, lines_of
-
 from agent_core.base.characters import Flaw, flaw_of, name_flaw_of
 from agent_core.registry.loader_names import caller_of
 from agent_core.registry.source import check_module_name
+from sandbox.wire.lines import bare_lines, lines_of
+
 from .draft import Draft, Finding
-from .reading.text_fixes import write_escapes
-from .reading.text_fixes import make_private
+from .reading.text_fixes import UNWRAPPINGS, make_private, write_escapes
 from .reading.tryouts import strip_tryouts, write_asserts
-from .reading.text_fixes import UNWRAPPINGS
 from .tree import BUILTINS, Unparsable, functions, parse
 
 NAME = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_]{0,63}$", re.ASCII)
@@ -47,6 +45,8 @@ def read(draft: Draft) -> Draft:
         return draft.with_findings(STAGE, [_unparsable(tree, draft.text)])
     draft = replace(draft, tree=tree).with_findings(STAGE, _flaws(name_flaw_of(draft.text, tree)))
     for code, message, repair in _REPAIRS:
+        if code == "private-helper" and draft.candidate.helpers:
+            continue
         text = repair(draft.text, draft.candidate.name) if draft.rules.makes(code) else draft.text
         draft = draft.with_fix(code, message, text) if text != draft.text else draft
     return draft.with_findings(STAGE, _shape(draft))
@@ -71,7 +71,10 @@ def _size(draft: Draft) -> Iterator[Finding]:
 def _names(draft: Draft) -> Iterator[Finding]:
     name, module = draft.candidate.name, draft.candidate.module
     reason = _bad_name(name, draft.rules.reserved | draft.snapshot.reserved)
-    if reason:
+    if draft.policy == "import" and name in BUILTINS:
+        message = f"`{name}` hides the builtin of that name from the other functions of its module"
+        yield Finding("hides-builtin", message, "rename it, unless that is meant")
+    elif reason:
         yield Finding("bad-name", f"the function cannot be called `{name}`: {reason}", "choose another name")
     if caller := caller_of(name):
         what = f"the function cannot be called `{name}`: {caller} calls it by that name, outside of the sandbox"
@@ -140,8 +143,9 @@ def _unparsable(error: Unparsable, text: str) -> Finding:
 def _shape(draft: Draft) -> Iterator[Finding]:
     assert draft.tree is not None
     yield from (_statement(node) for node in draft.tree.body if not _belongs(node))
-    name = draft.candidate.name
-    public = [node for node in functions(draft.tree) if node.name == name or not node.name.startswith("_")]
+    name, helpers = draft.candidate.name, draft.candidate.helpers
+    named = [node for node in functions(draft.tree) if node.name not in helpers]
+    public = [node for node in named if node.name == name or not node.name.startswith("_")]
     others = sorted({node.name for node in public} - {name})
     promised = [node for node in public if node.name == name]
     if not promised:

@@ -10,18 +10,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
-from agent_core.registry.function import Function
 from .arguments.domain import Domain, domain
-from .arguments.failed_call import FailedCall, described, fix_of, line_of
-from .arguments.schema_fit import fits
+from .arguments.failed_call import FailedCall, described, fix_of, is_right, line_of, named
 from .arguments.generation import Arguments, generate, shown, written
 from .arguments.likeness import CallDifference, Weight
+from .arguments.schema_fit import fits
 from .arguments.shrink import shrink
 from .draft import Draft, Finding
 from .examples.sufficiency import is_unproven
-from .arguments.failed_call import is_right, named
 from .substance import HOLLOW
 from .trial import TrialTools
 
@@ -82,7 +81,7 @@ class Trial:
             *(example.call for example in function.examples),
             *(example.call for example in draft.candidate.examples),
         ]
-        self._examples = shown(examples, function.name, function.parameters)
+        self._examples = shown(examples, function.name, function.parameters, function.rest, function.extra)
         self._domain: Domain = domain(self._examples, function.parameters["properties"])
         self._right = named(draft.tree, draft.function, function.examples)
         self._by_chance = is_unproven(draft.tree, draft.function, function) == "chance"
@@ -162,7 +161,8 @@ class Trial:
 
     def told(self, failure: FailedCall) -> Finding:
         """Return the finding about a call that fails."""
-        call = written(self._function.name, failure.call, list(self._function.parameters["properties"]))
+        own = self._function
+        call = written(own.name, failure.call, list(own.parameters["properties"]), own.rest, own.extra)
         return Finding(failure.code, described(failure, call), fix_of(failure), self._line(failure))
 
     def _line(self, failure: FailedCall) -> int:

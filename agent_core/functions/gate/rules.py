@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from agent_core.base.problem import Severity
+
 from .candidate import Policy
 
 KIB = 1024
@@ -25,9 +26,10 @@ STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "mutation": "warns",
                 "robust": "warns",
                 "neighbours": "warns",
+                "challenge": "warns",
             }
         ),
-        "import": MappingProxyType({"conform": "warns", "robust": "warns"}),
+        "import": MappingProxyType({"conform": "warns", "capability": "warns", "robust": "warns"}),
     }
 )
 
@@ -42,6 +44,10 @@ DOUBTS: Mapping[str, Severity] = MappingProxyType(
         "doubt-template": "warns",
     }
 )
+# What shows too little of a library's function, which joins as a draft.
+WEAK = frozenset({"too-few-examples", "one-sided-examples", "same-results", "contradictory-examples", "unproven"})
+_BEYOND = ("network", "files", "secrets", "memory", "functions", "processes", "terminal")
+UNPROVEN = WEAK | {"native-code", *(f"needs-{means}" for means in _BEYOND)}
 
 # Single findings that are judged otherwise than their stage.
 FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
@@ -59,14 +65,18 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
         "human": MappingProxyType({"unproven": "warns"}),
         "import": MappingProxyType(
             {
+                **dict.fromkeys(WEAK, "warns"),
                 "dead-parameter": "warns",
                 "dynamic-code": "warns",
+                "example-left-out": "warns",
+                "hides-builtin": "warns",
                 "near-copy": "warns",
                 "rewrite": "warns",
+                "needs-packages": "refuses",
+                "top-level-statement": "warns",
                 "unreachable-code": "warns",
                 "todo": "warns",
-                "unproven": "warns",
-                "stub-passes": "warns",  # of an argument that came back, rightly: a constant is refused as same results
+                "stub-passes": "warns",  # of an argument that came back, rightly
                 "weak-examples": "warns",
                 "not-json": "refuses",
                 "claims-effect": "warns",  # a library's words are not on trial
@@ -78,6 +88,9 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
         ),
     }
 )
+
+CHALLENGED: frozenset[str] = frozenset(DOUBTS)
+"""Findings that make the author predict the results of other calls. Many changes that go unnoticed do so as well."""
 
 
 def severity(policy: Policy, stage: str, code: str) -> Severity:
@@ -103,6 +116,10 @@ class Rules:
     robust_s: float = 2.5
     robust_calls: int = 200
     robust_each_s: float = 0.25
+    weak_share: float = 0.3  # of the changes of the body that no example notices: from here on it is a doubt
+    weak_least: int = 2
+    challenges: int = 3
+    challenge_s: float = 1.0
 
     def makes(self, code: str) -> bool:
         """Check whether this fix is switched on."""

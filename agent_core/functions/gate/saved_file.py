@@ -12,21 +12,21 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from sandbox.wire.lines import lines_of
-
-from agent_core.base.interruption import aside
 from agent_core.access.grants.content import modules_of
 from agent_core.access.grants.value import joined
 from agent_core.access.packages.projects import project_of
+from agent_core.base.offload import aside
 from agent_core.base.problem import Problem
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.uses import code_hash, importers, uses
+from sandbox.wire.lines import lines_of
+
 from . import capability, conform, neighbours, proof, substance
-from .clones.index import surroundings
 from .candidate import Candidate, Policy
+from .clones.index import surroundings
 from .draft import Draft, ExampleTrials
 from .examples.sufficiency import is_unproven, too_few
 from .grants import Way

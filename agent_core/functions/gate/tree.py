@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sandbox.wire.lines import lines_of, place_of
-
 from agent_core.registry.literals import has_many_keys
 from agent_core.registry.source import HUGE_NUMBER, MANY_TOKENS, too_much
+from sandbox.wire.lines import lines_of, place_of
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _COLLECTIONS = (ast.List, ast.Tuple, ast.Set, ast.Dict)

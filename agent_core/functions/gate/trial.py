@@ -6,6 +6,17 @@ Here are also the means that every stage in a worker uses. What a worker says is
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
+from agent_core.access.grants import NOTHING, Grants
+from agent_core.access.grants.permit import raised
+from agent_core.base.characters import FLAWS
+from agent_core.base.problem import Place, Problem
+from agent_core.base.untrusted import fence
+from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.module_edits import CANDIDATE, place_function
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
+from agent_core.registry.validation import check_schema
 from sandbox import (
     Access,
     Attempts,
@@ -23,21 +34,12 @@ from sandbox import (
 )
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
+from sandbox.wire.requests import RequestHandler
 
-from agent_core.base.characters import FLAWS
-from agent_core.access.grants import NOTHING, Grants
-from agent_core.access.grants.permit import raised
-from agent_core.base.problem import Place, Problem
-from agent_core.registry.function import Function, ModuleReading
-from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import ModuleSource
-from agent_core.registry.validation import check_schema
-from agent_core.registry.module_edits import CANDIDATE, place_function
-from agent_core.base.untrusted import fence
 from .clones.index import Alike
 from .draft import Draft, Finding
 from .grants import Way
+from .reviewer import Reviewer
 
 STAGE = "import"
 
@@ -76,15 +78,16 @@ class TrialTools:
     limits: Limits
     alike: Alike = field(default_factory=Alike)
     access: Access = NO_ACCESS
+    reviewer: Reviewer | None = None
 
     def granted(self, granted: Granted) -> "TrialTools":
         """Return a bench with the granted packages, time and memory, but without access to the outside world."""
         access = replace(granted.access, readable=(), writable=(), home="")
         return replace(self, access=access, limits=raised(self.limits, granted.grants))
 
-    async def run(self, modules: Modules, module: str, work: Work) -> Outcome:
-        """Run one piece of work in a fresh worker."""
-        return await self.sandbox.run(Job(modules, module, work, self.limits, self.access))
+    async def run(self, modules: Modules, module: str, work: Work, handler: RequestHandler | None = None) -> Outcome:
+        """Run one piece of work in a fresh worker; the handler answers what it asks for through `self`."""
+        return await self.sandbox.run(Job(modules, module, work, self.limits, self.access, handler))
 
     async def attempt(self, modules: Modules, module: str, work: Attempts, wall_s: float) -> tuple[Outcome | None, ...]:
         """Run many attempts within a time, in one worker as far as it gets. The results are advice."""
@@ -128,9 +131,9 @@ def _where(draft: Draft, around: ModuleSource | None, where: Place) -> Place:
 def placed(draft: Draft, around: ModuleSource | None) -> str | Problem:
     """Return the text of the module with the candidate in it, or why the candidate cannot be placed."""
     candidate = draft.candidate
-    if around is None:
-        return place_function("", draft.text, candidate.name)
-    return place_function(around.text, draft.text, candidate.name, path=around.path)
+    before, path = (around.text, around.path) if around else ("", "module")
+    is_library = draft.policy == "import"
+    return place_function(before, draft.text, candidate.name, path=path, with_statements=is_library)
 
 
 def _blocked(draft: Draft) -> str:

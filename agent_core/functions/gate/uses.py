@@ -5,20 +5,21 @@ human's decision and a clear message to the model: the sandbox enforces it.
 """
 
 import ast
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+
 from agent_core.access.grants import Grants
 from agent_core.access.grants.items import UNSAID, written
 from agent_core.access.grants.value import joined
 from agent_core.access.packages.projects import project_of
+
 from .draft import Finding
 from .grants import ADVICE, BROKERED, CONTEXT, INSTEAD, READING, grant_of, is_in
 from .naming import Held, host_of, hosts_in, name_bindings, path_of, text_prefix
-from .tree import bound_names, nodes_of
-import ast
-from .tree import own_nodes
+from .tree import bound_names, nodes_of, own_nodes
 
 MAKERS = frozenset({"Path", "pathlib"})
 
@@ -75,6 +76,7 @@ _WRITING = frozenset({"write_text", "write_bytes", "unlink", "mkdir", "rmdir", "
 _FILE_METHODS = _PATH_METHODS | _WRITING | {"open", "iterdir", "glob", "rglob", "exists", "is_file", "is_dir", "stat"}
 _BUILTINS = frozenset({"open", "eval", "exec", "compile", "__import__", "input"})
 _IN_MEMORY = ":memory:"  # a database that is no file
+_ELSEWHERE = re.compile(r"version|PY_?\d|platform|TYPE_CHECKING|os\.name")  # tests that are false where it runs
 _PLAIN = ("os", "asyncio", "concurrent.futures")  # their import says nothing yet
 
 
@@ -114,9 +116,26 @@ class _Text:
         return cls(tree, nodes, packages, guarded, calls, _aliases(imports))
 
     @cached_property
+    def optional(self) -> frozenset[int]:
+        """The imports, by their ids, without which the text goes on: `try: import …`, or for another Python or system."""
+        tries = [node for node in self.nodes if isinstance(node, ast.Try) and any(map(_takes_absence, node.handlers))]
+        others = [node for node in self.nodes if isinstance(node, ast.If) and _ELSEWHERE.search(ast.unparse(node.test))]
+        bodies = [
+            statement
+            for body in [*(node.body for node in tries), *(node.body for node in others)]
+            for statement in body
+        ]
+        return frozenset(id(node) for statement in bodies for node in nodes_of(statement))
+
+    @cached_property
     def names(self) -> Held:
         """The names and the values they are bound to; computed lazily, since most texts do not need it."""
         return name_bindings(self.tree)
+
+
+def _takes_absence(handler: ast.ExceptHandler) -> bool:
+    caught = ast.unparse(handler.type) if handler.type else "Exception"
+    return any(name in caught for name in ("ImportError", "ModuleNotFoundError", "Exception"))
 
 
 def uses(tree: ast.Module, packages: tuple[str, ...], guarded: frozenset[str] = frozenset()) -> list[Use]:
@@ -169,6 +188,7 @@ def _imported(name: str, shown: str, node: ast.Import | ast.ImportFrom, text: _T
     top = name.partition(".")[0]
     grant = grant_of(name)
     is_package = top not in sys.stdlib_module_names and top not in (*text.packages, "functions", "__future__")
+    is_package = is_package and id(node) not in text.optional
     if is_package and (grant is None or is_in(name, BROKERED)):
         yield _use("packages", written("packages", project_of(name)), shown, node)
     if top in ("ctypes", "cffi", "_ctypes"):

@@ -9,6 +9,7 @@ from agent_core.base.problem import Problem
 from agent_core.registry.function import Function, ModuleReading
 
 from .candidate import Policy
+from .reviewer import Review
 
 Standing = Literal["draft", "trial", "trusted", "quarantined", ""]
 
@@ -96,6 +97,9 @@ class Verdict:
     needs: Grants = NOTHING
     asking: tuple[tuple[int, str], ...] = ()  # the lines that need what is not granted
     doubts: tuple[Doubt, ...] = ()
+    challenges: tuple[str, ...] = ()  # the calls whose results its author has yet to predict
+    predicted: tuple[str, ...] = ()  # those whose results its author has predicted
+    review: Review | None = None
 
     @property
     def lacks_only_grants(self) -> bool:
@@ -123,6 +127,7 @@ class Verdict:
 
     def to_json(self) -> dict[str, Any]:
         """Return the published shape of a verdict."""
+        asked = {"challenges": list(self.challenges), "predicted": list(self.predicted)}
         return {
             "name": self.name,
             "module": self.module,
@@ -140,6 +145,8 @@ class Verdict:
             "survivors": to_json(self.survivors),
             "disagreements": to_json(self.disagreements),
             "doubts": to_json(self.doubts),
+            **{key: calls for key, calls in asked.items() if calls},
+            **({"review": to_json(self.review)} if self.review else {}),
         }
 
 

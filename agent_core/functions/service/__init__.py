@@ -4,11 +4,11 @@ A verb that changes something is planned (and may be interrupted) and then carri
 """
 
 from .call_records import noted
-from .file_checks import CheckRequest, count
+from .change_texts import signature
 from .export import Handing
+from .file_checks import CheckRequest, count
 from .intake import Taking
 from .plan import Author, PlannedChange, StaleView
-from .change_texts import signature
 from .workshop import FunctionService
 
 __all__ = [

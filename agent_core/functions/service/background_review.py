@@ -10,11 +10,12 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 
 from agent_core.base.errors import ToolwrightError
-from ..gate import Gate, Look, ModuleVerdict
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Registry
-from agent_core.storage import SaveVerdict, FunctionStore
+from agent_core.storage import FunctionStore, SaveVerdict
+
+from ..gate import Gate, Look, ModuleVerdict
 from .judgment import judgment_on
 from .package_grants import PackageGrants
 
@@ -26,7 +27,9 @@ _MOST = 40  # functions that wait: a branch that is checked out is no edit
 class BackgroundReview:
     """The queue of functions to review, and the task that reviews them."""
 
-    def __init__(self, store: FunctionStore, registry: Registry, gate: Gate, packing: PackageGrants, tell: Tell) -> None:
+    def __init__(
+        self, store: FunctionStore, registry: Registry, gate: Gate, packing: PackageGrants, tell: Tell
+    ) -> None:
         self._store = store
         self._registry = registry
         self._gate = gate

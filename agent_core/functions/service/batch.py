@@ -1,27 +1,31 @@
 """Operations on many functions at once: check files, import a library, export functions."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..sandbox_client import SandboxClient
-from ..gate import CONTEXT, Gate
 from agent_core.registry.registry import Registry
 from agent_core.storage import FunctionStore
+
+from ..gate import CONTEXT, Gate
+from ..gate.trial import UNGRANTED
+from ..sandbox_client import SandboxClient
 from . import file_checks
-from .file_checks import CheckRequest
 from .export import ExportReport, Handing, export
+from .file_checks import CheckRequest
 from .intake import ImportedFunction, ImportReport, Taking, read
-from .review_pool import ReviewContext, judges
 from .judgment import Judgment
 from .library import Importer
+from .package_grants import PackageGrants
 from .plan import PlannedChange
+from .review_job import ReviewJob
+from .review_pool import ReviewContext, judges
 
 
 @dataclass(frozen=True, slots=True)
 class BatchOperations:
-    """Operations on many functions of one workspace."""
+    """Operations on many functions of one workspace. `hosted` are the agent's own functions with their parameters."""
 
     root: Path
     store: FunctionStore
@@ -29,8 +33,12 @@ class BatchOperations:
     gate: Gate
     cage: SandboxClient
     carry: Callable[[PlannedChange], Awaitable[PlannedChange]]
+    hosted: Mapping[str, tuple[str, ...]]
+    packing: PackageGrants
 
-    async def check(self, request: CheckRequest, tell: Callable[[Judgment], None], *, processes: int | None = None) -> None:
+    async def check(
+        self, request: CheckRequest, tell: Callable[[Judgment], None], *, processes: int | None = None
+    ) -> None:
         """Judge files without admitting anything, on all cores if that pays. Report the verdicts in order.
 
         Raises:
@@ -40,15 +48,22 @@ class BatchOperations:
         total = file_checks.count(request)
         jobs = file_checks.jobs(request, snapshot)
         async with judges(self.bench(), self.gate, total, processes=processes) as judge:
-            await file_checks.check(jobs, judge, tell)
 
-    async def take_over(self, taking: Taking, tell: Callable[[ImportedFunction], None], begin: Callable[[int], None]) -> ImportReport:
+            async def judge_granted(job: ReviewJob) -> list[Judgment]:
+                granted = await self.packing.of_text(job.text) if job.is_installed else UNGRANTED
+                return await judge(replace(job, granted=granted) if granted != UNGRANTED else job)
+
+            await file_checks.check(jobs, judge_granted, tell)
+
+    async def take_over(
+        self, taking: Taking, tell: Callable[[ImportedFunction], None], begin: Callable[[int], None]
+    ) -> ImportReport:
         """Import a library. `tell` receives each function, `begin` their number. Return the report.
 
         Raises:
             UsageError: there is nothing that can be read.
         """
-        taking = replace(taking, maps=self.gate.rules.makes(CONTEXT))
+        taking = replace(taking, maps=self.gate.rules.makes(CONTEXT), hosted=self.hosted)
         report = ImportReport(taking.path.name, taking.dry_run)
         parts, candidates = await asyncio.to_thread(read, taking, report)
         count = sum(len(part.parts.public) for part in parts.values())

@@ -9,17 +9,17 @@ from statistics import median
 from textwrap import dedent
 from typing import Any
 
+from agent_core.base.json_form import fields_to_json, to_json
+from agent_core.registry.docstring import read
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.standing import summed
+from agent_core.storage import CallRow, CallStore, KindRow, RecordCall, Stats, Write
 from sandbox import Killed, Raised
 from sandbox.wire.lines import lines_of
 
 from ..answers import CallOutcome, Measured, outcome_json, word
 from ..debug import Watch
-from agent_core.base.json_form import fields_to_json, to_json
-from agent_core.registry.docstring import read
-from agent_core.registry.standing import summed
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import CallRow, CallStore, KindRow, RecordCall, Stats, Write
 
 _TURNS = 10
 _NAMES = re.compile(r"[\w.]+")
@@ -225,6 +225,7 @@ def _kinds(rows: Sequence[KindRow]) -> tuple[FailureKind, ...]:
     for row in rows:
         grouped.setdefault((row.outcome, row.error), []).append(row)
     kinds = [
-        FailureKind(*key, sum(row.calls for row in same), max(row.last for row in same)) for key, same in grouped.items()
+        FailureKind(*key, sum(row.calls for row in same), max(row.last for row in same))
+        for key, same in grouped.items()
     ]
     return tuple(sorted(kinds, key=lambda kind: (-kind.calls, -kind.last)))

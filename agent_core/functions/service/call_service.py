@@ -6,25 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox import Evaluation, Job, Outcome, Refused, Returned
-
-from ..answers import bad_arguments, outcome_json, size_of
-from agent_core.base.interruption import aside
-from ..sandbox_client import SandboxClient
-from ..debug import Watch
-from ..debug import stop
-from agent_core.base.errors import UsageError
 from agent_core.access.grants import Denied
+from agent_core.access.secrets import CallSecrets, Curtain
+from agent_core.base.errors import UsageError
+from agent_core.base.offload import aside
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from ..worker_api import OnProgress, WorkerApi
-from agent_core.access.secrets import CallSecrets, Curtain
 from agent_core.storage import Write
+from sandbox import Evaluation, Job, Outcome, Refused, Returned
+
+from ..answers import bad_arguments, outcome_json, size_of
+from ..debug import Watch, stop
+from ..sandbox_client import SandboxClient
+from ..worker_api import OnProgress, WorkerApi
 from .call_records import noted, recorded
-from .grant_service import GrantService
 from .function_facts import Coverage
+from .grant_service import GrantService
 from .plan import Author
 
 
@@ -60,7 +59,7 @@ class CallService:
         self._covered: dict[tuple[str, str, str], Coverage] = {}  # what is known of a text does not change
         self.debugging = cage.debugging
 
-    async def made(
+    async def made(  # noqa: PLR0913, PLR0917 - one call and all that goes with it
         self,
         function: Function,
         snapshot: Snapshot,
@@ -85,7 +84,10 @@ class CallService:
         if isinstance(permit, Denied):
             refused = Refused(permit.text)
             return refused, outcome_json(refused), (recorded(function, snapshot, refused, 0.0),)
-        watch, tell = watch or self.debugging.watch(seat=author.seat if author else None), on_progress or (lambda done, total, note: None)
+        watch, tell = (
+            watch or self.debugging.watch(seat=author.seat if author else None),
+            on_progress or (lambda done, total, note: None),
+        )
         requests = WorkerApi(self._cage, snapshot, tell, granting, broker=self._cage.broker, watch=watch)
         try:
             outcome = await requests.run(function, checked, permit)

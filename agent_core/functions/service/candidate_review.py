@@ -5,19 +5,20 @@ An admitted candidate is a plan with the new text of its file and its rows; a re
 
 from dataclasses import replace
 
-from ..gate import Candidate, Gate, Policy, Verdict
-from ..gate.examples.example_text import with_returned_values
-from ..gate.examples.example_text import with_example
-from ..gate.trial import Granted
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, path_of
-from agent_core.storage import DropPending, SavePending, SaveVerdict, FunctionStore
-from . import example_regression, change_texts
-from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
+from agent_core.storage import DropPending, FunctionStore, SavePending, SaveVerdict
+
+from ..gate import Candidate, Gate, GivenExample, Policy, Verdict
+from ..gate.examples.agreement import error_of
+from ..gate.examples.example_text import with_example, with_returned_values
+from ..gate.trial import UNGRANTED, Granted
+from . import change_texts, example_regression
 from .grant_service import CandidateGrants, GrantService
+from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
 from .plan import ChangeSummary, PlannedChange, planned
 
 _ENOUGH = 2  # examples in a docstring, from which on it needs none of those that were given with it
@@ -40,12 +41,17 @@ class CandidateReview:
         work: ChangeSummary,
         policy: Policy = "agent",
         around: str | None = None,
+        *,
+        challenging: bool = False,
     ) -> PlannedChange:
-        """Return the plan for a candidate. `around` is the text of its module if it is not the current one."""
+        """Return the plan for a candidate. `around` is the text of its module if it is not the current one.
+
+        If it is `challenging`, the author can be asked to predict results.
+        """
         ground = _with_text(snapshot, candidate.module, around)
         granting = self._granting.during(work.author.approvals)
         granted = await granting.ungranted(ground)
-        verdict = await self.gate.judge(candidate, ground, policy, granted=granted)
+        verdict = await self.gate.judge(candidate, ground, policy, granted=granted, challenging=challenging)
         allowance = CandidateGrants()
         if granting.asks(verdict, work):
             allowance = await granting.for_candidate(verdict, ground, work)
@@ -81,43 +87,77 @@ class CandidateReview:
         function = _named(reading, verdict.name)
         assert function is not None
         verdict = replace(verdict, confirmed=await confirmed(self._store, verdict.confirmed, before, function))
+        unpredicted = tuple(call for call in candidate.asked if call in verdict.confirmed)
+        verdict = replace(verdict, predicted=_predicted(candidate, verdict, function))
+        verdict = replace(verdict, challenges=verdict.challenges or unpredicted)
         saved_verdict = {**verdict.to_json(), "by": work.author.by}
         writes = (SaveVerdict(function.body_hash, verdict.name, saved_verdict), DropPending(verdict.name))
         source = existing or ModuleSource(verdict.module, path, "", "")
         plan = planned(change_texts.admitted(verdict, function, work.said), Judgment.of(verdict), source, reading, work)
         plan = replace(plan, writes=(*plan.writes, *writes), lent=allowance.lent)
-        return replace(plan, giving=allowance.giving, text="\n".join([plan.text, *change_texts.granted(allowance.grants)]))
+        return replace(
+            plan, giving=allowance.giving, text="\n".join([plan.text, *change_texts.granted(allowance.grants)])
+        )
+
+    async def confirmed(self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot) -> tuple[Candidate, Verdict]:
+        """Return candidate and verdict with the returned results in place of the expected ones."""
+        after = await self.gate.confirm(candidate, verdict, snapshot)
+        if not (after.admitted and candidate.asked):
+            return candidate, after
+        return await self._with_given(with_returned_values(candidate, verdict), after, snapshot)
 
     async def _with_given(
-        self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, policy: Policy, granted: Granted
+        self,
+        candidate: Candidate,
+        verdict: Verdict,
+        snapshot: Snapshot,
+        policy: Policy = "agent",
+        granted: Granted = UNGRANTED,
     ) -> tuple[Candidate, Verdict]:
-        """Return candidate and verdict with passing given examples added to the docstring if it has too few."""
+        """Return candidate and verdict with passing given examples added to the docstring if it has too few.
+
+        Those whose results its author was asked to predict are always added.
+        """
         function = _named(verdict.reading, verdict.name)
         text = verdict.source
-        if function is None or len({example.call for example in function.examples}) >= _ENOUGH:
+        due = [example for example in candidate.examples if example.call in candidate.asked]
+        if function is not None and len({example.call for example in function.examples}) < _ENOUGH:
+            due += [example for example in candidate.examples[:_MOST_GIVEN] if example not in due]
+        if function is None or not due:
             return candidate, verdict
-        for candidate_example in candidate.examples[:_MOST_GIVEN]:
+        for candidate_example in due:
             if example_regression.holds(function, candidate_example.call) is None:
-                more = with_example(text, candidate.name, candidate_example.call, candidate_example.expected)
+                more = with_example(text, candidate.name, *_as_written(candidate_example))
                 text = text if isinstance(more, Problem) else more
         extended = replace(candidate, code=text, examples=(), exact=True)
         after = await self.gate.judge(extended, snapshot, policy, granted=granted)
         if after.can_be_confirmed:  # results that agree within a tolerance are written as they came back
             extended = replace(extended, code=with_returned_values(extended, after).code)
             after = await self.gate.judge(extended, snapshot, policy, granted=granted)
-        return (extended, replace(after, fixes=verdict.fixes)) if after.admitted else (candidate, verdict)
+        doubts = [
+            problem for problem in verdict.problems if problem.code == "unproven" and problem not in after.problems
+        ]
+        after = replace(after, fixes=verdict.fixes, problems=(*after.problems, *doubts))
+        after = replace(after, confirmed=verdict.confirmed, standing=verdict.standing)
+        return (extended, after) if after.admitted else (candidate, verdict)
 
     async def _refused(
         self, candidate: Candidate, verdict: Verdict, before: Function | None, allowance: CandidateGrants
     ) -> PlannedChange:
         previous, judgment = await pending_candidate(self._store, candidate.name), Judgment.of(verdict)
         pending = PendingCandidate.of(candidate, before.body_hash if before else "", judgment)
-        sent = pending.code, pending.module, pending.reason
-        is_repeat = previous is not None and (previous.code, previous.module, previous.reason) == sent
-        message, denied = change_texts.refused(verdict, is_repeat=is_repeat, replaces=candidate.replaces), allowance.denied
+        is_repeat = previous is not None and _sent(previous) == _sent(pending)
+        message, denied = (
+            change_texts.refused(verdict, is_repeat=is_repeat, replaces=candidate.replaces),
+            allowance.denied,
+        )
         if allowance.is_human:  # what they said is all that matters now
             message = change_texts.not_done(verdict, replaces=candidate.replaces)
-        changed = [disagreement for disagreement in verdict.disagreements if example_regression.holds(before, disagreement.call)]
+        changed = [
+            disagreement
+            for disagreement in verdict.disagreements
+            if example_regression.holds(before, disagreement.call)
+        ]
         promised = change_texts.promised(changed) if verdict.can_be_confirmed and not candidate.reason else ""
         return PlannedChange(
             "\n".join(filter(None, [message, promised, denied, change_texts.source_of_pending(verdict)])),
@@ -129,7 +169,9 @@ class CandidateReview:
         )
 
 
-async def confirmed(store: FunctionStore, anew: tuple[str, ...], before: Function | None, after: Function) -> tuple[str, ...]:
+async def confirmed(
+    store: FunctionStore, anew: tuple[str, ...], before: Function | None, after: Function
+) -> tuple[str, ...]:
     """Return the calls of a version with results that were accepted as returned, now or earlier and kept since."""
     calls = [*anew]
     for earlier in filter(None, (before, after)):
@@ -150,6 +192,22 @@ def held_to_examples(candidate: Candidate, verdict: Verdict, before: Function | 
         return replace(verdict, problems=problems)
     stages = tuple(replace(stage, passed=False) if stage.stage == "examples" else stage for stage in verdict.stages)
     return replace(verdict, admitted=False, standing="", problems=problems, stages=stages)
+
+
+def _sent(pending: PendingCandidate) -> tuple[object, ...]:
+    return pending.code, pending.module, pending.reason, pending.examples
+
+
+def _predicted(candidate: Candidate, verdict: Verdict, function: Function) -> tuple[str, ...]:
+    """Return the calls whose results the author predicted, of those that were asked about."""
+    answered = [call for call in candidate.asked if example_regression.holds(function, call)]
+    return tuple(call for call in answered if call not in verdict.confirmed)
+
+
+def _as_written(example: GivenExample) -> tuple[str, str]:
+    """Return a given example as it goes into a docstring: of an error, only its type was promised."""
+    ignoring = "  # doctest: +IGNORE_EXCEPTION_DETAIL" if error_of(example.expected) else ""
+    return f"{example.call}{ignoring}", example.expected
 
 
 def _named(reading: ModuleReading | None, name: str) -> Function | None:

@@ -8,31 +8,24 @@ the rows, nobody else may write: otherwise the one who comes second takes back w
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+import fcntl
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from agent_core.base.errors import LostLease, StaleFile, StorageError, ToolwrightError, UsageError, WorkspaceError
 from agent_core.access.grants import GrantStore
+from agent_core.base.errors import LostLease, StaleFile, StorageError, ToolwrightError, UsageError, WorkspaceError
 from agent_core.base.json_form import to_json
 from agent_core.base.problem import Place, Problem
-from agent_core.registry.registry import Registry
 from agent_core.registry.module_file import remove, save
+from agent_core.registry.registry import Registry
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import STATE, BeginWrite, EndWrite, ManifestConflict, FunctionStore
+from agent_core.storage import STATE, BeginWrite, EndWrite, FunctionStore, ManifestConflict, open_lock
+
 from .judgment import Judgment
 from .plan import FileChange, PlannedChange
-
-import asyncio
-import fcntl
-import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
-
-from agent_core.base.errors import WorkspaceError
-from agent_core.storage import open_lock
 
 Record = Callable[[PlannedChange], Awaitable[None]]
 _TRIES = 20  # each time that a plan is too late, another process has made its change
@@ -146,8 +139,6 @@ def _after(snapshot: Snapshot, change: FileChange) -> Snapshot:
     return snapshot.with_module(change.reading)
 
 
-
-
 class NoTurn(WorkspaceError):
     """Another process holds the lock, or it cannot be created. Nothing was changed."""
 
@@ -192,4 +183,3 @@ def _has(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
-

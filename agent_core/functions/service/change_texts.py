@@ -4,18 +4,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sandbox.wire.lines import bare_lines
-
-from agent_core.base.events import FunctionsChanged
-from ..gate import Breakage, Disagreement, ExampleResult, Verdict
 from agent_core.access.grants import Grants
-from agent_core.model.step import REPLY
+from agent_core.base.events import FunctionsChanged
 from agent_core.base.problem import Place, Problem
+from agent_core.base.untrusted import block, fence, one_line, shorten
+from agent_core.model.step import REPLY
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from agent_core.registry.registry import RegistryChange
 from agent_core.registry.source import FOLDER, ModuleSource, read_file
-from agent_core.base.untrusted import block, fence, one_line, shorten
+from sandbox.wire.lines import bare_lines
+
+from ..gate import Breakage, Disagreement, ExampleResult, Verdict
 
 MAX_PROBLEMS = 12
 _MOST_SEEN = 3
@@ -59,6 +59,8 @@ def refused(verdict: Verdict, *, is_repeat: bool, replaces: bool) -> str:
     lines = ["You sent the same code again."] if is_repeat else []
     send = f"call {'replace_function' if replaces else 'create_function'} again"
     edit = f"edit_function(function_name={verdict.name!r}, old_text=…, new_text=…)"
+    if verdict.challenges:
+        return "\n".join([*lines, challenged(verdict.name, verdict.challenges, replaces=replaces)])
     if verdict.can_be_confirmed:
         done = "not changed yet" if replaces else "not made yet"
         lacks = "" if verdict.disagreements else verdict.refusals[0].message
@@ -76,6 +78,20 @@ def refused(verdict: Verdict, *, is_repeat: bool, replaces: bool) -> str:
     lines += [f"Fixed already: {fix.message}" for fix in verdict.fixes]
     how = f"change each place: {edit}" if is_repeat else f"fix all of it and {send} with the whole code"
     return "\n".join([*lines, f"Next: {how}."])
+
+
+def challenged(name: str, calls: Sequence[str], *, replaces: bool = False, given: int | None = None) -> str:
+    """Return the question for the results of calls; `given` is the number of results that came, if it was another."""
+    many = "its result" if len(calls) == 1 else f"their {len(calls)} results, in this order"
+    wrong = f" ({given} came)" if given else ""
+    answer = f"confirm_function(function_name={name!r}, expected=[{', '.join('…' for _ in calls)}])"
+    lines = [
+        f"`{name}` is not {'changed' if replaces else 'made'} yet: its examples leave open what it does otherwise.",
+        "What must be returned here, by what it is for?",
+        *(f"- {one_line(call, 200)}" for call in calls),
+        f"Work out {many}{wrong}, and call {answer}.",
+    ]
+    return "\n".join(lines)
 
 
 def not_done(verdict: Verdict, *, replaces: bool) -> str:
@@ -125,7 +141,7 @@ def excluded(verdict: Verdict, *, is_repeat: bool) -> frozenset[str]:
 
     At first it has to act and not to reply; the same candidate once more shuts the way that brought it.
     """
-    if verdict.can_be_confirmed:
+    if verdict.can_be_confirmed or verdict.challenges:
         return frozenset({"create_function"} if is_repeat else {REPLY})
     return frozenset({"confirm_function"} if is_repeat else {"confirm_function", REPLY})
 
@@ -184,7 +200,7 @@ def _line_of(root: Path, where: Place) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReloadReport:
-    """What a look at the folder changed: names, files that are good again or rejected, standings, and what is in doubt."""
+    """What a look at the folder changed: names, files that are good again or rejected, standings and doubts."""
 
     loaded: tuple[str, ...]
     changed: tuple[str, ...]

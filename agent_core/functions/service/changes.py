@@ -3,26 +3,31 @@
 Nothing is written here: a plan holds the new text of the file and the rows that go with it.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from agent_core.base.interruption import aside
-from agent_core.base.errors import UsageError, WorkspaceError
-from ..gate import Candidate, Policy
 from agent_core.access.grants import Grants
+from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
+from agent_core.base.untrusted import block
+from agent_core.registry.function import Function
+from agent_core.registry.module_edits import remove_function
 from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.uses import callers
-from agent_core.registry.module_edits import remove_function
 from agent_core.storage import DropPending, FunctionStore
-from agent_core.base.untrusted import block
-from . import conflict, change_texts
-from .file_sync import FileSync, own_text
+
+from ..gate import Candidate, Policy
+from ..gate.examples.prediction import predictions
+from . import change_texts, conflict, example_regression
 from .candidate_review import CandidateReview, held_to_examples
-from .judgment import Judgment, PendingCandidate, pending_candidate
-from .plan import Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned
+from .file_sync import FileSync, own_text
 from .function_facts import unknown_function
+from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
+from .plan import Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned
 
 
 class ChangePlanner:
@@ -52,7 +57,8 @@ class ChangePlanner:
                 text, "refused", _refusal(candidate, "name-taken", f"`{candidate.name}` exists already", holder.path)
             )
         work = ChangeSummary("created", candidate.name, author, candidate.reason)
-        plan = await self._judging.judged(candidate, snapshot, work, policy)
+        asked = await self._asked_before(candidate, None)
+        plan = await self._judging.judged(asked, snapshot, work, policy, challenging=True)
         replan, late = partial(self.create, candidate, author, policy), partial(self._late, candidate, author)
         return self._ground.repeatable(plan, replan, late=late)
 
@@ -76,7 +82,8 @@ class ChangePlanner:
             return await self._late(candidate, author, error)
         candidate = replace(candidate, replaces=name in snapshot.functions)
         work = ChangeSummary("changed" if candidate.replaces else "created", name, author, reason or f"{how} {name}")
-        plan = await self._judging.judged(candidate, snapshot, work)
+        candidate = await self._asked_before(candidate, snapshot.functions.get(name))
+        plan = await self._judging.judged(candidate, snapshot, work, challenging=True)
         replan = partial(self._replaced, name, code, reason, author, how)
         late = partial(self._late, candidate, author)
         return self._ground.repeatable(plan, replan, name, snapshot, late)
@@ -99,8 +106,11 @@ class ChangePlanner:
             return await self._kept(candidate, author, conflict.changed(name))
         return await self._replaced(name, code, reason, author, "edit of")
 
-    async def confirm(self, name: str, reason: str, author: Author) -> PlannedChange:
-        """Plan a pending candidate with the values that were really returned, if only expected results disagreed."""
+    async def confirm(self, name: str, reason: str, author: Author, expected: Sequence[str] = ()) -> PlannedChange:
+        """Plan a pending candidate with the values that were really returned, if only expected results disagreed.
+
+        For one whose author is asked to predict results, `expected` are these, in the order of the calls.
+        """
         pending = await pending_candidate(self._store, name)
         if pending is None:
             text = f"No candidate named `{name}` was rejected, so there is nothing to confirm."
@@ -109,17 +119,55 @@ class ChangePlanner:
         candidate = _candidate(name, pending, reason, replaces=name in snapshot.functions)
         if self._is_stale(name, pending):
             return await self._kept(candidate, author, conflict.changed(name))
+        work = ChangeSummary("changed" if candidate.replaces else "created", name, author, candidate.reason)
+        replan = partial(self.confirm, name, reason, author, expected)
+        if pending.asked and (expected or pending.verdict.challenges):
+            plan = await self._predicted(candidate, pending, expected, snapshot, work)
+            return self._ground.repeatable(plan, replan, name, snapshot)
         verdict = await self._judging.gate.judge(candidate, snapshot)
         if verdict.can_be_confirmed:
-            verdict = await self._judging.gate.confirm(candidate, verdict, snapshot)
-        work = ChangeSummary("changed" if candidate.replaces else "created", name, author, candidate.reason)
+            candidate, verdict = await self._judging.confirmed(candidate, verdict, snapshot)
         final_verdict = held_to_examples(candidate, verdict, snapshot.functions.get(name), work)
         if not final_verdict.admitted:
             return PlannedChange(
-                change_texts.unconfirmed(final_verdict, candidate.replaces), "refused", Judgment.of(final_verdict), refused=name
+                change_texts.unconfirmed(final_verdict, candidate.replaces),
+                "refused",
+                Judgment.of(final_verdict),
+                refused=name,
             )
         plan = await self._judging.plan(candidate, verdict, snapshot, work)
-        return self._ground.repeatable(plan, partial(self.confirm, name, reason, author), name, snapshot)
+        return self._ground.repeatable(plan, replan, name, snapshot)
+
+    async def _predicted(
+        self,
+        candidate: Candidate,
+        pending: PendingCandidate,
+        expected: Sequence[str],
+        snapshot: Snapshot,
+        work: ChangeSummary,
+    ) -> PlannedChange:
+        """Plan a candidate with the results that its author predicts, or ask for them again."""
+        calls, function = pending.asked or (), own_function(candidate)
+        if len(expected) != len(calls) or function is None:
+            text = change_texts.challenged(candidate.name, calls, given=len(expected))
+            return PlannedChange(text, "refused", pending.verdict, refused=candidate.name)
+        answered = predictions(calls, expected, function.returns)
+        others = [example for example in candidate.examples if example.call not in calls]
+        candidate = replace(candidate, examples=(*others, *answered))
+        return await self._judging.judged(candidate, snapshot, work, challenging=True)
+
+    async def _asked_before(self, candidate: Candidate, before: Function | None) -> Candidate:
+        """Return the candidate with the calls that its author was asked about, and with the answers that still fit it."""
+        pending = await pending_candidate(self._store, candidate.name)
+        if pending is None or not pending.asked:
+            verdict = await judgment_on(self._store, before.body_hash, before.name) if before else None
+            return replace(candidate, asked=verdict.predicted) if verdict else candidate
+        then, now = own_function(_candidate(candidate.name, pending, "", replaces=False)), own_function(candidate)
+        if then is None or now is None or [*then.parameters["properties"]] != [*now.parameters["properties"]]:
+            return candidate
+        answers = [example for example in pending.examples if example.call in pending.asked]
+        kept = [example for example in answers if example_regression.holds(now, example.call) is None]
+        return replace(candidate, asked=pending.asked, examples=(*candidate.examples, *kept))
 
     async def granted(self, name: str, grants: Grants, author: Author, version: str = "") -> PlannedChange:
         """Plan a pending candidate that only needs grants, unchanged, with the grants that the user gave it."""
@@ -178,9 +226,7 @@ class ChangePlanner:
         if pending is None:
             raise UsageError(f"No candidate named `{name}` was rejected.", fix="Nothing was changed.")
         text = f"The candidate for `{name}` was discarded."
-        return PlannedChange(
-            text, "returned", Dropped(name, pending.verdict), writes=(DropPending(name),)
-        )
+        return PlannedChange(text, "returned", Dropped(name, pending.verdict), writes=(DropPending(name),))
 
     def _module_of(self, name: str, pending: PendingCandidate | None) -> str:
         function = self._registry.snapshot().functions.get(name)
@@ -230,7 +276,14 @@ def require_same(name: str, asked_version: str, current_version: str) -> None:
 
 
 def _candidate(name: str, pending: PendingCandidate, reason: str, *, replaces: bool) -> Candidate:
-    return Candidate(name, pending.text, pending.module, reason or pending.reason, pending.examples, replaces)
+    candidate = Candidate(name, pending.text, pending.module, reason or pending.reason, pending.examples, replaces)
+    return replace(candidate, asked=pending.asked or ())
+
+
+def own_function(candidate: Candidate) -> Function | None:
+    """Return the function of a candidate's text as it can be read alone."""
+    functions = read_module(ModuleSource.of(candidate.module, candidate.code)).functions
+    return next((function for function in functions if function.name == candidate.name), None)
 
 
 def _refusal(candidate: Candidate, code: str, message: str, path: str) -> Judgment:

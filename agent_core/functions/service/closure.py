@@ -8,30 +8,34 @@ import ast
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
-from sandbox.wire.lines import bare_lines
-
 from agent_core.base.problem import Problem
-from agent_core.registry.source import ModuleSource, parse
+from agent_core.registry import examples
+from agent_core.registry.module_edits import remove_function
+from agent_core.registry.source import ModuleSource, is_helper, parse
 from agent_core.registry.spans import LineEdit, ParsedText, applied, bound_names, is_blank
 from agent_core.registry.tree import Definition, survey
-from agent_core.registry.module_edits import remove_function
+from sandbox.wire.lines import bare_lines
 
 _ALWAYS = frozenset({"*"})
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleParts:
-    """A module as statements: the names that each binds, changes and reads, and the public functions."""
+    """A module as statements: the names that each binds, changes and reads, and the public functions.
+
+    `shows` are the names of the module that the examples of a function read.
+    """
 
     text: ParsedText
     binds: tuple[frozenset[str], ...]
     changes: tuple[frozenset[str], ...]
     reads: tuple[frozenset[str], ...]
+    shows: tuple[frozenset[str], ...]
     public: tuple[str, ...]
 
     @classmethod
-    def of(cls, text: str, path: str = "module") -> "ModuleParts | Problem":
-        """Return the parts of a text, or the problem that it cannot be read."""
+    def of(cls, text: str, path: str = "module", module: str = "") -> "ModuleParts | Problem":
+        """Return the parts of a text, or the problem that it cannot be read; a helper module offers no function."""
         tree = parse(ModuleSource(path, path, text, ""))
         if isinstance(tree, Problem):
             return tree
@@ -40,7 +44,8 @@ class ModuleParts:
             tuple(frozenset(_bound(node)) for node in tree.body),
             tuple(frozenset(_changed(node)) for node in tree.body),
             tuple(frozenset(_read(node)) for node in tree.body),
-            tuple(node.name for node in survey(tree).public() if node in tree.body),
+            tuple(frozenset(_shown(node)) for node in tree.body),
+            () if is_helper(module) else tuple(node.name for node in survey(tree).public() if node in tree.body),
         )
 
     def line(self, name: str) -> int:
@@ -48,13 +53,40 @@ class ModuleParts:
         at = max(at for at, bound in enumerate(self.binds) if name in bound)
         return self.text.body[at].lineno
 
+    def parameters(self, name: str) -> tuple[str, ...]:
+        """Return the names of a function's parameters."""
+        nodes = (node for node in self.text.body if isinstance(node, Definition) and node.name == name)
+        node = next(nodes, None)
+        signature = node.args if node else None
+        return tuple(
+            argument.arg
+            for argument in ([*signature.posonlyargs, *signature.args, *signature.kwonlyargs] if signature else ())
+        )
+
     def uses(self, name: str) -> frozenset[str]:
         """Return the public functions that one needs, directly or through private names."""
         return frozenset(self._reached([name], stop=frozenset(self.public) - {name})[1])
 
+    def shown_with(self, name: str) -> frozenset[str]:
+        """Return the public functions that the examples of one need, directly or through private names."""
+        public = frozenset(self.public)
+        return frozenset(self._reached([name, *self._shown_by([name])], stop=public - {name})[1])
+
     def needed(self, names: Iterable[str], stop: Set[str] = frozenset()) -> set[int]:
-        """Return the statements that these functions need, with their own, but not those of functions in `stop`."""
-        return self._reached(names, stop)[0]
+        """Return the statements that these functions and their examples need, with their own, but not those of
+        functions in `stop`.
+        """
+        names = list(names)
+        return self._reached([*names, *(self._shown_by(names) - stop)], stop)[0]
+
+    def _shown_by(self, names: Iterable[str]) -> set[str]:
+        wanted, known = set(names), {name for bound in self.binds for name in bound}
+        return {
+            name
+            for bound, shown in zip(self.binds, self.shows, strict=True)
+            if bound & wanted
+            for name in shown & known
+        }
 
     def methods_left(self) -> Iterator[tuple[int, str, int]]:
         """Yield the classes that no public function needs: line, name, and the number of public methods left behind."""
@@ -81,6 +113,11 @@ class ModuleParts:
                     seen |= new
                     waiting += new
         return indexes, met
+
+    def helpers(self, statements: Set[int]) -> tuple[str, ...]:
+        """Return the functions among these statements that the module does not offer."""
+        nodes = (self.text.body[at] for at in sorted(statements))
+        return tuple(node.name for node in nodes if isinstance(node, Definition) and node.name not in self.public)
 
     def candidate(self, statements: Set[int]) -> tuple[str, list[int]]:
         """Return these statements as a separate text, and for each of its lines the line in the module."""
@@ -182,6 +219,22 @@ def _read(node: ast.stmt) -> set[str]:
         elif isinstance(inner, ast.arg | ast.AnnAssign | ast.FunctionDef | ast.AsyncFunctionDef):
             hint = inner.returns if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) else inner.annotation
             names |= _in_text(hint)
+    return names
+
+
+def _shown(node: ast.stmt) -> set[str]:
+    """Return the names that the examples of a function read."""
+    words = ast.get_docstring(node) if isinstance(node, Definition) else None
+    names = set[str]()
+    try:
+        entries = list(examples.find(words)) if words and ">>>" in words else []
+    except ValueError:
+        return names
+    for entry in entries:
+        try:
+            names |= {inner.id for inner in ast.walk(ast.parse(entry.source)) if isinstance(inner, ast.Name)}
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
     return names
 
 

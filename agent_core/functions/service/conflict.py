@@ -4,10 +4,11 @@ import re
 from dataclasses import replace
 
 from agent_core.base.errors import StaleFile, WorkspaceError
-from ..gate import Candidate, Verdict
 from agent_core.base.problem import Place, Problem
-from agent_core.storage import SavePending
 from agent_core.base.untrusted import block
+from agent_core.storage import SavePending
+
+from ..gate import Candidate, Verdict
 from .history import diff
 from .judgment import Judgment, PendingCandidate
 from .plan import Author, PlannedChange

@@ -9,12 +9,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from ..gate.examples.agreement import literal_value
 from agent_core.base.problem import Place, Problem, Severity
+from agent_core.base.untrusted import fence
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.typenames import Schema
-from agent_core.base.untrusted import fence
+
+from ..gate.examples.agreement import literal_value
 
 CODE: Final = "example-dropped"
 _MOST = 6

@@ -14,20 +14,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sandbox.wire.lines import lines_of
-
 from agent_core.base.characters import flaw_of
 from agent_core.base.errors import UsageError
 from agent_core.base.problem import Problem
+from agent_core.registry.folder_access import is_behind_link
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import FOLDER, ModuleSource
 from agent_core.registry.spans import column_of
-from agent_core.registry.folder_access import is_behind_link
+from sandbox.wire.lines import lines_of
+
 from .closure import ModuleParts, only
 from .export_text import CONTEXT, PROJECT, README, TESTS, WITH_CONTEXT
-from .library_files import fitting
 from .function_facts import unknown_function
+from .library_files import fitting
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sandbox.wire.foreign import read_json
-
 from agent_core.base.errors import UsageError
-from ..gate import Candidate, GivenExample, Policy
+from agent_core.base.plain_files import read_named_text
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import FOLDER, ModuleSource, module_of, path_of, read_file
-from agent_core.base.plain_files import read_named_text
-from .review_job import ReviewJob, unreadable
+from sandbox.wire.foreign import read_json
+
+from ..gate import Candidate, GivenExample, Policy
 from .judgment import Judgment
+from .review_job import ReviewJob, unreadable
 from .review_pool import Judge
 
 _WINDOW = 64
@@ -191,8 +191,8 @@ def _of_workspace(path: Path, own: Path, policy: Policy, snapshot: Snapshot) -> 
     if len(offered) == 1 and (offered[0].name not in functions or functions[offered[0].name].module == source.module):
         name = offered[0].name
         candidate = Candidate(name, source.text, source.module, replaces=name in functions, file=path.as_posix())
-        return ReviewJob(path.as_posix(), policy, candidate)
-    return ReviewJob(path.as_posix(), policy, file=source)
+        return ReviewJob(path.as_posix(), policy, candidate, is_installed=True)
+    return ReviewJob(path.as_posix(), policy, file=source, is_installed=True)
 
 
 def _module_name(path: Path, folder: Path | None) -> str:

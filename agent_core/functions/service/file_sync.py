@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
-from sandbox.wire.lines import lines_of
-
 from agent_core.base.errors import StaleFile, WorkspaceError
 from agent_core.registry.registry import Registry
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, path_of, read_file
 from agent_core.registry.spans import ParsedText
+from sandbox.wire.lines import lines_of
+
 from .conflict import written_lines
 from .plan import PlannedChange
 

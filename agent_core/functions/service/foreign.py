@@ -1,19 +1,21 @@
 """Functions written for another agent framework: `def f(self, …)` with a MemGPT agent as `self`.
 
 What has an equivalent here is written so; what has none is named with its line and what to write instead. Text →
-text; the lines stay where they are.
+text; the lines stay where they are. `counterparts.toml` has the constants and modules that are brought along.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
-
-from sandbox.wire.lines import lines_of
+from functools import cache
+from importlib.resources import files
+from typing import Any, TypeAlias
 
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.spans import column_of
 from agent_core.registry.tree import Definition
+from sandbox.wire.foreign import read_toml
+from sandbox.wire.lines import lines_of
 
 _Edit: TypeAlias = tuple[int, int, int, int, str]  # from and to, as lines and columns; what stands there instead
 _ROOTS = frozenset({"memgpt", "letta"})
@@ -24,7 +26,10 @@ _FIXES = {
     "interface.assistant_message": "return the text instead, and the agent says it",
     "interface": "write `self.progress(0, note=…)` to tell how far it is, or return the text",
     "memory": "take the text as a parameter and return the new one: the agent edits its memory, a function computes",
-    "persistence_manager": "take what was found as a parameter: the agent searches, a function computes",
+    "persistence_manager.archival_memory": "take what was found as a parameter: the agent searches with"
+    " `archival_memory_search` and stores with `archival_memory_insert`, a function computes",
+    "persistence_manager": "take what was found as a parameter: the agent searches with `conversation_search`,"
+    " a function computes",
     "rebuild_memory": "leave the line out: what the model sees is built anew at every step",
     "functions_python": "write `self.call(name, …)`, which calls another function of the workspace",
     "pause_heartbeats_start": "leave it out: a function does not steer the agent's turns",
@@ -37,12 +42,38 @@ _ELSE = "take it as a parameter: `self` has progress, scratch and call"
 
 @dataclass(frozen=True, slots=True)
 class Adapted:
-    """The adapted text, its rewrites with diffs by line, the problems to fix manually, and unused imports."""
+    """The adapted text, its rewrites with diffs by line, the problems to fix manually, and unused imports.
+
+    `brings` are the modules of `counterparts.toml` that it imports now.
+    """
 
     text: str
     mapped: dict[int, tuple[str, str]]
     problems: tuple[Problem, ...]
     unused: frozenset[int]
+    brings: frozenset[str] = frozenset()
+
+
+@cache
+def counterparts() -> Mapping[str, Any]:  # Any: TOML
+    """Return what takes the place of another agent's functions, constants and modules."""
+    return read_toml(files(__package__).joinpath("counterparts.toml").read_text("utf-8"))
+
+
+def here_already(name: str, parameters: tuple[str, ...], hosted: Mapping[str, tuple[str, ...]]) -> str:
+    """Return that a function of another agent is one of the agent's own here, and what differs; else an empty text."""
+    own = counterparts()["here"].get(name, name)
+    if own not in hosted or parameters[:1] != ("self",):
+        return ""
+    there, here = parameters[1:], hosted[own]
+    more, fewer = [item for item in here if item not in there], [item for item in there if item not in here]
+    differences = [f"it also takes {_listed(more)}"] * bool(more) + [f"it does not take {_listed(fewer)}"] * bool(fewer)
+    shown = "here already" if own == name else f"here already, as `{own}`"
+    return f"`{name}` is {shown}: a function of the agent itself; {'; '.join(differences) or 'its parameters are the same'}"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
@@ -57,7 +88,8 @@ def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
     takers = [node for node in ast.walk(tree) if isinstance(node, Definition) and _takes_self(node)]
     own = {id(node) for statement in tree.body if isinstance(statement, ast.ClassDef) for node in ast.walk(statement)}
     takers = [node for node in takers if id(node) not in own]
-    edits = [*_notes(takers), *_hints(takers)] if maps else []
+    brought = list(_brought(tree)) if maps else []
+    edits = [*_notes(takers), *_replies(takers), *_hints(takers), *(row[:2] for row in brought)] if maps else []
     before, text = lines_of(text), _edited(text, [edit for edit, _ in edits])
     after, mapped = lines_of(text), dict[int, tuple[str, str]]()
     for (first, _, last, *_), description in edits:
@@ -68,7 +100,8 @@ def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     needed = [node for node in imports if {alias.asname or alias.name.split(".")[0] for alias in node.names} & used]
     problems = [*(_import(node, text, path) for node in needed), *_uses(tree, text, path)]
-    return Adapted(text, mapped, tuple(problems), frozenset(node.lineno for node in imports if node not in needed))
+    unused = frozenset(node.lineno for node in imports if node not in needed)
+    return Adapted(text, mapped, tuple(problems), unused, frozenset(module for *_, module in brought if module))
 
 
 def _notes(takers: list[Definition]) -> Iterator[tuple[_Edit, str]]:
@@ -76,6 +109,56 @@ def _notes(takers: list[Definition]) -> Iterator[tuple[_Edit, str]]:
         argument = call.args[0]
         edit = (call.lineno, call.col_offset, argument.lineno, argument.col_offset, "self.progress(0, note=")
         yield edit, f"`self.{_chain(call.func)[1]}(…)` became a note of progress"
+
+
+def _replies(takers: list[Definition]) -> Iterator[tuple[_Edit, str]]:
+    """Yield the messages to the user with which a function ends: what it returns is what the agent tells."""
+    for node in takers:
+        match node.body:
+            case [*_, ast.Expr(value=ast.Call() as call)]:
+                pass
+            case [*_, ast.Expr(value=ast.Call() as call), ast.Return(value=None | ast.Constant(value=None)) as end]:
+                column = end.end_col_offset or 0
+                yield (end.lineno, end.col_offset, end.lineno, column, "pass"), "what it says is what it returns"
+            case _:
+                continue
+        if _chain(call.func) == (True, "interface.assistant_message") and len(call.args) == 1 and not call.keywords:
+            argument = call.args[0]
+            edit = (call.lineno, call.col_offset, argument.lineno, argument.col_offset, "return (")
+            yield edit, "`self.interface.assistant_message(…)` became the result, which the agent tells"
+
+
+def _brought(tree: ast.Module) -> Iterator[tuple[_Edit, str, str]]:
+    """Yield the imports of what has a counterpart, each with the module that is brought along, if there is one."""
+    modules, constants = counterparts()["modules"], counterparts()["constants"]
+    for node in ast.walk(tree):
+        new = module = ""
+        if isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            root, _, rest = node.module.partition(".")
+            origin = f"memgpt.{rest}" if root in _ROOTS else root
+            names = [alias.name for alias in node.names]
+            if origin == "memgpt.constants" and all(name in constants for name in names):
+                bound = ", ".join(alias.asname or alias.name for alias in node.names)
+                new = f"{bound} = {', '.join(repr(constants[name]) for name in names)}"
+            elif origin in modules and set(names) <= set(modules[origin]["offers"]):
+                module = origin
+                new = f"from functions.{modules[origin]['name']} import {', '.join(map(ast.unparse, node.names))}"
+        elif isinstance(node, ast.Import) and len(node.names) == 1 and (origin := node.names[0].name) in modules:
+            name = node.names[0].asname or origin
+            if "." not in name and _attributes(tree, name) <= set(modules[origin]["offers"]):
+                module, new = origin, f"from functions import {modules[origin]['name']} as {name}"
+        if new:
+            assert isinstance(node, ast.Import | ast.ImportFrom)
+            edit = (node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0, new)
+            yield edit, f"`{ast.unparse(node)[:80]}` became what there is of it here", module
+
+
+def _attributes(tree: ast.Module, name: str) -> set[str]:
+    """Return the attributes that are used of a name; one that is used otherwise counts as the attribute `*`."""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)]
+    own = [node for node in nodes if isinstance(node.value, ast.Name) and node.value.id == name]
+    count = sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
+    return {node.attr for node in own} | (set() if count == len(own) else {"*"})
 
 
 def _hints(takers: list[Definition]) -> Iterator[tuple[_Edit, str]]:
@@ -166,5 +249,6 @@ def _edited(text: str, edits: list[_Edit]) -> str:
             lines[line - 1] = lines[line - 1][:start] + new + lines[line - 1][stop:]
         else:
             lines[last - 1] = lines[last - 1][stop:]
+            lines[line : last - 1] = ["\n"] * (last - 1 - line)
             lines[line - 1] = lines[line - 1][:start] + new + "\n"
     return "".join(lines)

@@ -2,27 +2,27 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import Any
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.errors import UsageError
 from agent_core.base.events import Quarantined
-from agent_core.base.json_form import fields_to_json, to_json
+from agent_core.base.json_form import to_json
 from agent_core.base.matching import Wildcard, nearest
 from agent_core.base.problem import Place, Problem
 from agent_core.base.settings import StandingSettings
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.standing import Standing, is_unused, standing, summed
+from agent_core.registry.standing import Standing, is_unused, standing
 from agent_core.registry.uses import callees, callers, code_hash
-from agent_core.storage import CallRow, KindRow, Stats, Store, VersionRow
+from agent_core.storage import Stats, Store, VersionRow
 
 from ..gate import ExampleResult
 from ..gate.verdict import Survivor
 from .call_records import FunctionStatistics, by_function, source_of, statistics
 from .judgment import Judgment, judgment_on
+
 MOST_SURVIVORS = 3
 
 
@@ -189,7 +189,9 @@ def _placed(verdict: Judgment, function: Function) -> Judgment:
     if not verdict.line:
         return verdict
     shift = function.line - verdict.line
-    places = [Place(function.path, at.line and at.line + shift, at.column) for at in (p.where for p in verdict.problems)]
+    places = [
+        Place(function.path, at.line and at.line + shift, at.column) for at in (p.where for p in verdict.problems)
+    ]
     problems = tuple(replace(problem, where=place) for problem, place in zip(verdict.problems, places, strict=True))
     return replace(verdict, problems=problems, line=function.line)
 
@@ -239,12 +241,14 @@ def standing_now(
 ) -> Standing:
     """Return the gate's standing (draft if never judged), adjusted by calls of the present version.
 
-    Where a change elsewhere broke its examples it is a draft, whatever its calls returned before.
+    Where a change elsewhere broke its examples, or a human called it bad, it is a draft, whatever its calls returned.
     """
     present = next((row for row in rows if row.version == function.body_hash), None)
-    if is_unfit(function, verdict, snapshot):
+    if is_unfit(function, verdict, snapshot) or (verdict is not None and verdict.thumb == "bad"):
         return standing("draft", replace(present, holding=0) if present else None, rules)
-    return standing("trial" if verdict and verdict.standing == "trial" else "draft", present, rules)
+    is_doubted = verdict is not None and bool(verdict.doubts)
+    given: Standing = "trial" if verdict and (verdict.standing == "trial" or verdict.thumb == "good") else "draft"
+    return standing(given, present, rules, is_doubted=is_doubted)
 
 
 def is_unfit(function: Function, verdict: Judgment | None, snapshot: Snapshot) -> bool:

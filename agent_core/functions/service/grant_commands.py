@@ -3,22 +3,23 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
-from agent_core.base.errors import UsageError, WorkspaceError
-from ..gate.verdict import GRANTABLE
 from agent_core.access.grants import NOTHING, Giving, Grants, Question
 from agent_core.access.grants.book import who
 from agent_core.access.grants.content import content_of, misleading, unshowable
 from agent_core.access.grants.file import checked
+from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.problem import Problem
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Registry
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import FunctionStore
+
+from ..gate.verdict import GRANTABLE
 from .changes import ChangePlanner, require_same
+from .function_facts import FunctionDetails, unknown_function
 from .grant_service import GrantService
 from .judgment import Judgment, PendingCandidate, pending_candidate
 from .plan import Author, Given, PlannedChange
-from .function_facts import FunctionDetails, unknown_function
 
 CarryOut = Callable[[PlannedChange, Author | None], Awaitable[PlannedChange]]
 
@@ -56,7 +57,12 @@ class GrantCommands:
     """The grants of one workspace, as the user manages them."""
 
     def __init__(
-        self, store: FunctionStore, registry: Registry, changes: ChangePlanner, granting: GrantService, carry_out: CarryOut
+        self,
+        store: FunctionStore,
+        registry: Registry,
+        changes: ChangePlanner,
+        granting: GrantService,
+        carry_out: CarryOut,
     ) -> None:
         self._store = store
         self._registry = registry

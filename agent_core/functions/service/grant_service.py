@@ -9,16 +9,6 @@ import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from sandbox import Limits
-from sandbox.wire.lines import bare_lines
-from sandbox.wire.requests import standing_still
-
-from ..gate import Verdict
-from ..gate.capability import lacking
-from ..gate.draft import unified
-from ..gate.grants import Way
-from ..gate.trial import Granted
-from ..gate.uses import needs_of, uses
 from agent_core.access.grants import (
     NOTHING,
     AccessResolver,
@@ -39,10 +29,20 @@ from agent_core.access.grants.items import UNSAID
 from agent_core.access.grants.permit import raised
 from agent_core.access.packages import PackagesError
 from agent_core.base.problem import Problem
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from agent_core.base.settings import GrantSettings
 from agent_core.base.untrusted import fence
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from sandbox import Limits
+from sandbox.wire.lines import bare_lines
+from sandbox.wire.requests import standing_still
+
+from ..gate import Verdict
+from ..gate.capability import lacking
+from ..gate.draft import unified
+from ..gate.grants import Way
+from ..gate.trial import Granted
+from ..gate.uses import needs_of, uses
 from .call_records import source_of
 from .closure import ModuleParts
 from .package_grants import PackageGrants, imported_at_the_top
@@ -65,7 +65,7 @@ class CandidateGrants:
 class GrantService:
     """Service that asks for grants and decides what a call may use."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the rooms that it joins
         self,
         packing: PackageGrants,
         reach: AccessResolver,

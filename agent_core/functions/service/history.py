@@ -10,14 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.wire.lines import bare_lines, lines_of
-
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UsageError
 from agent_core.base.matching import Allowance, compare, diff_lines
 from agent_core.registry.source import ModuleSource, parse_accepted
 from agent_core.registry.tree import survey
 from agent_core.storage import VersionRow
+from sandbox.wire.lines import bare_lines, lines_of
 
 SHORT = 8
 _MOST_NAMED = 12

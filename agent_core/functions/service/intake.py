@@ -4,35 +4,37 @@ A `.jsonl` file gives one module a line; every other library gives one a file.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from agent_core.base.errors import UsageError
 from agent_core.base.json_form import fields_to_json
-from ..gate import Candidate, Policy
-from ..gate.verdict import Fix
-from ..gate.reading.text_fixes import write_escapes
+from agent_core.base.plain_files import read_named
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.source import check_module_name, path_of
-from agent_core.base.plain_files import read_named
+
+from ..gate import Candidate, Policy
+from ..gate.reading.text_fixes import write_escapes
+from ..gate.verdict import Fix
 from .archive import read_library
-from .file_checks import parse_line
 from .closure import ModuleParts
+from .file_checks import parse_line
 from .foreign import Adapted
 from .library_files import LibraryFile, escaping, fitting, is_passed_over, modules
 
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """An import request."""
+    """An import request. `hosted` are the agent's own functions with their parameters."""
 
     path: Path
     policy: Policy = "import"
     prefix: str = ""
     dry_run: bool = False
     maps: bool = True  # what was written for another agent
+    hosted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 Outcome = Literal["joined", "fixed", "skipped", "refused"]
@@ -128,10 +130,14 @@ def read(taking: Taking, report: ImportReport) -> tuple[dict[str, LibraryFile], 
             report.files.append(SkippedFile.of(part))
         elif part.module in parts:
             message = f"it would be the module `{part.module}`, as {parts[part.module].file} is"
-            report.files.append(SkippedFile.of(Problem("module-clash", message, Place(part.file), "rename one of the two")))
+            report.files.append(
+                SkippedFile.of(Problem("module-clash", message, Place(part.file), "rename one of the two"))
+            )
         else:
             parts[part.module] = part
-            report.files += _methods(part)
+            report.files += (
+                _methods(part) if part.file != part.module else ()
+            )  # what takes a package's place has its own
     return parts, {}
 
 

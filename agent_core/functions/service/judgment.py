@@ -11,9 +11,11 @@ from typing import Any
 from agent_core.access.grants import Grants
 from agent_core.base.json_form import fields_to_json, to_json
 from agent_core.base.problem import Problem
+from agent_core.base.untrusted import one_line
 from agent_core.storage import FunctionStore
 
 from ..gate import Candidate, GivenExample, Verdict
+from ..gate.rules import CHALLENGED
 from ..gate.verdict import GRANTABLE, Fix, StageReport, Survivor
 
 
@@ -21,6 +23,7 @@ from ..gate.verdict import GRANTABLE, Fix, StageReport, Survivor
 class Judgment:
     """The verdict on a candidate or on a function of a saved file; with `error`, the reason why there is none.
 
+    `thumb` is a human's opinion, `good` or `bad`, and `note` what they said of it.
     `line` is that of the function when a saved file was judged, `unfit_with` the hash of the code that breaks it.
     """
 
@@ -45,6 +48,10 @@ class Judgment:
     problems: tuple[Problem, ...] = ()
     stages: tuple[StageReport, ...] = ()
     survivors: tuple[Survivor, ...] = ()
+    challenges: tuple[str, ...] = ()
+    predicted: tuple[str, ...] = ()
+    thumb: str = ""
+    note: str = ""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Judgment":  # Any: JSON
@@ -58,6 +65,8 @@ class Judgment:
             problems=tuple(Problem.from_json(problem) for problem in data.get("problems") or ()),
             stages=tuple(StageReport(**stage) for stage in data.get("stages") or ()),
             survivors=tuple(Survivor(**survivor) for survivor in data.get("survivors") or ()),
+            challenges=tuple(data.get("challenges") or ()),
+            predicted=tuple(data.get("predicted") or ()),
         )
 
     @classmethod
@@ -69,6 +78,15 @@ class Judgment:
     def none(cls, name: str, error: str) -> "Judgment":
         """Return the answer that nothing was judged, and why."""
         return cls.from_json({"name": name, "admitted": False, "error": error})
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What is unproven of an admitted function, as long as no human has called it good."""
+        if self.thumb == "good" or not self.admitted:
+            return ()
+        calls = tuple(f"nobody predicted what {one_line(call, 200)} returns" for call in self.challenges)
+        found = tuple(problem.message for problem in self.problems if problem.code in CHALLENGED)
+        return calls or (() if self.predicted else found)
 
     @property
     def imported_hash(self) -> str:
@@ -97,7 +115,10 @@ _PLAIN = tuple(field.name for field in fields(Judgment) if field.type in (str, i
 
 @dataclass(frozen=True, slots=True)
 class PendingCandidate:
-    """A rejected candidate that is kept. `over` is the version that it would replace, `conflict` a diff to the saved one."""
+    """A rejected candidate that is kept.
+
+    `over` is the version that it would replace, `conflict` a diff to the saved one.
+    """
 
     code: str
     module: str
@@ -106,18 +127,21 @@ class PendingCandidate:
     examples: tuple[GivenExample, ...]
     verdict: Judgment
     conflict: str | None = None
+    asked: tuple[str, ...] | None = None  # the calls whose results its author was asked to predict
 
     @classmethod
     def of(cls, candidate: Candidate, over: str, verdict: Judgment, conflict: str | None = None) -> "PendingCandidate":
         """Return a candidate in the form in which it is kept."""
-        return cls(candidate.code, candidate.module, candidate.reason, over, candidate.examples, verdict, conflict)
+        plain = candidate.code, candidate.module, candidate.reason, over, candidate.examples, verdict, conflict
+        return cls(*plain, verdict.challenges or candidate.asked or None)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "PendingCandidate":  # Any: JSON
         """Return the candidate as it is stored."""
         examples, verdict = tuple(GivenExample(*example) for example in data["examples"]), data["verdict"]
         plain = data["code"], data["module"], data["reason"], data.get("over")
-        return cls(*plain, examples, Judgment.from_json(verdict), data.get("conflict"))
+        asked = tuple(data.get("asked") or ()) or None
+        return cls(*plain, examples, Judgment.from_json(verdict), data.get("conflict"), asked)
 
     @property
     def text(self) -> str:

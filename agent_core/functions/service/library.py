@@ -7,27 +7,28 @@ be run again. Each module is one transaction.
 import asyncio
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Mapping, Set
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ..gate import CONTEXT, Candidate, Gate
-from ..gate.examples.example_text import with_example
-from ..gate.verdict import Fix
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from agent_core.registry.module_edits import place_function
 from agent_core.storage import FunctionStore
+
+from ..gate import CONTEXT, Candidate, Gate
+from ..gate.examples.example_text import with_example
+from ..gate.verdict import Fix
 from .closure import ModuleParts
+from .foreign import here_already
 from .intake import ImportedFunction, ImportedModule, ImportReport, Outcome, SkippedFile, Taking
-from .review_job import ReviewJob
 from .judgment import Judgment, judgment_on
-from .library_files import joined, plan
-from .review_pool import Judge
+from .library_files import LibraryFile, circled, demands, generations
+from .module_progress import ModuleProgress, PrivateNames, joined, plan
 from .plan import Author, PlannedChange
-from .library_files import LibraryFile, circled, circles, generations, in_order
+from .review_job import ReviewJob
+from .review_pool import Judge
 
 _MOST_GIVEN = 8
 
@@ -47,17 +48,21 @@ class Importer:
     written: dict[str, ModuleSource] = field(default_factory=dict)
     waiting: dict[str, LibraryFile] = field(default_factory=dict)
     circles: dict[str, list[LibraryFile]] = field(default_factory=dict)
+    demands: dict[str, frozenset[str]] = field(default_factory=dict)  # by module: what others of the library take
 
     async def run(self, parts: Mapping[str, LibraryFile], candidates: Mapping[str, Candidate]) -> None:
         """Judge and write every module, those that others use first."""
         claims = self._claims(parts)
+        self.demands = demands(parts)
         together = circled(parts)
         self.circles = {name: [parts[member] for member in sorted(others)] for name, others in together.items()}
         for group in generations(parts):
+            helpers = [part for part in group if not part.parts.public and not part.path.endswith("/__init__.py")]
+            self.waiting |= {part.module: part for part in helpers}
             async with asyncio.TaskGroup() as tasks:
                 verdict_tasks = [tasks.create_task(self._judge(part, claims, candidates)) for part in group]
-            for part, task in zip(group, verdict_tasks, strict=True):
-                await self._join(part, task.result())
+            for task in verdict_tasks:
+                await self._join(task.result())
 
     def _claims(self, parts: Mapping[str, LibraryFile]) -> dict[str, str]:
         """Return the module of the library that owns each name: the first one."""
@@ -69,46 +74,47 @@ class Importer:
 
     async def _judge(
         self, part: LibraryFile, claims: dict[str, str], candidates: Mapping[str, Candidate]
-    ) -> dict[str, Judgment]:
-        """Return the verdicts on what may join, in dependency order. The others are reported at once."""
-        verdicts: dict[str, Judgment] = {}
-        skipped: set[str] = set()
-        uses = {name: part.parts.uses(name) for name in part.parts.public}
-        together = circles(uses)
-        for name in in_order(uses):
-            statements = _own(part.parts, name)
-            code, places = part.parts.candidate(statements)
+    ) -> ModuleProgress:
+        """Return the module with the verdicts on what may join, in dependency order. The others are reported at once."""
+        existing = self.snapshot.modules.get(part.module)
+        progress = ModuleProgress(part, existing.text if existing else "", self.demands[part.module])
+        if any(member.module in self.waiting for member in self.circles[part.module]):
+            progress.begin()
+        for name in progress.order():
+            code, places = part.parts.candidate(progress.statements(name))
             mark = hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()
-            existing = await self._known(name, mark, part, claims)
-            if existing == "skipped":
-                skipped.add(name)
+            known = await self._known(name, mark, part, claims)
+            if known == "skipped":
+                progress.skipped.add(name)
                 self._told(part, name, "skipped")
-                continue
-            lacking = sorted(uses[name] - skipped - verdicts.keys() - together[name] - {name})
-            if isinstance(existing, Problem) or lacking:
-                problem = existing if isinstance(existing, Problem) else _lacking(name, lacking, part)
-                self._told(part, name, "refused", (problem,))
-                continue
-            texts = _sources(part.parts, together[name] - skipped) | _texts(verdicts)
-            verdict = await self._verdict(name, code, part, texts, candidates)
-            troubles = part.troubles(statements)
-            verdict = _located(verdict, troubles, places, part)
-            if troubles or not verdict.admitted:
-                self._told(part, name, "refused", (*self._round(code, part, name), *verdict.problems))
-                continue
-            document = {**verdict.document, "imported": {"from": self.report.from_, "hash": mark}}
-            verdicts[name] = replace(verdict, fixes=(*_mapped(part, places), *verdict.fixes), document=document)
-        return self._together(part, skipped, verdicts)
-
-    def _together(self, part: LibraryFile, skipped: set[str], verdicts: dict[str, Judgment]) -> dict[str, Judgment]:
-        """Return the verdicts without functions that depend on a rejected function of their circle. Report these."""
-        while alone := {
-            name: lacking for name in verdicts if (lacking := _missed(part.parts, name, skipped, verdicts))
-        }:
-            for name, lacking in alone.items():
-                del verdicts[name]
+            elif known is not None:
+                self._told(part, name, "refused" if known.severity == "refuses" else "skipped", (known,))
+            elif lacking := progress.lacking(name):
                 self._told(part, name, "refused", (_lacking(name, lacking, part),))
-        return verdicts
+            else:
+                await self._review(name, progress, code, places, candidates.get(part.module))
+        for name, lacking in progress.take_alone():
+            self._told(part, name, "refused", (_lacking(name, lacking, part),))
+        return progress
+
+    async def _review(
+        self, name: str, progress: ModuleProgress, code: str, places: list[int], given: Candidate | None
+    ) -> None:
+        """Judge one function, and report it if it is refused."""
+        part, statements = progress.part, progress.statements(name)
+        helpers = part.parts.helpers(statements)
+        candidate = given or Candidate(name, code, part.module, file=part.file, helpers=helpers)
+        verdict = await self._verdict(candidate, part.file, self._around(part, progress.around(name)))
+        progress.judged.add(name)
+        troubles = part.troubles(statements)
+        verdict = _located(verdict, troubles, places, part)
+        if troubles or not verdict.admitted:
+            progress.refuse(name, code, verdict)
+            self._told(part, name, "refused", (*self._round(code, part, name), *verdict.problems))
+            return
+        mark = hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()
+        document = {**verdict.document, "imported": {"from": self.report.from_, "hash": mark}}
+        progress.admit(name, replace(verdict, fixes=(*_mapped(part, places), *verdict.fixes), document=document))
 
     def _round(self, code: str, part: LibraryFile, name: str) -> list[Problem]:
         """Return the cause of a rejection if a module imports this one too: that module did not exist yet."""
@@ -122,25 +128,18 @@ class Importer:
         fix = "import again, now that the rest of both is there; put functions that need each other into one file"
         return [Problem("import-each-other", message, Place(part.file, part.parts.line(name)), fix)]
 
-    async def _verdict(
-        self, name: str, code: str, part: LibraryFile, texts: Mapping[str, str], candidates: Mapping[str, Candidate]
-    ) -> Judgment:
-        around = self._around(part, texts)
-        candidate = candidates.get(part.module) or Candidate(name, code, part.module, file=part.file)
-        (verdict,) = await self.judge(ReviewJob(part.file, self.taking.policy, candidate, around=around))
+    async def _verdict(self, candidate: Candidate, file: str, around: tuple[ModuleSource, ...]) -> Judgment:
+        policy = self.taking.policy
+        (verdict,) = await self.judge(ReviewJob(file, policy, candidate, around=around))
         if not (verdict.admitted and candidate.examples):
             return verdict
         extended = replace(candidate, code=_with_examples(candidate, verdict.source), examples=(), exact=True)
-        (rejudged,) = await self.judge(ReviewJob(part.file, self.taking.policy, extended, around=around))
+        (rejudged,) = await self.judge(ReviewJob(file, policy, extended, around=around))
         return replace(rejudged, fixes=verdict.fixes) if rejudged.admitted and rejudged.agreed else verdict
 
-    def _around(self, part: LibraryFile, texts: Mapping[str, str]) -> tuple[ModuleSource, ...]:
-        """Return the library's modules as written so far, with the current state of this one."""
+    def _around(self, part: LibraryFile, text: str) -> tuple[ModuleSource, ...]:
+        """Return the library's modules as written so far, with the current text of this one."""
         existing = self.snapshot.modules.get(part.module)
-        text = existing.text if existing else ""
-        for name, own_text in texts.items():
-            placed = place_function(text, own_text, name)
-            text = text if isinstance(placed, Problem) else placed
         own = (ModuleSource.of(part.module, text, existing.path if existing else part.path),) if text else ()
         return (*self.written.values(), *self._support_sources(), *own)
 
@@ -152,6 +151,8 @@ class Importer:
     ) -> Literal["skipped"] | Problem | None:
         """Return "skipped" if the same function was imported before, or the problem if its name is taken."""
         where = Place(part.file, part.parts.line(name))
+        if hosted := here_already(name, part.parts.parameters(name), self.taking.hosted):
+            return Problem("here-already", hosted, where, None, "warns")
         holder = self.snapshot.functions.get(name)
         if holder is None:
             if claims[name] == part.module:
@@ -165,16 +166,23 @@ class Importer:
         fix = f"rename one of the two; or take this text with: toolwright functions edit {name} --file FILE"
         return Problem("name-taken", message, where, fix)
 
-    async def _join(self, part: LibraryFile, verdicts: dict[str, Judgment]) -> None:
+    async def _join(self, progress: ModuleProgress) -> None:
         """Write what may join, with the helper modules that it uses before it."""
+        part = progress.part
         if not part.parts.public:
-            self.waiting[part.module] = part
+            if part.module not in self.written:
+                self.waiting[part.module] = part
             return
-        if not verdicts:
+        if not progress.verdicts:
+            text = progress.without_functions()
+            parts = ModuleParts.of(text, part.file, part.module) if text else None
+            if text and isinstance(parts, ModuleParts):
+                adapted = replace(part.adapted, text=text, unused=frozenset())
+                self.waiting[part.module] = replace(part, parts=replace(parts, public=()), adapted=adapted)
             return
         for module in sorted(self._support(part)):
-            await self._write(self.waiting.pop(module), {})
-        await self._write(part, verdicts)
+            await self._write(self.waiting.pop(module), {}, PrivateNames())
+        await self._write(part, progress.verdicts, progress.private_names())
 
     def _support(self, part: LibraryFile) -> set[str]:
         modules: set[str] = set()
@@ -186,11 +194,11 @@ class Importer:
                 front |= self.waiting[module].uses
         return modules
 
-    async def _write(self, part: LibraryFile, verdicts: dict[str, Judgment]) -> None:
+    async def _write(self, part: LibraryFile, verdicts: dict[str, Judgment], private: PrivateNames) -> None:
         ground = self.snapshot
         for source in (*self.written.values(), *self._support_sources()):
             ground = ground.with_module(read_module(source))
-        joined_module = await joined(part, verdicts, self.gate, ground, self.taking.policy)
+        joined_module = await joined(part, verdicts, private, self.gate, ground, self.taking.policy)
         if isinstance(joined_module, Problem):
             self._failed(part, verdicts, joined_module)
             return
@@ -239,25 +247,6 @@ def _last(part: LibraryFile) -> str:
     return part.module.rpartition(".")[2]
 
 
-def _own(parts: ModuleParts, name: str) -> set[int]:
-    """Return the statements of a function without those of the public functions that it uses."""
-    return parts.needed([name], frozenset(parts.public) - {name})
-
-
-def _sources(parts: ModuleParts, names: Set[str]) -> dict[str, str]:
-    """Return functions as the author wrote them, for those of a circle that are not judged yet."""
-    return {name: parts.candidate(_own(parts, name))[0] for name in names}
-
-
-def _texts(verdicts: Mapping[str, Judgment]) -> dict[str, str]:
-    return {name: verdict.source for name, verdict in verdicts.items()}
-
-
-def _missed(parts: ModuleParts, name: str, skipped: set[str], verdicts: Mapping[str, Judgment]) -> list[str]:
-    """Return the missing dependencies of a function: another of its circle was rejected."""
-    return sorted(parts.uses(name) - skipped - verdicts.keys() - {name})
-
-
 def _lacking(name: str, lacking: list[str], part: LibraryFile) -> Problem:
     message = f"`{name}` uses {', '.join(f'`{dependency}`' for dependency in lacking)}, which cannot join"
     return Problem("needs-refused", message, Place(part.file, part.parts.line(name)), "fix that function first")
@@ -281,7 +270,7 @@ def _located(verdict: Judgment, troubles: list[Problem], places: list[int], part
 
 
 def _place(where: Place, verdict: Judgment, places: list[int], part: LibraryFile) -> Place:
-    """Return a place in the library's file, if the judged text still has its lines, else that of the function."""
-    if not verdict.fixes and 0 < where.line <= len(places):
+    """Return a place in the library's file for one in the judged text, else that of the function."""
+    if 0 < where.line <= len(places):
         return Place(part.file, places[where.line - 1], where.column)
     return Place(part.file, part.parts.line(verdict.name))

@@ -1,7 +1,6 @@
 """The files of a library as modules of this workspace: their names, imports, dependencies and order.
 
-Imports between the library's own files are written for their new place; everything else stays the author's text, word
-for word where all of a module is admitted, else what its admitted functions need of it.
+Imports between the library's own files are written for their new place; everything else stays the author's text.
 """
 
 import ast
@@ -9,32 +8,17 @@ import keyword
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.source import FOLDER, path_of
 from sandbox.wire.lines import lines_of
 
 from ..gate.reading.text_fixes import write_escapes
-from agent_core.base.problem import Place, Problem
-from agent_core.registry.source import FOLDER, path_of
 from .archive import Library
 from .closure import ModuleParts
-from .foreign import Adapted, adapt
-
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-
-from ..gate import Gate, Policy
-from agent_core.base.problem import Problem
-from agent_core.registry.function import ModuleReading
-from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import ModuleSource
-from agent_core.registry.module_edits import place_function
-from agent_core.storage import DropPending, SaveVerdict, Write
-from .closure import only
-from .judgment import Judgment
-from .plan import Author, ChangeSummary, PlannedChange, planned
+from .foreign import Adapted, adapt, counterparts
 
 _PASSED_OVER = re.compile(
     r"(?:^|/)(?:tests?|docs|examples)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest|setup|__main__)\.py$"
@@ -71,6 +55,7 @@ def modules(library: Library, prefix: str, *, maps: bool = True) -> Iterator[Lib
     files = {name: text for name, text in sorted(library.files.items()) if not is_passed_over(name)}
     files = {name: text for name, text in files.items() if text.strip() or not name.endswith("__init__.py")}
     targets = {_dotted(name): _target(name, prefix) for name in files if _dotted(name)}
+    brought = frozenset[str]()
     for name, text in files.items():
         dotted = _dotted(name)
         if not dotted:
@@ -79,17 +64,51 @@ def modules(library: Library, prefix: str, *, maps: bool = True) -> Iterator[Lib
         adapted = adapt(write_escapes(text), shown, maps=maps)
         own = f"{dotted}.__init__" if name.endswith("__init__.py") else dotted
         moved, uses, stuck = _moved(adapted.text, targets, own, shown)
-        parts = ModuleParts.of(moved, shown)
+        parts = ModuleParts.of(moved, shown, targets[dotted])
         if isinstance(parts, Problem):
             yield parts
             continue
         place = path_of(targets[dotted])
         if name.endswith("__init__.py"):
             place = place.removesuffix(".py") + "/__init__.py"
-        merged = Adapted(moved, {**escaping(text), **adapted.mapped}, adapted.problems, adapted.unused)
-        yield LibraryFile(
-            shown, targets[dotted], place, parts, merged, (*adapted.problems, *stuck), uses - {targets[dotted]}
-        )
+        merged = replace(adapted, text=moved, mapped={**escaping(text), **adapted.mapped})
+        uses = uses - {targets[dotted]} | {_name_of(module) for module in adapted.brings}
+        brought |= adapted.brings
+        yield LibraryFile(shown, targets[dotted], place, parts, merged, (*adapted.problems, *stuck), uses)
+    yield from map(_counterpart, sorted(brought))
+
+
+def _name_of(module: str) -> str:
+    return str(counterparts()["modules"][module]["name"])
+
+
+def _counterpart(module: str) -> LibraryFile:
+    """Return the module that stands in for one of another agent, or of a package."""
+    name, text = _name_of(module), str(counterparts()["modules"][module]["text"])
+    parts = ModuleParts.of(text, name, name)
+    assert not isinstance(parts, Problem)
+    return LibraryFile(name, name, path_of(name), parts, Adapted(text, {}, (), frozenset()), (), frozenset())
+
+
+def demands(parts: Mapping[str, LibraryFile]) -> dict[str, frozenset[str]]:
+    """Return for each module the names that other modules of the library take from it; `*` for all of them."""
+    wanted: dict[str, set[str]] = {module: set() for module in parts}
+    for part in parts.values():
+        aliases: dict[str, str] = {}
+        nodes = [node for statement in part.parts.text.body for node in ast.walk(statement)]
+        own = f"{part.module}.__init__" if part.path.endswith("/__init__.py") else part.module
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom):
+                base = (_climbed(own, node) if node.level else node.module or "").removeprefix(f"{FOLDER}.")
+                for alias in node.names:
+                    wanted.get(base, set()).add(alias.name)
+                    aliases[alias.asname or alias.name] = f"{base}.{alias.name}".removeprefix(f"{FOLDER}.")
+            elif isinstance(node, ast.Import):
+                aliases |= {alias.asname or alias.name: alias.name.removeprefix(f"{FOLDER}.") for alias in node.names}
+        for node in nodes:
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                wanted.get(aliases.get(node.value.id, ""), set()).add(node.attr)
+    return {module: frozenset(names) for module, names in wanted.items()}
 
 
 def escaping(text: str) -> dict[int, tuple[str, str]]:
@@ -108,15 +127,17 @@ def is_passed_over(name: str) -> bool:
     return bool(_PASSED_OVER.search(name))
 
 
-def in_order(uses: Mapping[str, Set[str]]) -> list[str]:
-    """Return the names, each after those that it uses. Circular ones keep their order."""
+def in_order(uses: Mapping[str, Set[str]], also: Mapping[str, Set[str]] | None = None) -> list[str]:
+    """Return the names, each after those that it uses and, where it can be, those in `also`. Circular ones keep their
+    order.
+    """
     order: list[str] = []
     seen: set[str] = set()
 
     def visit(name: str) -> None:
         if name not in seen:
             seen.add(name)
-            for dependency in sorted(uses[name]):
+            for dependency in (*sorted(uses[name]), *sorted((also or {}).get(name, ()))):
                 visit(dependency)
             order.append(name)
 
@@ -218,78 +239,3 @@ def _climbed(own: str, node: ast.ImportFrom) -> str:
 
 def _is_standard(name: str) -> bool:
     return name.partition(".")[0] in sys.stdlib_module_names
-
-
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """A module to be written, with the verdicts on its new functions."""
-
-    source: ModuleSource
-    reading: ModuleReading
-    verdicts: Mapping[str, Judgment]
-
-
-async def joined(
-    part: LibraryFile, verdicts: Mapping[str, Judgment], gate: Gate, snapshot: Snapshot, policy: Policy
-) -> Joined | Problem:
-    """Return the module with the admitted functions after it was imported as a whole, or the problem."""
-    existing = snapshot.modules.get(part.module)
-    path = existing.path if existing else part.path
-    problem: Problem | None = None
-    for text in _texts(part, verdicts, existing):
-        if isinstance(text, Problem):
-            problem = text
-            continue
-        source = ModuleSource.of(part.module, text, path)
-        verdict = await gate.judge_module(source, snapshot, policy, previous=read_module(source))
-        refused = [
-            problem
-            for problem in verdict.problems
-            if problem.severity == "refuses" and problem.code.startswith("import")
-        ]
-        if not refused:
-            return Joined(source, verdict.reading, verdicts)
-        problem = refused[0]
-    assert problem is not None
-    return problem
-
-
-def _texts(part: LibraryFile, verdicts: Mapping[str, Judgment], existing: ModuleSource | None) -> list[str | Problem]:
-    """Return the texts to try: the author's whole, then only what is needed; or the existing one with new functions."""
-    if existing is not None and existing.text.strip():
-        return [_placed(existing.text, {name: row.source for name, row in verdicts.items()}, part.path)]
-    fixed = {name: row.source for name, row in verdicts.items() if row.fixes}
-    texts: list[str | Problem] = []
-    for needed in (False, True):
-        if needed or set(verdicts) == set(part.parts.public):
-            text = only(part.text, set(verdicts), part.adapted.unused, is_bare=needed)
-            texts.append(text if isinstance(text, Problem) else _placed(text, fixed, part.path))
-    return texts
-
-
-def _placed(text: str, sources: Mapping[str, str], path: str) -> str | Problem:
-    for name, source in sources.items():
-        placed = place_function(text, source, name, path=path)
-        if isinstance(placed, Problem):
-            return placed
-        text = placed
-    return text
-
-
-def plan(joined_module: Joined, snapshot: Snapshot, author: Author, origin: str) -> PlannedChange:
-    """Return the plan that writes the module: one transaction, with a verdict for each function."""
-    existing = snapshot.modules.get(joined_module.source.module)
-    before = existing or ModuleSource(joined_module.source.module, joined_module.source.path, "", "")
-    names = ", ".join(joined_module.verdicts) or joined_module.source.module
-    work = ChangeSummary("changed" if existing else "created", names, author, f"imported from {origin}")
-    result = planned(f"{names} imported", Judgment.from_json({"name": names, "admitted": True}), before, joined_module.reading, work)
-    hashes = {function.name: function.body_hash for function in joined_module.reading.functions}
-    writes: list[Write] = []
-    for name, row in joined_module.verdicts.items():
-        if name in hashes:
-            saved = replace(row, by=author.by).to_json()
-            writes += [SaveVerdict(hashes[name], name, saved), DropPending(name)]
-    return replace(result, writes=(*result.writes, *writes))
-

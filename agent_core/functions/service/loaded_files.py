@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
-
-from ..gate import Disagreement, ModuleVerdict
 from agent_core.base.problem import Problem
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.registry import RegistryChange, difference
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, module_of
 from agent_core.storage import DropReading, ReadingRow, SaveReading, SaveVerdict, SaveVersion, SetManifest, Write
+from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
+
+from ..gate import Disagreement, ModuleVerdict
 from . import change_texts
 
 _NO_STAMP = (0, 0, 0)

@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from agent_core.base.interruption import aside
-from ..gate import Gate, ModuleVerdict
+from agent_core.base.offload import aside
 from agent_core.base.problem import Problem
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.registry import Registry, RegistryChange
@@ -20,13 +19,30 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, parse_accepted, read_file, shown_path
 from agent_core.registry.watch import scan
-from agent_core.storage import STATE, EndWrite, ManifestConflict, SaveVerdict, FunctionStore, Write
+from agent_core.storage import STATE, EndWrite, FunctionStore, ManifestConflict, SaveVerdict, Write
+
+from ..gate import Gate, ModuleVerdict
 from . import example_regression
 from .candidate_review import confirmed
-from .judgment import judgment_on
 from .change_executor import only_writer
+from .judgment import judgment_on
+from .loaded_files import (
+    GoodVersions,
+    LoadedFile,
+    admission,
+    all_placed,
+    disagreeing,
+    module_at,
+    noted,
+    removed_file,
+    said_of,
+    since,
+    standings,
+    stored,
+    unchanged,
+    waiting,
+)
 from .package_grants import PackageGrants
-from .loaded_files import GoodVersions, LoadedFile, admission, all_placed, disagreeing, module_at, noted, removed_file, said_of, since, standings, stored, unchanged, waiting
 
 _TRIES = 3
 Found: TypeAlias = ModuleSource | Problem | None
@@ -197,7 +213,8 @@ class Loader:
         """Return the writes that mark functions of other files broken by a save, with the code that breaks them."""
         broken = {breakage.user.name: breakage for breakage in verdict.breakages}
         verdicts = [
-            (breakage, await judgment_on(self._store, breakage.user.body_hash, name)) for name, breakage in broken.items()
+            (breakage, await judgment_on(self._store, breakage.user.body_hash, name))
+            for name, breakage in broken.items()
         ]
         return [
             SaveVerdict(breakage.user.body_hash, breakage.user.name, replace(saved, unfit_with=breakage.code).to_json())

@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
-from sandbox import Access, Job, Limits, ModuleImport, Returned
-from sandbox.access import NOTHING as NO_ACCESS
-
-from ..gate.trial import Granted, Workers
-from ..gate.uses import needs_of, uses
 from agent_core.access.grants import NOTHING, Grants, GrantStore, Question
 from agent_core.access.grants.value import joined
 from agent_core.access.packages import Environment, Resolution
 from agent_core.access.packages.failures import NO_PIP
 from agent_core.access.packages.projects import project_of
 from agent_core.registry.source import ModuleSource
+from sandbox import Access, Job, Limits, ModuleImport, Returned
+from sandbox.access import NOTHING as NO_ACCESS
+
+from ..gate.trial import Granted, Workers
+from ..gate.uses import needs_of, uses
 
 _PATIENT_S = 60
 _TRIAL = "import sys\n\nassert '{name}' in sys.modules, 'it is not imported ahead'\n\nimport {name}\n"

@@ -15,6 +15,7 @@ from agent_core.base.json_form import IF_SET
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import DropReading, SaveReading, SaveVersion, SetManifest, Write
+
 from ..debug import DebuggerSeat
 from .judgment import Judgment
 

@@ -1,20 +1,24 @@
 """Quarantined functions, hidden from the model because they kept failing: names, reasons, and the way out.
 
+Also knows those that a human called bad, which the model is told wherever it is shown them.
+
 Held as (function, version), so that another version is free at once. What another process records is seen at the
 next turn.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent_core.base.errors import UsageError
 from agent_core.base.events import Quarantined
+from agent_core.base.settings import StandingSettings
+from agent_core.base.untrusted import fence, one_line
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Registry
-from agent_core.base.settings import StandingSettings
 from agent_core.registry.standing import is_quarantined
 from agent_core.storage import FAILURES, CallRow, ReleaseFunction, Stats, Store
-from agent_core.base.untrusted import fence, one_line
+
 from .history import SHORT
 
 _REASONS = 3
@@ -34,6 +38,7 @@ class Quarantine:
 
     def __init__(self, store: Store, registry: Registry, rules: StandingSettings) -> None:
         self.held: frozenset[tuple[str, str]] = frozenset()
+        self.complaints: Mapping[tuple[str, str], str] = {}
         self._store = store
         self._registry = registry
         self._rules = rules
@@ -47,6 +52,9 @@ class Quarantine:
         failing = await self._failing()
         if failing != self.held:
             self.held = failing
+        found_bad = {pair: complaint(note) for pair, note in (await self._store.complaints()).items()}
+        if found_bad != self.complaints:
+            self.complaints = found_bad
 
     async def entered(self, names: set[str]) -> list[Quarantined]:
         """Return those of these functions that have just entered quarantine after failed calls."""
@@ -96,6 +104,12 @@ class Quarantine:
     async def _failing(self) -> frozenset[tuple[str, str]]:
         failures = self._rules.quarantine_failures
         return await self._store.failing(failures) if failures else frozenset()
+
+
+def complaint(note: str) -> str:
+    """Return the sentence for the model on a function that a human called bad."""
+    why = f": {one_line(note, 400)}" if note else ""
+    return f"the user found a result of it wrong{why}"
 
 
 def told(news: Quarantined) -> str:

@@ -8,23 +8,23 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Final
 
+from agent_core.access.secrets import CallSecrets, Curtain
+from agent_core.base.errors import UsageError
+from agent_core.base.matching import diff_lines
+from agent_core.base.untrusted import visible
+from agent_core.registry.registry import Registry
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
+from agent_core.storage import FAILURES, RecordedRow, Store
 from sandbox import FunctionCall, Job, RequestRefused
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.values import encode, read
 
 from ..answers import outcome_json, show_value
-from ..sandbox_client import SandboxClient
 from ..debug import Watch
 from ..debug.recording import Row, compared, first_few
-from agent_core.base.errors import UsageError
-from agent_core.base.matching import diff_lines
-from agent_core.registry.registry import Registry
-from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import ModuleSource
-from agent_core.access.secrets import CallSecrets, Curtain
-from agent_core.storage import FAILURES, RecordedRow, Store
-from agent_core.base.untrusted import visible
+from ..sandbox_client import SandboxClient
 from . import history
 
 THEN, NOW = "", "now"
@@ -93,7 +93,9 @@ class Replays:
     async def _row(self, call: int) -> RecordedRow:
         row = await self._store.recorded_call(call)
         if row is None:
-            raise UsageError(f"The call {call} is not recorded.", fix="To see the recorded calls: toolwright calls list")
+            raise UsageError(
+                f"The call {call} is not recorded.", fix="To see the recorded calls: toolwright calls list"
+            )
         return row
 
     async def _code(self, row: RecordedRow, version: str) -> tuple[str, Snapshot]:

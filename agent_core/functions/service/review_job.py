@@ -6,14 +6,18 @@ Here a job becomes the published verdicts, in whichever process it is judged.
 import asyncio
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any
 
-from ..gate import Candidate, Gate, GivenExample, Look, ModuleVerdict, Policy
 from agent_core.base.json_form import to_json
 from agent_core.base.problem import Place, Problem
+from agent_core.registry.function import ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
+
+from ..gate import Candidate, Gate, GivenExample, Look, ModuleVerdict, Policy
+from ..gate.trial import UNGRANTED, Granted
 from .judgment import Judgment
 
 _AT_ONCE = 2  # functions of a file that are looked at: other files are judged in parallel
@@ -24,7 +28,8 @@ class ReviewJob:
     """A candidate, or a whole file, or (with neither) a problem that stands for its verdict.
 
     `path` is what the verdict calls it. `around` are modules next to it, or in the place of those of the
-    workspace; one without text is taken away.
+    workspace; one without text is taken away. `is_installed` says that the text is that of a file of the workspace,
+    `granted` is what it is judged with.
     """
 
     path: str
@@ -33,10 +38,19 @@ class ReviewJob:
     file: ModuleSource | None = None
     around: tuple[ModuleSource, ...] = ()
     problem: Problem | None = None
+    is_installed: bool = False
+    granted: Granted = UNGRANTED
+
+    @property
+    def text(self) -> str:
+        """The text that is judged."""
+        return self.candidate.code if self.candidate else self.file.text if self.file else ""
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """Return the form in which the job is sent to another process."""
-        return asdict(self)
+        """Return the form in which the job is sent to another process, which knows of no grants."""
+        data = asdict(self)
+        del data["granted"], data["is_installed"]
+        return data
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "ReviewJob":
@@ -48,6 +62,7 @@ class ReviewJob:
                 **{
                     **candidate_data,
                     "examples": tuple(GivenExample(**example) for example in candidate_data["examples"]),
+                    "helpers": tuple(candidate_data["helpers"]),
                 }
             )
         return cls(
@@ -68,7 +83,8 @@ async def judged(job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Judgmen
     if job.file is not None:
         return await _of_file(job.file, job, gate, snapshot)
     assert job.candidate is not None
-    return [replace(Judgment.of(await gate.judge(job.candidate, snapshot, job.policy)), path=job.path)]
+    verdict = await gate.judge(job.candidate, snapshot, job.policy, granted=job.granted)
+    return [replace(Judgment.of(verdict), path=job.path)]
 
 
 def refusal(problem: Problem, path: str, name: str = "", module: str = "") -> Judgment:
@@ -81,18 +97,24 @@ def _with(source: ModuleSource, snapshot: Snapshot) -> Snapshot:
     existing = snapshot.modules.get(source.module)
     if existing is not None and (existing.path != source.path or not source.text):
         snapshot = snapshot.without_module(source.module)
-    return snapshot.with_module(read_module(source)) if source.text else snapshot
+    return snapshot.with_module(_reading(source)) if source.text else snapshot
+
+
+@lru_cache(maxsize=64)
+def _reading(source: ModuleSource) -> ModuleReading:
+    """Return the reading of a module that stands next to many candidates."""
+    return read_module(source)
 
 
 async def _of_file(file: ModuleSource, job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Judgment]:
     """Return the verdicts on a file, including those that the background review of a save would report."""
-    verdict = await gate.judge_module(file, snapshot, job.policy)
+    verdict = await gate.judge_module(file, snapshot, job.policy, granted=job.granted)
     ground = snapshot.with_module(verdict.reading)
     turn = asyncio.Semaphore(_AT_ONCE)
 
     async def look(name: str) -> Look:
         async with turn:
-            return await gate.look_closer(name, verdict, ground)
+            return await gate.look_closer(name, verdict, ground, job.granted)
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(look(name)) for name, _ in verdict.standings]

@@ -15,20 +15,21 @@ from dataclasses import asdict, dataclass
 from tempfile import TemporaryFile
 from typing import Any
 
-from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
-
 from agent_core.base import programs
-from ..sandbox_client import SandboxClient
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.json_form import to_json
-from ..gate import Gate, Rules
+from agent_core.base.settings import SandboxSettings
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from agent_core.base.settings import SandboxSettings
-from .review_job import ReviewJob, judged
+from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
+
+from ..gate import Gate, Rules
+from ..gate.trial import UNGRANTED
+from ..sandbox_client import SandboxClient
 from .judgment import Judgment
+from .review_job import ReviewJob, judged
 
 Judge = Callable[[ReviewJob], Awaitable[list[Judgment]]]
 AT_ONCE = 6  # jobs in one process: while one waits for its worker, others are read
@@ -92,7 +93,7 @@ async def judges(
             slots = asyncio.Semaphore(AT_ONCE * count)
 
             async def judge_in_helper(job: ReviewJob) -> list[Judgment]:
-                if job.problem is not None:
+                if job.problem is not None or job.granted is not UNGRANTED:  # what is installed for it is known here
                     return await judged(job, gate, bench.snapshot)
                 async with slots:
                     return await min(helpers, key=lambda one: one.load).ask(job)

@@ -1,4 +1,7 @@
-"""The program of a judging process: `python -m agent_core.functions.service.review_worker`, with requests and answers as JSON lines."""
+"""The program of a judging process, with requests and answers as JSON lines.
+
+It is started as `python -m agent_core.functions.service.review_worker`.
+"""
 
 import asyncio
 import sys

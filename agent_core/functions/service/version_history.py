@@ -5,33 +5,35 @@ that time. A helper that has changed since is restored if nothing else uses it; 
 conflict.
 """
 
+import ast
 import asyncio
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from agent_core.base.interruption import aside
-from ..gate import Candidate, Policy
-from ..gate.examples.example_text import with_example
+
+from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
+from agent_core.base.untrusted import fence, one_line
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
+from agent_core.registry.imports import is_import
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import ModuleSource
-from agent_core.storage import FunctionStore
-from agent_core.base.untrusted import fence, one_line
-from . import conflict, history, example_regression, change_texts
-from .file_sync import FileSync, own_text
-from .history import BlamedLine, FunctionBlame, FunctionHistory, HistoryEntry, Version, VersionDiff
-from .candidate_review import CandidateReview
-from .judgment import Judgment, judgment_on
-from .plan import Author, ChangeSummary, PlannedChange
-from .function_facts import unknown_function
-import ast
-from collections.abc import Iterator
-from sandbox.wire.lines import lines_of
-from agent_core.registry.imports import is_import
 from agent_core.registry.source import ModuleSource, parse
 from agent_core.registry.spans import LineEdit, ParsedText, applied, bound_names, with_newline
+from agent_core.storage import FunctionStore
+from sandbox.wire.lines import lines_of
+
+from ..gate import Candidate, Policy
+from ..gate.examples.example_text import with_example
+from . import change_texts, conflict, example_regression, history
+from .candidate_review import CandidateReview
+from .file_sync import FileSync, own_text
+from .function_facts import unknown_function
+from .history import BlamedLine, FunctionBlame, FunctionHistory, HistoryEntry, Version, VersionDiff
+from .judgment import Judgment, judgment_on
+from .plan import Author, ChangeSummary, PlannedChange
+
 
 def candidate_of(module_text: str, name: str, source: str) -> str:
     """Return the function of an earlier module with the imports and helpers that it needs. `source` is its own text."""

@@ -1,69 +1,40 @@
-"""The verbs on functions, each of them one call, for every interface.
-
-Also knows which functions are drafts, whose results are marked as unproven; that holds as long as the registry's
-snapshot, because the gate changes a standing only together with it.
-"""
+"""The verbs on functions, each of them one call, for every interface."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
 from agent_core.base import events
-from ..sandbox_client import SandboxClient
 from agent_core.base.errors import ToolwrightError, WorkspaceError
-from ..gate import Candidate, Gate
 from agent_core.base.problem import Problem
+from agent_core.base.settings import StandingSettings
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Registry, RegistryChange
-from ..worker_api import OnProgress
-from agent_core.base.settings import StandingSettings
 from agent_core.storage import FAILURES, Store
+
+from ..gate import Candidate, Gate
+from ..sandbox_client import SandboxClient
+from ..worker_api import OnProgress
 from . import change_texts, function_facts
+from .background_review import BackgroundReview
 from .batch import BatchOperations
 from .call_service import CallService, TraceReport
+from .candidate_review import CandidateReview
 from .change_executor import ChangeExecutor, Record
 from .changes import ChangePlanner
-from .grant_service import GrantService
-from .grant_commands import GrantCommands
 from .file_sync import FileSync
-from .candidate_review import CandidateReview
-from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
+from .grant_commands import GrantCommands
+from .grant_service import GrantService
+from .judgment import Judgment, PendingCandidate, pending_candidate
 from .loader import Loader
 from .package_grants import imported_at_the_top
-from .version_history import VersionHistory
 from .plan import Author, Deletion, Detail, Dropped, PlannedChange
 from .quarantine import Quarantine, Released
+from .ratings import Rated, Ratings
 from .replay import Replays
-from .background_review import BackgroundReview
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
-from agent_core.base.settings import StandingSettings
-from .function_facts import standing_now
-
-class ProvenIndex:
-    """An index of proven functions that does not ask the store at each call."""
-
-    def __init__(self, store: Store, rules: StandingSettings) -> None:
-        self._store = store
-        self._rules = rules
-        self._snapshot: Snapshot | None = None
-        self._proven: set[str] = set()
-
-    async def holds(self, function: Function, snapshot: Snapshot) -> bool:
-        """Return whether this function is a draft now."""
-        if self._snapshot is not snapshot:
-            self._snapshot, self._proven = snapshot, set()
-        if function.name in self._proven:
-            return False
-        verdict = await judgment_on(self._store, function.body_hash, function.name)
-        is_proven = verdict is not None and verdict.standing == "trial"
-        rows = [] if is_proven else await self._store.call_stats(function.name)
-        is_draft = standing_now(snapshot, function, verdict, rows, self._rules) == "draft"
-        if not is_draft and self._snapshot is snapshot:
-            self._proven.add(function.name)
-        return is_draft
-
+from .version_history import VersionHistory
 
 DEFAULT_MODULE = "grown"
 
@@ -83,6 +54,7 @@ class FunctionService:
         rules: StandingSettings,
         granting: GrantService,
         starters: Callable[[], frozenset[str]],
+        hosted: Mapping[str, tuple[str, ...]],
     ) -> None:
         self.registry = registry
         self.second_look = BackgroundReview(store, registry, gate, granting.packing, self._seen)
@@ -96,13 +68,15 @@ class FunctionService:
         self.granting = granting
         self.calls, self.replays = CallService(cage, granting), Replays(store, registry, cage)
         self._carrier = ChangeExecutor(root, store, registry, granting.book)
-        self.bulk = BatchOperations(root, store, registry, gate, cage, lambda plan: self._now(plan, None))
+        self.bulk = BatchOperations(
+            root, store, registry, gate, cage, lambda plan: self._now(plan, None), hosted, granting.packing
+        )
         ground, judging = FileSync(root, registry, module_bytes, self._catch_up), CandidateReview(store, gate, granting)
         self.plans = ChangePlanner(store, ground, judging)
         self.past = VersionHistory(store, ground, judging)
         self.grants = GrantCommands(store, registry, self.plans, granting, self._now)
         self.quarantine = Quarantine(store, registry, rules)
-        self.drafts = ProvenIndex(store, rules)
+        self.ratings = Ratings(store, rules, self.quarantine, self._tell)
         self._rules = rules
         self._starters = starters
         self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
@@ -136,9 +110,14 @@ class FunctionService:
         """Give a function new source. Return its verdict."""
         return await self._judged(await self.plans.replace(name, code, reason, author or Author()), author)
 
-    async def confirm(self, name: str, *, reason: str = "", author: Author | None = None) -> Judgment:
-        """Admit a rejected candidate with the values that its examples really returned. Return its verdict."""
-        return await self._judged(await self.plans.confirm(name, reason, author or Author()), author)
+    async def confirm(
+        self, name: str, *, expected: Sequence[str] = (), reason: str = "", author: Author | None = None
+    ) -> Judgment:
+        """Admit a rejected candidate with the values that its examples really returned. Return its verdict.
+
+        If its author was asked what calls must return, `expected` are these results, as Python writes them.
+        """
+        return await self._judged(await self.plans.confirm(name, reason, author or Author(), expected), author)
 
     async def rollback(self, name: str, version: str = "", *, author: Author | None = None) -> Judgment:
         """Restore an earlier version of a function, or a deleted function. Return its verdict."""
@@ -206,7 +185,9 @@ class FunctionService:
 
     async def unused(self, pattern: str = "", module: str = "", standing: str = "") -> function_facts.FunctionListing:
         """Return functions that nobody has called for long, which the user may want to retire."""
-        return await function_facts.listing(self._sight(), function_facts.ViewFilter(pattern, module, standing, unused=True))
+        return await function_facts.listing(
+            self._sight(), function_facts.ViewFilter(pattern, module, standing, unused=True)
+        )
 
     async def introspect(self, name: str) -> function_facts.FunctionDetails:
         """Return everything that is known about a function."""
@@ -215,6 +196,14 @@ class FunctionService:
         case = await self.quarantine.case(function) if details.standing == "quarantined" else None
         coverage = await self.calls.coverage(function, snapshot)
         return await self.grants.seen(snapshot, replace(details, coverage=coverage, quarantine=case))
+
+    async def rate(self, name: str, *, is_good: bool, note: str = "") -> Rated:
+        """Store the user's opinion of a function's results. Return its standing since.
+
+        Raises:
+            UsageError: there is no such function.
+        """
+        return await self.ratings.rate(self._function(name), self.registry.snapshot(), is_good=is_good, note=note)
 
     async def release(self, name: str) -> Released:
         """Release a function from quarantine, by the user's decision.
@@ -249,9 +238,7 @@ class FunctionService:
         news = await self.quarantine.entered({name}) if data["outcome"] in FAILURES else []
         return {**data, **({"quarantined": news[0]} if news else {})}
 
-    async def trace(
-        self, name: str, arguments: str | Mapping[str, Any], author: Author | None = None
-    ) -> TraceReport:
+    async def trace(self, name: str, arguments: str | Mapping[str, Any], author: Author | None = None) -> TraceReport:
         """Call a function once, off the record. Return each line that ran, with the locals that it changed.
 
         `author` is the agent whose turn it is part of, if any.

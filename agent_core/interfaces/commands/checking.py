@@ -16,7 +16,7 @@ from sandbox.wire.lines import bare_lines
 
 from ..cli_context import CliContext, print_json, scene
 from ..progress import ProgressBar
-from ..render.verdicts import verdict_lines
+from ..render.verdicts import Legend, verdict_line, verdict_lines
 from ..render.versions import coloured
 from ..sarif import SarifLog
 from ..spans import Line, line
@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.judgment import Judgment
 
 Policy = Literal["agent", "human", "import"]
+_COUNTED = ("judged", "refused", "draft", "fixed", "warned")
 POLICIES = ("agent", "human", "import")
 
 
@@ -37,14 +38,15 @@ POLICIES = ("agent", "human", "import")
 @click.option("--name", default="", help="The function's name, if not that of the file's only public function.")
 @click.option("--module", default="", help="The module to join.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only rejections.")
+@click.option("--verbose", "-v", "details", is_flag=True, help="Show each function's fixes and problems below it.")
 @click.option("--diff", "diffs", is_flag=True, help="Show fixes as diffs.")
 @click.option("--sarif", is_flag=True, help="Print a SARIF 2.1.0 log, for editors and code scanning.")
 @scene
 def check(scene: CliContext, **options: Any) -> int:  # Any: the options above
     """Run the gate on files without admitting anything.
 
-    PATH is a .py file, a .jsonl file with one candidate per line, or a folder of both. The exit code is 1 if something
-    is rejected.
+    PATH is a .py file, a .jsonl file with one candidate per line, or a folder of both. Each function gets one line, and
+    each kind of problem is explained once. The exit code is 1 if something is rejected.
     """
     from agent_core.functions.service import CheckRequest, count
 
@@ -54,7 +56,8 @@ def check(scene: CliContext, **options: Any) -> int:  # Any: the options above
     policy: Policy = "agent" if options["strict"] else options["policy"]
     selection = CheckRequest(options["paths"], policy, options["name"], options["module"], scene.root)
     log = SarifLog(sys.stdout.write, __version__, Path()) if options["sarif"] else None
-    with _Told(scene, log, ProgressBar(count(selection), "judged"), options["quiet"], options["diffs"]) as printer:
+    shown = options["quiet"], options["diffs"], options["details"]
+    with _Told(scene, log, ProgressBar(count(selection), "judged"), *shown) as printer:
         with_any_workspace(scene, lambda workspace: workspace.workshop.bulk.check(selection, printer.take))
         printer.is_whole = True
     if not printer.counts["judged"]:
@@ -79,8 +82,12 @@ class _Told:
     progress: ProgressBar
     is_quiet: bool
     with_diffs: bool = False
+    is_detailed: bool = False
     is_whole: bool = False
-    counts: dict[str, int] = field(default_factory=lambda: {"judged": 0, "refused": 0, "fixed": 0, "warned": 0})
+    counts: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("judged", "refused", "draft", "fixed", "warned"), 0)
+    )
+    legend: Legend = field(default_factory=Legend)
 
     @property
     def refused(self) -> int:
@@ -98,6 +105,7 @@ class _Told:
         for key, is_counted in {
             "judged": True,
             "refused": is_refused,
+            "draft": verdict.standing == "draft",
             "fixed": verdict.fixes,
             "warned": warned,
         }.items():
@@ -118,7 +126,10 @@ class _Told:
     def _lines(self, verdict: "Judgment") -> list[Line]:
         """Return the verdict with its line of a `.jsonl` file; in quiet mode, only what rejects it."""
         shown = replace(verdict, problems=verdict.refusals, fixes=()) if self.is_quiet else verdict
-        headline, *others = verdict_lines(shown, "could join")
+        headline, *others = (
+            verdict_lines(shown, "could join") if self.is_detailed else [verdict_line(shown, "could join")]
+        )
+        self.legend.add(shown)
         path = verdict.path
         if self.with_diffs:
             others += [row for fix in verdict.fixes for row in coloured(bare_lines(fix.diff))]
@@ -129,17 +140,21 @@ class _Told:
         if self.log is not None and (self.counts["judged"] or kind in (None, KeyboardInterrupt)):
             self.log.close(whole=self.is_whole)
             sys.stdout.flush()
-        if self.scene.as_json or self.log is not None or (self.counts["judged"] < 2 and self.is_whole):
+        if self.scene.as_json or self.log is not None:
             return
         if self.is_whole or kind is KeyboardInterrupt:
-            write([self._summary()], sys.stderr if self.is_quiet else sys.stdout)
+            if not self.is_detailed:
+                write(self.legend.lines(), sys.stdout)
+            if self.counts["judged"] > 1 or not self.is_whole:
+                write([self._summary()], sys.stderr if self.is_quiet else sys.stdout)
 
     def _summary(self) -> Line:
         counts = self.counts
         good = counts["judged"] - counts["refused"]
         mark = line(("bad", "✗ ") if counts["refused"] else ("ok", "✓ "))
         parts = [f"{counts[key]} {key}" for key in ("refused", "fixed", "warned") if counts[key]]
-        text = f"{counts['judged']} judged: {good} could join" + "".join(f", {part}" for part in parts)
+        drafts = f" ({counts['draft']} as draft)" if counts["draft"] else ""
+        text = f"{counts['judged']} judged: {good} could join{drafts}" + "".join(f", {part}" for part in parts)
         return (*mark, ("", text))
 
 

@@ -24,7 +24,7 @@ from ..render.verdicts import (
     save_lines,
     value_lines,
 )
-from ..spans import Line, line, plain
+from ..spans import Line, Span, line, plain
 from . import granting, history
 from .checking import check, export, import_
 from .history import judged
@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.function_facts import FunctionListing
     from agent_core.functions.service.judgment import Judgment
     from agent_core.functions.service.package_grants import PackageListing
+    from agent_core.functions.service.ratings import Rated
 
 _MOST = 12
 
@@ -132,6 +133,29 @@ async def release(door: Door, name: str) -> Result:
 
 @verb()
 @click.argument("name")
+async def good(door: Door, name: str) -> Result:
+    """Say that a function's results are right. What was unproven of it counts as proven, until it is changed."""
+    return _rated(await door.shop.rate(name, is_good=True))
+
+
+@verb()
+@click.argument("name")
+@click.argument("note", default="")
+async def bad(door: Door, name: str, note: str) -> Result:
+    """Say that a function's result was wrong, with a NOTE for the agent. It is a draft until it is changed, or called
+    good.
+    """
+    return _rated(await door.shop.rate(name, is_good=False, note=note))
+
+
+def _rated(rated: "Rated") -> Result:
+    told = "" if rated.thumb == "good" else "; the agent is told"
+    mark: Span = ("ok", "✓ ") if rated.thumb == "good" else ("warn", "~ ")
+    return Result(rated, [line(mark, ("name", rated.name), f" is called {rated.thumb}: {rated.standing} now{told}")])
+
+
+@verb()
+@click.argument("name")
 async def show(door: Door, name: str) -> Result:
     """Show everything about a function. Source, standing, calls, verdict, callers, callees; with --json schema and
     versions.
@@ -154,7 +178,8 @@ async def create(  # noqa: PLR0913, PLR0917  (click hands them in)
     if name.endswith(".py"):
         fix = f"Next: toolwright functions create NAME {name}"
         raise UsageError(f"{name} is a file: the function's name comes first.", fix=fix)
-    return _with_next(await door.shop.create(name, _read(file or source), module, reason=reason))
+    verdict = await door.shop.create(name, _read(file or source), module, reason=reason)
+    return _with_next(door, await history.predicted(door, verdict))
 
 
 @verb(opens=Opens.ASKING)
@@ -169,9 +194,9 @@ async def edit(  # noqa: PLR0913, PLR0917  (click hands them in)
     """Change a function through the gate. Give --old and --new, a new source with --file, or use your editor."""
     shop = door.shop
     if old is not None and new is not None:
-        return _with_next(await shop.edit(name, old, new, reason=reason))
+        return _with_next(door, await history.predicted(door, await shop.edit(name, old, new, reason=reason)))
     if file is not None:
-        return _with_next(await shop.replace(name, _read(file), reason=reason))
+        return _with_next(door, await history.predicted(door, await shop.replace(name, _read(file), reason=reason)))
     async with door.editor("Give --old and --new, or --file FILE."):
         change = await shop.reload_after(open_editor(*shop.path_of(name)))
     return Result(None) if door.at_prompt else _changed(change)  # the prompt announces it, like any manual change
@@ -262,12 +287,13 @@ def _read(file: str | None) -> str:
         raise UsageError(f"{file} cannot be read: {error}.") from error
 
 
-def _with_next(verdict: "Judgment") -> Result:
+def _with_next(door: Door, verdict: "Judgment") -> Result:
     from ..shell_door import is_attended
 
     if verdict.admitted:
         return judged(verdict, f"Next: toolwright functions call {verdict.name} --args '{{…}}'")
-    return judged(verdict, verdict.denied or "" if not is_attended() else "")
+    unasked = verdict.denied or "" if not is_attended() else ""
+    return judged(verdict, history.challenge_hint(door, verdict) or unasked)
 
 
 def _changed(change: "ReloadReport", hint: str = "") -> Result:
@@ -275,7 +301,7 @@ def _changed(change: "ReloadReport", hint: str = "") -> Result:
     return Result(change, lines, hint, 1 if change.rejected else 0)
 
 
-for _command in (list_, release, show, create, edit, delete, test, call, trace, reload, packages, *history.COMMANDS):
+for _command in (list_, release, good, bad, show, create, edit, delete, test, call, trace, reload, packages):
     functions.add_command(_command)
-for _shell_command in (check, import_, export, *granting.COMMANDS):
+for _shell_command in (*history.COMMANDS, check, import_, export, *granting.COMMANDS):
     functions.add_command(_shell_command)

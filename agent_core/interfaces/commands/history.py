@@ -1,10 +1,12 @@
 """`toolwright functions history, diff, blame, rollback`, and the problems that keep a candidate out."""
 
+import ast
 from typing import TYPE_CHECKING
 
 import click
 
 from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
 
 from ..render.verdicts import verdict_lines
@@ -68,12 +70,14 @@ async def add_example(door: Door, name: str, call: str, expected: str) -> Result
 
 @verb()
 @click.argument("name")
+@click.option("--expected", multiple=True, help="The result of a call that was asked about, one for each.")
 @click.option("--reason", default="", help="The reason, for the history.")
-async def confirm(door: Door, name: str, reason: str) -> Result:
+async def confirm(door: Door, name: str, expected: tuple[str, ...], reason: str) -> Result:
     """Admit a rejected candidate with the results that came back. Only possible if its examples expected other
-    results.
+    results, or if you were asked for results: then give each with --expected.
     """
-    return judged(await door.shop.confirm(name, reason=reason))
+    verdict = await door.shop.confirm(name, expected=expected, reason=reason)
+    return judged(verdict, "" if verdict.admitted else challenge_hint(door, verdict))
 
 
 @verb()
@@ -94,6 +98,35 @@ async def pending(door: Door, name: str, drop: bool) -> Result:  # noqa: FBT001 
     dropping = f"{listing} NAME {'' if door.at_prompt else '--'}drop"
     hint = pending_hint(shown, confirming, dropping) if shown else "There are no rejected candidates."
     return Result(shown, [*pending_lines(shown), *(line(text) for text in bare_lines(source))], hint)
+
+
+async def predicted(door: Door, verdict: "Judgment") -> "Judgment":
+    """Ask a user at a terminal for the results that are to be predicted. Return the verdict after that."""
+    results: list[str] = []
+    for call in verdict.challenges:
+        typed = await door.ask(f"What must {one_line(call, 400)} return? ")
+        if typed is None:
+            return verdict
+        results.append(typed)
+    return await door.shop.confirm(verdict.name, expected=results) if results else verdict
+
+
+def challenge_hint(door: Door, verdict: "Judgment") -> str:
+    """Return the command that gives the results that are to be predicted."""
+    if not verdict.challenges:
+        return ""
+    at_prompt = f"= {', '.join('RESULT' for _ in verdict.challenges)}"
+    given = at_prompt if door.at_prompt else " ".join("--expected RESULT" for _ in verdict.challenges)
+    return f"Next: {door.typed}confirm {verdict.name} {given}"
+
+
+def results_of(text: str) -> list[str]:
+    """Return the results in a text in which they follow each other, each as Python writes it."""
+    try:
+        tree = ast.parse(f"({text},)", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return [text.strip()]
+    return [ast.unparse(element) for element in tree.elts] if isinstance(tree, ast.Tuple) else [text.strip()]
 
 
 def judged(verdict: "Judgment", hint: str = "") -> Result:

@@ -75,6 +75,9 @@ class Door(Protocol):
     async def confirm(self, question: str) -> bool:
         """Ask for a yes. In the shell, the command itself is one."""
 
+    async def ask(self, question: str) -> str | None:
+        """Return what the user types, or None if nobody can be asked or nothing more comes."""
+
     def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
         """Give the terminal to the user's editor. Where there is none, the error suggests `fix`."""
 

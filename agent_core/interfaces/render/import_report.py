@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from agent_core.base.problem import Problem
+from agent_core.functions.gate.rules import UNPROVEN
+
 from ..spans import Line, Role, Span, indented, line
 from .verdicts import problem_line
 
@@ -9,6 +12,7 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.export import ExportReport
     from agent_core.functions.service.intake import ImportedFunction, ImportReport
 
+_DRAFTS = UNPROVEN | {"stub-passes", "weak-examples"}
 _MARKS: dict[str, tuple[Role, str]] = {
     "joined": ("ok", "✓ "),
     "fixed": ("ok", "✓ "),
@@ -23,15 +27,20 @@ def function_lines(function: "ImportedFunction", *, is_tried: bool) -> list[Line
     text = {
         "joined": joins,
         "fixed": f"{joins}, fixed",
-        "skipped": f" is in {function.module} already",
+        "skipped": " is not taken" if function.problems else f" is in {function.module} already",
         "refused": " refused",
     }[function.outcome]
-    tail: Span = ("dim", f"  {function.from_}")
+    why = ", ".join(dict.fromkeys(problem.code for problem in function.problems if problem.code in _DRAFTS))
+    tail: Span = ("dim", f"  {function.from_}{f' · {why}' if why and function.standing == 'draft' else ''}")
     return [
         line(_MARKS[function.outcome], ("name", function.name), text, tail),
         *indented(line(("warn", "~ "), ("dim", "fixed: "), fix.message) for fix in function.fixes),
-        *indented(problem_line(problem) for problem in function.problems if problem.severity != "warns"),
+        *indented(problem_line(problem) for problem in function.problems if _is_shown(problem)),
     ]
+
+
+def _is_shown(problem: Problem) -> bool:
+    return problem.severity != "warns" or problem.code == "here-already"
 
 
 def summary_lines(report: "ImportReport") -> list[Line]:
@@ -46,6 +55,9 @@ def summary_lines(report: "ImportReport") -> list[Line]:
         line(("name", module.path), f" {'written' if module.written else 'would be written'}")
         for module in report.modules
     ]
+    if drafts := sum(function.standing == "draft" for function in report.functions):
+        words = "a draft: its results are" if drafts == 1 else f"{drafts} drafts: their results are"
+        lines.append(line(("dim", f"{words} marked as unproven until examples are added, or enough calls return")))
     counts = report.summary
     shown = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) or "no function"
     mark: Span = ("bad", "✗ ") if counts["refused"] else ("ok", "✓ ")

@@ -1,7 +1,9 @@
 """Verdicts, problems and outcomes as lines, from their published JSON, for the commands and the prompt."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_core.base.events import FunctionsChanged
@@ -50,8 +52,68 @@ def verdict_headline(verdict: "Judgment", joins: str) -> Line:
     tail: Span = ("dim", f"  {count} stages, {duration(_passed(stages))}" + (f" · {notes}" if notes else ""))
     if verdict.admitted:
         return line(("ok", "✓ "), ("name", name), f" {joins} {verdict.module} as {verdict.standing}", tail)
-    problems = len(verdict.refusals)
-    return line(("bad", "✗ "), ("name", name), f" refused: {problems} problem{'' if problems == 1 else 's'}", tail)
+    refusals = len(verdict.refusals)
+    warnings = len(verdict.problems) - refusals
+    counts = [_counted(refusals, "problem")] + [_counted(warnings, "warning")] * bool(warnings)
+    return line(("bad", "✗ "), ("name", name), f" refused: {', '.join(counts)}", tail)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def verdict_line(verdict: "Judgment", joins: str) -> Line:
+    """Return a verdict on one line: the codes of its problems stand for what a `Legend` says of them."""
+    if verdict.error and not verdict.problems:
+        return line(("bad", "✗ "), bare_lines(verdict.error)[0])
+    name = verdict.name or verdict.path
+    refusals, warnings = _codes(verdict.refusals), _codes(row for row in verdict.problems if row.severity == "warns")
+    where = min((row.where.line for row in verdict.problems if row.where.line), default=verdict.line)
+    place = f"  {verdict.path}:{where}" if where and verdict.path.endswith(".py") else ""
+    told = [f"fixed: {', '.join(dict.fromkeys(fix.code for fix in verdict.fixes))}"] * bool(verdict.fixes)
+    told += [f"warns: {warnings}"] * bool(warnings)
+    tail: Span = ("dim", f"{place}{''.join(f' · {part}' for part in told)}")
+    if verdict.admitted:
+        return line(("ok", "✓ "), ("name", name), f" {joins} {verdict.module} as {verdict.standing}", tail)
+    return line(("bad", "✗ "), ("name", name), f" refused: {refusals}", tail)
+
+
+def _codes(problems: Iterable[Problem]) -> str:
+    counts = Counter(problem.code for problem in problems)
+    return ", ".join(code if count == 1 else f"{code} ×{count}" for code, count in counts.items())
+
+
+class Legend:
+    """What the codes in the lines of verdicts mean, each told once, by the first problem and the first fix of it."""
+
+    def __init__(self) -> None:
+        self._problems: dict[str, Problem] = {}
+        self._fixes: dict[str, str] = {}
+        self._counts: Counter[str] = Counter()
+
+    def add(self, verdict: "Judgment") -> None:
+        """Take note of the codes of a verdict."""
+        for problem in verdict.problems:
+            known = self._problems.setdefault(problem.code, problem)
+            if known.severity == "warns" != problem.severity:
+                self._problems[problem.code] = problem
+        for fix in verdict.fixes:
+            self._fixes.setdefault(fix.code, fix.message)
+        self._counts.update(problem.code for problem in verdict.problems)
+        self._counts.update(fix.code for fix in verdict.fixes)
+
+    def lines(self) -> list[Line]:
+        """Return a line for each code, with how often it was there."""
+        rows = [
+            problem_line(replace(row, message=row.message + self._often(code))) for code, row in self._problems.items()
+        ]
+        rows += [
+            line(("warn", "~ "), code, f": {words}", ("dim", self._often(code))) for code, words in self._fixes.items()
+        ]
+        return list(indented(rows))
+
+    def _often(self, code: str) -> str:
+        return f" ×{self._counts[code]}" if self._counts[code] > 1 else ""
 
 
 def _passed(stages: Iterable["StageReport"]) -> float:

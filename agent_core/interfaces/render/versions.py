@@ -81,6 +81,9 @@ def pending_hint(candidates: Mapping[str, "PendingCandidate"], command: str, dro
     met = [name for name, candidate in candidates.items() if candidate.conflict]
     if met:
         return f"To use the kept version: {command} {met[0]}; to discard it: {drop.replace('NAME', met[0])}"
+    asked = [name for name, candidate in candidates.items() if candidate.verdict.challenges]
+    if asked:
+        return f"Say what the calls must return: {command} {asked[0]}, with each result"
     ready = [name for name, candidate in candidates.items() if candidate.verdict.can_be_confirmed]
     return f"If the returned results are right: {command} {ready[0]}" if ready else ""
 

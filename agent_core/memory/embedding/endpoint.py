@@ -8,7 +8,7 @@ from typing import Any, Final
 import httpx2
 
 from agent_core.base.untrusted import one_line
-from agent_core.model.transport import PLAIN, bound
+from agent_core.model.bounded_http import PLAIN, bound
 from sandbox.wire.foreign import LOOSE, read_json
 
 from .embedder import EmbeddingUnavailable

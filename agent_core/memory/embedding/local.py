@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from agent_core.base.interruption import LARGE
+from agent_core.base.offload import LARGE
 
 from .embedder import Embedder, EmbeddingUnavailable
 

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from agent_core.base.errors import ModelError
 from agent_core.base.user_folders import NoHome, cache_folder
 
-from ..reply import Tell
+from ..request import Tell
 from .child import Child, EnginePlan
 from .weights import Weights, sha256_of
 

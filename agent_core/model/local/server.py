@@ -20,7 +20,7 @@ from agent_core.base.settings import ModelSettings
 
 from ..constrained import ConstrainedModel
 from ..conversation import WireConversation, fixed_part
-from ..reply import Request, Tell
+from ..request import Request, Tell
 from . import pool
 from .child import EnginePlan
 from .weights import PREFIX, Weights, named, path, verify

@@ -19,6 +19,7 @@ Wire: TypeAlias = Mapping[str, Any]  # Any: a message in the wire's own shape
 NAME: Final = "tour"
 SERVED: Final = "tour (scripted)"
 LABEL: Final = "tour (scripted, not a language model)"
+REVIEW: Final = "give_examples"  # what a reviewer of functions is asked to call
 _SHOWN: Final = re.compile(r"Screen (\d+) of")
 _REMINDED: Final = "It was not done, as said."
 _NEXT: Final = re.compile(r"(next|go on|continue|weiter)\W*", re.IGNORECASE)
@@ -57,6 +58,7 @@ class Script:
     scenes: tuple[TourScene, ...]
     off: str
     astray: str
+    reviews: Mapping[str, Sequence[Mapping[str, str]]]
 
     @property
     def screens(self) -> int:
@@ -70,7 +72,7 @@ class TourReply:
 
     text: str
     call: str = ""
-    arguments: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,9 @@ class Situation:
 def play(messages: Sequence[Wire], functions: frozenset[str]) -> TourReply:
     """Return the next reply. `functions` are those that the request shows."""
     situation, tour = Situation.read(messages), script()
+    if functions == {REVIEW}:
+        names = [name for name in tour.reviews if f"def {name}(" in situation.user_text]
+        return TourReply("", REVIEW, {"examples": tour.reviews[names[0]] if names else []})
     match = _scene(situation, functions, tour)
     if match is None:
         return TourReply(_headed(tour.off, situation.screen, tour))
@@ -125,7 +130,8 @@ def play(messages: Sequence[Wire], functions: frozenset[str]) -> TourReply:
 def script() -> Script:
     """Return the script of this package."""
     data = read_toml(resources.files(__package__).joinpath("script.toml").read_text(encoding="utf-8"))
-    return Script(tuple(map(_read, data["scenes"])), data["off"].strip(), data["astray"].strip())
+    scenes = tuple(map(_read, data["scenes"]))
+    return Script(scenes, data["off"].strip(), data["astray"].strip(), data["reviews"])
 
 
 def _scene(situation: Situation, functions: frozenset[str], tour: Script) -> tuple[TourScene, dict[str, str]] | None:

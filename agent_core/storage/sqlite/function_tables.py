@@ -28,6 +28,7 @@ from .connection import SqlSession
 from .tables import Tables, perform, query
 
 MOST_SKETCHES = 20_000  # about 20 MB; what is gone is made anew
+_BAD = '"thumb":"bad"'  # as it is dumped
 _PENDING = "select function, candidate, seal from pending"
 _CHANGES = (
     "select c.module, coalesce(c.version, ''), coalesce(x.text, ''), c.by, c.turn, c.model, c.reason, c.at,"
@@ -115,6 +116,18 @@ class FunctionTables(Tables):
         """Return the times of verdicts."""
         rows = session.all("select function, version, at from verdict")
         return {(function, version): at for function, version, at in rows}
+
+    @query
+    def complaints(self, session: SqlSession) -> dict[tuple[str, str], str]:
+        """Return the notes, as far as this user's program wrote them."""
+        rows = session.all("select version, function, verdict, seal from verdict where instr(verdict, ?)", _BAD)
+        verdicts = {
+            (function, name): parse_row(verdict, dict)
+            for name, function, verdict, seal in rows
+            if is_signed(session.sealer, seal, "verdict", name, function, verdict)
+        }
+        bad = {pair: verdict for pair, verdict in verdicts.items() if verdict.get("thumb") == "bad"}
+        return {pair: str(verdict.get("note", "")) for pair, verdict in bad.items()}
 
     @query
     def pinned(self, session: SqlSession) -> set[str]:

@@ -29,8 +29,8 @@ from ..memory_store import (
 from ..subject import dump, parse_row
 from . import vector_index, word_index
 from .connection import SqlSession
+from .lanes import Key, lane, numbers
 from .tables import Tables, perform, query
-from .word_index import Key, lane, numbers
 
 _HOW_MANY = "select count(*) from said"
 _SAID = "select seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn from said"
@@ -186,8 +186,9 @@ def _missing(session: SqlSession, texts: str, agent: str, vectors: int | None, c
 
 
 def _said_of(row: tuple[Any, ...]) -> RecallMessage:  # Any: columns as SQLite types them
-    message = RecallMessage(*row)
-    return replace(message, asks=bool(message.asks), timed=bool(message.timed))
+    *columns, asks, timed, turn = row
+    columns += [bool(asks), bool(timed), turn]
+    return RecallMessage(*columns)
 
 
 def _document(row: tuple[Any, ...]) -> DocumentRow:  # Any: columns as SQLite types them

@@ -11,8 +11,8 @@ from agent_core.base.errors import StorageError
 from ..memory_store import Hit, Shelf
 from . import vector_index, word_index
 from .connection import SqlSession
+from .lanes import Key, Lane, lane, numbers
 from .vector_index import FLOAT, PARTS, UNREADABLE, WIDEST, bits, trouble
-from .word_index import Key, Lane, lane, numbers
 
 Array: TypeAlias = npt.NDArray[Any]  # Any: the type of its numbers, which each use names
 MOST_POSTINGS: Final = 30_000

@@ -17,6 +17,7 @@ from agent_core.base.seal import Sealer
 from ..call_store import KEEP_CALLS
 from ..subject import StoreClock, Write
 from .agent_tables import AgentTables
+from .approval_tables import ApprovalTables
 from .block_tables import BlockTables
 from .call_tables import CallTables
 from .connection import SURROUNDINGS, SqlSession, explain, explain_os
@@ -24,7 +25,7 @@ from .function_tables import FunctionTables
 from .passage_tables import PassageTables
 from .recovery import StatePlace, open_or_replace
 from .tables import apply, change, query
-from .turn_tables import ApprovalTables, TurnTables
+from .turn_tables import TurnTables
 
 OLDEST_SQLITE: Final = (3, 54)  # the first that deletes nothing at the word of a journal
 

@@ -18,8 +18,8 @@ import apsw
 from agent_core.base.errors import StorageError
 
 from .connection import SqlSession
+from .lanes import Key, Lane, advance, grow, lane, numbers, spaces
 from .migrate import drop_unread
-from .word_index import Key, Lane, advance, grow, lane, numbers, spaces
 
 EXACT: Final = 5_000  # vectors of a lane that are all compared
 BATCH: Final = 5_000  # signs that one transaction writes, some 60 ms

@@ -1,74 +1,19 @@
-"""The index of words: FTS5 tables of stems, written in the transaction of the rows that they index; and lanes.
+"""The index of words: FTS5 tables of stems, written in the transaction of the rows that they index.
 
-A lane is what one search looks through: an agent's words, or its vectors of one space, on one shelf. A stem carries the
-number of its lane, so that the postings of one agent are a list of their own: what others keep makes its searches
-neither slower nor different.
+A stem carries the number of its lane, so that the postings of one agent are a list of their own: what others keep
+makes its searches neither slower nor different.
 """
 
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import apsw
 
 from .connection import SqlSession
+from .lanes import Key, Lane, advance, grow, lane, numbers
 from .migrate import drop_unread
-
-_SELECT = "select id, rows, done, upto from lane where agent = ? and shelf = ? and space = ?"
-_GROW = (
-    "update lane set rows = rows + ? where agent = ? and shelf = ? and space = ? returning id, rows, done, upto",
-    "insert into lane (rows, agent, shelf, space) values (?, ?, ?, ?) returning id, rows, done, upto",
-)
-_SPACES = "select space, id, rows, done, upto from lane where agent = ? and shelf = ? and space <> ''"
-
-
-class Key(NamedTuple):
-    """The name of a lane; `space` is empty for words."""
-
-    agent: str
-    shelf: str
-    space: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """A lane as it stands: how many rows it holds, and how far they are indexed."""
-
-    id: int
-    rows: int
-    done: int
-    upto: int
-
-
-def lane(session: SqlSession, key: Key) -> Lane | None:
-    """Return the lane, if anything was ever in it."""
-    row = session.one(_SELECT, *key)
-    return Lane(*row) if row else None
-
-
-def grow(session: SqlSession, key: Key, count: int) -> Lane:
-    """Count rows that come, and return the lane."""
-    update, insert = _GROW
-    return Lane(*(session.one(update, count, *key) or session.all(insert, count, *key)[0]))
-
-
-def advance(session: SqlSession, lane: Lane, done: int) -> None:
-    """Note how far the rows are indexed."""
-    session.all("update lane set done = ? where id = ?", done, lane.id)
-
-
-def spaces(session: SqlSession, agent: str, shelf: str) -> list[tuple[Key, Lane]]:
-    """Return the lanes of vectors on a shelf of an agent."""
-    rows = session.all(_SPACES, agent, shelf)
-    return [(Key(agent, shelf, space), Lane(*lane)) for space, *lane in rows]
-
-
-def numbers(values: Sequence[int]) -> str:
-    """Return numbers as SQL takes many of them at once: `in (select value from json_each(?))`."""
-    return json.dumps([*values])
-
 
 ROWS: Final = {"recall": "said", "archival": "passage"}
 TABLES: Final = {"recall": "said_words", "archival": "passage_words"}

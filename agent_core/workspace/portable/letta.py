@@ -14,8 +14,9 @@ from agent_core.memory.sources.prose import plain
 from agent_core.storage import DocumentRow, PassageRow, WholeAgent, WholeBlock, content_hash
 
 from .caps import MOST_AGENTS, MOST_BLOCKS, MOST_LINKS, Room, at_most
+from .foreign import Json, agent_name, asked_of, block_of, objects_at, text_at, whole_characters
 from .inward import Words
-from .memgpt import Json, agent_name, asked_of, block_of, objects_at, system_section, text_at, whole_characters
+from .memgpt import system_section
 from .messages import ImportedMessage, Turns
 from .packed import stamp_time
 from .report import AgentFileError, AgentReport

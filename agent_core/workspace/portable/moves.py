@@ -9,8 +9,8 @@ from agent_core.base.errors import UsageError
 from agent_core.base.reader_process import NotRead, ReaderProcess, text_pieces
 from agent_core.storage import AGENT, AgentStore, DropAgent, WholeAgent
 
+from .foreign import agent_name
 from .items import Arriving
-from .memgpt import agent_name
 from .outward import document_of
 from .report import AgentExists, AgentFileError, AgentReport, NoAgent
 from .text import write

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from agent_core.registry.typenames import Schema
+
 from .schema_fit import NUMBERED, fits, referred
 from .variants import Value
 

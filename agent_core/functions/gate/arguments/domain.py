@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import chain, permutations
 
 from agent_core.registry.typenames import Schema
+
 from .likeness import CallDifference, Likeness, Weight, differences, likeness
 from .variants import Value
 

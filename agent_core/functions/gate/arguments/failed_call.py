@@ -10,16 +10,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sandbox import Killed, Outcome, Raised, TimedOut
-
 from agent_core.base.untrusted import fence
 from agent_core.registry import docstring
 from agent_core.registry.examples import Example
+from sandbox import Killed, Outcome, Raised, TimedOut
+
 from ..tree import FunctionNode
 from .generation import Arguments
 from .likeness import CallDifference, Weight
 from .shrink import measure
-
 
 CRASHES = frozenset({"TypeError", "AttributeError", "RecursionError", "AssertionError", "ReturnTypeError", "Killed"})
 UNDEFINED = frozenset({"NameError", "UnboundLocalError"})

@@ -12,18 +12,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain, islice
 from pathlib import PurePosixPath
+from typing import Any
+
 from agent_core.registry.typenames import Schema
+
 from ..tree import literal
 from .boundary import boundary
 from .domain import Domain
-from .schema_fit import fits
 from .likeness import Likeness, Weight
+from .schema_fit import fits
 from .variants import Value, variants
-import random
-from collections.abc import Callable
-from typing import Any
-from .likeness import Likeness
-from .variants import Value
 
 
 def draw(likeness: Likeness, chance: random.Random) -> Value:
@@ -116,10 +114,13 @@ _DRAWS = 250
 _PATIENCE = 3  # draws for one call in which everything holds that held in the examples
 
 
-def shown(calls: Sequence[str], name: str, parameters: Schema) -> list[Arguments]:
-    """Return the arguments that examples pass to a function, if they are literal and valid."""
+def shown(calls: Sequence[str], name: str, parameters: Schema, rest: str = "", extra: str = "") -> list[Arguments]:
+    """Return the arguments that examples pass to a function, if they are literal and valid.
+
+    `rest` and `extra` are the names of its `*args` and `**kwargs`.
+    """
     nodes = chain.from_iterable(_calls_in(call, name) for call in calls)
-    read = (_arguments(node, list(parameters["properties"])) for node in nodes)
+    read = (_arguments(node, list(parameters["properties"]), rest, extra) for node in nodes)
     return [arguments for arguments in read if arguments is not None and fits(arguments, parameters, parameters)]
 
 
@@ -133,14 +134,19 @@ def _calls_in(text: str, name: str) -> Iterator[ast.Call]:
             yield node
 
 
-def _arguments(node: ast.Call, names: list[str]) -> Arguments | None:
-    if len(node.args) > len(names) or any(keyword.arg is None for keyword in node.keywords):
+def _arguments(node: ast.Call, names: list[str], rest: str, extra: str) -> Arguments | None:
+    placed = names[: names.index(rest)] if rest else names
+    if (len(node.args) > len(placed) and not rest) or any(keyword.arg is None for keyword in node.keywords):
         return None
     try:
-        values = {name: _value(argument) for name, argument in zip(names, node.args, strict=False)}
-        return values | {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
+        values = {name: _value(argument) for name, argument in zip(placed, node.args, strict=False)}
+        named = {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
+        more = [_value(argument) for argument in node.args[len(placed) :]]
     except (ValueError, TypeError, ArithmeticError, RecursionError):
         return None
+    others = {name: value for name, value in named.items() if name not in names} if extra else {}
+    values |= {name: value for name, value in named.items() if name not in others}
+    return values | ({rest: more} if more else {}) | ({extra: others} if others else {})
 
 
 def _value(node: ast.expr) -> Value:
@@ -276,13 +282,20 @@ def _mixed(parameters: Schema, domain: Domain, chance: random.Random) -> Iterato
         yield {name: chance.choice(values) for name, values in edges.items() if values}
 
 
-def written(name: str, arguments: Mapping[str, Value], parameters: Sequence[str]) -> str:
+def written(
+    name: str, arguments: Mapping[str, Value], parameters: Sequence[str], rest: str = "", extra: str = ""
+) -> str:
     """Return the call as its author would write it: positional until an argument is omitted."""
-    parts, by_name = [], False
+    parts, by_name = list[str](), False
     for parameter in parameters:
-        by_name = by_name or parameter not in arguments
-        if parameter in arguments:
-            parts.append(f"{parameter}=" * by_name + _shown(arguments[parameter]))
+        value = arguments.get(parameter)
+        if parameter == rest:
+            parts += [f"*{_shown(value)}"] if by_name and value else map(_shown, value or ())
+        elif parameter == extra:
+            parts += [f"{key}={_shown(item)}" for key, item in (value or {}).items()]
+        elif parameter in arguments:
+            parts.append(f"{parameter}=" * by_name + _shown(value))
+        by_name = by_name or parameter not in arguments or parameter == rest
     return f"{name}({', '.join(parts)})"
 
 

@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import PurePosixPath
 
 from agent_core.registry.typenames import Schema
+
 from .variants import Value
 
 NUMBERED = "^-?[0-9]+$"  # the pattern of names that are whole numbers

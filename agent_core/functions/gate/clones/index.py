@@ -17,11 +17,11 @@ from heapq import nlargest
 from itertools import pairwise
 from typing import TypeVar
 
-from sandbox.wire.lines import lines_of
-
-from agent_core.base.interruption import aside
+from agent_core.base.offload import aside
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
+from sandbox.wire.lines import lines_of
+
 from .index_store import Bones, IndexStore, Key, find, keep
 from .normal_form import normal_form
 

@@ -13,9 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Protocol
 
-from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
-
 from agent_core.storage import SaveSketches, Write
+from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
 
 Key = tuple[str, str, str]  # hashes: a function's own text, what stands around it, its whole module
 PROGRAM: Final = Path(__file__).parents[3]

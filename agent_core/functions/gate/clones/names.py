@@ -4,6 +4,7 @@ import ast
 from collections.abc import Callable
 
 from agent_core.registry.tree import survey
+
 from .facts import nodes_of
 
 Word = str | int  # a number stands for a name of the function's own

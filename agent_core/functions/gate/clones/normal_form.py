@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agent_core.registry.tree import Scope, survey
+
 from ..tree import BUILTINS, FunctionNode, parse
 from .facts import Facts, facts
 from .names import Words

@@ -12,14 +12,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from agent_core.registry.examples import Example
 from sandbox.outcome import Outcome, Raised, Returned
 from sandbox.wire.claimed_collections import Members, Pairs, by_text
 
-from agent_core.registry.examples import Example
 from ..candidate import GivenExample
 from ..tree import literal
 
 _MISSING = object()
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_ERROR: Final = re.compile(
+    r"(?:raises? )?(?P<error>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Warning)(?::.*)?)"
+)
 _LAST_DIGITS: Final = 1e-9  # what is lost between two ways to compute the same
 
 
@@ -72,13 +76,26 @@ def expectation(example: Example) -> str:
 
 
 def given_agrees(example: GivenExample, outcome: Outcome) -> bool:
-    """Check whether a given example holds: equal as Python compares, within its tolerance, but a bool is no number."""
+    """Check whether a given example holds: equal as Python compares, within its tolerance, but a bool is no number.
+
+    An error is known by its type.
+    """
+    if isinstance(outcome, Raised):
+        kind = error_of(example.expected).partition(":")[0].strip()
+        return bool(kind) and kind.rpartition(".")[2] == outcome.failure.type.rpartition(".")[2]
     if not isinstance(outcome, Returned):
         return False
     expected = literal_value(example.expected)
     if expected is _MISSING:
         return example.expected.strip() in (repr(outcome.value), outcome.shown)
     return equal(expected, outcome.value, example.approx)
+
+
+def error_of(text: str) -> str:
+    """Return the error that a text names as an expected outcome, with its message if any; else an empty text."""
+    last = text.strip().rpartition("\n")[2].strip()
+    match = _ERROR.fullmatch(last)
+    return match["error"] if match and (last == text.strip() or text.strip().startswith(_TRACEBACK)) else ""
 
 
 def literal_value(text: str) -> Any:  # any literal

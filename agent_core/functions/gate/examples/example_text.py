@@ -9,17 +9,17 @@ import ast
 import re
 from typing import Final
 
-from sandbox.wire.lines import bare_lines, lines_of
-
 from agent_core.base.problem import Place, Problem
-from agent_core.registry.source import ModuleSource, parse as parse_source
+from agent_core.registry.source import ModuleSource
+from agent_core.registry.source import parse as parse_source
 from agent_core.registry.spans import column_of
 from agent_core.registry.tree import Definition, survey
+from sandbox.wire.lines import bare_lines, lines_of
+
 from ..candidate import Candidate, GivenExample
 from ..tree import find, parse
 from ..verdict import Disagreement, Verdict
 from .agreement import literal_value
-
 
 _ERROR = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Warning)(?::.*)?$")
 _TRACEBACK: Final = "Traceback (most recent call last):"
@@ -146,6 +146,7 @@ def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
         examples,
         replaces=candidate.replaces,
         description=candidate.description,
+        asked=candidate.asked,
     )
 
 

@@ -9,13 +9,14 @@ from typing import Literal
 
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
+
 from ..candidate import GivenExample
 from ..capability import EFFECTS, uses_context
 from ..draft import Finding
 from ..tree import FunctionNode, parameters
 from .agreement import literal_value
 
-Unproven = Literal["", "effects", "chance", "no-parameters", "no-result"]
+Unproven = Literal["", "effects", "calls", "chance", "no-parameters", "no-result"]
 ALIKE = ("one-sided-examples", "same-results", "contradictory-examples")
 """Findings that one more call, with another result, would settle."""
 
@@ -37,11 +38,11 @@ def is_unproven(tree: ast.Module, node: FunctionNode | None, function: Function)
         return "no-result"
     if not parameters(node):
         return "no-parameters"
-    return "chance" if _is_by_chance(tree) else ""
+    return "chance" if is_by_chance(tree) else ""
 
 
-def _is_by_chance(tree: ast.Module) -> bool:
-    """Check whether the code calls something that differs each time: chance, or the clock."""
+def is_by_chance(tree: ast.Module) -> bool:
+    """Check whether code calls something that differs each time: chance, or the clock."""
     drawn = {*_CHANCE, *_imported(tree)}
     for node in ast.walk(tree):
         match node:

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice, zip_longest
 
-from sandbox import Evaluation, Outcome, Returned
-
 from agent_core.base.problem import Problem
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
+from sandbox import Evaluation, Outcome, Returned
+
 from ..arguments.variants import variants
 from ..autofix import keeps_meaning, view_of
 from ..draft import Draft
@@ -26,7 +26,6 @@ from ..tree import literal
 from ..trial import TrialTools, placed
 from ..verdict import Disagreement
 from .agreement import doctest_form
-
 
 _MOST = 12  # calls that are tried
 _LONGEST = 200  # characters of a result that is worth writing down
@@ -96,6 +95,23 @@ def with_result_hint(draft: Draft) -> Draft:
     fixed = draft.with_fix(_CODE, inferred(before, after), text)
     problems = tuple(problem for problem in draft.problems if problem.code != _LACK)
     return replace(fixed, problems=problems, reading=reading, trial=draft.snapshot.with_module(reading))
+
+
+def with_docstring(draft: Draft, text: str) -> Draft | None:
+    """Return the draft with a text of which only the docstring is another one; None where that is not so."""
+    fixed = draft.with_fix("example-directives", "", text)
+    reading = _placed(fixed) if text != draft.text and _bare(fixed) == _bare(draft) else None
+    if reading is None:
+        return None
+    own = read_module(ModuleSource.of(draft.candidate.module, text, draft.candidate.path), tree=fixed.tree)
+    return replace(fixed, own=own, reading=reading, trial=draft.snapshot.with_module(reading))
+
+
+def _bare(draft: Draft) -> str:
+    """Return the draft's tree as text, without the docstring of its function."""
+    tree, own = draft.tree, draft.function
+    nodes = tree.body if tree else []
+    return "".join(ast.dump(part) for node in nodes for part in (own.body[1:] if own and node is own else [node]))
 
 
 def _placed(draft: Draft) -> ModuleReading | None:

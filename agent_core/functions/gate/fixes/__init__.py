@@ -1,15 +1,13 @@
 """The gate's fixes: text to text, certain from the text and its examples, with no change of what is computed."""
 
-from .hints import hint_from_docstring, hint_none
+from .hints import OLD_MARKS, hint_from_docstring, hint_none, modernize
 from .imports import add_imports
 from .inferred_hints import hint_result, infer_hints
 from .inferred_hints import told as inferred
-from .hints import OLD_MARKS, modernize
 from .prompts import has_other_examples, write_prompts
 from .prose import add_description
 from .sections import STYLE_MARKS, describe_parameters, to_google
-from .view import add_self
-from .view import View
+from .view import View, add_self
 
 __all__ = [
     "OLD_MARKS",

@@ -7,14 +7,15 @@ import ast
 import re
 from inspect import cleandoc
 
-from docstring_parser import ParseError, parse as parse_docstring
-from sandbox.wire.lines import lines_of
+from docstring_parser import ParseError
+from docstring_parser import parse as parse_docstring
 
 from agent_core.registry.examples import without_examples
+from sandbox.wire.lines import lines_of
+
 from ..tree import BUILTINS, FunctionNode, body, bound_names, functions, nodes_of, own_nodes, parameters, parse
 from .imports import importable
 from .view import View, closing, offset
-
 
 _WORDS = {
     "string": "str", "strings": "str", "strs": "str", "text": "str", "integer": "int", "integers": "int", "ints": "int",

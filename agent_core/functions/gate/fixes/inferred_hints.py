@@ -5,18 +5,14 @@ example needs the default or the body to agree. None if they prove nothing.
 """
 
 import ast
-from ..returns import always_leaves, returned
-from ..tree import body, bound_names, literal, nodes_of, parameters
-from .hints import default_of, with_hints
-from .view import View
-import ast
-from collections.abc import Iterable
-from ..tree import FunctionNode, nodes_of
-import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
 from agent_core.registry.examples import find as find_prompts
-from ..tree import literal, nodes_of, parameters, parse
+
+from ..returns import always_leaves, returned
+from ..tree import FunctionNode, body, bound_names, literal, nodes_of, parameters, parse
+from .hints import default_of, with_hints
 from .view import View
 
 _MOST = 50  # examples that are looked at
@@ -231,6 +227,7 @@ def _members(hint: str) -> list[str]:
 def _of_result(view: View, shown: dict[str, object]) -> str | None:
     statements = body(view.node)
     answers = list(returned(statements))
+    shown = {call: value for call, value in shown.items() if _is_call(view, call)}
     if (
         len(shown) < _ENOUGH
         or not answers
@@ -243,6 +240,15 @@ def _of_result(view: View, shown: dict[str, object]) -> str | None:
     if hint is None or hint == "None" or ("int" in _names(hint) and _may_be_fraction(view, answers)):
         return None
     return None if _names(hint) & (bound_names(view.tree) | view.known) else hint
+
+
+def _is_call(view: View, source: str) -> bool:
+    """Check whether an example is a call of the function and nothing more: only then its result is the function's."""
+    match _parsed(source):
+        case ast.Expr(value=ast.Call(func=ast.Name(id=name))):
+            return name == view.name
+        case _:
+            return False
 
 
 def _arms(value: ast.expr | None) -> list[ast.expr | None]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from textwrap import dedent
 
 from agent_core.base.characters import escaped, stray_characters
+
 from ..tree import FunctionNode, first_line
-from .view import offset
-from .view import View
+from .view import View, offset
 
 _BREAK = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break
 _LITERAL = re.compile(r"""^([rRuU]?)(\"\"\"|'''|"|')(.*)\2$""", re.DOTALL)

@@ -8,11 +8,11 @@ import tokenize
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sandbox.wire.lines import lines_of, reader_of
-
 from agent_core.registry import docstring
 from agent_core.registry.docstring import Described
 from agent_core.registry.function import Function
+from sandbox.wire.lines import lines_of, reader_of
+
 from ..candidate import GivenExample
 from ..missing_names import missing_names
 from ..tree import FunctionNode, bound_names, find, parameters, parse, takes_self

@@ -8,15 +8,12 @@ docstrings, what is raised, asserted or reported, and f-strings, because Python 
 import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final, TypeAlias
-from ..tree import body, find, parameters, parse
+
+from ..tree import FunctionNode, body, find, parameters, parse
 from .splice import Mutant, SplicedText, TextChange
-import ast
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
-from ..tree import FunctionNode, body
 
 _MOST_IN_A_TABLE: Final = 4
 _UNSEEN = (ast.Raise, ast.Assert, ast.JoinedStr, ast.arguments, ast.expr_context, ast.operator, ast.pattern)

@@ -10,23 +10,23 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final, TypeAlias, TypeVar
 
-from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
-
+from agent_core.base.untrusted import fence
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from agent_core.base.untrusted import fence
+from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
+
 from ..candidate import GivenExample
 from ..draft import Draft, Finding
 from ..examples.agreement import agrees, expectation, given_agrees, literal_value, promises_floats
 from ..examples.sufficiency import is_unproven
-from .mutants import OPERATORS, mutants, stubs
-from .splice import Mutant
 from ..proof import MOST
 from ..rules import Rules
 from ..substance import HOLLOW
 from ..trial import TrialTools
 from ..verdict import TOO_FEW, Survivor
+from .mutants import OPERATORS, mutants, stubs
+from .splice import Mutant
 
 T = TypeVar("T")
 _Steps: TypeAlias = Generator[list[Attempt], Sequence[Outcome | None], T]
@@ -97,6 +97,9 @@ async def check_mutants(draft: Draft, bench: TrialTools) -> Draft:
     outcome = await run_mutants(subject, bench, draft.rules)
     line = draft.function.lineno if draft.function else 0
     survivors = tuple(Survivor(mutant.diff, mutant.notices, mutant.operator) for mutant in outcome.survivors)
+    is_weak = draft.policy == "import" and bool(outcome.stubs or outcome.weak_stubs)
+    trials = replace(draft.trials, is_unproven=draft.trials.is_unproven or is_weak)
+    draft = replace(draft, unnoticed=outcome.survivors, mutants_tried=outcome.tried, trials=trials)
     draft = replace(draft, survivors=survivors, note=outcome.note)
     return draft.with_findings(STAGE, findings(outcome, subject.function.name, line))
 

@@ -66,7 +66,9 @@ def answer_of(value: Any, arguments: Mapping[str, Any]) -> str:  # Any: values t
 def _is_taken(case: ShownCase) -> bool:
     """Check whether a result is a piece of an argument: it may have been found there."""
     value = form(case.value)
-    return isinstance(value, str) and any(value in form(text) for text in case.arguments.values() if isinstance(text, str))
+    return isinstance(value, str) and any(
+        value in form(text) for text in case.arguments.values() if isinstance(text, str)
+    )
 
 
 Link: TypeAlias = tuple[str, int | None]
@@ -161,7 +163,9 @@ class Memory:
 
     def _weighed(self, special: list[int], default: str, answers: Counter[str]) -> Memorized:
         beyond = self._beyond()
-        if (self._is_closed() and (beyond or not _ALL.search(self._description))) or (beyond >= 2 and 2 * beyond >= len(special)):
+        if (self._is_closed() and (beyond or not _ALL.search(self._description))) or (
+            beyond >= 2 and 2 * beyond >= len(special)
+        ):
             return NOT_MEMORIZED
         if all(self._exact[at] for at in special) and self._is_test(special):
             return Memorized("weak", _NEAR) if self._is_odd(special) else NOT_MEMORIZED
@@ -205,9 +209,9 @@ class Memory:
             return None
         if empty < _MOSTLY * len(returned):
             return None
-        is_sure = empty >= _NEARLY * len(returned) and 2 * sum(bool(self._exact[at]) and self._literal[at] for at in special) >= len(
-            special
-        )
+        is_sure = empty >= _NEARLY * len(returned) and 2 * sum(
+            bool(self._exact[at]) and self._literal[at] for at in special
+        ) >= len(special)
         return Memorized("strong" if is_sure and self._beyond() < 2 else "weak", _NEAR)
 
     def _only_known(self, others: Sequence[OtherCase]) -> bool:

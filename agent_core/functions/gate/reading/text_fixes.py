@@ -1,4 +1,4 @@
-"""Fixes of the read stage to the text as it was sent: fences, prompts and indentation, hidden characters, public helpers.
+"""Fixes of the read stage to the text as sent: fences, prompts and indentation, hidden characters, public helpers.
 
 Pure text to text. Each unwrapping is tried only where the text as it stands is not Python, so that a docstring which
 shows a fence or a prompt is never touched. Characters that a source cannot contain become escapes in its strings, which
@@ -13,11 +13,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from itertools import starmap
 
+from agent_core.base.characters import escaped, stray_characters
 from sandbox.wire.lines import bare_lines, lines_of, reader_of
 
-from agent_core.base.characters import escaped, stray_characters
 from ..tree import FunctionNode, bound_names, calls_of, functions, literal, parse
-
 
 _STRINGS = frozenset({tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)})
 _RAW = re.compile(r"[A-Za-z]*[rR]")

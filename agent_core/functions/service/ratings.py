@@ -1,0 +1,82 @@
+"""What humans think of a function's results, and what is unproven of it: the evidence beside its examples and calls.
+
+A thumb is kept with the gate's verdict on the version, so another version starts without one.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from agent_core.base.events import FunctionsChanged
+from agent_core.base.settings import StandingSettings
+from agent_core.base.untrusted import one_line
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.standing import Standing
+from agent_core.storage import SaveVerdict, Store
+
+from ..answers import UNPROVEN
+from .function_facts import standing_now
+from .judgment import Judgment, judgment_on
+from .quarantine import Quarantine, complaint
+
+_LONGEST = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """A function that a human called good or bad, its standing since, and what is still unproven."""
+
+    name: str
+    thumb: str
+    standing: Standing
+    doubts: tuple[str, ...]
+
+
+class Ratings:
+    """The thumbs of humans, and an index of proven functions that does not ask the store at each call."""
+
+    def __init__(
+        self,
+        store: Store,
+        rules: StandingSettings,
+        quarantine: Quarantine,
+        tell: Callable[[FunctionsChanged], None],
+    ) -> None:
+        self._store = store
+        self._rules = rules
+        self._quarantine = quarantine
+        self._tell = tell
+        self._snapshot: Snapshot | None = None
+        self._proven: set[str] = set()
+
+    async def rate(self, function: Function, snapshot: Snapshot, *, is_good: bool, note: str = "") -> Rated:
+        """Store a human's opinion of a function's results; the agent hears of a bad one."""
+        verdict = await judgment_on(self._store, function.body_hash, function.name)
+        names = {"name": function.name, "module": function.module, "admitted": True, "by": "human"}
+        verdict = replace(verdict or Judgment.from_json(names), thumb="good" if is_good else "bad", note=note)
+        await self._store.apply([SaveVerdict(function.body_hash, function.name, verdict.to_json())])
+        self._snapshot = None
+        await self._quarantine.refresh()
+        if not is_good:
+            self._tell(FunctionsChanged(turn="", noted={function.name: complaint(note)}))
+        rows = await self._store.call_stats(function.name)
+        now = standing_now(snapshot, function, verdict, rows, self._rules)
+        return Rated(function.name, verdict.thumb, now, verdict.doubts)
+
+    async def unproven(self, function: Function, snapshot: Snapshot) -> str:
+        """Return what to say next to a result of this function; nothing if it is proven."""
+        if self._snapshot is not snapshot:
+            self._snapshot, self._proven = snapshot, set()
+        if bad := self._quarantine.complaints.get((function.name, function.body_hash)):
+            return f"[unproven: {bad}]"
+        if function.name in self._proven:
+            return ""
+        verdict = await judgment_on(self._store, function.body_hash, function.name)
+        if verdict and verdict.doubts:
+            return f"[unproven: {one_line('; '.join(verdict.doubts), _LONGEST)}]"
+        is_proven = verdict is not None and verdict.standing == "trial"
+        rows = [] if is_proven else await self._store.call_stats(function.name)
+        is_draft = standing_now(snapshot, function, verdict, rows, self._rules) == "draft"
+        if not is_draft and self._snapshot is snapshot:
+            self._proven.add(function.name)
+        return UNPROVEN if is_draft else ""

@@ -1,0 +1,99 @@
+"""The tables of approvals and of questions to the user.
+
+Of questions, only rows and answers that this user's program wrote are believed.
+"""
+
+from typing import Final
+
+from ..approval_store import DropYes, QuestionRow, SaveYes, YesRow
+from ..subject import dump, is_signed, parse_row, sign
+from .connection import SqlSession
+from .tables import Tables, change, perform, query
+
+_DECISION: Final = {"answer": str, "word": str, "by": str}
+_ENDED: Final = {"answer": "no", "word": "", "by": "ended"}
+
+
+class ApprovalTables(Tables):
+    """The approvals of the user, whose seals the reader checks, and the questions that are pending."""
+
+    @change
+    def ask_user(self, session: SqlSession, row: QuestionRow) -> None:
+        """Store a question, with the time of now."""
+        values = (row.id, row.agent, row.turn, dump(row.question))
+        session.all(
+            "insert into question (id, agent, turn, question, asked_at, seal) values (?, ?, ?, ?, ?, ?)",
+            *(*values, session.clock.now(), sign(session.sealer, "question", *values)),
+        )
+
+    @query
+    def pending_questions(self, session: SqlSession) -> list[QuestionRow]:
+        """Return the questions that nobody has answered, oldest first."""
+        rows = session.all(
+            "select id, agent, turn, question, asked_at, seal from question where decision is null order by seq"
+        )
+        return [
+            QuestionRow(id, agent, turn, parse_row(text, dict), asked_at)
+            for id, agent, turn, text, asked_at, seal in rows
+            if is_signed(session.sealer, seal, "question", id, agent, turn, text)
+        ]
+
+    @change
+    def answer_question(self, session: SqlSession, id: str, decision: dict[str, str]) -> bool:
+        """Store the answer to a question that has none."""
+        return _answer(session, id, decision)
+
+    @query
+    def decision(self, session: SqlSession, id: str) -> dict[str, str] | None:
+        """Return the answer to a question, if this user's program gave it."""
+        row = session.one("select decision, answer_seal from question where id = ?", id)
+        if row is None:  # somebody took it away: nobody will ever answer it
+            return dict(_ENDED)
+        if not _is_answered(session, id, *row):
+            return None
+        decision: dict[str, str] = parse_row(row[0], _DECISION)
+        return decision
+
+    @change
+    def settle_questions(self, session: SqlSession, turn: str) -> None:
+        """Answer no to the pending questions of a turn."""
+        for (id,) in session.all("select id from question where turn = ? and decision is null", turn):
+            _answer(session, id, _ENDED)
+
+    @query
+    def yeses(self, session: SqlSession) -> list[YesRow]:
+        """Return every approval, the newest last."""
+        return [
+            YesRow(*row)
+            for row in session.all("select function, digest, content, grants, by, seal, at from yes order by seq")
+        ]
+
+
+def _answer(session: SqlSession, id: str, decision: dict[str, str]) -> bool:
+    row = session.one("select decision, answer_seal from question where id = ?", id)
+    if row is None or _is_answered(session, id, *row):
+        return False
+    text = dump(decision)
+    session.all(
+        "update question set decision = ?, answered_at = ?, answer_seal = ? where id = ?",
+        *(text, session.clock.now(), sign(session.sealer, "answer", id, text), id),
+    )
+    return True
+
+
+def _is_answered(session: SqlSession, id: str, decision: str | None, seal: str | None) -> bool:
+    """Check whether this user's program wrote the answer; what a stranger wrote is none."""
+    return decision is not None and seal is not None and is_signed(session.sealer, seal, "answer", id, decision)
+
+
+@perform.register
+def _save_yes(write: SaveYes, session: SqlSession) -> None:
+    session.all(
+        "insert or replace into yes (function, digest, content, grants, by, seal, at) values (?, ?, ?, ?, ?, ?, ?)",
+        *(write.function, write.digest, write.content, write.grants, write.by, write.seal, session.clock.now()),
+    )
+
+
+@perform.register
+def _drop_yes(write: DropYes, session: SqlSession) -> None:
+    session.all("delete from yes where function = ?1 and (digest = ?2 or ?2 = '')", write.function, write.digest)

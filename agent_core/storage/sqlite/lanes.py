@@ -1,0 +1,61 @@
+"""Lanes: what one search looks through, which is an agent's words or its vectors of one space, on one shelf."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .connection import SqlSession
+
+_SELECT = "select id, rows, done, upto from lane where agent = ? and shelf = ? and space = ?"
+_GROW = (
+    "update lane set rows = rows + ? where agent = ? and shelf = ? and space = ? returning id, rows, done, upto",
+    "insert into lane (rows, agent, shelf, space) values (?, ?, ?, ?) returning id, rows, done, upto",
+)
+_SPACES = "select space, id, rows, done, upto from lane where agent = ? and shelf = ? and space <> ''"
+
+
+class Key(NamedTuple):
+    """The name of a lane; `space` is empty for words."""
+
+    agent: str
+    shelf: str
+    space: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A lane as it stands: how many rows it holds, and how far they are indexed."""
+
+    id: int
+    rows: int
+    done: int
+    upto: int
+
+
+def lane(session: SqlSession, key: Key) -> Lane | None:
+    """Return the lane, if anything was ever in it."""
+    row = session.one(_SELECT, *key)
+    return Lane(*row) if row else None
+
+
+def grow(session: SqlSession, key: Key, count: int) -> Lane:
+    """Count rows that come, and return the lane."""
+    update, insert = _GROW
+    return Lane(*(session.one(update, count, *key) or session.all(insert, count, *key)[0]))
+
+
+def advance(session: SqlSession, lane: Lane, done: int) -> None:
+    """Note how far the rows are indexed."""
+    session.all("update lane set done = ? where id = ?", done, lane.id)
+
+
+def spaces(session: SqlSession, agent: str, shelf: str) -> list[tuple[Key, Lane]]:
+    """Return the lanes of vectors on a shelf of an agent."""
+    rows = session.all(_SPACES, agent, shelf)
+    return [(Key(agent, shelf, space), Lane(*lane)) for space, *lane in rows]
+
+
+def numbers(values: Sequence[int]) -> str:
+    """Return numbers as SQL takes many of them at once: `in (select value from json_each(?))`."""
+    return json.dumps([*values])

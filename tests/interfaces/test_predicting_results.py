@@ -1,0 +1,105 @@
+"""Who creates a function whose examples leave much open is asked for results: in pipes, terminals, and the prompt."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_core.workspace.workspace import Workspace
+from tests.interfaces.support import prompt
+from tests.kit.desk import SHIPPING, right
+from tests.kit.program import toolwright
+from tests.kit.terminal import CTRL_D, Terminal, terminal
+
+WRONG = SHIPPING.replace("weight <= 10", "weight < 10").replace("price + 4", "price - 4")
+QUESTION = re.compile(r"What must (shipping\(.*?\)) return\?")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "shipping.py").write_text(SHIPPING)
+    (tmp_path / "wrong.py").write_text(WRONG)
+    return tmp_path
+
+
+def created(folder: Path, file: str = "shipping.py") -> dict[str, Any]:
+    done = toolwright("functions", "create", "shipping", file, "--json", cwd=folder)
+    assert done.returncode == 1, done.stderr
+    verdict: dict[str, Any] = json.loads(done.stdout)
+    return verdict
+
+
+def test_in_a_pipe_the_calls_are_named_with_the_command_that_gives_their_results(folder: Path) -> None:
+    done = toolwright("functions", "create", "shipping", "shipping.py", cwd=folder)
+    assert done.returncode == 1
+    assert "challenged: the examples of `shipping` leave open what it does with other arguments" in done.stdout
+    assert "Next: toolwright functions confirm shipping --expected RESULT" in done.stderr
+    waiting = toolwright("functions", "pending", cwd=folder)
+    assert "toolwright functions confirm shipping" in waiting.stdout + waiting.stderr
+
+
+def test_a_script_gives_the_results_on_the_command_line(folder: Path) -> None:
+    calls = created(folder)["challenges"]
+    given = [word for call in calls for word in ("--expected", right(call))]
+    done = toolwright("functions", "confirm", "shipping", *given, "--json", cwd=folder)
+    verdict = json.loads(done.stdout)
+    assert (done.returncode, verdict["admitted"], verdict["predicted"]) == (0, True, calls)
+    text = (folder / "functions" / "grown.py").read_text()
+    assert all(f">>> {call}\n    {right(call)}\n" in text for call in calls)
+
+
+def test_a_script_whose_results_disagree_reads_both(folder: Path) -> None:
+    calls = created(folder, "wrong.py")["challenges"]
+    given = [word for call in calls for word in ("--expected", right(call))]
+    done = toolwright("functions", "confirm", "shipping", *given, cwd=folder)
+    assert done.returncode == 1
+    assert re.search(r"example-disagrees: for `shipping\(.*\)` you wrote `.*`, it returned `.*`", done.stdout)
+
+
+def test_at_a_terminal_each_result_is_asked_for(folder: Path) -> None:
+    with terminal("functions", "create", "shipping", "shipping.py", cwd=folder, columns=200) as screen:
+        answer(screen, 1)
+        screen.wait_for("joins grown as trial")
+        assert screen.exit_code() == 0
+        assert asked_of(screen)
+
+
+def answer(screen: Terminal, count: int) -> None:
+    """Give the right results from this one on, until no more is asked for."""
+    screen.wait(lambda: "joins grown" in screen.scrolled() or len(asked_of(screen)) == count, "a question")
+    if len(asked_of(screen)) == count:
+        screen.line(right(asked_of(screen)[-1]))
+        answer(screen, count + 1)
+
+
+def asked_of(screen: Terminal) -> list[str]:
+    return QUESTION.findall(screen.scrolled())
+
+
+def test_at_a_terminal_the_end_of_input_leaves_the_candidate_pending(folder: Path) -> None:
+    with terminal("functions", "create", "shipping", "shipping.py", cwd=folder, columns=200) as screen:
+        screen.wait_for("return?")
+        screen.type(CTRL_D)
+        screen.wait_for("functions confirm shipping --expected RESULT")
+        assert screen.exit_code() == 1
+
+
+def test_at_the_prompt_the_results_follow_the_name(folder: Path) -> None:
+    calls = created(folder)["challenges"]
+    with prompt([], folder, columns=200) as (screen, _model):
+        screen.line("/pending")
+        screen.wait_for("Say what the calls must return: /confirm shipping")
+        screen.line(f"/confirm shipping = {', '.join(map(right, calls))}")
+        screen.wait_for("joins grown as trial")
+
+
+async def test_a_program_is_asked_in_the_verdict_and_answers_by_confirming(folder: Path) -> None:
+    async with Workspace.open(folder) as workspace:
+        verdict = await workspace.workshop.create("shipping", SHIPPING)
+        assert not verdict.admitted
+        given = [right(call) for call in verdict.challenges]
+        joined = await workspace.workshop.confirm("shipping", expected=given)
+    assert (joined.admitted, joined.standing, joined.predicted) == (True, "trial", verdict.challenges)

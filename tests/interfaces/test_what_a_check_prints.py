@@ -1,0 +1,50 @@
+"""`functions check` at a terminal: a line per function, each code explained once, and all of it with `-v`."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.support import COUNT_VOWELS
+from tests.kit.program import toolwright
+
+PLAIN = """def {0}(text, width=3):
+    return text[:width] * 2
+"""
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    (tmp_path / "lib").mkdir()
+    for name in ("first", "second"):
+        (tmp_path / "lib" / f"{name}.py").write_text(f"# Of {name} things.\n\n\n{PLAIN.format(name)}")
+    (tmp_path / "lib" / "vowels.py").write_text(COUNT_VOWELS)
+    return tmp_path
+
+
+def test_each_function_has_a_line_and_each_code_is_explained_once(library: Path) -> None:
+    done = toolwright("functions", "check", "lib", "--policy", "import", cwd=library)
+    lines = done.stdout.splitlines()
+    assert (done.returncode, [line.split()[1] for line in lines[:3]]) == (0, ["first", "second", "count_vowels"])
+    assert lines[0].startswith("✓ first could join first as draft  lib/first.py:4 ")
+    (row,) = [line for line in lines if "no-docstring: " in line]
+    assert row.startswith("  lib/first.py:4 no-docstring: `first` has no docstring, so the model cannot know")
+    assert " ×2 — " in row
+    assert lines[-1].startswith("✓ 3 judged: 3 could join (3 as draft)")
+
+
+def test_details_come_with_a_switch_and_count_what_is_listed(library: Path) -> None:
+    done = toolwright("functions", "check", "lib/first.py", "-v", cwd=library)
+    headline, *others = done.stdout.splitlines()
+    count = sum(line.startswith("  lib/first.py:") for line in others)
+    assert (done.returncode, f"✗ first refused: {count} problems" in headline) == (1, True), done.stdout
+    assert "lib/first.py:4:11 no-type: " in done.stdout
+    assert "inferred `width: int` from its examples and defaults" in done.stdout
+    assert "`text: …`" in done.stdout
+
+
+def test_lines_are_those_of_the_file_though_the_text_was_fixed(library: Path) -> None:
+    text = '"""Things."""\n\n\n' + COUNT_VOWELS.replace("text: str", "text").replace("-> int", "")
+    (library / "lib" / "fixed.py").write_text("\n\n\n" + text + "\n\nLIMIT = unknown_name\n")
+    done = toolwright("functions", "check", "lib/fixed.py", cwd=library)
+    at = (library / "lib" / "fixed.py").read_text().splitlines().index("LIMIT = unknown_name") + 1
+    assert f"lib/fixed.py:{at} undefined-name: " in done.stdout, done.stdout

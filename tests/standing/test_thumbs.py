@@ -1,0 +1,100 @@
+"""What a human thinks of a function's results counts beside its examples and calls."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent_core.base.settings import StandingSettings
+from agent_core.registry.standing import standing
+from agent_core.storage import Stats
+from tests.conftest import OpenDesk
+from tests.interfaces.support import COUNT_VOWELS, prompt
+from tests.kit import Ask, Expect, Say, Wanted, contains
+from tests.kit.desk import SHIPPING, VOWELS, answers
+from tests.kit.program import toolwright
+from tests.kit.steps import Seen
+
+PRICE = Ask(Wanted("shipping", {"weight": 12}))
+COUNT = Ask(Wanted("count_vowels", {"text": "yes"}))
+WRONG = "y counts too"
+TOLD = f"(The user found a result of it wrong: {WRONG}.) Count the vowels"
+
+
+def guess(seen: Seen) -> Ask:
+    """Predict nonsense for all that is asked."""
+    calls = str(seen.messages[-1]["content"]).count("\n- ")
+    return Ask(Wanted("confirm_function", {"function_name": "shipping", "expected": ["77"] * calls}))
+
+
+async def test_what_nobody_predicted_is_said_with_each_result_until_a_human_calls_it_good(at_desk: OpenDesk) -> None:
+    create = Wanted("create_function", {"function_name": "shipping", "function_code_with_docstring": SHIPPING})
+    confirm = Ask(Wanted("confirm_function", {"function_name": "shipping"}))
+    desk = await at_desk([Ask(create), guess, confirm, PRICE, Say("9."), PRICE, Say("9.")])
+    result = answers(await desk.say("Make it."))[-1]
+    assert result.startswith("9\n[unproven: nobody predicted what shipping(10) returns; ")
+    rated = await desk.workspace.workshop.rate("shipping", is_good=True)
+    assert (rated.thumb, rated.standing, rated.doubts) == ("good", "trial", ())
+    assert answers(await desk.say("Again.")) == ["9"]
+
+
+async def test_a_function_called_bad_is_a_draft_of_which_the_model_is_told_until_it_changes(at_desk: OpenDesk) -> None:
+    fixed = VOWELS.replace("    0\n", "    1\n").replace('"aeiou"', '"aeiouy"')
+    replaced = {"function_name": "count_vowels", "code": fixed, "reason": WRONG}
+    desk = await at_desk(
+        [COUNT, Say("1."), Expect(COUNT, contains(WRONG)), Ask(Wanted("replace_function", replaced)), COUNT, Say("2.")]
+    )
+    desk.put("letters.py", VOWELS)
+    await desk.workspace.workshop.reload()
+    assert answers(await desk.say("Go.")) == ["1"]
+    rated = await desk.workspace.workshop.rate("count_vowels", is_good=False, note=WRONG)
+    assert (rated.thumb, rated.standing) == ("bad", "draft")
+    marked, _changed, right = answers(await desk.say("And now?"))
+    assert marked == f"1\n[unproven: the user found a result of it wrong: {WRONG}]"
+    assert right == "2"
+    descriptions = [json.dumps(request.body.get("tools")) for request in desk.model.requests]
+    assert [TOLD in text for text in descriptions] == [False, False, True, True, False, False]
+
+
+def test_a_script_rates_a_function_and_the_next_context_says_so(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
+    bad = toolwright("functions", "bad", "count_vowels", WRONG, "--json", cwd=tmp_path)
+    expected = {"name": "count_vowels", "thumb": "bad", "standing": "draft", "doubts": []}
+    assert (bad.returncode, json.loads(bad.stdout)) == (0, expected)
+    with prompt([Expect(Say("I see."), contains("Hello"))], tmp_path) as (screen, model):
+        screen.line("Hello")
+        screen.wait_for("I see.")
+        assert TOLD in json.dumps(model.requests[0].body["tools"])
+    good = toolwright("functions", "good", "count_vowels", "--json", cwd=tmp_path)
+    assert json.loads(good.stdout)["standing"] == "trial"
+    assert toolwright("functions", "good", "nothing", cwd=tmp_path).returncode == 2
+
+
+def test_at_the_prompt_the_last_call_is_rated(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
+    with prompt([COUNT, Say("1.")], tmp_path) as (screen, _model):
+        screen.line("/good")
+        screen.wait_for("No function was called in this session")
+        screen.line("Count.")
+        screen.wait_for("count_vowels(text='yes') → 1")
+        screen.wait_for("1.")
+        screen.line("/bad")
+        screen.wait_for("count_vowels is called bad: draft now; the agent is told")
+        screen.line("/good")
+        screen.wait_for("count_vowels is called good: trial now")
+
+
+@pytest.mark.parametrize(
+    ("calls", "days", "doubted", "trusted"),
+    [
+        (20, 7, False, True),
+        (20, 7, True, False),
+        (40, 7, True, False),
+        (40, 14, True, True),
+    ],
+)
+def test_open_doubts_double_what_trust_takes(calls: int, days: int, doubted: bool, trusted: bool) -> None:
+    stats = Stats("f", "v", calls, calls, 0, 0, calls, 0.0, days * 86_400.0, 1.0, since=0.0, worked=days * 86_400.0)
+    assert (standing("trial", stats, StandingSettings(), is_doubted=doubted) == "trusted") == trusted

@@ -1,0 +1,128 @@
+"""A function whose examples leave much open: its author predicts the results of other calls before it joins."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Say, Script, Wanted
+from tests.kit.desk import SHIPPING, Desk, answers, right
+from tests.kit.steps import Choose, Seen
+
+WRONG = SHIPPING.replace("weight <= 10", "weight < 10").replace("price + 4", "price - 4")
+ASKED = re.compile(r"^- (shipping\(.*\))$", re.MULTILINE)
+Guess = Callable[[str], str]
+
+
+def asked(seen: Seen) -> list[str]:
+    """The calls about which the last answer asks."""
+    return ASKED.findall(str(seen.messages[-1]["content"]))
+
+
+def create(code: str, mode: str = "native") -> Ask | Say:
+    return step(mode, "create_function", function_name="shipping", function_code_with_docstring=code)
+
+
+def step(mode: str, name: str, **arguments: Any) -> Ask | Say:
+    """One call, as a model of this mode writes it."""
+    if mode == "native":
+        return Ask(Wanted(name, arguments))
+    return Say(json.dumps({"thought": "So.", "call": {"name": name, "arguments": arguments}}))
+
+
+def predict(guess: Guess, mode: str = "native") -> Choose:
+    """Answer the question for results."""
+    return lambda seen: step(mode, "confirm_function", function_name="shipping", expected=[*map(guess, asked(seen))])
+
+
+def reply(text: str, mode: str) -> Say:
+    return Say(text if mode == "native" else json.dumps({"thought": "Done.", "reply": text}))
+
+
+async def made(desk: Desk) -> tuple[list[str], str]:
+    """What the model read, and the file that there is then."""
+    said = answers(await desk.say("Make a function for the price of a parcel."))
+    file = desk.functions / "grown.py"
+    return said, file.read_text() if file.exists() else ""
+
+
+@pytest.mark.parametrize("mode", ["native", "constrained"])
+async def test_right_predictions_let_it_join_and_are_kept_as_examples(at_desk: OpenDesk, mode: str) -> None:
+    script: Script = [create(SHIPPING, mode), predict(right, mode), reply("Made.", mode)]
+    desk = await at_desk(script, model__mode=mode)
+    (question, joined), text = await made(desk)
+    calls = ASKED.findall(question)
+    assert 1 <= len(calls) <= 3
+    assert all(f">>> {call}\n    {right(call)}\n" in text for call in calls)
+    assert "joined" in joined
+    assert "as they came back" not in joined
+
+
+async def test_the_question_does_not_show_what_came_back(at_desk: OpenDesk) -> None:
+    desk = await at_desk([create(SHIPPING.replace("20\n    return", "4711\n    return")), Say("Hm."), Say("Hm.")])
+    (question,), text = await made(desk)
+    assert "4711" not in question
+    assert not text
+
+
+async def test_a_wrong_body_disagrees_with_its_author_and_joins_once_it_is_fixed(at_desk: OpenDesk) -> None:
+    desk = await at_desk([create(WRONG), predict(right), create(SHIPPING), Say("Made.")])
+    (question, disagreement, joined), text = await made(desk)
+    assert "its code and its examples do not agree" in disagreement
+    assert "confirm_function(function_name='shipping')" in disagreement
+    assert "joined" in joined
+    assert all(f">>> {call}\n    {right(call)}\n" in text for call in ASKED.findall(question))
+
+
+async def test_a_wrong_prediction_can_be_given_up_for_what_came_back_which_is_said(at_desk: OpenDesk) -> None:
+    confirm = Ask(Wanted("confirm_function", {"function_name": "shipping"}))
+    desk = await at_desk([create(SHIPPING), predict(lambda _call: "77"), confirm, Say("Made.")])
+    (question, disagreement, joined), text = await made(desk)
+    calls = ASKED.findall(question)
+    assert all(f"- {call} returned {right(call)}, and the example says 77." in disagreement for call in calls)
+    assert f"Taken as they came back, not as predicted: {len(calls)} of its examples." in joined
+    assert all(f">>> {call}\n    {right(call)}\n" in text for call in calls)
+
+
+@pytest.mark.parametrize("expected", [None, [], ["5"] * 7])
+async def test_anything_but_one_result_for_each_call_is_asked_again(
+    at_desk: OpenDesk, expected: list[str] | None
+) -> None:
+    given = {} if expected is None else {"expected": expected}
+    answer = Ask(Wanted("confirm_function", {"function_name": "shipping", **given}))
+    desk = await at_desk([create(SHIPPING), answer, predict(right), Say("Made.")])
+    (question, again, joined), _text = await made(desk)
+    assert ASKED.findall(again) == ASKED.findall(question)
+    assert "joined" in joined
+
+
+async def test_examples_of_the_asked_calls_in_the_docstring_are_an_answer_too(at_desk: OpenDesk) -> None:
+    def resend(seen: Seen) -> Ask:
+        shown = "".join(f"    >>> {call}\n    {right(call)}\n" for call in asked(seen))
+        code = SHIPPING.replace('    9\n    """', f'    9\n{shown}    """')
+        return Ask(Wanted("create_function", {"function_name": "shipping", "function_code_with_docstring": code}))
+
+    desk = await at_desk([create(SHIPPING), resend, Say("Made.")])
+    (_question, joined), _text = await made(desk)
+    assert "joined" in joined
+
+
+async def test_who_has_answered_once_is_not_asked_again_at_the_next_edit(at_desk: OpenDesk) -> None:
+    edit = {"function_name": "shipping", "old_text": "else 20;", "new_text": "else 20 (heavy);"}
+    desk = await at_desk([create(SHIPPING), predict(right), Ask(Wanted("edit_function", edit)), Say("Made.")])
+    (_question, _joined, changed), _text = await made(desk)
+    assert "was changed" in changed
+
+
+async def test_a_function_with_strong_examples_joins_without_a_question(at_desk: OpenDesk) -> None:
+    strong = SHIPPING.replace(
+        '    9\n    """',
+        "    9\n    >>> shipping(10)\n    5\n    >>> shipping(11)\n    9\n    >>> shipping(20, True)\n    13\n"
+        '    >>> shipping(21)\n    20\n    """',
+    )
+    desk = await at_desk([create(strong), Say("Made.")])
+    (joined,), _text = await made(desk)
+    assert "joined" in joined
