@@ -333,7 +333,7 @@ def _workshop(  # noqa: PLR0913 - what it is made of
         root,
         store,
         registry,
-        Gate(cage, limits=cage.limits, rules=rules, shelf=store, reviewer=reviewer),
+        Gate(cage, limits=cage.limits, rules=rules, shelf=store).reviewed_by(reviewer),
         cage,
         module_bytes=rules.module_bytes,
         rules=settings.standing,

@@ -24,7 +24,7 @@ class Candidate:
 
     `file` is where its text stands, if it was read from one; `exact` says that its text is not to be fixed. `asked` are
     the calls whose results its author was asked to predict. `helpers` are functions that come along by their own name
-    and are not offered.
+    and are not offered. `around` is the text of its module if that is not the current one.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Candidate:
     exact: bool = False
     asked: tuple[str, ...] = ()
     helpers: tuple[str, ...] = ()
+    around: str | None = None
 
     @property
     def path(self) -> str:

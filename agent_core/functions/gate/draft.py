@@ -141,7 +141,7 @@ class Draft:
         return replace(self, problems=self.problems + problems) if problems else self
 
     def authors_line(self, line: int) -> int:
-        """Return the line of a file for one of the text, which may have been fixed; without a file they are the same."""
+        """Return the line of a file for one of the text, which may have been fixed; the same line without a file."""
         if not self.candidate.file or self.text == self.candidate.code or not line:
             return line
         lines = _lines_before(self.candidate.code, self.text)

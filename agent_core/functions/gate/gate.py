@@ -8,6 +8,7 @@ itself whether it can still run. The verdict is made here, from values.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Generic, TypeAlias
 
@@ -117,11 +118,16 @@ class Gate:
         rules: Rules | None = None,
         stages: tuple[Stage[Draft], ...] = STAGES,
         shelf: IndexStore | None = None,
-        reviewer: Reviewer | None = None,
     ) -> None:
-        self._bench = TrialTools(sandbox, limits or Limits(), Alike(shelf), reviewer=reviewer)
+        self._bench = TrialTools(sandbox, limits or Limits(), Alike(shelf))
         self._rules = rules or Rules()
         self._stages = stages
+
+    def reviewed_by(self, reviewer: Reviewer | None) -> "Gate":
+        """Return this gate with a model that is asked what calls must return; None for none."""
+        gate = copy(self)
+        gate._bench = replace(self._bench, reviewer=reviewer)
+        return gate
 
     @property
     def rules(self) -> Rules:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from agent_core.access.grants import Grants
 from agent_core.base.untrusted import fence
 from agent_core.registry.examples import Example
+from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Evaluation, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
@@ -93,23 +94,13 @@ async def prove(draft: Draft, bench: TrialTools) -> Draft:
     unproven = is_unproven(draft.tree, draft.function, function)
     if unproven == "effects" and draft.trial and can_be_called(draft.tree, draft.trial, draft.guarded):
         unproven = "calls"
-    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
     if unproven == "effects":
         message = f"`{function.name}` uses what an example cannot have here, so it joins as a draft"
         draft = replace(draft, trials=ExampleTrials(is_unproven=True))
         return replace(draft.with_findings(STAGE, [Finding("unproven", message)]), note="its effects cannot run here")
-    assert draft.trial is not None
-    tried = await run(examples[:MOST], function.module, draft.trial, bench, returns=function.returns)
-    results = [result for result in tried if not wants_grant(result, draft.needs)]
-    unrun = len(tried) - len(results)
-    draft, excused = await _excused(draft, results, bench)
-    if excused is not None:
-        results = excused
-        examples = [result.example for result in results]
-    if unrun:
+    draft, examples, results = await _tried(draft, function, bench)
+    if draft.shows("unproven"):
         unproven = "effects"
-        message = f"{unrun} of its examples need what a grant alone gives, so it joins as a draft"
-        draft = draft.with_findings(STAGE, [Finding("unproven", f"`{function.name}`: {message}")])
     trials = _trials(results, unproven)
     missing = [*too_few(function, examples, unproven)]
     if any(finding.code in {*TOO_FEW, *ALIKE} for finding in missing):
@@ -121,6 +112,21 @@ async def prove(draft: Draft, bench: TrialTools) -> Draft:
     return with_result_hint(draft.with_findings(STAGE, [*_example_findings(told_of, function.name), *offers]))
 
 
+async def _tried(
+    draft: Draft, function: Function, bench: TrialTools
+) -> tuple[Draft, list[Example | GivenExample], list[ExampleResult]]:
+    """Return the draft, the examples that count and their results, without those that a grant alone can give."""
+    assert draft.trial is not None
+    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
+    tried = await run(examples[:MOST], function.module, draft.trial, bench, returns=function.returns)
+    results = [result for result in tried if not wants_grant(result, draft.needs)]
+    draft, excused = await _excused(draft, results, bench)
+    if unrun := len(tried) - len(results):
+        message = f"{unrun} of its examples need what a grant alone gives, so it joins as a draft"
+        draft = draft.with_findings(STAGE, [Finding("unproven", f"`{function.name}`: {message}")])
+    return (draft, examples, results) if excused is None else (draft, [item.example for item in excused], excused)
+
+
 async def _excused(
     draft: Draft, results: Sequence[ExampleResult], bench: TrialTools
 ) -> tuple[Draft, list[ExampleResult] | None]:
@@ -130,7 +136,8 @@ async def _excused(
     function, failing = draft.loaded, [result for result in results if not result.agreed and result.line]
     if draft.policy != "import" or not draft.rules.makes(EXCUSED) or not failing:
         return draft, None
-    assert function is not None and draft.tree is not None and draft.trial is not None
+    assert function is not None
+    assert draft.trial is not None
     again = await run([result.example for result in failing], function.module, draft.trial, bench)
     reasons = {result.line: _reason(result, repeat, draft) for result, repeat in zip(failing, again, strict=True)}
     directives = {line: directive for line, (directive, _) in reasons.items() if directive}

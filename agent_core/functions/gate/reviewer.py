@@ -25,9 +25,10 @@ _MOST: Final = 5
 _LONGEST: Final = 400  # characters of a call or a result
 _TOKENS: Final = 800
 _SYSTEM: Final = """\
-You check Python functions by their descriptions alone. You are shown the name, the signature and the docstring of one, and \
-say what some calls must return by that description. Choose three to five calls unlike its examples, small enough to be sure \
-of their results. Write the calls and results as Python: total([1, 2]) and 3; an error by its name, ValueError."""
+You check Python functions by their descriptions alone. You are shown the name, the signature and the docstring of \
+one, and say what some calls must return by that description. Choose three to five calls unlike its examples, small \
+enough to be sure of their results. Write the calls and results as Python: total([1, 2]) and 3; an error by its name, \
+ValueError."""
 _TEXT: Final = {"type": "string"}
 GIVE: Final = FunctionShown(
     "give_examples",

@@ -117,7 +117,7 @@ class _Text:
 
     @cached_property
     def optional(self) -> frozenset[int]:
-        """The imports, by their ids, without which the text goes on: `try: import …`, or for another Python or system."""
+        """The imports, by id, without which the text goes on: `try: import …`, or for another Python or system."""
         tries = [node for node in self.nodes if isinstance(node, ast.Try) and any(map(_takes_absence, node.handlers))]
         others = [node for node in self.nodes if isinstance(node, ast.If) and _ELSEWHERE.search(ast.unparse(node.test))]
         bodies = [

@@ -40,15 +40,11 @@ class CandidateReview:
         snapshot: Snapshot,
         work: ChangeSummary,
         policy: Policy = "agent",
-        around: str | None = None,
         *,
         challenging: bool = False,
     ) -> PlannedChange:
-        """Return the plan for a candidate. `around` is the text of its module if it is not the current one.
-
-        If it is `challenging`, the author can be asked to predict results.
-        """
-        ground = _with_text(snapshot, candidate.module, around)
+        """Return the plan for a candidate. If it is `challenging`, the author can be asked to predict results."""
+        ground = _with_text(snapshot, candidate.module, candidate.around)
         granting = self._granting.during(work.author.approvals)
         granted = await granting.ungranted(ground)
         verdict = await self.gate.judge(candidate, ground, policy, granted=granted, challenging=challenging)

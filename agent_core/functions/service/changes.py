@@ -157,7 +157,7 @@ class ChangePlanner:
         return await self._judging.judged(candidate, snapshot, work, challenging=True)
 
     async def _asked_before(self, candidate: Candidate, before: Function | None) -> Candidate:
-        """Return the candidate with the calls that its author was asked about, and with the answers that still fit it."""
+        """Return the candidate with the calls that its author was asked about, and the answers that still fit it."""
         pending = await pending_candidate(self._store, candidate.name)
         if pending is None or not pending.asked:
             verdict = await judgment_on(self._store, before.body_hash, before.name) if before else None

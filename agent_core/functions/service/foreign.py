@@ -69,7 +69,8 @@ def here_already(name: str, parameters: tuple[str, ...], hosted: Mapping[str, tu
     more, fewer = [item for item in here if item not in there], [item for item in there if item not in here]
     differences = [f"it also takes {_listed(more)}"] * bool(more) + [f"it does not take {_listed(fewer)}"] * bool(fewer)
     shown = "here already" if own == name else f"here already, as `{own}`"
-    return f"`{name}` is {shown}: a function of the agent itself; {'; '.join(differences) or 'its parameters are the same'}"
+    difference = "; ".join(differences) or "its parameters are the same"
+    return f"`{name}` is {shown}: a function of the agent itself; {difference}"
 
 
 def _listed(names: list[str]) -> str:

@@ -75,7 +75,7 @@ class Importer:
     async def _judge(
         self, part: LibraryFile, claims: dict[str, str], candidates: Mapping[str, Candidate]
     ) -> ModuleProgress:
-        """Return the module with the verdicts on what may join, in dependency order. The others are reported at once."""
+        """Return the module with the verdicts on what may join, dependencies first. The others are reported at once."""
         existing = self.snapshot.modules.get(part.module)
         progress = ModuleProgress(part, existing.text if existing else "", self.demands[part.module])
         if any(member.module in self.waiting for member in self.circles[part.module]):

@@ -130,7 +130,7 @@ class ModuleProgress:
         return {name for name in names if name not in self.part.parts.public or name in self.companions}
 
     def without_functions(self) -> str | None:
-        """Return the text of a module that offers nothing, with what other modules take of it; None if that is nothing."""
+        """Return the text of a module that offers nothing, with what other modules take of it; None if nothing is."""
         private = self.private_names()
         names = private.names | private.functions
         text = only(self.part.text, names, self.part.adapted.unused) if names else None

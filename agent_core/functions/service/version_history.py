@@ -192,10 +192,10 @@ class VersionHistory:
         code = candidate_of(target.row.text, name, target.source)
         existing = snapshot.modules.get(module)
         around = with_own_helpers(existing.text, target.row.text, name) if existing else None
-        candidate = Candidate(name, code, module, back, replaces=is_there, exact=True)
+        candidate = Candidate(name, code, module, back, replaces=is_there, exact=True, around=around)
         work = ChangeSummary("changed" if is_there else "created", name, author, back, f"was {back}")
         policy = _policy(author.by, target.row.by)
-        return await self._judging.judged(candidate, snapshot, work, policy, around)
+        return await self._judging.judged(candidate, snapshot, work, policy)
 
     async def add_example(self, name: str, call: str, expected: str, author: Author) -> PlannedChange:
         """Plan to add one more example to a function's docstring if it passes. Otherwise the function is unchanged."""

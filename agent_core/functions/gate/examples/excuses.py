@@ -58,26 +58,31 @@ def excuse(example: Example, outcome: Outcome, again: Outcome, code: ast.Module)
 
     `again` is how it went when it ran once more, `code` the text with its function.
     """
-    if isinstance(outcome, Raised):
-        is_unsendable = outcome.failure.type == "Unsendable"
-        return "its result is nothing that can be sent" if is_unsendable else _missing(outcome)
-    if isinstance(outcome, TimedOut):
-        return "it takes too long"
-    if not isinstance(outcome, Returned) or example.raises:
-        return ""
-    returned = doctest_form(outcome).text
+    match outcome:
+        case Raised(failure=failure) if failure.type == "Unsendable":
+            return "its result is nothing that can be sent"
+        case Raised():
+            return _missing(outcome)
+        case TimedOut():
+            return "it takes too long"
+        case Returned() if not example.raises:
+            return next(_uncertain(example, doctest_form(outcome).text, again, code), "")
+    return ""
+
+
+def _uncertain(example: Example, returned: str, again: Outcome, code: ast.Module) -> Iterator[str]:
+    """Yield the reasons why what came back need not be what is written."""
     if not example.expected.strip():
-        return "no result is written"
+        yield "no result is written"
     if _ADDRESS.search(example.expected):
-        return "its result shows an address"
+        yield "its result shows an address"
     if not isinstance(again, Returned) or doctest_form(again).text != returned:
-        return "its result differs from one run to the next"
+        yield "its result differs from one run to the next"
     own = parse("\n".join((*example.setup, example.call)))
     if is_by_chance(code) or (isinstance(own, ast.Module) and is_by_chance(own)):
-        return "chance or the clock decides its result"
+        yield "chance or the clock decides its result"
     if _is_unordered(code, own) and sorted(_PART.findall(example.expected)) == sorted(_PART.findall(returned)):
-        return "its result has no certain order"
-    return ""
+        yield "its result has no certain order"
 
 
 def _missing(outcome: Raised) -> str:
