@@ -1,7 +1,8 @@
-"""How the gate judges a library: `python -m benchmarks.gate PATH [--policy P] [--unmended] [--json]`.
+"""How the gate judges a library: `python -m benchmarks.gate PATH [--policy P] [--documented] [--unmended] [--json]`.
 
 PATH holds one function a line: `name`, `code`, `examples`, and variants that must not pass (`stub`,
-`placeholder`, `hardcoded`, `mutants`). Good functions should be admitted, all else refused.
+`placeholder`, `hardcoded`, `mutants`). Good functions should be admitted, all else refused. With `--documented`, only
+the good functions are judged, each with hints, a docstring and two examples in it.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from typing import Any
 
 from agent_core.functions.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
 from agent_core.registry.snapshot import Snapshot
+from benchmarks.documented import documented
 from sandbox import Limits, Sandbox
 
 KINDS = ("good", "stub", "placeholder", "hardcoded", "mutant")
@@ -49,6 +51,15 @@ def cases(path: Path) -> Iterator[Case]:
             examples = tuple(GivenExample(one["call"], one["expected"], one.get("approx")) for one in row["examples"])
             told = row.get("description") or ""
             yield Case(row["id"], kind, Candidate(row["name"], code, "library", examples=examples, description=told))
+
+
+def documented_cases(path: Path) -> Iterator[Case]:
+    """The good functions of a data file, with what a careful author writes."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        candidate = documented(row)
+        if candidate is not None:
+            yield Case(row["id"], "good", candidate)
 
 
 def _codes(row: dict[str, Any]) -> Iterator[tuple[str, str]]:  # Any: one line of the file
@@ -176,10 +187,12 @@ def main() -> None:
     parser.add_argument("--policy", choices=("agent", "human", "import"), default="import")
     parser.add_argument("--kind", choices=KINDS, action="append", help="only these candidates")
     parser.add_argument("--limit", type=int, default=None, help="only the first N candidates")
+    parser.add_argument("--documented", action="store_true", help="good functions with hints, docstring, two examples")
     parser.add_argument("--unmended", action="store_true", help="judge everything as published, without a fix")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
     options = parser.parse_args()
-    wanted = [case for case in cases(options.path) if case.kind in (options.kind or KINDS)][: options.limit]
+    all_cases = documented_cases(options.path) if options.documented else cases(options.path)
+    wanted = [case for case in all_cases if case.kind in (options.kind or KINDS)][: options.limit]
     off = frozenset({"*"} if options.unmended else ())
     started = time.perf_counter()
     judged = asyncio.run(judge_all(wanted, options.policy, off))

@@ -20,8 +20,8 @@ from .job import Attempt, Attempts, Evaluation, Job, SchemaRequest, Work
 from .outcome import Killed, Outcome, Refused, TimedOut
 from .policy import Limits
 from .processes import cgroup
-from .processes.calls import CallServer, parents
-from .processes.compilation import Compiled, CompiledCache, UncompilableModule
+from .processes.calls import CallServer
+from .processes.compilation import Compiled, CompiledCache, UncompilableModule, parents
 from .processes.launch import LayerFailed, NoPlace, ZygoteEnded
 from .processes.pool import SPARES, Places, kernel_limits
 from .processes.pools import Pools

@@ -134,10 +134,11 @@ def bound_names(node: ast.stmt) -> set[str]:
     if type(node).__name__ == "TypeAlias":  # Python 3.12's `type X = …`
         return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
     names = {part.id for part in _expressions(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
-    return names.union(*(bound_names(inner) for inner in _blocks(node)))
+    return names.union(*(bound_names(inner) for inner in blocks(node)))
 
 
-def _blocks(node: ast.stmt) -> Iterable[ast.stmt]:
+def blocks(node: ast.stmt) -> Iterable[ast.stmt]:
+    """Return the statements in the blocks of a statement."""
     handlers = [inner for handler in getattr(node, "handlers", ()) for inner in handler.body]
     return [*getattr(node, "body", ()), *handlers, *getattr(node, "orelse", ()), *getattr(node, "finalbody", ())]
 

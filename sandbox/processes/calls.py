@@ -18,7 +18,7 @@ from ..wire.claims import Claimed, SentText
 from ..wire.protocol import Frame as Message
 from ..wire.requests import RequestHandler, RequestRefused, answered
 from ..wire.values import Unsendable, encode, is_large, read
-from .compilation import Compiled, CompiledCache, UncompilableModule
+from .compilation import Compiled, CompiledCache, UncompilableModule, parents
 from .debugging import CallEnded
 from .pool import Places
 
@@ -139,9 +139,3 @@ class CallServer:
         if path not in self._texts and path in self._shown:
             self._texts[path] = SentText.of(self._shown[path])
         return self._texts.get(path)
-
-
-def parents(name: str) -> list[str]:
-    """Return the folders that contain a module: `a` and `a.b` for `a.b.c`."""
-    parts = name.split(".")
-    return [".".join(parts[:count]) for count in range(1, len(parts))]

@@ -74,9 +74,13 @@ class CompiledCache:
         return compiled
 
     async def closure(self, modules: Modules, module: str) -> dict[str, Compiled]:
-        """Return the module and every workspace module that its import statements reach, compiled."""
+        """Return the module and every workspace module that its import statements reach, compiled.
+
+        The package around a module is loaded with it, as everywhere in Python.
+        """
         closure: dict[str, Compiled] = {}
-        waiting, seen = [module], {module}
+        waiting = [module, *(name for name in parents(module) if name in modules)]
+        seen = set(waiting)
         while waiting and len(closure) < _MAX_CLOSURE:
             name = waiting.pop()
             source = modules.get(name)
@@ -97,11 +101,22 @@ def imported_names(closure: Mapping[str, Compiled]) -> set[str]:
 
 def _neighbours(compiled: Compiled, modules: Modules) -> list[str]:
     names = [name.removeprefix(f"{ROOT}.") for name in compiled.imports if name.startswith(f"{ROOT}.")]
-    return [name for name in names if name in modules]
+    return [name for whole in names for name in (*parents(whole), whole) if name in modules]
+
+
+def parents(name: str) -> list[str]:
+    """Return the folders that contain a module: `a` and `a.b` for `a.b.c`."""
+    parts = name.split(".")
+    return [".".join(parts[:count]) for count in range(1, len(parts))]
 
 
 def _job(source: SourceText) -> Message:
-    return {"kind": "compile", "module": source.module, "path": source.path, "text": source.text}
+    module = f"{source.module}.__init__" if _is_package(source) else source.module
+    return {"kind": "compile", "module": module, "path": source.path, "text": source.text}
+
+
+def _is_package(source: SourceText) -> bool:
+    return source.path.endswith("/__init__.py")
 
 
 def _read(reply: Message | Killed | TimedOut, source: SourceText) -> Compiled | UncompilableModule | Killed | TimedOut:
@@ -109,7 +124,7 @@ def _read(reply: Message | Killed | TimedOut, source: SourceText) -> Compiled | 
         case Killed() | TimedOut():
             return reply
         case {"kind": "code", "code": str(code), "imports": list(imports)} if len(imports) <= MOST_IMPORTS:
-            message = {"kind": "code", "path": source.path, "code": code}
+            message = {"kind": "code", "path": source.path, "code": code, "is_package": _is_package(source)}
             return Compiled(message, tuple(name for name in imports if isinstance(name, str)))
         case {"kind": "broken", "line": int(line), "message": str(reason)} if len(reason) <= MOST_MESSAGE:
             return UncompilableModule(source.path, line, reason, source.text)

@@ -135,3 +135,17 @@ async def test_a_changed_version_is_compiled_anew(sandbox: Sandbox) -> None:
         )
         values.append(getattr(outcome, "value", outcome))
     assert values == [1, 2]
+
+
+async def test_the_package_around_a_module_is_loaded_first(sandbox: Sandbox) -> None:
+    texts = {
+        "shop": ("functions/shop/__init__.py", "from .first import ONE\n\nTWO = 2\n"),
+        "shop.first": ("functions/shop/first.py", "ONE = 1\n\nfrom .second import sum_of\n"),
+        "shop.second": (
+            "functions/shop/second.py",
+            "from .first import ONE\n\n\ndef sum_of() -> int:\n    from . import TWO\n\n    return ONE + TWO\n",
+        ),
+    }
+    package = {name: Code(name, text, path, name) for name, (path, text) in texts.items()}
+    outcome = await sandbox.run(Job(package, "shop.second", FunctionCall("sum_of", {})))
+    assert getattr(outcome, "value", outcome) == 3

@@ -265,25 +265,29 @@ def {7}(n: int) -> int:
 '''
 
 
-async def test_modules_that_import_each_other_are_both_named_and_join_when_imported_again(
-    here: Room, tmp_path: Path
-) -> None:
+async def test_modules_that_import_each_other_join_together(here: Room, tmp_path: Path) -> None:
     files = {
         "first.py": LAZY.format("down", "second", 1, 2, 6, 2, "two_off", "three_off", 6, 2).replace("n - 2", "n - 3"),
         "second.py": LAZY.format("lower", "first", 1, 3, 5, 1, "three_off", "two_off", 7, 3).replace("n - 3", "n - 2"),
         "user.py": "from first import three_off\n\n\n" + CLAMP.replace("value\n", "value + three_off(3)\n"),
     }
-    library = a_library(tmp_path, files)
-    report = await taken(here, library)
-    assert outcomes(report) == {
-        **dict.fromkeys(("down", "lower"), "refused"), **dict.fromkeys(("two_off", "three_off", "clamp"), "joined")
-    }  # fmt: skip
-    assert "import-each-other" in codes(report, "down") & codes(report, "lower")
-    (what,) = {one.message for row in report.functions for one in row.problems if "each" in one.code
-               and row.name == "down"}  # fmt: skip
-    assert f"`{library}/first.py` and `{library}/second.py` import each other" in what
-    again = outcomes(await taken(here, library))
-    assert (again["down"], again["lower"]) == ("joined", "joined")
+    report = await taken(here, a_library(tmp_path, files))
+    assert outcomes(report) == dict.fromkeys(("down", "lower", "two_off", "three_off", "clamp"), "joined")
+    assert (await here.shop.call("down", {"n": 9}))["value"] == 6
+
+
+async def test_modules_that_load_in_the_order_of_their_package_alone_join_together(here: Room, tmp_path: Path) -> None:
+    files = {
+        "parity/__init__.py": "from .tally import *\n",
+        "parity/tally.py": f"from .odd import odd\n\n\n{CLAMP}",
+        "parity/odd.py": f"LAST = False\n\nfrom .even import even\n\n\n{ODD}",
+        "parity/even.py": "from .odd import LAST\n\n\n"
+        + EVEN.replace("    return True if n == 0 else odd(n - 1)".strip(), "return (n % 2 == 0) is not LAST"),
+    }
+    report = await taken(here, a_library(tmp_path, files))
+    assert outcomes(report) == dict.fromkeys(("clamp", "odd", "even"), "joined"), report
+    answers = [await here.shop.call(name, {"n": 4}) for name in ("even", "odd")]
+    assert [answer["value"] for answer in answers] == [True, False], answers
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from agent_core.base.problem import Problem
 from agent_core.registry import examples
 from agent_core.registry.module_edits import remove_function
 from agent_core.registry.source import ModuleSource, is_helper, parse
-from agent_core.registry.spans import LineEdit, ParsedText, applied, bound_names, is_blank
+from agent_core.registry.spans import LineEdit, ParsedText, applied, blocks, bound_names, is_blank
 from agent_core.registry.tree import Definition, survey
 from sandbox.wire.lines import bare_lines
 
@@ -186,8 +186,12 @@ def _bound(node: ast.stmt) -> set[str]:
 
 
 def _changed(node: ast.stmt) -> set[str]:
-    """Return the names of the values that a top-level statement modifies: `TABLE["a"] = 1`, `TABLE.update(…)`."""
+    """Return the names of the values that a top-level statement modifies, also in a loop or another block:
+    `TABLE["a"] = 1`, `TABLE.update(…)`.
+    """
     match node:
+        case ast.For() | ast.While() | ast.If() | ast.With() | ast.Try():
+            return set().union(*map(_changed, blocks(node)))
         case ast.Assign(targets=targets):
             expressions = targets
         case ast.AugAssign(target=target):
@@ -211,8 +215,32 @@ def _root(node: ast.expr) -> set[str]:
 
 
 def _read(node: ast.stmt) -> set[str]:
-    """Return every name in a statement, including names in string annotations."""
-    names = set()
+    """Return every name of the module that a statement reads, including names in string annotations."""
+    if not isinstance(node, Definition):
+        return _named(node)
+    around = (*node.decorator_list, node.args, *([node.returns] if node.returns else []))
+    head = _in_text(node.returns).union(*map(_named, around))
+    return head.union(*map(_named, node.body)) - (_own_names(node) - head)
+
+
+def _own_names(node: Definition) -> set[str]:
+    """Return the names that a function binds for itself, with which it does not mean the module's."""
+    inner = [part for statement in node.body for part in ast.walk(statement)]
+    targets = {
+        name.id
+        for part in inner
+        if isinstance(part, ast.comprehension)
+        for name in ast.walk(part.target)
+        if isinstance(name, ast.Name)
+    }
+    shared = {name for part in inner if isinstance(part, ast.Global) for name in part.names}
+    arguments = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
+    return arguments.union(*map(bound_names, node.body)) - targets - shared
+
+
+def _named(node: ast.AST) -> set[str]:
+    """Return every name in a part of a text."""
+    names = set[str]()
     for inner in ast.walk(node):
         if isinstance(inner, ast.Name):
             names.add(inner.id)
@@ -239,7 +267,7 @@ def _shown(node: ast.stmt) -> set[str]:
 
 
 def _in_text(hint: ast.expr | None) -> set[str]:
-    names = set()
+    names = set[str]()
     for inner in ast.walk(hint) if hint is not None else ():
         if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
             try:

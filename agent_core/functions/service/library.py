@@ -6,12 +6,12 @@ be run again. Each module is one transaction.
 
 import asyncio
 import hashlib
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from agent_core.base.problem import Place, Problem
+from agent_core.registry.function import ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
@@ -19,13 +19,13 @@ from agent_core.storage import FunctionStore
 
 from ..gate import CONTEXT, Candidate, Gate
 from ..gate.examples.example_text import with_example
-from ..gate.verdict import Fix
-from .closure import ModuleParts
+from ..gate.verdict import Fix, ModuleVerdict
 from .foreign import here_already
+from .import_order import circled, first_loaded, generations
 from .intake import ImportedFunction, ImportedModule, ImportReport, Outcome, SkippedFile, Taking
 from .judgment import Judgment, judgment_on
-from .library_files import LibraryFile, circled, demands, generations
-from .module_progress import ModuleProgress, PrivateNames, joined, plan
+from .library_files import LibraryFile, demands
+from .module_progress import Joined, ModuleProgress, alone, joined, plan, unoffered, whole
 from .plan import Author, PlannedChange
 from .review_job import ReviewJob
 from .review_pool import Judge
@@ -48,6 +48,7 @@ class Importer:
     written: dict[str, ModuleSource] = field(default_factory=dict)
     waiting: dict[str, LibraryFile] = field(default_factory=dict)
     circles: dict[str, list[LibraryFile]] = field(default_factory=dict)
+    packages: dict[str, str] = field(default_factory=dict)  # by module: the one that loads its circle
     demands: dict[str, frozenset[str]] = field(default_factory=dict)  # by module: what others of the library take
 
     async def run(self, parts: Mapping[str, LibraryFile], candidates: Mapping[str, Candidate]) -> None:
@@ -57,12 +58,24 @@ class Importer:
         together = circled(parts)
         self.circles = {name: [parts[member] for member in sorted(others)] for name, others in together.items()}
         for group in generations(parts):
-            helpers = [part for part in group if not part.parts.public and not part.path.endswith("/__init__.py")]
-            self.waiting |= {part.module: part for part in helpers}
+            self._prepare(group, parts)
             async with asyncio.TaskGroup() as tasks:
                 verdict_tasks = [tasks.create_task(self._judge(part, claims, candidates)) for part in group]
-            for task in verdict_tasks:
-                await self._join(task.result())
+            remaining = {task.result().part.module: task.result() for task in verdict_tasks}
+            while remaining:
+                module = next(iter(remaining))
+                await self._join([remaining.pop(name) for name in (module, *sorted(together[module]))])
+
+    def _prepare(self, group: list[LibraryFile], parts: Mapping[str, LibraryFile]) -> None:
+        """Have there for the others what a group holds of helpers, and of modules that import each other."""
+        self.waiting |= {part.module: part for part in group if not part.parts.public and not part.is_facade}
+        for part in group:
+            if circle := self.circles[part.module]:
+                self.waiting[part.module] = whole(part, is_offered="*" in self.demands[part.module])
+                package = first_loaded({part.module, *(member.module for member in circle)}, parts)
+                if package is not None and package.module not in self.snapshot.modules:
+                    self.waiting[package.module] = package
+                    self.packages[part.module] = package.module
 
     def _claims(self, parts: Mapping[str, LibraryFile]) -> dict[str, str]:
         """Return the module of the library that owns each name: the first one."""
@@ -77,9 +90,8 @@ class Importer:
     ) -> ModuleProgress:
         """Return the module with the verdicts on what may join, dependencies first. The others are reported at once."""
         existing = self.snapshot.modules.get(part.module)
-        progress = ModuleProgress(part, existing.text if existing else "", self.demands[part.module])
-        if any(member.module in self.waiting for member in self.circles[part.module]):
-            progress.begin()
+        before = whole(part).text if self.circles[part.module] else ""
+        progress = ModuleProgress(part, existing.text if existing else before, self.demands[part.module])
         for name in progress.order():
             code, places = part.parts.candidate(progress.statements(name))
             mark = hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()
@@ -110,23 +122,11 @@ class Importer:
         verdict = _located(verdict, troubles, places, part)
         if troubles or not verdict.admitted:
             progress.refuse(name, code, verdict)
-            self._told(part, name, "refused", (*self._round(code, part, name), *verdict.problems))
+            self._told(part, name, "refused", verdict.problems)
             return
         mark = hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()
         document = {**verdict.document, "imported": {"from": self.report.from_, "hash": mark}}
         progress.admit(name, replace(verdict, fixes=(*_mapped(part, places), *verdict.fixes), document=document))
-
-    def _round(self, code: str, part: LibraryFile, name: str) -> list[Problem]:
-        """Return the cause of a rejection if a module imports this one too: that module did not exist yet."""
-        words = frozenset(re.findall(r"\w+", code))
-        partner = next(
-            (member for member in self.circles[part.module] if words & {*member.parts.public, _last(member)}), None
-        )
-        if partner is None:
-            return []
-        message = f"`{part.file}` and `{partner.file}` import each other, and one module joins after another"
-        fix = "import again, now that the rest of both is there; put functions that need each other into one file"
-        return [Problem("import-each-other", message, Place(part.file, part.parts.line(name)), fix)]
 
     async def _verdict(self, candidate: Candidate, file: str, around: tuple[ModuleSource, ...]) -> Judgment:
         policy = self.taking.policy
@@ -166,55 +166,75 @@ class Importer:
         fix = f"rename one of the two; or take this text with: toolwright functions edit {name} --file FILE"
         return Problem("name-taken", message, where, fix)
 
-    async def _join(self, progress: ModuleProgress) -> None:
-        """Write what may join, with the helper modules that it uses before it."""
+    async def _join(self, group: list[ModuleProgress]) -> None:
+        """Write what may join of a module, or of modules that import each other, after the helpers that they use."""
+        joining = [progress for progress in group if progress.verdicts]
+        for progress in group:
+            if not progress.verdicts:
+                self._keep(progress)
+        sources: list[tuple[LibraryFile, Joined]] = []
+        for progress in joining:
+            own = self.waiting.pop(progress.part.module, None)
+            result = await self._composed(progress, [row.source for _, row in sources])
+            if isinstance(result, Joined):
+                sources.append((progress.part, result))
+            elif own is not None:
+                self.waiting[progress.part.module] = own
+        used = {module for part, _ in sources for module in self._support(part)}
+        for module in sorted(used):
+            helper = self.waiting.pop(module)
+            await self._write(helper, alone(helper, self.snapshot.modules.get(module)))
+        for part, result in sources:
+            await self._write(part, result)
+
+    def _keep(self, progress: ModuleProgress) -> None:
+        """Keep a module of which nothing joins for those that use it."""
         part = progress.part
         if not part.parts.public:
             if part.module not in self.written:
-                self.waiting[part.module] = part
-            return
-        if not progress.verdicts:
-            text = progress.without_functions()
-            parts = ModuleParts.of(text, part.file, part.module) if text else None
-            if text and isinstance(parts, ModuleParts):
-                adapted = replace(part.adapted, text=text, unused=frozenset())
-                self.waiting[part.module] = replace(part, parts=replace(parts, public=()), adapted=adapted)
-            return
-        for module in sorted(self._support(part)):
-            await self._write(self.waiting.pop(module), {}, PrivateNames())
-        await self._write(part, progress.verdicts, progress.private_names())
+                self.waiting.setdefault(part.module, part)
+        elif not self.circles[part.module] and (text := progress.without_functions()):
+            self.waiting[part.module] = unoffered(part, text)
 
     def _support(self, part: LibraryFile) -> set[str]:
         modules: set[str] = set()
-        front = set(part.uses)
+        front = {*part.uses, self.packages.get(part.module, "")}
         while front:
             module = front.pop()
             if module in self.waiting and module not in modules:
                 modules.add(module)
-                front |= self.waiting[module].uses
+                front |= {*self.waiting[module].uses, self.packages.get(module, "")}
         return modules
 
-    async def _write(self, part: LibraryFile, verdicts: dict[str, Judgment], private: PrivateNames) -> None:
-        ground = self.snapshot
-        for source in (*self.written.values(), *self._support_sources()):
+    async def _composed(self, progress: ModuleProgress, others: list[ModuleSource]) -> Joined | Problem:
+        """Return a module with what joins of it, after it was imported next to the others; else report the problem."""
+        part, ground = progress.part, self.snapshot
+        for source in (*self.written.values(), *self._support_sources(), *others):
             ground = ground.with_module(read_module(source))
-        joined_module = await joined(part, verdicts, private, self.gate, ground, self.taking.policy)
-        if isinstance(joined_module, Problem):
-            self._failed(part, verdicts, joined_module)
-            return
-        source, is_written = joined_module.source, not self.taking.dry_run
+
+        def check(source: ModuleSource, previous: ModuleReading) -> Awaitable[ModuleVerdict]:
+            return self.gate.judge_module(source, ground, self.taking.policy, previous=previous)
+
+        existing = ground.modules.get(part.module)
+        result = await joined(part, progress.verdicts, progress.private_names(), existing, check)
+        if isinstance(result, Problem):
+            self._failed(part, progress.verdicts, result)
+        return result
+
+    async def _write(self, part: LibraryFile, result: Joined) -> None:
+        source, is_written = result.source, not self.taking.dry_run
         if is_written:
-            result = await self.carry(plan(joined_module, self.snapshot, Author(), self.report.from_))
-            if result.outcome == "refused":
-                problem = Problem("not-written", result.text, Place(part.file), "look at that file, and import again")
-                self._failed(part, verdicts, problem)
+            done = await self.carry(plan(result, self.snapshot, Author(), self.report.from_))
+            if done.outcome == "refused":
+                problem = Problem("not-written", done.text, Place(part.file), "look at that file, and import again")
+                self._failed(part, result.verdicts, problem)
                 return
         self.written[part.module] = source
         self.report.modules.append(ImportedModule(part.module, source.path, source.version, is_written))
-        for name, verdict in verdicts.items():
+        for name, verdict in result.verdicts.items():
             self._told(part, name, "fixed" if verdict.fixes else "joined", verdict.problems, verdict)
 
-    def _failed(self, part: LibraryFile, verdicts: dict[str, Judgment], problem: Problem) -> None:
+    def _failed(self, part: LibraryFile, verdicts: Mapping[str, Judgment], problem: Problem) -> None:
         if not verdicts:
             self.report.files.append(SkippedFile.of(replace(problem, where=Place(part.file))))
         for name in verdicts:
@@ -241,10 +261,6 @@ def _with_examples(candidate: Candidate, text: str) -> str:
         more = with_example(text, candidate.name, example.call, example.expected) if example.call not in text else text
         text = text if isinstance(more, Problem) else more
     return text
-
-
-def _last(part: LibraryFile) -> str:
-    return part.module.rpartition(".")[2]
 
 
 def _lacking(name: str, lacking: list[str], part: LibraryFile) -> Problem:

@@ -1,4 +1,4 @@
-"""The files of a library as modules of this workspace: their names, imports, dependencies and order.
+"""The files of a library as modules of this workspace: their names, imports and dependencies.
 
 Imports between the library's own files are written for their new place; everything else stays the author's text.
 """
@@ -7,7 +7,7 @@ import ast
 import keyword
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
@@ -41,6 +41,25 @@ class LibraryFile:
     def text(self) -> str:
         """The module's text as it would be written here."""
         return self.adapted.text
+
+    @property
+    def is_facade(self) -> bool:
+        """True for a file that only makes a package of its modules, and offers nothing itself."""
+        return self.path.endswith("/__init__.py") and not self.parts.public
+
+    def loads(self) -> Iterator[str]:
+        """Yield the modules that may be meant by the imports at its top, in their order."""
+        for node in self.parts.text.body:
+            if isinstance(node, ast.ImportFrom):
+                base = self.base_of(node)
+                yield from (base, *(f"{base}.{alias.name}" for alias in node.names))
+            elif isinstance(node, ast.Import):
+                yield from (alias.name.removeprefix(f"{FOLDER}.") for alias in node.names)
+
+    def base_of(self, node: ast.ImportFrom) -> str:
+        """Return the module from which a statement imports."""
+        own = f"{self.module}.__init__" if self.path.endswith("/__init__.py") else self.module
+        return (_climbed(own, node) if node.level else node.module or "").removeprefix(f"{FOLDER}.")
 
     def troubles(self, statements: Iterable[int]) -> list[Problem]:
         """Return the problems in these statements that must be fixed manually."""
@@ -93,13 +112,13 @@ def _counterpart(module: str) -> LibraryFile:
 def demands(parts: Mapping[str, LibraryFile]) -> dict[str, frozenset[str]]:
     """Return for each module the names that other modules of the library take from it; `*` for all of them."""
     wanted: dict[str, set[str]] = {module: set() for module in parts}
-    for part in parts.values():
+    used = {module for part in parts.values() for module in part.uses}
+    for part in (part for part in parts.values() if part.module in used or not part.is_facade):
         aliases: dict[str, str] = {}
         nodes = [node for statement in part.parts.text.body for node in ast.walk(statement)]
-        own = f"{part.module}.__init__" if part.path.endswith("/__init__.py") else part.module
         for node in nodes:
             if isinstance(node, ast.ImportFrom):
-                base = (_climbed(own, node) if node.level else node.module or "").removeprefix(f"{FOLDER}.")
+                base = part.base_of(node)
                 for alias in node.names:
                     wanted.get(base, set()).add(alias.name)
                     aliases[alias.asname or alias.name] = f"{base}.{alias.name}".removeprefix(f"{FOLDER}.")
@@ -125,50 +144,6 @@ def escaping(text: str) -> dict[int, tuple[str, str]]:
 def is_passed_over(name: str) -> bool:
     """Return whether a file is skipped: tests, setup files and the like hold no functions to be called."""
     return bool(_PASSED_OVER.search(name))
-
-
-def in_order(uses: Mapping[str, Set[str]], also: Mapping[str, Set[str]] | None = None) -> list[str]:
-    """Return the names, each after those that it uses and, where it can be, those in `also`. Circular ones keep their
-    order.
-    """
-    order: list[str] = []
-    seen: set[str] = set()
-
-    def visit(name: str) -> None:
-        if name not in seen:
-            seen.add(name)
-            for dependency in (*sorted(uses[name]), *sorted((also or {}).get(name, ()))):
-                visit(dependency)
-            order.append(name)
-
-    for name in uses:
-        visit(name)
-    return order
-
-
-def circles(uses: Mapping[str, Set[str]]) -> dict[str, frozenset[str]]:
-    """Return for each name those that it uses and that use it, directly or through others."""
-    reach = {name: {target for target in used if target in uses} for name, used in uses.items()}
-    for middle in uses:
-        for reachable in reach.values():
-            if middle in reachable:
-                reachable |= reach[middle]
-    return {name: frozenset(target for target in reach[name] if name in reach[target]) - {name} for name in uses}
-
-
-def generations(parts: Mapping[str, LibraryFile]) -> Iterator[list[LibraryFile]]:
-    """Yield the modules in groups, each after those that it uses. Modules that use each other come together."""
-    remaining, together = dict(parts), circled(parts)
-    while remaining:
-        ready = [part for part in remaining.values() if not (part.uses & remaining.keys() - together[part.module])]
-        yield ready
-        for part in ready:
-            del remaining[part.module]
-
-
-def circled(parts: Mapping[str, LibraryFile]) -> dict[str, frozenset[str]]:
-    """Return for each module those that import it and that it imports, directly or through others."""
-    return circles({name: part.uses for name, part in parts.items()})
 
 
 def fitting(name: str) -> str:

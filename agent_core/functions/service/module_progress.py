@@ -4,8 +4,9 @@
 the author's text is kept word for word where all of it is admitted, else what the admitted need of it.
 """
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from agent_core.base.problem import Problem
 from agent_core.registry.function import ModuleReading
@@ -15,10 +16,11 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import DropPending, SaveVerdict, Write
 
-from ..gate import Gate, Policy
+from ..gate.verdict import ModuleVerdict
 from .closure import ModuleParts, only
+from .import_order import circles, in_order
 from .judgment import Judgment
-from .library_files import LibraryFile, circles, in_order
+from .library_files import LibraryFile
 from .plan import Author, ChangeSummary, PlannedChange, planned
 
 
@@ -34,7 +36,7 @@ class PrivateNames:
 _UNOFFERED = frozenset(
     {"function-name", "inexpressible-type", "bad-name", "name-taken", "copy", "not-json", "echo", "constant"}
 )
-_UNLOADABLE = frozenset({"import-fails", "import-hangs", "import-each-other", "needs-packages", "foreign-import"})
+_UNLOADABLE = frozenset({"import-fails", "import-hangs", "needs-packages", "foreign-import"})
 _USABLE = _UNOFFERED | {"example-disagrees", "example-raises", "example-stopped"}
 
 
@@ -58,11 +60,6 @@ class ModuleProgress:
         self.uses = {name: parts.uses(name) for name in parts.public}
         self.shown = {name: parts.shown_with(name) for name in parts.public}
         self.together = circles(self.uses)
-
-    def begin(self) -> None:
-        """Begin with what helper modules of the library take of this one, which it imports in turn."""
-        text = only(self.part.text, self._demanded(), self.part.adapted.unused) if not self.text else self.text
-        self.text = text if isinstance(text, str) else self.text
 
     def order(self) -> list[str]:
         """Return the functions, each after those that it uses and, where it can be, those that its examples use."""
@@ -159,19 +156,48 @@ class Joined:
     verdicts: Mapping[str, Judgment]
 
 
-async def joined(  # noqa: PLR0913 - the library's part, and what judges it
+def alone(part: LibraryFile, existing: ModuleSource | None) -> Joined:
+    """Return a module that is there for others alone. Whether it can be imported shows with what imports it."""
+    text = existing.text if existing is not None and existing.text.strip() else _complete(part)
+    source = ModuleSource.of(part.module, text, existing.path if existing else part.path)
+    return Joined(source, read_module(source), {})
+
+
+def whole(part: LibraryFile, *, is_offered: bool = False) -> LibraryFile:
+    """Return a module of a circle as its author wrote it, which offers no function unless others take all of it."""
+    text = _complete(part)
+    return unoffered(part, text if is_offered else _unoffered(text, frozenset(part.parts.public)))
+
+
+def _complete(part: LibraryFile) -> str:
+    names = {name for names in part.parts.binds for name in names}
+    text = only(part.text, names, part.adapted.unused, is_bare=False)
+    return text if isinstance(text, str) else part.text
+
+
+def unoffered(part: LibraryFile, text: str | Problem) -> LibraryFile:
+    """Return a module with another text, which is there for others alone."""
+    parts = ModuleParts.of(text, part.file, part.module) if isinstance(text, str) else text
+    if isinstance(parts, Problem) or not isinstance(text, str):
+        return part
+    adapted = replace(part.adapted, text=text, unused=frozenset())
+    return replace(part, parts=replace(parts, public=()), adapted=adapted)
+
+
+Check: TypeAlias = Callable[[ModuleSource, ModuleReading], Awaitable[ModuleVerdict]]
+
+
+async def joined(
     part: LibraryFile,
     verdicts: Mapping[str, Judgment],
     private: PrivateNames,
-    gate: Gate,
-    snapshot: Snapshot,
-    policy: Policy,
+    existing: ModuleSource | None,
+    check: Check,
 ) -> Joined | Problem:
     """Return the module with the admitted functions after it was imported as a whole, or the problem.
 
-    What is `private` is there for them, but is not offered.
+    What is `private` is there for them, but is not offered. `existing` is what is there of the module.
     """
-    existing = snapshot.modules.get(part.module)
     path = existing.path if existing else part.path
     problem: Problem | None = None
     for text in _texts(part, verdicts, private, existing):
@@ -179,9 +205,7 @@ async def joined(  # noqa: PLR0913 - the library's part, and what judges it
             problem = text
             continue
         source = ModuleSource.of(part.module, text, path)
-        if not verdicts:  # whether it can be imported shows with what imports it
-            return Joined(source, read_module(source), verdicts)
-        verdict = await gate.judge_module(source, snapshot, policy, previous=read_module(source))
+        verdict = await check(source, read_module(source))
         refused = [
             problem
             for problem in verdict.problems
@@ -203,10 +227,6 @@ def _texts(
         own = {name: part.parts.candidate(part.parts.needed([name], stop - {name}))[0] for name in private.functions}
         brought = own | {name: row.source for name, row in verdicts.items()}
         return [_unoffered(_written(existing.text, brought, part.path), private.functions)]
-    if not part.parts.public:
-        return [
-            only(part.text, {name for names in part.parts.binds for name in names}, part.adapted.unused, is_bare=False)
-        ]
     fixed = {name: row.source for name, row in verdicts.items() if row.fixes}
     texts: list[str | Problem] = []
     for needed in (False, True):
