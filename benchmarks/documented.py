@@ -5,26 +5,27 @@ no two results, are left out.
 """
 
 import ast
+import itertools
 from collections.abc import Iterable
 from typing import Any
 
 from agent_core.functions.gate import Candidate
 
-_EXAMPLES = 2
-
 
 def documented(row: dict[str, Any]) -> Candidate | None:  # Any: one line of the file
     """Return a row's function with hints, docstring and examples; None if the row shows too little of it."""
-    tree, examples = ast.parse(row["code"]), _distinct(row["examples"])
+    tree, examples = ast.parse(row["code"]), row["examples"]
     node = next(one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == row["name"])
-    if len(examples) < _EXAMPLES or node.args.vararg or node.args.kwarg:
+    examples = _telling(examples, node)
+    if not examples or node.args.vararg or node.args.kwarg:
         return None
     calls, results = _values(row["examples"], node)
     for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
         argument.annotation = argument.annotation or _hint(calls.get(argument.arg, ()))
         if argument.annotation is None:
             return None
-    node.returns = node.returns or _hint(results)
+    divides = any(isinstance(part, ast.Div) for part in ast.walk(node))
+    node.returns = node.returns or _hint([*results, *([0.0] if divides and {*map(type, results)} == {int} else [])])
     if node.returns is None:
         return None
     body = node.body[1:] if ast.get_docstring(node) is not None else node.body
@@ -32,10 +33,20 @@ def documented(row: dict[str, Any]) -> Candidate | None:  # Any: one line of the
     return Candidate(row["name"], ast.unparse(ast.fix_missing_locations(tree)) + "\n", "library")
 
 
-def _distinct(examples: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the first two examples with different results."""
-    others = [one for one in examples if one["expected"] != examples[0]["expected"]]
-    return [*examples[:1], *others[: _EXAMPLES - 1]]
+def _telling(examples: list[dict[str, Any]], node: ast.FunctionDef) -> list[dict[str, Any]]:
+    """Return two examples with different results, neither of them None, that no argument alone would give."""
+    shown = [one for one in examples if one["expected"] != "None"]
+    for first, second in itertools.combinations(shown, 2):
+        is_different = first["call"] != second["call"] and first["expected"] != second["expected"]
+        if is_different and not _echoed(first, node) & _echoed(second, node):
+            return [first, second]
+    return []
+
+
+def _echoed(example: dict[str, Any], node: ast.FunctionDef) -> set[str]:
+    """Return the parameters whose argument is the result."""
+    arguments, (result,) = _values([example], node)
+    return {name for name, (value,) in arguments.items() if value == result}
 
 
 def _values(examples: list[dict[str, Any]], node: ast.FunctionDef) -> tuple[dict[str, list[object]], list[object]]:
@@ -69,19 +80,32 @@ def _type_of(values: list[object]) -> str:
         return " | ".join(sorted(set(hints))) if all(hints) else ""
     (kind,) = kinds or {object}
     if kind in {list, set, tuple, frozenset}:
-        inner = _type_of([item for value in values for item in value])  # type: ignore[attr-defined] # of these kinds
-        ending = ", ..." if kind is tuple else ""
-        return f"{kind.__name__}[{inner or 'int'}{ending}]"
+        return _row_type(values) or _series_type(values, kind)
     if kind is dict:
         keys = _type_of([key for value in values for key in value])  # type: ignore[attr-defined] # of dictionaries
         items = _type_of([item for value in values for item in value.values()])  # type: ignore[attr-defined]
         return f"dict[{keys or 'str'}, {items or 'int'}]"
-    return "None" if kind is type(None) else kind.__name__ if kind is not object else ""
+    return {type(None): "None", object: ""}.get(kind, kind.__name__)
+
+
+def _row_type(values: list[Any]) -> str:  # Any: collections
+    """Return the hint of tuples of one length with a type for each place, empty if they are none."""
+    if not all(isinstance(value, tuple) for value in values) or len({len(value) for value in values}) != 1:
+        return ""
+    hints = [_type_of(list(column)) for column in zip(*values, strict=True)]
+    return f"tuple[{', '.join(hints)}]" if all(hints) and len(set(hints)) > 1 else ""
+
+
+def _series_type(values: list[Any], kind: type) -> str:  # Any: collections
+    inner = _type_of([item for value in values for item in value])
+    return f"{kind.__name__}[{inner or 'int'}{', ...' if kind is tuple else ''}]"
 
 
 def _docstring(row: dict[str, Any], examples: list[dict[str, Any]], node: ast.FunctionDef) -> str:
     description = (row.get("description") or row["name"]).partition(">>>")[0].strip()
-    lines = [*description.splitlines(), ""]
+    names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+    told = ["Args:", *(f"    {name}: What is given as {name}." for name in names), ""] if names else []
+    lines = [*description.splitlines(), "", *told]
     for example in examples:
         expected = [] if example["expected"] == "None" else [repr(ast.literal_eval(example["expected"]))]
         lines += [f">>> {example['call']}", *expected]

@@ -21,9 +21,17 @@ def of_function(function: Callable[..., Any]) -> dict[str, Hint]:
         return typing.get_type_hints(function, include_extras=True)
     except NameError:
         known = getattr(function, "__globals__", {})
-        if known.get("TYPE_CHECKING") is not False and typing not in known.values():
+        if not _has_checkers_names(known):
             raise
         return {name: _resolved(hint, known) for name, hint in written.items()}
+
+
+def _has_checkers_names(known: dict[str, Any]) -> bool:
+    """Check whether a module imports names for type checkers alone."""
+    spec = known.get("__spec__")
+    if known.get("TYPE_CHECKING") is False or typing not in known.values() or spec is None:
+        return known.get("TYPE_CHECKING") is False
+    return "TYPE_CHECKING" in (spec.loader.get_source(spec.name) or "")
 
 
 def _resolved(hint: Hint, known: dict[str, Any]) -> Hint:

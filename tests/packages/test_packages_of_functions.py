@@ -163,7 +163,7 @@ async def test_a_function_that_imports_a_package_never_breaks_its_neighbours(rea
         assert (await shop.create("plain", plain, "sums", reason="It counts.")).admitted
         refused = await shop.create("count", COUNTS, "sums", reason="It counts.")
         inside = COUNTS.replace("import abacus\n\n\n", "").replace("    return", "    import abacus\n\n    return")
-        admitted = await shop.create("count", inside, "sums", reason="It counts.")
+        admitted = await shop.create("count", inside, "sums", reason="It adds with an abacus, unlike `plain`.")
         found = [await shop.call(name, {"numbers": [1]}) for name in ("plain", "count")]
     assert (refused.admitted, admitted.admitted) == (False, True), admitted.problems
     assert "Give it another module_name" in str(refused)

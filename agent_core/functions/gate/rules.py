@@ -46,14 +46,15 @@ DOUBTS: Mapping[str, Severity] = MappingProxyType(
 )
 # What shows too little of a library's function, which joins as a draft.
 WEAK = frozenset({"too-few-examples", "one-sided-examples", "same-results", "contradictory-examples", "unproven"})
-_BEYOND = ("network", "files", "secrets", "memory", "functions", "processes", "terminal")
-UNPROVEN = WEAK | {"native-code", *(f"needs-{means}" for means in _BEYOND)}
+_BEYOND = ("network", "files", "secrets", "memory", "functions", "terminal")
+UNPROVEN = WEAK | {f"needs-{means}" for means in _BEYOND}
 
 # Single findings that are judged otherwise than their stage.
 FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
     {
         "agent": MappingProxyType(
             {
+                "hides-builtin": "warns",
                 "near-copy": "warns",
                 "unproven": "warns",
                 "unreachable-code": "warns",
@@ -73,6 +74,8 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "near-copy": "warns",
                 "rewrite": "warns",
                 "needs-packages": "refuses",
+                "needs-processes": "refuses",  # which no human can grant
+                "native-code": "refuses",
                 "top-level-statement": "warns",
                 "unreachable-code": "warns",
                 "todo": "warns",
