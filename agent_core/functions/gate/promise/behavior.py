@@ -9,6 +9,7 @@ from sandbox import Outcome, Raised, Returned
 from .answers import coarse, invented, leaves, skeleton, texts_of, words_of
 from .memory import RAISED, OtherCase, answer_of, is_echo
 from .probes import Probe
+from .reach import FreshCall
 
 _WORDED = frozenset({"example", "twin", "everyday-twin", "number"})
 _SOME, _MOST = 5, 0.6
@@ -200,15 +201,22 @@ class Behavior:
         return False
 
     def others(self) -> list[OtherCase]:
-        """Return the calls unlike the examples."""
-        cases = []
+        """Return the calls unlike the examples, without those of their kind."""
+        return [call for call in self.fresh if call.kind in _OTHERS]
+
+    @cached_property
+    def fresh(self) -> list[FreshCall]:
+        """The calls unlike the examples."""
+        calls = []
         for probe, outcome in zip(self._tried, self._outcomes, strict=True):
-            if probe.kind in _OTHERS and isinstance(outcome, Returned):
+            if probe.kind in ("example", "again", "everyday-twin"):
+                continue
+            if isinstance(outcome, Returned):
                 answer = answer_of(outcome.value, probe.arguments)
-                cases.append(OtherCase(probe.arguments, answer, repr(outcome.value)))
-            elif probe.kind in _OTHERS and isinstance(outcome, Raised):
-                cases.append(OtherCase(probe.arguments, RAISED, ""))
-        return cases
+                calls.append(FreshCall(probe.arguments, answer, repr(outcome.value), probe.kind, probe.parameter))
+            elif isinstance(outcome, Raised):
+                calls.append(FreshCall(probe.arguments, RAISED, "", probe.kind, probe.parameter))
+        return calls
 
     def is_of(self, literals: frozenset[str]) -> bool:
         """Check whether every value that was returned stands in the code, or was handed on."""

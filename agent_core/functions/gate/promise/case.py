@@ -8,7 +8,7 @@ from ..draft import Draft
 from .answers import WORD
 from .behavior import Behavior
 from .claims import Promise, lexicon
-from .code import admission, by_chance, by_hash, by_length_only, keeps_in_vain, literals
+from .code import admission, by_chance, by_hash, by_length_only, has_silence, keeps_in_vain, literals
 from .constants import is_arithmetic
 from .memory import Memory
 
@@ -30,7 +30,7 @@ class Case:
     @property
     def is_suspect(self) -> bool:
         """True if something in its words or constants makes it worth calling."""
-        if self.memory is not None and self.memory.is_suspect:
+        if self.memory is not None and (self.memory.is_suspect or self.is_divided):
             return True
         if self.has_means:
             return False
@@ -45,6 +45,11 @@ class Case:
             or self.promise.says("work", "qualities")
             or self.is_kept_in_vain
         )
+
+    @property
+    def is_divided(self) -> bool:
+        """True if some of its answers are constants, or arguments as they came, and others are not."""
+        return self.draft.function is not None and has_silence(self.draft.function)
 
     @property
     def is_worded(self) -> bool:

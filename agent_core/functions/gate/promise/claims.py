@@ -124,7 +124,7 @@ def promise_of(name: str, description: str, parameters: Schema) -> Promise:
         tuple(_stripped(_words(_PREFACE.sub("", " ".join(first.split()))))),
         frozenset([*_words(name), *_words(description)]),
     )
-    claims = [_effect(promise), _knowledge(promise, parameters), _work(promise)]
+    claims = [_effect(promise) or _placed(promise, parameters), _knowledge(promise, parameters), _work(promise)]
     return Promise(promise.name, promise.sentence, promise.words, tuple(claim for claim in claims if claim))
 
 
@@ -146,6 +146,28 @@ def _effect(promise: Promise) -> Claim | None:
         is_noun = book.has(by_name.verb, "plain", "nouns")
         by_name = replace(by_name, weight=0 if is_noun else 1)
     return max((deed for deed in (*deeds, by_name) if deed), key=lambda deed: deed.weight, default=None)
+
+
+def _placed(promise: Promise, parameters: Schema) -> Claim | None:
+    """Return the effect that a function promises if it puts something where no argument is: `in the cart`."""
+    book, words = lexicon(), promise.sentence
+    if not words or not book.has(words[0], "effect", "placing") or _brings_rows(parameters):
+        return None
+    named = {part for name in parameters["properties"] for part in name.lower().split("_")}
+    for at, word in enumerate(words[1:10], start=1):
+        if word in _WHERE:
+            place = [*takewhile(lambda word: word not in OF, words[at + 1 : at + 6])]
+            stores = [word for word in place if book.has(word, "effect", "stores") and word not in named]
+            if stores and place[0] not in ("a", "an"):
+                return Claim("effect", lemma(words[0]), " ".join(words[1 : at + 1 + len(place)]), 2, is_kept=True)
+    return None
+
+
+_WHERE = frozenset(["in", "into", "to", "on", "onto", "from", "at", "within", "of"])
+
+
+def _brings_rows(parameters: Schema) -> bool:
+    return any(schema.get("type") in ("array", "object") for schema in parameters["properties"].values())
 
 
 def _joints(words: Sequence[str]) -> list[int]:

@@ -4,6 +4,7 @@ Strong evidence is a finding that refuses; weak evidence is a finding whose code
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import takewhile
 
 from ..draft import Finding
@@ -11,44 +12,30 @@ from .answers import WORD, is_same_verb, lemma, texts_of
 from .case import Case
 from .claims import OF, Claim, lexicon
 from .code import admission, by_chance, by_hash, keeps_in_vain, literals
-from .memory import NOT_MEMORIZED
+from .memorized import memorized
+from .reach import FreshCall
 
 _KEEPS = "what it sets is gone when the call ends"
 
 
-def judge(case: Case) -> tuple[list[Finding], list[Finding]]:
-    """Return what refuses, and the doubts; a doubt is not told where something refuses."""
-    findings = [*_memorized(case), *([] if case.has_means else _claims(case))]
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """What refuses, the doubts, and calls that show why; a doubt is not told where something refuses."""
+
+    findings: tuple[Finding, ...]
+    doubts: tuple[Finding, ...] = ()
+    calls: tuple[FreshCall, ...] = ()
+
+
+def judge(case: Case) -> Judgment:
+    """Return the judgment on a function whose behavior is known."""
+    evidence = memorized(case)
+    findings = [*([evidence.finding] if evidence else []), *([] if case.has_means else _claims(case))]
     doubts = [finding for finding in findings if finding.code.startswith("doubt-")]
     strong = [finding for finding in findings if not finding.code.startswith("doubt-")]
-    return (strong[:2], []) if strong else ([], doubts[:2])
-
-
-def _memorized(case: Case) -> Iterator[Finding]:
-    name = case.function.name
-    fix = "compute the result from the arguments; a table must cover what the description promises"
-    if case.is_formula:
-        message = (
-            f"`{name}` is one line of arithmetic that fits its examples: it cannot give what it promises for others"
-        )
-        yield Finding("hard-coded", message, fix, case.line)
-        return
-    if case.behavior.repeats:
-        message = (
-            f"`{name}` gives a text of the same length the answer of its example, with words that only that one has"
-        )
-        yield Finding("hard-coded", message, fix, case.line)
-        return
-    memorized = case.memory.judge(case.behavior.others()) if case.memory and case.memory.is_suspect else NOT_MEMORIZED
-    if memorized.weight == "strong":
-        yield Finding(
-            "hard-coded", f"`{name}` answers its own examples and no other call: {memorized.reason}", fix, case.line
-        )
-    elif memorized.weight == "weak":
-        fix = "add an example with arguments that stand nowhere in the code"
-        yield Finding(
-            "doubt-examples", f"`{name}` may only answer its own examples: {memorized.reason}", fix, case.line
-        )
+    return (
+        Judgment(tuple(strong[:2])) if strong else Judgment((), tuple(doubts[:2]), evidence.calls if evidence else ())
+    )
 
 
 def _claims(case: Case) -> Iterator[Finding]:
