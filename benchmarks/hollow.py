@@ -45,16 +45,18 @@ def is_right(result: Judged) -> bool:
 async def answered(judged: list[Judged], policy: Policy) -> list[Judged]:
     """Return the verdicts on honest functions that were challenged, after an answer with what they return."""
     asked = [result for result in judged if result.case.kind == HONEST and answer_of(result) == "challenged"]
-    guessed = await judge_all([_with_answers(result, {}) for result in asked], policy, challenging=True)
+    guessed = await judge_all(
+        [_with_answers(result, {}, "'no such answer'") for result in asked], policy, challenging=True
+    )
     returned = [{differs.call: differs.returned for differs in guess.verdict.disagreements} for guess in guessed]
-    told = [_with_answers(result, answers) for result, answers in zip(asked, returned, strict=True)]
+    told = [_with_answers(result, answers, "ValueError") for result, answers in zip(asked, returned, strict=True)]
     return await judge_all(told, policy, challenging=True)
 
 
-def _with_answers(result: Judged, answers: dict[str, str]) -> Case:
-    """Return a case with an answer to each call that was asked about: what is known, or something wrong."""
+def _with_answers(result: Judged, answers: dict[str, str], otherwise: str) -> Case:
+    """Return a case with an answer to each call that was asked about."""
     calls = result.verdict.challenges
-    examples = tuple(GivenExample(call, answers.get(call, "'no such answer'")) for call in calls)
+    examples = tuple(GivenExample(call, answers.get(call, otherwise)) for call in calls)
     return replace(result.case, candidate=replace(result.case.candidate, examples=examples, asked=calls))
 
 
@@ -103,6 +105,9 @@ def main() -> None:
     show(judged, is_verbose=options.verbose)
     joined = sum(answer_of(result) == "admitted" for result in answers)
     print(f"honest functions that join once their author has answered the challenge: {joined} of {len(answers)}")
+    for result in answers:
+        if answer_of(result) != "admitted":
+            print("\n    ".join([result.case.id, *map(str, result.verdict.refusals)]))
     print(f"{len(judged)} verdicts in {time.perf_counter() - started:.1f} s")
 
 

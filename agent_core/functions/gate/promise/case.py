@@ -9,7 +9,7 @@ from .answers import WORD
 from .behavior import Behavior
 from .claims import Promise, lexicon
 from .code import admission, by_chance, by_hash, by_length_only, has_silence, keeps_in_vain, literals
-from .constants import is_arithmetic
+from .constants import is_arithmetic, is_loopless
 from .memory import Memory
 
 _PICKING = frozenset({"pick", "picks", "flip", "roll", "rolls", "test"})
@@ -108,7 +108,17 @@ class Case:
         """True if it is a line of arithmetic, and its words promise what no such line gives."""
         node = self.draft.function
         words = (*self.promise.name, *self.promise.sentence[:4])
-        return node is not None and lexicon().among(words, "arithmetic", "beyond") and is_arithmetic(node)
+        if node is None:
+            return False
+        if lexicon().among(words, "arithmetic", "beyond") and is_arithmetic(node):
+            return True
+        needs = ("loops", "rows") if self._takes_a_list else ("loops",)
+        return any(lexicon().among(words, "arithmetic", key) for key in needs) and is_loopless(node)
+
+    @property
+    def _takes_a_list(self) -> bool:
+        schemas = self.function.parameters["properties"].values()
+        return any(schema.get("type") == "array" and "prefixItems" not in schema for schema in schemas)
 
     @property
     def line(self) -> int:

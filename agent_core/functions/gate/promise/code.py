@@ -77,6 +77,8 @@ def by_hash(tree: ast.Module) -> bool:
     names = {name for node in nodes if isinstance(node, ast.Call) and (name := _called(node))}
     if names & words_of_code("hashes"):
         return True
+    if names & _CLOCK and any(isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) for node in nodes):
+        return True
     if "chr" in names:
         return False
     handed_on = {node.id for node in nodes if isinstance(node, ast.Name)}  # as in `map(ord, text)`
@@ -95,6 +97,7 @@ def _is_cut(node: ast.AST) -> bool:
 
 
 _MEASURES = frozenset({"len", "ord", "from_bytes"})
+_CLOCK = frozenset({"toordinal", "time", "time_ns", "timestamp", "monotonic", "perf_counter", "getpid"})
 
 
 def _called(node: ast.Call) -> str:

@@ -189,6 +189,50 @@ def is_arithmetic(node: FunctionNode) -> bool:
     return any(isinstance(child, ast.BinOp) for child in nodes) and bool(own_numbers(node))
 
 
+def is_loopless(node: FunctionNode) -> bool:
+    """Check whether a function goes through nothing: no loop, no membership, and no call but of the plainest."""
+    nodes = [child for statement in body(node) for child in nodes_of(statement)]
+    if any(isinstance(child, _GOING_THROUGH) for child in nodes):
+        return False
+    called = [child.func for child in nodes if isinstance(child, ast.Call)]
+    names = {
+        part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
+        for part in called
+    }
+    return names <= _PLAIN_CALLS | _PLAIN_METHODS
+
+
+_PLAIN_METHODS = frozenset(
+    {
+        "str",
+        "isinstance",
+        "ValueError",
+        "isdigit",
+        "isalpha",
+        "isalnum",
+        "isupper",
+        "islower",
+        "isdecimal",
+        "startswith",
+    }
+    | {"endswith", "strip", "lower", "upper", "replace", "split", "format"}
+)
+_GOING_THROUGH = (
+    ast.For,
+    ast.While,
+    ast.ListComp,
+    ast.GeneratorExp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.In,
+    ast.NotIn,
+    ast.Lambda,
+    ast.FunctionDef,
+    ast.ClassDef,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Pow,
+)
 _NOT_PLAIN = (
     ast.ListComp,
     ast.GeneratorExp,

@@ -228,7 +228,11 @@ def _work(case: Case, claim: Claim) -> Iterator[Finding]:
         yield Finding("claims-work", message, "do that work in the body, or promise only what it does", case.line)
         return
     fix = "do that work in the body, ask a model or a service for it with `self.fetch`, or promise only what it does"
-    if not behavior.returned or not behavior.is_free(texts_only=True) or behavior.everyday_hits > (not claim.is_read):
+    if (
+        not behavior.returned
+        or not behavior.is_free(texts_only=True)
+        or behavior.everyday_hits > (0 if claim.is_read else _FEW)
+    ):
         return
     if claim.is_read and behavior.example_hits:
         return

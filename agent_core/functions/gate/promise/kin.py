@@ -19,7 +19,8 @@ from ..arguments.schema_fit import fits
 _MOST, _BASES = 8, 3
 _YEARS = range(1600, 2200)
 _OTHER_YEARS = (2000, 1900, 2023, 2024, 1996, 2100, 1999, 2020)
-_NUMBERS = (7, 2, 9, 4, 12, 1, 15, 20, 36, 97, 100, 3, 6, 64, 250)
+_SMALL = (7, 2, 9, 4, 12, 1, 15, 6, 3, 20)
+_FACTORS = (0.5, 1.5, 2, 0.75, 1.25, 3)
 _NEAR = 5
 
 
@@ -37,21 +38,21 @@ def is_named(value: Any) -> bool:  # Any: whatever an argument is
 
 def kin(value: Any) -> list[Any]:  # Any: whatever an argument is
     """Return other values of the kind of a value; none if its kind is not known."""
+    values: list[Any] = []
     match value:
         case bool():
-            return [not value]
+            values = [not value]
         case str():
-            return [text for text in _texts(value) if text != value]
+            values = _texts(value)
         case int():
-            return [number for number in _numbers(value) if number != value]
+            values = _numbers(value)
         case float():
-            return [float(number) for number in _numbers(int(value)) if number != value]
+            values = [float(number) for number in _numbers(int(value))]
         case list() | tuple() if value:
-            return [type(value)(row) for row in _rows(list(value))]
+            values = [type(value)(row) for row in _rows(list(value))]
         case dict() if value:
-            return [*islice(_mappings(value), _NEAR)]
-        case _:
-            return []
+            values = [*islice(_mappings(value), _NEAR)]
+    return [other for other in values if other != value]
 
 
 def _mappings(value: dict[Any, Any]) -> Iterator[dict[Any, Any]]:
@@ -85,11 +86,13 @@ def _cased(member: str, like: str) -> str:
 
 
 def _numbers(value: int) -> list[int]:
+    """Return numbers near a number and of its size."""
     if value in _YEARS:
         return [*_OTHER_YEARS]
-    largest = max(abs(value) * 2, _NUMBERS[0])
-    near = [value + 1, value - 1] if value > 1 else [value + 1]
-    return [*near, *(number for number in _NUMBERS if number <= largest)][: 2 * _MOST]
+    near = [value + 1, value - 1, value + 2] if value > 1 else [value + 1, value + 2]
+    scaled = [round(value * factor) for factor in _FACTORS]
+    small = _SMALL if abs(value) <= _SMALL[-1] else ()
+    return [*dict.fromkeys([*near, *scaled, *small])]
 
 
 def _rows(value: list[Any]) -> Iterator[list[Any]]:

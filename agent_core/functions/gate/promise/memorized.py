@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..draft import Finding
 from .case import Case
+from .code import literals
 from .memory import NOT_MEMORIZED, Memorized, Memory, Weight
 from .reach import FreshCall, Reach
 
@@ -54,9 +55,9 @@ def _strong(case: Case, message: str) -> Evidence:
 
 def _reached(case: Case, memory: Memory) -> tuple[Memorized, tuple[FreshCall, ...]]:
     """Return how far its answers reach beyond its examples, and the calls that they do not reach."""
-    reach = Reach(memory.cases, case.behavior.fresh)
+    reach = Reach(memory.cases, case.behavior.fresh, literals(tree) if (tree := case.draft.tree) else frozenset())
     every = [*range(len(memory.cases))]
-    if len(every) > 1 and memory.beyond() < _BEYOND and not memory.is_closed():
+    if len(every) > 1 and not memory.is_closed():
         if reach.always_raises() and memory.is_tied(every):
             return Memorized("strong", "it refuses everything else"), ()
         if reach.is_nowhere_else():
@@ -71,6 +72,3 @@ def _reached(case: Case, memory: Memory) -> tuple[Memorized, tuple[FreshCall, ..
     if nothing := reach.says_whatever(case.promise.words):
         return Memorized("weak", "it is to take whatever there is, and gives nothing for some of it"), (*nothing,)
     return NOT_MEMORIZED, ()
-
-
-_BEYOND = 2  # constants for other calls than those of the examples

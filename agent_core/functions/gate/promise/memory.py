@@ -101,9 +101,8 @@ class Memory:
 
     def is_tied(self, special: Sequence[int]) -> bool:
         """Check whether these examples stand in the code: each by its arguments, or by a result that says something."""
-        return all(
-            self._exact[at] or (self._literal[at] and not isinstance(self.cases[at].value, bool)) for at in special
-        )
+        results = {repr(self.cases[at].value) for at in special if not isinstance(self.cases[at].value, bool)}
+        return all(self._exact[at] or (self._literal[at] and len(results) > 1) for at in special)
 
     def _links(self, case: ShownCase) -> frozenset[Link]:
         """Return the arguments of an example that are selectors, and the items of its rows that are."""

@@ -13,7 +13,7 @@ from .kin import is_named
 from .memory import ECHO, RAISED, OtherCase, ShownCase, answer_of, is_default
 from .probes import Kind
 
-_ENOUGH, _KIN, _NAMED = 12, 4, 3
+_ENOUGH, _KIN, _NAMED, _OWN = 12, 4, 3, 2
 _MOSTLY = 0.6
 _HITS = 0.02
 _WHATEVER = ("any", "whatever", "arbitrary", "every", "general", "generic", "anything", "universal")
@@ -30,8 +30,8 @@ class FreshCall(OtherCase):
 class Reach:
     """The calls unlike the examples, next to the examples."""
 
-    def __init__(self, cases: Sequence[ShownCase], fresh: Sequence[FreshCall]) -> None:
-        self._cases = cases
+    def __init__(self, cases: Sequence[ShownCase], fresh: Sequence[FreshCall], literals: frozenset[str]) -> None:
+        self._cases, self._literals = cases, literals
         self._fresh = [call for call in fresh if not self._is_shown(call)]
 
     def _is_shown(self, call: FreshCall) -> bool:
@@ -80,9 +80,23 @@ class Reach:
         """Return the calls of the kind of the examples that got a default of which no example tells, if most did."""
         silent = [call for call in self.kin if call.answer == self.default]
         is_told = len(self.special) < len(self._cases)
-        if len(self.kin) < _KIN or is_told or not self.is_silent_default or len(silent) < _MOSTLY * len(self.kin):
+        is_written = self.default in _NOTHING or any(call.shown in self._literals for call in silent[:1])
+        if is_told or not (self.is_silent_default and is_written) or self._is_related() or self._has_more():
             return []
-        return silent
+        return silent if len(silent) >= max(_KIN, _MOSTLY * len(self.kin)) else []
+
+    def _is_related(self) -> bool:
+        """Check whether one argument is rows, in which another is looked for."""
+        return any(
+            len(case.arguments) > 1 and any(isinstance(value, list | tuple | dict) for value in case.arguments.values())
+            for case in self._cases
+        )
+
+    def _has_more(self) -> bool:
+        """Check whether values that stand in the code, but in no example, got answers of their own."""
+        known = {repr(case.value) for case in self._cases}
+        own = {call.shown for call in self._returned if call.kind == "literal" and call.answer != self.default}
+        return len(own - known) >= _OWN
 
     def ignored(self) -> list[FreshCall]:
         """Return calls that differ in a name of a known kind, such as a unit, where only that of an example matters."""
@@ -96,7 +110,8 @@ class Reach:
             rest = {key: value for key, value in case.arguments.items() if key != name}
             alike = [call for call in others if all(call.arguments.get(key) == rest[key] for key in rest)]
             answers = {call.shown for call in alike}
-            if len(alike) >= _NAMED and len(answers) == 1 and repr(case.value) not in answers:
+            is_related = any(str(case.arguments[name]) in repr(value) for value in rest.values())
+            if len(alike) >= _NAMED and len(answers) == 1 and repr(case.value) not in answers and not is_related:
                 return alike
         return []
 
@@ -111,4 +126,4 @@ class Reach:
         yield from (call for call in self._returned if call.kind in ("kin", "everyday"))
 
 
-_NOTHING = frozenset({"None", '""', "[]", "{}", "0", "-1", ECHO})
+_NOTHING = frozenset({"None", '""', "[]", "{}", "0", "-1", "False", "True", ECHO})
