@@ -13,7 +13,7 @@ from .constants import is_arithmetic, is_loopless
 from .memory import Memory
 
 _PICKING = frozenset({"pick", "picks", "flip", "roll", "rolls", "test"})
-_FEW = 3
+_FEW, _FIRST = 3, 9
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,13 @@ class Case:
         """True if it is a line of arithmetic, and its words promise what no such line gives."""
         node = self.draft.function
         words = (*self.promise.name, *self.promise.sentence[:4])
+        said = (*self.promise.name, *self.promise.sentence[:_FIRST])
         if node is None:
             return False
         if lexicon().among(words, "arithmetic", "beyond") and is_arithmetic(node):
             return True
         needs = ("loops", "rows") if self._takes_a_list else ("loops",)
-        return any(lexicon().among(words, "arithmetic", key) for key in needs) and is_loopless(node)
+        return any(lexicon().among(said, "arithmetic", key) for key in needs) and is_loopless(node)
 
     @property
     def _takes_a_list(self) -> bool:

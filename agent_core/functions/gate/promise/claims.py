@@ -86,6 +86,7 @@ class Claim:
     is_kept: bool = False
     changes: bool = False
     is_read: bool = False  # about the letters of a text
+    is_on_media: bool = False  # about what is in a file, and is no text
 
     @property
     def shown(self) -> str:
@@ -146,7 +147,7 @@ def _effect(promise: Promise) -> Claim | None:
     deeds = [_deed(sentence, promise), *(_deed(sentence[at + 1 :], promise) for at in _joints(sentence))]
     by_name = _deed(promise.name, promise)
     if sentence and book.has(sentence[0], "plain", "wording") and book.has(promise.name[-1], "plain", "texts"):
-        by_name = None
+        return deeds[1] if len(deeds) > 1 else None  # it is named for the text that it makes
     if by_name and sentence and book.has(sentence[0], "plain", "verbs") and not deeds[0]:
         is_noun = book.has(by_name.verb, "plain", "nouns")
         by_name = replace(by_name, weight=0 if is_noun else 1)
@@ -194,7 +195,8 @@ def _deed(words: Sequence[str], promise: Promise) -> Claim | None:
     """Return the effect that words beginning with a verb promise."""
     if not words:
         return None
-    book, rest = lexicon(), [word for word in words[1:8] if word not in _SMALL]
+    book = lexicon()
+    rest = [word for word in takewhile(lambda word: word not in _MANNER, words[1:8]) if word not in _SMALL]
     first = next((word for word in rest if word not in _PARTICLES), "")
     verb = next((form for form in _forms(words[0]) if form in book.outside or form in book.kept), "")
     if not verb:
@@ -213,6 +215,7 @@ def _deed(words: Sequence[str], promise: Promise) -> Claim | None:
     return Claim("effect", verb, about, 1, verb in book.kept)
 
 
+_MANNER = frozenset(["with", "as", "by", "of", "about", "per", "like", "between", "that", "which", "if", "when"])
 _PARTICLES = frozenset(["on", "off", "up", "down", "in", "out", "over", "each", "every", "two", "several"])
 
 
@@ -261,6 +264,8 @@ def _fact_of(verb: str, nouns: Sequence[str], promise: Promise, parameters: Sche
     book = lexicon()
     is_now = not book.sections["knowledge"]["now"].isdisjoint((*promise.name, *promise.sentence))
     is_reaching = book.has(verb, "knowledge", "reaching") or promise.sentence[1:2] == ("up",)
+    if book.has(nouns[-1], "knowledge", "apart"):
+        return None
     is_outside = book.among(nouns[-3:], "knowledge", "outside")
     changes = is_outside or book.has(nouns[-1], "knowledge", "changing") or (is_now and is_reaching)
     if not changes and not (verb and book.has(nouns[-1], "knowledge", "lasting")):
@@ -322,7 +327,7 @@ def _task(words: Sequence[str], promise: Promise) -> Claim | None:
     if not work["qualities"].isdisjoint(words[:6]):
         return Claim("work", words[0], about, 2)
     if book.has(words[0], "work", "handling") and (medium := _medium(rest)):
-        return Claim("work", words[0], medium, 2)
+        return Claim("work", words[0], medium, 2, is_on_media=True)
     letters = next((word for word in words[:8] if book.has(word, "work", "letters")), "")
     if letters:
         return Claim("work", words[0] if words[0] != letters else "", letters, 2, is_read=True)

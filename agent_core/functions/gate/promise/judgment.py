@@ -227,6 +227,13 @@ def _work(case: Case, claim: Claim) -> Iterator[Finding]:
         message = f"`{name}` promises to {claim.shown}, but the text is in its result as it came"
         yield Finding("claims-work", message, "do that work in the body, or promise only what it does", case.line)
         return
+    if claim.is_on_media and behavior.returned and not _takes_rows(case) and has_letters(case):
+        message = f"`{name}` promises to {claim.verb} {claim.about}, but it only has a name or an address of it"
+        fix = (
+            "take `self` and work on the file in a granted folder (the user is asked), or promise only what it returns"
+        )
+        yield Finding("claims-work", message, fix, case.line)
+        return
     fix = "do that work in the body, ask a model or a service for it with `self.fetch`, or promise only what it does"
     if (
         not behavior.returned
