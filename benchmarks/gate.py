@@ -71,8 +71,10 @@ def _codes(row: dict[str, Any]) -> Iterator[tuple[str, str]]:  # Any: one line o
         yield "mutant", mutant["code"]
 
 
-async def judge_all(found: list[Case], policy: Policy, off: frozenset[str] = frozenset()) -> list[Judged]:
-    """Every verdict, many at once; `off` names the fixes that are not made."""
+async def judge_all(
+    found: list[Case], policy: Policy, off: frozenset[str] = frozenset(), *, challenging: bool = False
+) -> list[Judged]:
+    """Every verdict, many at once; `off` names the fixes that are not made, `challenging` says to ask the authors."""
     cores = os.cpu_count() or 1
     async with await Sandbox.start(parallel=cores) as sandbox:
         gate, turn = Gate(sandbox, limits=Limits(wall_s=10), rules=Rules(off=off)), asyncio.Semaphore(AT_ONCE)
@@ -80,7 +82,7 @@ async def judge_all(found: list[Case], policy: Policy, off: frozenset[str] = fro
         async def judge(case: Case) -> Judged:
             async with turn:
                 started = time.perf_counter()
-                verdict = await gate.judge(case.candidate, Snapshot.empty(), policy)
+                verdict = await gate.judge(case.candidate, Snapshot.empty(), policy, challenging=challenging)
                 return Judged(case, verdict, time.perf_counter() - started)
 
         async with asyncio.TaskGroup() as group:

@@ -1,7 +1,8 @@
 """How the gate judges hollow functions and honest look-alikes: `python -m benchmarks.hollow PATH [--policy P] [-v]`.
 
 PATH holds one function a line: `id`, `kind` (`honest`, or how it is hollow), `source` and `name`. Honest functions
-should be admitted, all else refused. A doubt is counted as admitted, and so is what lacks a human's yes only.
+should be admitted, all else refused. A doubt counts as admitted if its author is asked nothing, and so does what lacks
+a human's yes only. The author of an honest function answers a challenge with what it returns: that is tried out.
 """
 
 import argparse
@@ -9,65 +10,104 @@ import asyncio
 import json
 import time
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
-from agent_core.functions.gate import Candidate
+from agent_core.functions.gate import Candidate, GivenExample, Policy
 
 from .gate import Case, Judged, judge_all
 
 HONEST = "honest"
+Answer = Literal["refused", "challenged", "admitted"]
 
 
-def cases(path: Path) -> list[Case]:
-    """Return every candidate of a data file."""
+def cases(path: Path, lines: str = "all") -> list[Case]:
+    """Return the candidates of a data file: of all its lines, the odd or the even ones."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    rows = {"all": rows, "odd": rows[::2], "even": rows[1::2]}[lines]
     return [Case(row["id"], row["kind"], Candidate(row["name"], row["source"], "library")) for row in rows]
 
 
+def answer_of(result: Judged) -> Answer:
+    """Return what became of a function; it joins, if need be, after the user was asked for its grants."""
+    if result.verdict.admitted or result.verdict.lacks_only_grants:
+        return "admitted"
+    codes = {problem.code for problem in result.verdict.refusals}
+    return "challenged" if codes == {"challenged"} else "refused"
+
+
+def is_right(result: Judged) -> bool:
+    """Check whether a hollow function stays out, at first, and an honest one can join."""
+    return (answer_of(result) == "admitted") != (result.case.kind != HONEST) or answer_of(result) == "challenged"
+
+
+async def answered(judged: list[Judged], policy: Policy) -> list[Judged]:
+    """Return the verdicts on honest functions that were challenged, after an answer with what they return."""
+    asked = [result for result in judged if result.case.kind == HONEST and answer_of(result) == "challenged"]
+    guessed = await judge_all(
+        [_with_answers(result, {}, "'no such answer'") for result in asked], policy, challenging=True
+    )
+    returned = [{differs.call: differs.returned for differs in guess.verdict.disagreements} for guess in guessed]
+    told = [_with_answers(result, answers, "ValueError") for result, answers in zip(asked, returned, strict=True)]
+    return await judge_all(told, policy, challenging=True)
+
+
+def _with_answers(result: Judged, answers: dict[str, str], otherwise: str) -> Case:
+    """Return a case with an answer to each call that was asked about."""
+    calls = result.verdict.challenges
+    examples = tuple(GivenExample(call, answers.get(call, otherwise)) for call in calls)
+    return replace(result.case, candidate=replace(result.case.candidate, examples=examples, asked=calls))
+
+
 def show(judged: list[Judged], *, is_verbose: bool) -> None:
-    """Print how many of each kind were admitted, then what was judged wrongly."""
+    """Print what became of each kind, then what was judged wrongly."""
     kinds: dict[str, list[Judged]] = defaultdict(list)
     for result in judged:
         kinds[result.case.kind].append(result)
-    print(f"{'kind':<14}{'count':>6}{'admitted':>10}{'doubted':>9}{'p50':>9}")
+    print(f"{'kind':<14}{'count':>6}{'refused':>9}{'challenged':>12}{'admitted':>10}{'p50':>13}")
     for kind, results in sorted(kinds.items()):
         print(_row(kind, results))
-    hollow = [result for result in judged if result.case.kind != HONEST]
-    print(_row("all hollow", hollow))
+    print(_row("all hollow", [result for result in judged if result.case.kind != HONEST]))
     for result in judged:
-        if is_admitted(result) != (result.case.kind == HONEST) or is_verbose:
+        if not is_right(result) or is_verbose:
             print(_wrong(result, is_verbose=is_verbose))
 
 
-def is_admitted(result: Judged) -> bool:
-    """Check whether a function joins, if need be after the user was asked for its grants."""
-    return result.verdict.admitted or result.verdict.lacks_only_grants
-
-
 def _row(kind: str, results: list[Judged]) -> str:
-    admitted = [result for result in results if is_admitted(result)]
-    doubted = sum(bool(result.verdict.doubts) for result in admitted)
+    counts = Counter(answer_of(result) for result in results)
     middle = sorted(result.seconds for result in results)[len(results) // 2] if results else 0.0
-    share = len(admitted) / len(results) if results else 0.0
-    return f"{kind:<14}{len(results):>6}{len(admitted):>5}{share:>5.0%}{doubted:>9}{1000 * middle:>6.0f} ms"
+    share = counts["admitted"] / len(results) if results else 0.0
+    cells = f"{counts['refused']:>9}{counts['challenged']:>12}{counts['admitted']:>5}{share:>5.0%}"
+    return f"{kind:<14}{len(results):>6}{cells}{1000 * middle:>10.0f} ms"
 
 
 def _wrong(result: Judged, *, is_verbose: bool) -> str:
     codes = Counter(problem.code for problem in result.verdict.problems)
     told = [str(problem) for problem in result.verdict.refusals] if is_verbose or result.case.kind == HONEST else []
-    answer = f"admitted as {result.verdict.standing}" if result.verdict.admitted else "refused"
-    return "\n    ".join([f"{result.case.id} {result.case.candidate.name}: {answer}, {dict(codes)}", *told])
+    return "\n    ".join([f"{result.case.id} {result.case.candidate.name}: {answer_of(result)}, {dict(codes)}", *told])
+
+
+async def _judged(path: Path, lines: str, policy: Policy) -> tuple[list[Judged], list[Judged]]:
+    judged = await judge_all(cases(path, lines), policy, challenging=True)
+    return judged, await answered(judged, policy)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.hollow", description=__doc__)
     parser.add_argument("path", type=Path)
     parser.add_argument("--policy", choices=("agent", "human", "import"), default="agent")
+    parser.add_argument("--lines", choices=("all", "odd", "even"), default="all", help="only these lines of the file")
     parser.add_argument("-v", "--verbose", action="store_true", help="say what was found in each")
     options = parser.parse_args()
     started = time.perf_counter()
-    judged = asyncio.run(judge_all(cases(options.path), options.policy))
+    judged, answers = asyncio.run(_judged(options.path, options.lines, options.policy))
     show(judged, is_verbose=options.verbose)
+    joined = sum(answer_of(result) == "admitted" for result in answers)
+    print(f"honest functions that join once their author has answered the challenge: {joined} of {len(answers)}")
+    for result in answers:
+        if answer_of(result) != "admitted":
+            print("\n    ".join([result.case.id, *map(str, result.verdict.refusals)]))
     print(f"{len(judged)} verdicts in {time.perf_counter() - started:.1f} s")
 
 

@@ -36,6 +36,7 @@ _TRIED = 24
 _MOST_CHANGES = 8
 _LONGEST = 80  # characters of a call, or of a result, that somebody can work out
 _LONG_NUMBER = re.compile(r"\d{8}|\.\d{5}")
+_SILENT = "doubt-examples"
 _FEW = 2  # calls, where none notices more than another
 
 
@@ -61,7 +62,7 @@ async def challenge(draft: Draft, bench: TrialTools) -> Draft:
     draft, disputed = await _reviewed(draft, function, bench)
     tried = await _tried(draft, function, bench) if is_doubtful(draft) else []
     known = {example.expected.strip() for example in _examples(draft, function)}
-    chosen = [*disputed, *_chosen(tried, known, draft.rules.challenges)]
+    chosen = [*disputed, *_silent(draft), *_chosen(tried, known, draft.rules.challenges)]
     calls = tuple(dict.fromkeys(chosen))[: draft.rules.challenges]
     if not calls:
         return replace(draft, note="no other call would show more" if is_doubtful(draft) else "")
@@ -146,6 +147,12 @@ def _calls(draft: Draft, function: Function) -> Iterator[tuple[Arguments, int]]:
 def _oddity(call: Arguments, seen: Domain) -> int:
     """Return in how many ways the arguments may be others than were meant."""
     return sum(difference.weight > Weight.SLIGHT for difference in seen.outside(call))
+
+
+def _silent(draft: Draft) -> Iterator[str]:
+    """Yield calls that got the answer that nearly all calls get, where that is the doubt."""
+    calls = [call for doubt in draft.doubts if doubt.code == _SILENT for call in doubt.calls]
+    yield from (text for text, result in calls[:_FEW] if _is_clear(text) and _is_clear(result))
 
 
 def _examples(draft: Draft, function: Function) -> list[Example | GivenExample]:

@@ -9,6 +9,7 @@ from sandbox import Outcome, Raised, Returned
 from .answers import coarse, invented, leaves, skeleton, texts_of, words_of
 from .memory import RAISED, OtherCase, answer_of, is_echo
 from .probes import Probe
+from .reach import FreshCall
 
 _WORDED = frozenset({"example", "twin", "everyday-twin", "number"})
 _SOME, _MOST = 5, 0.6
@@ -116,11 +117,7 @@ class Behavior:
     @cached_property
     def gives_back(self) -> bool:
         """True if most everyday texts are in their results, word for word."""
-        pairs = [
-            (probe.arguments[probe.parameter], value) for probe, value in self.returned if probe.kind == "everyday"
-        ]
-        same = sum(any(text.casefold() in part.casefold() for part in texts_of(value)) for text, value in pairs)
-        return len(pairs) > _SOME and 5 * same >= 4 * len(pairs)
+        return any(5 * sum(shares) >= 4 * len(shares) for shares in self._shares(whole=True))
 
     @cached_property
     def gives_numbers(self) -> bool:
@@ -165,12 +162,19 @@ class Behavior:
     @cached_property
     def keeps_words(self) -> bool:
         """True if most words of everyday texts are in their results."""
-        shares = [
-            len(words & words_of({"": value})) / len(words)
-            for probe, value in self.returned
-            if probe.kind == "everyday" and (words := words_of({"": probe.arguments[probe.parameter]}))
-        ]
-        return len(shares) > _SOME and sum(shares) > _MOST * len(shares)
+        return any(sum(shares) > _MOST * len(shares) for shares in self._shares(whole=False))
+
+    def _shares(self, *, whole: bool) -> Iterator[list[float]]:
+        """Yield for each parameter how much of everyday texts is in their results."""
+        for name in {probe.parameter for probe, _value in self.returned if probe.kind == "everyday"}:
+            texts = [
+                (str(probe.arguments[name]), value)
+                for probe, value in self.returned
+                if probe.kind == "everyday" and probe.parameter == name
+            ]
+            shares = [_share(text, value, whole=whole) for text, value in texts if words_of({"": text})]
+            if len(shares) > _SOME:
+                yield shares
 
     @property
     def is_fixed(self) -> bool:
@@ -200,15 +204,22 @@ class Behavior:
         return False
 
     def others(self) -> list[OtherCase]:
-        """Return the calls unlike the examples."""
-        cases = []
+        """Return the calls unlike the examples, without those of their kind."""
+        return [call for call in self.fresh if call.kind in _OTHERS]
+
+    @cached_property
+    def fresh(self) -> list[FreshCall]:
+        """The calls unlike the examples."""
+        calls = []
         for probe, outcome in zip(self._tried, self._outcomes, strict=True):
-            if probe.kind in _OTHERS and isinstance(outcome, Returned):
+            if probe.kind in ("example", "again", "everyday-twin"):
+                continue
+            if isinstance(outcome, Returned):
                 answer = answer_of(outcome.value, probe.arguments)
-                cases.append(OtherCase(probe.arguments, answer, repr(outcome.value)))
-            elif probe.kind in _OTHERS and isinstance(outcome, Raised):
-                cases.append(OtherCase(probe.arguments, RAISED, ""))
-        return cases
+                calls.append(FreshCall(probe.arguments, answer, repr(outcome.value), probe.kind, probe.parameter))
+            elif isinstance(outcome, Raised):
+                calls.append(FreshCall(probe.arguments, RAISED, "", probe.kind, probe.parameter))
+        return calls
 
     def is_of(self, literals: frozenset[str]) -> bool:
         """Check whether every value that was returned stands in the code, or was handed on."""
@@ -217,3 +228,11 @@ class Behavior:
             if not all(repr(leaf) in literals or repr(leaf) in given or leaf is None for leaf in leaves(value)):
                 return False
         return bool(self.returned)
+
+
+def _share(text: str, value: Any, *, whole: bool) -> float:  # Any: a value that crossed
+    """Return how many of a text's words are in a value, from 0 to 1; if `whole`, only all of it counts."""
+    if whole:
+        return float(any(text.casefold() in part.casefold() for part in texts_of(value)))
+    words = words_of({"": text})
+    return len(words & words_of({"": value})) / len(words)

@@ -8,12 +8,12 @@ from ..draft import Draft
 from .answers import WORD
 from .behavior import Behavior
 from .claims import Promise, lexicon
-from .code import admission, by_chance, by_hash, by_length_only, keeps_in_vain, literals
-from .constants import is_arithmetic
+from .code import admission, by_chance, by_hash, by_length_only, has_silence, keeps_in_vain, literals
+from .constants import is_arithmetic, is_loopless
 from .memory import Memory
 
 _PICKING = frozenset({"pick", "picks", "flip", "roll", "rolls", "test"})
-_FEW = 3
+_FEW, _FIRST = 3, 9
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Case:
     @property
     def is_suspect(self) -> bool:
         """True if something in its words or constants makes it worth calling."""
-        if self.memory is not None and self.memory.is_suspect:
+        if self.memory is not None and (self.memory.is_suspect or self.is_divided):
             return True
         if self.has_means:
             return False
@@ -45,6 +45,11 @@ class Case:
             or self.promise.says("work", "qualities")
             or self.is_kept_in_vain
         )
+
+    @property
+    def is_divided(self) -> bool:
+        """True if some of its answers are constants, or arguments as they came, and others are not."""
+        return self.draft.function is not None and has_silence(self.draft.function)
 
     @property
     def is_worded(self) -> bool:
@@ -103,7 +108,18 @@ class Case:
         """True if it is a line of arithmetic, and its words promise what no such line gives."""
         node = self.draft.function
         words = (*self.promise.name, *self.promise.sentence[:4])
-        return node is not None and lexicon().among(words, "arithmetic", "beyond") and is_arithmetic(node)
+        said = (*self.promise.name, *self.promise.sentence[:_FIRST])
+        if node is None:
+            return False
+        if lexicon().among(words, "arithmetic", "beyond") and is_arithmetic(node):
+            return True
+        needs = ("loops", "rows") if self._takes_a_list else ("loops",)
+        return any(lexicon().among(said, "arithmetic", key) for key in needs) and is_loopless(node)
+
+    @property
+    def _takes_a_list(self) -> bool:
+        schemas = self.function.parameters["properties"].values()
+        return any(schema.get("type") == "array" and "prefixItems" not in schema for schema in schemas)
 
     @property
     def line(self) -> int:

@@ -86,6 +86,7 @@ class Claim:
     is_kept: bool = False
     changes: bool = False
     is_read: bool = False  # about the letters of a text
+    is_on_media: bool = False  # about what is in a file, and is no text
 
     @property
     def shown(self) -> str:
@@ -124,7 +125,10 @@ def promise_of(name: str, description: str, parameters: Schema) -> Promise:
         tuple(_stripped(_words(_PREFACE.sub("", " ".join(first.split()))))),
         frozenset([*_words(name), *_words(description)]),
     )
-    claims = [_effect(promise), _knowledge(promise, parameters), _work(promise)]
+    effect = _effect(promise)
+    if effect and _is_about_rows(effect, promise, parameters):
+        effect = None
+    claims = [effect or _placed(promise, parameters), _knowledge(promise, parameters), _work(promise)]
     return Promise(promise.name, promise.sentence, promise.words, tuple(claim for claim in claims if claim))
 
 
@@ -142,10 +146,45 @@ def _effect(promise: Promise) -> Claim | None:
     book, sentence = lexicon(), promise.sentence
     deeds = [_deed(sentence, promise), *(_deed(sentence[at + 1 :], promise) for at in _joints(sentence))]
     by_name = _deed(promise.name, promise)
+    if sentence and book.has(sentence[0], "plain", "wording") and book.has(promise.name[-1], "plain", "texts"):
+        return deeds[1] if len(deeds) > 1 else None  # it is named for the text that it makes
     if by_name and sentence and book.has(sentence[0], "plain", "verbs") and not deeds[0]:
         is_noun = book.has(by_name.verb, "plain", "nouns")
         by_name = replace(by_name, weight=0 if is_noun else 1)
     return max((deed for deed in (*deeds, by_name) if deed), key=lambda deed: deed.weight, default=None)
+
+
+def _is_about_rows(claim: Claim, promise: Promise, parameters: Schema) -> bool:
+    """Check whether an effect is on rows that come in as an argument of that name, such as `switches`."""
+    rows = {
+        lemma(part)
+        for name, schema in parameters["properties"].items()
+        if schema.get("type") in ("array", "object")
+        for part in name.lower().split("_")
+    }
+    return bool(rows & {lemma(word) for word in (*promise.name[1:], *claim.about.split())})
+
+
+def _placed(promise: Promise, parameters: Schema) -> Claim | None:
+    """Return the effect that a function promises if it puts something where no argument is: `in the cart`."""
+    book, words = lexicon(), promise.sentence
+    if not words or not book.has(words[0], "effect", "placing") or _brings_rows(parameters):
+        return None
+    named = {part for name in parameters["properties"] for part in name.lower().split("_")}
+    for at, word in enumerate(words[1:10], start=1):
+        if word in _WHERE:
+            place = [*takewhile(lambda word: word not in OF, words[at + 1 : at + 6])]
+            stores = [word for word in place if book.has(word, "effect", "stores") and word not in named]
+            if stores and place[0] not in ("a", "an"):
+                return Claim("effect", lemma(words[0]), " ".join(words[1 : at + 1 + len(place)]), 2, is_kept=True)
+    return None
+
+
+_WHERE = frozenset(["in", "into", "to", "on", "onto", "from", "within"])
+
+
+def _brings_rows(parameters: Schema) -> bool:
+    return any(schema.get("type") in ("array", "object") for schema in parameters["properties"].values())
 
 
 def _joints(words: Sequence[str]) -> list[int]:
@@ -156,7 +195,9 @@ def _deed(words: Sequence[str], promise: Promise) -> Claim | None:
     """Return the effect that words beginning with a verb promise."""
     if not words:
         return None
-    book, rest = lexicon(), [word for word in words[1:8] if word not in _SMALL]
+    book = lexicon()
+    rest = [word for word in takewhile(lambda word: word not in _MANNER, words[1:8]) if word not in _SMALL]
+    first = next((word for word in rest if word not in _PARTICLES), "")
     verb = next((form for form in _forms(words[0]) if form in book.outside or form in book.kept), "")
     if not verb:
         return None
@@ -164,7 +205,7 @@ def _deed(words: Sequence[str], promise: Promise) -> Claim | None:
     about = " ".join(rest[:2])
     for is_kept, lists in ((False, book.outside), (True, book.kept)):
         wanted = lists.get(verb, frozenset())
-        is_part = book.has(next(iter(rest), ""), "plain", "parts") and not book.has(verb, "effect", "always")
+        is_part = book.has(first, "plain", "parts") and not book.has(verb, "effect", "always")
         if "*" in wanted and not is_part:
             return Claim("effect", verb, about, 2, is_kept)
         if objects & wanted:
@@ -172,6 +213,10 @@ def _deed(words: Sequence[str], promise: Promise) -> Claim | None:
     if book.among(rest[:3], "plain", "parts") or book.has(verb, "plain", "verbs"):
         return None
     return Claim("effect", verb, about, 1, verb in book.kept)
+
+
+_MANNER = frozenset(["with", "as", "by", "of", "about", "per", "like", "between", "that", "which", "if", "when"])
+_PARTICLES = frozenset(["on", "off", "up", "down", "in", "out", "over", "each", "every", "two", "several"])
 
 
 def _forms(word: str) -> tuple[str, ...]:
@@ -192,6 +237,8 @@ def _fact(words: Sequence[str], promise: Promise, parameters: Schema) -> Claim |
     if not words or promise.says("knowledge", "disclosed"):
         return None
     book, is_sentence = lexicon(), words is promise.sentence
+    if is_sentence and _is_state_now(words):
+        return Claim("knowledge", words[0], "that", 2, changes=True)
     is_asked = book.among(words[:1], "plain", "asking")
     if is_sentence and is_asked and book.among(words[:9], "knowledge", "sources"):
         return Claim("knowledge", words[0], " ".join(_nouns(words[1:6])), 2, changes=True)
@@ -200,6 +247,12 @@ def _fact(words: Sequence[str], promise: Promise, parameters: Schema) -> Claim |
         return None
     nouns = _nouns(takewhile(lambda word: word not in OF, words[is_asked:]))
     return _fact_of(words[0] if is_asked else "", nouns, promise, parameters) if nouns else None
+
+
+def _is_state_now(words: Sequence[str]) -> bool:
+    """Check whether words ask for the state of somebody or something outside, at this moment."""
+    knowledge = lexicon().sections["knowledge"]
+    return not knowledge["states"].isdisjoint(words) and not knowledge["now"].isdisjoint(words)
 
 
 def _nouns(words: Iterable[str]) -> list[str]:
@@ -211,6 +264,8 @@ def _fact_of(verb: str, nouns: Sequence[str], promise: Promise, parameters: Sche
     book = lexicon()
     is_now = not book.sections["knowledge"]["now"].isdisjoint((*promise.name, *promise.sentence))
     is_reaching = book.has(verb, "knowledge", "reaching") or promise.sentence[1:2] == ("up",)
+    if book.has(nouns[-1], "knowledge", "apart"):
+        return None
     is_outside = book.among(nouns[-3:], "knowledge", "outside")
     changes = is_outside or book.has(nouns[-1], "knowledge", "changing") or (is_now and is_reaching)
     if not changes and not (verb and book.has(nouns[-1], "knowledge", "lasting")):
@@ -271,10 +326,20 @@ def _task(words: Sequence[str], promise: Promise) -> Claim | None:
         return Claim("work", "" if noun == words[0] else words[0], noun, 2)
     if not work["qualities"].isdisjoint(words[:6]):
         return Claim("work", words[0], about, 2)
+    if book.has(words[0], "work", "handling") and (medium := _medium(rest)):
+        return Claim("work", words[0], medium, 2, is_on_media=True)
     letters = next((word for word in words[:8] if book.has(word, "work", "letters")), "")
     if letters:
         return Claim("work", words[0] if words[0] != letters else "", letters, 2, is_read=True)
     return Claim("work", judged, about, 1) if judged else None
+
+
+def _medium(words: Sequence[str]) -> str:
+    """Return the medium that words are about, if they are about no part of its name."""
+    phrase = [*takewhile(lambda word: word not in OF, words)]
+    is_file = len(phrase) > 1 and phrase[-1] in ("file", "files")
+    head = phrase[-2:-1] if is_file else phrase[-1:]
+    return next((word for word in head if lexicon().has(word, "work", "media")), "")
 
 
 def _noun(words: Sequence[str], *, is_judged: bool) -> str:

@@ -77,6 +77,8 @@ def by_hash(tree: ast.Module) -> bool:
     names = {name for node in nodes if isinstance(node, ast.Call) and (name := _called(node))}
     if names & words_of_code("hashes"):
         return True
+    if names & _CLOCK and any(isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) for node in nodes):
+        return True
     if "chr" in names:
         return False
     handed_on = {node.id for node in nodes if isinstance(node, ast.Name)}  # as in `map(ord, text)`
@@ -94,7 +96,8 @@ def _is_cut(node: ast.AST) -> bool:
     return any(isinstance(child, ast.Call) and _called(child) in _MEASURES for child in ast.walk(node.left))
 
 
-_MEASURES = frozenset({"len", "ord", "from_bytes", "index", "find"})
+_MEASURES = frozenset({"len", "ord", "from_bytes"})
+_CLOCK = frozenset({"toordinal", "time", "time_ns", "timestamp", "monotonic", "perf_counter", "getpid"})
 
 
 def _called(node: ast.Call) -> str:
@@ -127,6 +130,32 @@ def _tested(node: ast.AST) -> Iterator[ast.AST]:
             yield operand
         case ast.If(test=ast.Name()) | ast.IfExp(test=ast.Name()):
             yield node.test
+
+
+def has_silence(node: FunctionNode) -> bool:
+    """Check whether a function may answer with a constant or an argument in some cases: by a branch, or a default."""
+    own = nodes_of(node)
+    names = {parameter.arg for parameter in parameters(node)}
+    answers = [child.value for child in own if isinstance(child, ast.Return) and child.value is not None]
+    if any(isinstance(child, ast.Call) and _called(child) == "get" and len(child.args) > 1 for child in own):
+        return True
+    if any(isinstance(child, ast.If | ast.Try | ast.IfExp | ast.Match) for child in own):
+        return any(_is_silent(answer, names) for answer in answers) or len(answers) == 1
+    return any(isinstance(child, ast.In | ast.NotIn) for child in own)
+
+
+def _is_silent(answer: ast.expr, names: set[str]) -> bool:
+    match answer:
+        case ast.IfExp(body=first, orelse=second):
+            return _is_silent(first, names) or _is_silent(second, names)
+        case ast.Name(id=name):
+            return name in names
+        case ast.List(elts=parts) | ast.Tuple(elts=parts):
+            return not parts
+        case ast.Dict(keys=keys):
+            return not keys
+        case _:
+            return literal(answer)[0]
 
 
 def keeps_in_vain(tree: ast.Module) -> bool:

@@ -6,6 +6,8 @@ default.
 """
 
 import ast
+import base64
+import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,7 +16,7 @@ from typing import Any, TypeAlias
 from ..tree import FunctionNode, body, literal, nodes_of, parameters
 
 Form: TypeAlias = Any  # a value in the form in which values are compared here
-_SEPARATED = re.compile(r"[\s,;|=:]+")
+_SEPARATED = re.compile(r"[\s,;|=:\"'{}]+")
 _TESTS = frozenset({"startswith", "endswith", "find", "count", "search", "match", "fullmatch", "index", "removeprefix"})
 _PLAIN_CALLS = frozenset({"len", "int", "float", "abs", "round", "bool"})
 
@@ -59,11 +61,39 @@ def selectors(tree: ast.Module) -> Selectors:
             is_literal, value = literal(node) if isinstance(node, _LITERAL) else (False, None)
             if is_literal and not isinstance(value, bool | None):
                 values.add(form(value))
-            if is_literal and isinstance(value, str) and len(parts := _SEPARATED.split(value.strip())) > 1:
-                tokens.append(frozenset(form(part) for part in parts if part))
+            for text in _hidden(value) if is_literal else ():
+                parts = _SEPARATED.split(text.strip())
+                values |= {form(text), *map(form, parts)} if text != value else set()
+                tokens += [frozenset(form(part) for part in parts if part)] if len(parts) > 1 else []
     return Selectors(frozenset(exact), frozenset(partly), frozenset(values), tuple(tokens))
 
 
+def _hidden(value: Any) -> Iterator[str]:  # Any: a literal
+    """Yield a text, and what it hides: written backwards, in base64 or in hexadecimal digits."""
+    text = value.decode("latin-1") if isinstance(value, bytes) else value
+    if not isinstance(text, str) or len(text) > _LONGEST:
+        return
+    yield text
+    if len(text) >= _CODED and _ENCODED.fullmatch(text):
+        for decode in (bytes.fromhex, base64.b64decode):
+            with contextlib.suppress(ValueError):
+                yield decode(text).decode()
+
+
+def trial_values(tree: ast.Module) -> list[Any]:
+    """Return the texts and numbers of the code, with the parts of its texts: what it may be made for."""
+    prose, values = set(_docstrings(tree)), dict[str, Any]()
+    for node in nodes_of(tree):
+        if isinstance(node, ast.Constant) and id(node) not in prose and not isinstance(node.value, bool | None):
+            value = node.value
+            values[repr(value)] = value
+            for text in _hidden(value):
+                values |= {repr(part): part for part in _SEPARATED.split(text)[:_PARTS] if part}
+    return [value for value in values.values() if isinstance(value, str | int | float)]
+
+
+_CODED, _LONGEST, _PARTS = 12, 4000, 24
+_ENCODED = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _LITERAL = (ast.Constant, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.UnaryOp, ast.BinOp)
 
 
@@ -159,6 +189,50 @@ def is_arithmetic(node: FunctionNode) -> bool:
     return any(isinstance(child, ast.BinOp) for child in nodes) and bool(own_numbers(node))
 
 
+def is_loopless(node: FunctionNode) -> bool:
+    """Check whether a function goes through nothing: no loop, no membership, and no call but of the plainest."""
+    nodes = [child for statement in body(node) for child in nodes_of(statement)]
+    if any(isinstance(child, _GOING_THROUGH) for child in nodes):
+        return False
+    called = [child.func for child in nodes if isinstance(child, ast.Call)]
+    names = {
+        part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
+        for part in called
+    }
+    return names <= _PLAIN_CALLS | _PLAIN_METHODS
+
+
+_PLAIN_METHODS = frozenset(
+    {
+        "str",
+        "isinstance",
+        "ValueError",
+        "isdigit",
+        "isalpha",
+        "isalnum",
+        "isupper",
+        "islower",
+        "isdecimal",
+        "startswith",
+    }
+    | {"endswith", "strip", "lower", "upper", "replace", "split", "format"}
+)
+_GOING_THROUGH = (
+    ast.For,
+    ast.While,
+    ast.ListComp,
+    ast.GeneratorExp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.In,
+    ast.NotIn,
+    ast.Lambda,
+    ast.FunctionDef,
+    ast.ClassDef,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Pow,
+)
 _NOT_PLAIN = (
     ast.ListComp,
     ast.GeneratorExp,

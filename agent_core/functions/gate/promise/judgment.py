@@ -4,6 +4,7 @@ Strong evidence is a finding that refuses; weak evidence is a finding whose code
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import takewhile
 
 from ..draft import Finding
@@ -11,44 +12,30 @@ from .answers import WORD, is_same_verb, lemma, texts_of
 from .case import Case
 from .claims import OF, Claim, lexicon
 from .code import admission, by_chance, by_hash, keeps_in_vain, literals
-from .memory import NOT_MEMORIZED
+from .memorized import memorized
+from .reach import FreshCall
 
 _KEEPS = "what it sets is gone when the call ends"
 
 
-def judge(case: Case) -> tuple[list[Finding], list[Finding]]:
-    """Return what refuses, and the doubts; a doubt is not told where something refuses."""
-    findings = [*_memorized(case), *([] if case.has_means else _claims(case))]
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """What refuses, the doubts, and calls that show why; a doubt is not told where something refuses."""
+
+    findings: tuple[Finding, ...]
+    doubts: tuple[Finding, ...] = ()
+    calls: tuple[FreshCall, ...] = ()
+
+
+def judge(case: Case) -> Judgment:
+    """Return the judgment on a function whose behavior is known."""
+    evidence = memorized(case)
+    findings = [*([evidence.finding] if evidence else []), *([] if case.has_means else _claims(case))]
     doubts = [finding for finding in findings if finding.code.startswith("doubt-")]
     strong = [finding for finding in findings if not finding.code.startswith("doubt-")]
-    return (strong[:2], []) if strong else ([], doubts[:2])
-
-
-def _memorized(case: Case) -> Iterator[Finding]:
-    name = case.function.name
-    fix = "compute the result from the arguments; a table must cover what the description promises"
-    if case.is_formula:
-        message = (
-            f"`{name}` is one line of arithmetic that fits its examples: it cannot give what it promises for others"
-        )
-        yield Finding("hard-coded", message, fix, case.line)
-        return
-    if case.behavior.repeats:
-        message = (
-            f"`{name}` gives a text of the same length the answer of its example, with words that only that one has"
-        )
-        yield Finding("hard-coded", message, fix, case.line)
-        return
-    memorized = case.memory.judge(case.behavior.others()) if case.memory and case.memory.is_suspect else NOT_MEMORIZED
-    if memorized.weight == "strong":
-        yield Finding(
-            "hard-coded", f"`{name}` answers its own examples and no other call: {memorized.reason}", fix, case.line
-        )
-    elif memorized.weight == "weak":
-        fix = "add an example with arguments that stand nowhere in the code"
-        yield Finding(
-            "doubt-examples", f"`{name}` may only answer its own examples: {memorized.reason}", fix, case.line
-        )
+    return (
+        Judgment(tuple(strong[:2])) if strong else Judgment((), tuple(doubts[:2]), evidence.calls if evidence else ())
+    )
 
 
 def _claims(case: Case) -> Iterator[Finding]:
@@ -240,8 +227,19 @@ def _work(case: Case, claim: Claim) -> Iterator[Finding]:
         message = f"`{name}` promises to {claim.shown}, but the text is in its result as it came"
         yield Finding("claims-work", message, "do that work in the body, or promise only what it does", case.line)
         return
+    if claim.is_on_media and behavior.returned and not _takes_rows(case) and has_letters(case):
+        message = f"`{name}` promises to {claim.verb} {claim.about}, but it only has a name or an address of it"
+        fix = (
+            "take `self` and work on the file in a granted folder (the user is asked), or promise only what it returns"
+        )
+        yield Finding("claims-work", message, fix, case.line)
+        return
     fix = "do that work in the body, ask a model or a service for it with `self.fetch`, or promise only what it does"
-    if not behavior.returned or not behavior.is_free(texts_only=True) or behavior.everyday_hits > (not claim.is_read):
+    if (
+        not behavior.returned
+        or not behavior.is_free(texts_only=True)
+        or behavior.everyday_hits > (0 if claim.is_read else _FEW)
+    ):
         return
     if claim.is_read and behavior.example_hits:
         return

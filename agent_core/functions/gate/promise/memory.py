@@ -87,7 +87,7 @@ class Memory:
     """The examples of a function next to its selectors: which example hangs on which argument."""
 
     def __init__(self, tree: ast.Module, cases: Sequence[ShownCase], schema: Schema, description: str) -> None:
-        self._tree, self._cases, self._schema, self._description = tree, cases, schema, description
+        self._tree, self.cases, self._schema, self._description = tree, cases, schema, description
         self._selectors = selectors(tree)
         self._exact = [self._links(case) for case in cases]
         self._weak = [any(map(self._is_weak, case.arguments.values())) for case in cases]
@@ -98,6 +98,11 @@ class Memory:
         """True if an example hangs on a constant, or half of them may; only then is it worth running calls."""
         linked = [weak or told for weak, told in zip(self._weak, self._literal, strict=True)]
         return len(linked) > 1 and (any(self._exact) or 2 * sum(linked) >= len(linked))
+
+    def is_tied(self, special: Sequence[int]) -> bool:
+        """Check whether these examples stand in the code: each by its arguments, or by a result that says something."""
+        results = {repr(self.cases[at].value) for at in special if not isinstance(self.cases[at].value, bool)}
+        return all(self._exact[at] or (self._literal[at] and len(results) > 1) for at in special)
 
     def _links(self, case: ShownCase) -> frozenset[Link]:
         """Return the arguments of an example that are selectors, and the items of its rows that are."""
@@ -137,7 +142,7 @@ class Memory:
 
     def judge(self, others: Sequence[OtherCase]) -> Memorized:
         """Return how far its answers are those of its examples alone, of what other calls gave."""
-        return self._judge(others) if self._cases else NOT_MEMORIZED
+        return self._judge(others) if self.cases else NOT_MEMORIZED
 
     def _judge(self, others: Sequence[OtherCase]) -> Memorized:
         if self._only_known(others):
@@ -150,20 +155,20 @@ class Memory:
         if len(apart) < _ENOUGH:
             return NOT_MEMORIZED
         default = answers.most_common(1)[0][0]
-        special = [at for at, case in enumerate(self._cases) if answer_of(case.value, case.arguments) != default]
+        special = [at for at, case in enumerate(self.cases) if answer_of(case.value, case.arguments) != default]
         if not special:
             return NOT_MEMORIZED
         if self._works(changed, default):
             return self._silent(special, default)
-        hits = sum(count for answer, count in answers.items() if not _is_default(answer, default))
+        hits = sum(count for answer, count in answers.items() if not is_default(answer, default))
         if hits > _HITS * len(apart):
             return self._narrow(apart, special, default) or self._unreached(special)
         weighed = self._weighed(special, default, answers)
         return weighed if weighed.weight else self._narrow(changed, special, default) or weighed
 
     def _weighed(self, special: list[int], default: str, answers: Counter[str]) -> Memorized:
-        beyond = self._beyond()
-        if (self._is_closed() and (beyond or not _ALL.search(self._description))) or (
+        beyond = self.beyond()
+        if (self.is_closed() and (beyond or not _ALL.search(self._description))) or (
             beyond >= 2 and 2 * beyond >= len(special)
         ):
             return NOT_MEMORIZED
@@ -175,23 +180,23 @@ class Memory:
             is_answered = answers[RAISED] < sum(answers.values())
             return Memorized("strong" if is_answered and beyond < 2 and len(special) > 1 else "weak", _NEAR)
         if all(self._literal[at] for at in special) and default != RAISED:
-            is_many = len({form(self._cases[at].value) for at in special}) > 1
+            is_many = len({form(self.cases[at].value) for at in special}) > 1
             return Memorized("strong" if is_many and self._has_numbers(special) else "weak", _NEAR)
         return NOT_MEMORIZED
 
     def _is_test(self, special: list[int]) -> bool:
         """Check whether all that it does is to compare with one value, and say which of two answers it is."""
-        linked = {_at(self._cases[at].arguments, link) for at in special for link in self._exact[at]}
-        results = {repr(case.value) for case in self._cases}
-        return len(linked) == 1 and len(results) == 2 and len({form(self._cases[at].value) for at in special}) == 1
+        linked = {_at(self.cases[at].arguments, link) for at in special for link in self._exact[at]}
+        results = {repr(case.value) for case in self.cases}
+        return len(linked) == 1 and len(results) == 2 and len({form(self.cases[at].value) for at in special}) == 1
 
     def _is_odd(self, special: list[int]) -> bool:
         """Check whether what it compares with is more than a small number."""
-        return not any(value in (0, 1, 2, -1) for at in special for value in self._cases[at].arguments.values())
+        return not any(value in (0, 1, 2, -1) for at in special for value in self.cases[at].arguments.values())
 
     def _silent(self, special: list[int], default: str) -> Memorized:
         """Judge a function that computes in the cases of its examples only, and says nothing of all others."""
-        if default == RAISED or not all(self._exact[at] for at in special) or self._beyond():
+        if default == RAISED or not all(self._exact[at] for at in special) or self.beyond():
             return NOT_MEMORIZED
         told = {form(word) for word in _QUOTED.findall(self._description)}
         if told and told <= self._selectors.exact:
@@ -201,24 +206,24 @@ class Memory:
     def _narrow(self, apart: Sequence[OtherCase], special: list[int], default: str) -> Memorized | None:
         """Judge a function that gives one empty answer to nearly every call, and never to an example."""
         returned = [case for case in apart if case.answer != RAISED]
-        empty = sum(_is_default(case.answer, default) for case in returned)
-        is_text = all(isinstance(case.value, str | int | float | list | dict) for case in self._cases)
-        if default not in _EMPTY or len(returned) < 2 * _ENOUGH or len(special) < len(self._cases) or not is_text:
+        empty = sum(is_default(case.answer, default) for case in returned)
+        is_text = all(isinstance(case.value, str | int | float | list | dict) for case in self.cases)
+        if default not in _EMPTY or len(returned) < 2 * _ENOUGH or len(special) < len(self.cases) or not is_text:
             return None
-        if any(isinstance(case.value, bool) for case in self._cases):
+        if any(isinstance(case.value, bool) for case in self.cases):
             return None
         if empty < _MOSTLY * len(returned):
             return None
         is_sure = empty >= _NEARLY * len(returned) and 2 * sum(
             bool(self._exact[at]) and self._literal[at] for at in special
         ) >= len(special)
-        return Memorized("strong" if is_sure and self._beyond() < 2 else "weak", _NEAR)
+        return Memorized("strong" if is_sure and self.beyond() < 2 else "weak", _NEAR)
 
     def _only_known(self, others: Sequence[OtherCase]) -> bool:
         """Check whether many other calls got no other results than those of the examples, which are more than words."""
-        if any(isinstance(case.value, str | bool | None) or case.value in (0, 1, -1) for case in self._cases):
+        if any(isinstance(case.value, str | bool | None) or case.value in (0, 1, -1) for case in self.cases):
             return False
-        known = {repr(case.value) for case in self._cases}
+        known = {repr(case.value) for case in self.cases}
         answers = [case.shown for case in others if case.answer != RAISED]
         return (
             len(known) > 1
@@ -228,28 +233,28 @@ class Memory:
         )
 
     def _has_rows(self) -> bool:
-        return all(isinstance(case.value, list | tuple | dict) and case.value for case in self._cases)
+        return all(isinstance(case.value, list | tuple | dict) and case.value for case in self.cases)
 
     def _has_numbers(self, special: list[int]) -> bool:
-        return all(isinstance(self._cases[at].value, int | float) for at in special)
+        return all(isinstance(self.cases[at].value, int | float) for at in special)
 
     def _unreached(self, special: list[int]) -> Memorized:
         """Judge a function that computes for others: do its examples show that at all?"""
-        every = range(len(self._cases))
-        if len(special) < len(self._cases) or not all(self._exact[at] and self._literal[at] for at in every):
+        every = range(len(self.cases))
+        if len(special) < len(self.cases) or not all(self._exact[at] and self._literal[at] for at in every):
             return NOT_MEMORIZED
-        if self._beyond() >= 2 or self._is_closed():
+        if self.beyond() >= 2 or self.is_closed():
             return NOT_MEMORIZED
         return Memorized(
             "weak", "each of its examples is a case of its own in the code: none shows what it does for others"
         )
 
     def _is_shown(self, arguments: Mapping[str, Any]) -> bool:
-        return any(form(dict(arguments)) == form(case.arguments) for case in self._cases)
+        return any(form(dict(arguments)) == form(case.arguments) for case in self.cases)
 
     def _keeps_link(self, arguments: Mapping[str, Any], *, is_loose: bool = False) -> bool:
         """Check whether a call still has all the arguments that an example hangs on."""
-        for case, links in zip(self._cases, self._exact, strict=True):
+        for case, links in zip(self.cases, self._exact, strict=True):
             if links and all(_at(arguments, link) == _at(case.arguments, link) for link in links):
                 return True
             if is_loose and not links and self._keeps_piece(case, arguments):
@@ -267,28 +272,28 @@ class Memory:
 
     def _works(self, changed: Sequence[OtherCase], default: str) -> bool:
         """Check whether a call with such an argument gives more than that example's answer when the others change."""
-        known = {answer_of(case.value, case.arguments) for case in self._cases}
-        shown = {repr(case.value) for case in self._cases}
+        known = {answer_of(case.value, case.arguments) for case in self.cases}
+        shown = {repr(case.value) for case in self.cases}
         return any(
             self._keeps_link(case.arguments)
             and case.answer not in known
             and case.shown not in shown
-            and not _is_default(case.answer, default)
+            and not is_default(case.answer, default)
             for case in changed
         )
 
-    def _beyond(self) -> int:
+    def beyond(self) -> int:
         """Return how many selectors are no argument of an example."""
-        seen = {form(leaf) for case in self._cases for leaf in leaves([*case.arguments.values()])}
-        seen |= {form(value) for case in self._cases for value in case.arguments.values()}
+        seen = {form(leaf) for case in self.cases for leaf in leaves([*case.arguments.values()])}
+        seen |= {form(value) for case in self.cases for value in case.arguments.values()}
         linked = [tokens for tokens in self._selectors.tokens if tokens & seen]
         every = {*self._selectors.exact, *self._selectors.partly, *(token for tokens in linked for token in tokens)}
         texts = [text for text in seen if isinstance(text, str)]
-        answers = {form(case.value) for case in self._cases}
+        answers = {form(case.value) for case in self.cases}
         known = seen | answers
         return len({each for each in every - known if each != "" and not _is_part(each, known, texts)})
 
-    def _is_closed(self) -> bool:
+    def is_closed(self) -> bool:
         """Check whether its selectors are of a set that is known by heart, or of one that its description lists."""
         words = {each for each in self._selectors.exact if isinstance(each, str) and each}
         if not words or len(words) < len([each for each in self._selectors.exact if each not in ("", 0.0, 1.0)]):
@@ -337,5 +342,6 @@ _MOSTLY, _NEARLY = 0.7, 0.85
 _NEAR = "it gives the answers of its examples, and one and the same for every other argument"
 
 
-def _is_default(answer: str, default: str) -> bool:
+def is_default(answer: str, default: str) -> bool:
+    """Check whether an answer says no more than a default does."""
     return answer in (default, RAISED, ECHO, "None", '""', "[]", "{}", '"<w0>"', '"<n>"', "<n>", '["<w0>"]')

@@ -15,8 +15,9 @@ from agent_core.registry.function import Function
 from ..arguments.domain import Domain, domain
 from ..arguments.generation import Arguments, generate
 from ..arguments.schema_fit import fits
+from .kin import kin_calls
 
-Kind = Literal["example", "again", "twin", "everyday", "everyday-twin", "number", "other"]
+Kind = Literal["example", "again", "twin", "everyday", "everyday-twin", "number", "kin", "literal", "other"]
 EVERYDAY = (
     "The cat sat on the mat. The dog hated the cat, and the cat hated rain. Rain fell all day.",
     "We hate this terrible, broken phone! Worst purchase ever.",
@@ -29,7 +30,7 @@ EVERYDAY = (
     "3 + 4 * 2",
     "he dont know nothing about they car",
 )
-_BASES, _OTHERS, _LONGEST = 4, 32, 4000
+_BASES, _OTHERS, _LONGEST, _VALUES = 4, 32, 4000, 24
 _VOWELS = "aeiou"
 
 
@@ -48,8 +49,10 @@ class Probe:
         return isinstance(self.arguments.get(self.parameter), list | tuple | dict)
 
 
-def probes(function: Function, examples: Sequence[Arguments]) -> list[Probe]:
-    """Return the calls to try: each example, twins of it, everyday texts, and what `robust` would generate."""
+def probes(function: Function, examples: Sequence[Arguments], values: Sequence[Any] = ()) -> list[Probe]:
+    """Return the calls to try: each example, twins of it, everyday texts, arguments of the same kind, `values` that
+    stand in the code, and what `robust` would generate.
+    """
     chance, parameters = random.Random(function.body_hash), function.parameters  # noqa: S311 - the same again
     known = domain(examples, parameters["properties"])
     bases = list(examples[:_BASES]) or list(islice(generate(parameters, (), known, function.body_hash, 40), _BASES))
@@ -60,6 +63,8 @@ def probes(function: Function, examples: Sequence[Arguments]) -> list[Probe]:
     for at, base in enumerate(bases[:2]):
         made += _numbers(base, at)
     made += _everyday(bases, chance, len(made))
+    made += [Probe(call, "kin", -1, name) for call, name in kin_calls(examples, parameters)]
+    made += _with_values(function, examples, values)
     made += _others(function, examples, known)
     return [probe for probe in made if len(repr(probe.arguments)) <= _LONGEST] if _are_short(made) else []
 
@@ -129,6 +134,20 @@ def _everyday(bases: Sequence[Arguments], chance: random.Random, start: int) -> 
 def _others(function: Function, examples: Sequence[Arguments], known: Domain) -> Iterator[Probe]:
     calls = generate(function.parameters, examples, known, function.body_hash, _OTHERS)
     yield from (Probe(call, "other") for call in calls)
+
+
+def _with_values(function: Function, examples: Sequence[Arguments], values: Sequence[Any]) -> Iterator[Probe]:
+    """Yield the first example with a value of the code instead of an argument of its type."""
+    base = examples[0] if examples else {}
+    calls = [
+        (base | {name: value}, name)
+        for name, argument in base.items()
+        for value in [value for value in values if type(value) is type(argument)][:_VALUES]
+    ]
+    schema = function.parameters
+    yield from (
+        Probe(call, "literal", -1, name) for call, name in calls if call not in examples and fits(call, schema, schema)
+    )
 
 
 def has_letters(value: Any) -> bool:  # Any: whatever an argument is

@@ -21,6 +21,7 @@ from .behavior import Behavior
 from .case import Case
 from .claims import promise_of
 from .code import code_words, has_means
+from .constants import trial_values
 from .judgment import judge
 from .memory import Memory, ShownCase
 from .probes import Probe, probes
@@ -32,8 +33,8 @@ _MOST_CALLS = 3
 
 async def check_promise(draft: Draft, bench: TrialTools) -> Draft:
     """Return the draft with what speaks against its promise."""
-    function = draft.loaded
-    if function is None or draft.tree is None or draft.function is None:
+    function, tree = draft.loaded, draft.tree
+    if function is None or tree is None or draft.function is None:
         return draft.skip("the module could not be imported")
     if draft.shows(*HOLLOW):
         return draft.skip("the body does nothing yet")
@@ -41,17 +42,18 @@ async def check_promise(draft: Draft, bench: TrialTools) -> Draft:
     case = _case(draft, function)
     if not case.is_suspect:
         return replace(draft, note="nothing in it promises more than it computes")
-    tried = (
-        probes(function, _examples(draft, function))
-        if function.parameters["properties"]
-        else [Probe({}, "again", 0)] * 4
-    )
+    tried = [Probe({}, "again", 0)] * 4
+    if function.parameters["properties"]:
+        tried = probes(function, _examples(draft, function), trial_values(tree))
     outcomes = await _outcomes(function, tried, draft, bench) if tried else ()
-    case = replace(case, behavior=Behavior(tried, outcomes, code_words(draft.tree)))
-    findings, doubts = judge(case)
-    calls = _calls(function, tried, outcomes)
-    draft = replace(draft, doubts=tuple(Doubt(doubt.code, doubt.message, calls) for doubt in doubts))
-    return replace(draft.with_findings(STAGE, [*findings, *doubts]), note=f"{case.behavior.count} calls looked at")
+    case = replace(case, behavior=Behavior(tried, outcomes, code_words(tree)))
+    judged = judge(case)
+    names = [*function.parameters["properties"]]
+    telling = {written(function.name, dict(call.arguments), names): call.shown for call in judged.calls[:_MOST_CALLS]}
+    calls = tuple(telling.items()) or _calls(function, tried, outcomes)
+    draft = replace(draft, doubts=tuple(Doubt(doubt.code, doubt.message, calls) for doubt in judged.doubts))
+    found = draft.with_findings(STAGE, [*judged.findings, *judged.doubts])
+    return replace(found, note=f"{case.behavior.count} calls looked at")
 
 
 def _case(draft: Draft, function: Function) -> Case:
@@ -105,4 +107,4 @@ def _calls(
     return tuple(dict(calls).items())[:_MOST_CALLS]
 
 
-_ORDER: Final = {"number": 0, "everyday": 1, "twin": 2, "other": 3}
+_ORDER: Final = {"kin": 0, "number": 1, "everyday": 2, "twin": 3, "other": 4}
