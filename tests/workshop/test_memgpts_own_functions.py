@@ -162,7 +162,7 @@ def became(row: ImportedFunction) -> str:
         more = re.sub("^it also takes", "they also take", difference).replace(
             "its parameters are the same", "with the same parameters"
         )
-        return f"{shown}; {more}" if more != "with the same parameters" or "as" in shown else f"{shown}, {more}"
+        return f"{shown}{',' if more == 'with the same parameters' else ';'} {more}"
     assert row.standing == "draft", row
     if "needs-network" in codes:
         return "a draft; each host is asked for when it comes"

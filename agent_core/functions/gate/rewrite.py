@@ -103,7 +103,7 @@ async def _agrees(own: Function, other: Function, mine: Sequence[_Known], draft:
 
 
 def _others(own: Function, other: Function, draft: Draft) -> list[Arguments]:
-    """Return calls that no example has: everyday texts, other letters and numbers, and the texts in the code of both."""
+    """Return calls that no example has: everyday texts, other letters and numbers, the texts in the code of both."""
     calls = shown([example.call for example in own.examples], own.name, own.parameters)
     more = [probe.arguments for probe in probes(own, calls)]
     trees = (draft.tree, parse(draft.snapshot.modules[other.module].text))

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from sandbox.wire.lines import bare_lines
+
 from ..capability import uses_context
 from ..draft import Draft
 from ..tree import FunctionNode, literal, nodes_of, parameters
@@ -193,7 +195,7 @@ def _is_len(node: ast.AST) -> bool:
 
 def admission(draft: Draft) -> tuple[str, int]:
     """Return what a comment or a text admits, that the work is not done, and its line; nothing if none does."""
-    for number, line in enumerate(draft.text.split("\n"), start=1):
+    for number, line in enumerate(bare_lines(draft.text), start=1):
         match = _ADMITS.search(line)
         if match:
             return line.strip(), number
