@@ -12,7 +12,7 @@ from .code import admission, by_chance, by_hash, by_length_only, has_silence, ke
 from .constants import is_arithmetic, is_loopless
 from .memory import Memory
 
-_PICKING = frozenset({"pick", "picks", "flip", "roll", "rolls", "test"})
+_PICKING = frozenset({"pick", "picks", "flip", "roll", "rolls", "test", "sample", "samples"})
 _FEW, _FIRST = 3, 9
 
 
@@ -49,7 +49,8 @@ class Case:
     @property
     def is_divided(self) -> bool:
         """True if some of its answers are constants, or arguments as they came, and others are not."""
-        return self.draft.function is not None and has_silence(self.draft.function)
+        node = self.draft.function
+        return node is not None and (self.function.returns == "bool" or has_silence(node))
 
     @property
     def is_worded(self) -> bool:

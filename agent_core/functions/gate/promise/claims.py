@@ -128,7 +128,7 @@ def promise_of(name: str, description: str, parameters: Schema) -> Promise:
     effect = _effect(promise)
     if effect and _is_about_rows(effect, promise, parameters):
         effect = None
-    claims = [effect or _placed(promise, parameters), _knowledge(promise, parameters), _work(promise)]
+    claims = [effect or _placed(promise, parameters), _knowledge(promise, parameters), _work(promise, parameters)]
     return Promise(promise.name, promise.sentence, promise.words, tuple(claim for claim in claims if claim))
 
 
@@ -156,6 +156,8 @@ def _effect(promise: Promise) -> Claim | None:
 
 def _is_about_rows(claim: Claim, promise: Promise, parameters: Schema) -> bool:
     """Check whether an effect is on rows that come in as an argument of that name, such as `switches`."""
+    if not lexicon().has(claim.verb, "plain", "verbs"):
+        return False
     rows = {
         lemma(part)
         for name, schema in parameters["properties"].items()
@@ -237,8 +239,8 @@ def _fact(words: Sequence[str], promise: Promise, parameters: Schema) -> Claim |
     if not words or promise.says("knowledge", "disclosed"):
         return None
     book, is_sentence = lexicon(), words is promise.sentence
-    if is_sentence and _is_state_now(words):
-        return Claim("knowledge", words[0], "that", 2, changes=True)
+    if is_sentence and (claim := _state(words, parameters) or _measure(words, parameters)):
+        return claim
     is_asked = book.among(words[:1], "plain", "asking")
     if is_sentence and is_asked and book.among(words[:9], "knowledge", "sources"):
         return Claim("knowledge", words[0], " ".join(_nouns(words[1:6])), 2, changes=True)
@@ -249,10 +251,29 @@ def _fact(words: Sequence[str], promise: Promise, parameters: Schema) -> Claim |
     return _fact_of(words[0] if is_asked else "", nouns, promise, parameters) if nouns else None
 
 
-def _is_state_now(words: Sequence[str]) -> bool:
-    """Check whether words ask for the state of somebody or something outside, at this moment."""
+def _state(words: Sequence[str], parameters: Schema) -> Claim | None:
+    """Return the state of somebody or something outside that words ask for, of this moment or of any."""
     knowledge = lexicon().sections["knowledge"]
-    return not knowledge["states"].isdisjoint(words) and not knowledge["now"].isdisjoint(words)
+    state = next((word for word in words if word in knowledge["states"]), "")
+    if not state:
+        return None
+    if not knowledge["now"].isdisjoint(words):
+        return Claim("knowledge", words[0], f"who or what is {state}", 2, changes=True)
+    is_asked = words[1:2] in (("whether",), ("if",)) and words[2:3] in (("a",), ("an",), ("the",))
+    is_named = is_asked and words[4:6] == ("is", state) and not _brings_rows(parameters)
+    return Claim("knowledge", words[0], f"whether it is {state}", 1, changes=True) if is_named else None
+
+
+def _measure(words: Sequence[str], parameters: Schema) -> Claim | None:
+    """Return the fact about somebody or something that is only named, if it is asked for as if it were computed."""
+    knowledge, properties = lexicon().sections["knowledge"], parameters["properties"]
+    named = {part for name in properties for part in name.lower().split("_")}
+    kinds = {schema.get("type") for name, schema in properties.items() if name not in _LIMITS}
+    nouns = _nouns(takewhile(lambda word: word not in OF, words[1:]))
+    if not nouns or kinds != {"string"} or named.isdisjoint(knowledge["entities"]) or named & knowledge["carriers"]:
+        return None
+    is_fact = nouns[-1] in knowledge["changing"] | knowledge["lasting"]
+    return Claim("knowledge", words[0], " ".join(nouns[-2:]), 1) if is_fact else None
 
 
 def _nouns(words: Iterable[str]) -> list[str]:
@@ -306,13 +327,15 @@ def _brings_data(parameters: Schema, head: str, *, rows_only: bool) -> bool:
     )
 
 
-def _work(promise: Promise) -> Claim | None:
+def _work(promise: Promise, parameters: Schema) -> Claim | None:
     """Return the work on the argument that a function promises."""
-    claims = [claim for words in (promise.sentence, promise.name) if words and (claim := _task(words, promise))]
+    claims = [
+        claim for words in (promise.sentence, promise.name) if words and (claim := _task(words, promise, parameters))
+    ]
     return max(claims, key=lambda claim: claim.weight, default=None)
 
 
-def _task(words: Sequence[str], promise: Promise) -> Claim | None:
+def _task(words: Sequence[str], promise: Promise, parameters: Schema) -> Claim | None:
     book, work = lexicon(), lexicon().sections["work"]
     rest = [word for word in words[1:8] if word not in _SMALL]
     about = " ".join(rest[:2])
@@ -326,7 +349,8 @@ def _task(words: Sequence[str], promise: Promise) -> Claim | None:
         return Claim("work", "" if noun == words[0] else words[0], noun, 2)
     if not work["qualities"].isdisjoint(words[:6]):
         return Claim("work", words[0], about, 2)
-    if book.has(words[0], "work", "handling") and (medium := _medium(rest)):
+    is_handled = book.has(words[0], "work", "handling") or words[0] == "list"
+    if is_handled and (medium := _medium(rest) or _file(words, parameters)):
         return Claim("work", words[0], medium, 2, is_on_media=True)
     letters = next((word for word in words[:8] if book.has(word, "work", "letters")), "")
     if letters:
@@ -340,6 +364,22 @@ def _medium(words: Sequence[str]) -> str:
     is_file = len(phrase) > 1 and phrase[-1] in ("file", "files")
     head = phrase[-2:-1] if is_file else phrase[-1:]
     return next((word for word in head if lexicon().has(word, "work", "media")), "")
+
+
+def _file(words: Sequence[str], parameters: Schema) -> str:
+    """Return `file` if words are about what is in one, of which only the path comes in."""
+    properties = parameters["properties"]
+    is_path = any(part in _PATHS for name in properties for part in name.lower().split("_"))
+    at = next((at for at, word in enumerate(words[:12]) if word in ("file", "files", "folder", "directory")), 0)
+    if not (at and is_path) or not _OF_PATHS.isdisjoint(words):
+        return ""
+    return words[at]
+
+
+_PATHS = frozenset(["path", "paths", "file", "filename", "filepath", "folder", "directory", "dir"])
+_OF_PATHS = frozenset(
+    ["name", "names", "extension", "extensions", "suffix", "ending", "path", "paths", "filename", "stem"]
+)
 
 
 def _noun(words: Sequence[str], *, is_judged: bool) -> str:

@@ -87,6 +87,13 @@ def by_hash(tree: ast.Module) -> bool:
     return bool(measures and adds) or any(_is_cut(node) for node in nodes)
 
 
+def by_letters(tree: ast.Module) -> bool:
+    """Check whether something is reckoned from the length of a text, or from the codes of its letters."""
+    operations = [node for node in nodes_of(tree) if isinstance(node, ast.BinOp)]
+    calls = [part for node in operations for part in (node.left, node.right) if isinstance(part, ast.Call)]
+    return any(_called(call) in ("len", "ord") for call in calls)
+
+
 def _is_cut(node: ast.AST) -> bool:
     """Check for a length or the code of a letter, divided for its remainder."""
     if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)) or isinstance(
