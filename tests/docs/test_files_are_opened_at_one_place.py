@@ -8,7 +8,7 @@ _OPENS = {"read_text", "read_bytes", "write_text", "write_bytes", "open"}
 _NO_PATHS = {"archive", "tarfile", "debug", "self", "_prompt"}  # whose `open` opens no path
 ALLOWED = {
     "a file of this package": """
-        functions/gate/clones/index_store functions/gate/promise/claims functions/service/foreign memory/evidence
+        functions/gate/clones/index_store functions/gate/promise/lexicon functions/service/foreign memory/evidence
         model/dialect model/conversation model/quirks model/reading/forms model/tour/script storage/sqlite/migrate
         workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """

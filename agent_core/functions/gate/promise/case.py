@@ -7,9 +7,10 @@ from agent_core.registry.function import Function
 from ..draft import Draft
 from .answers import WORD
 from .behavior import Behavior
-from .claims import Promise, lexicon
+from .claims import Promise
 from .code import admission, by_chance, by_hash, by_length_only, has_silence, keeps_in_vain, literals
 from .constants import is_arithmetic, is_loopless
+from .lexicon import lexicon
 from .memory import Memory
 
 _PICKING = frozenset({"pick", "picks", "flip", "roll", "rolls", "test", "sample", "samples"})

@@ -5,17 +5,15 @@ What acts on a part of an argument (`delete_vowels`) or words a text (`order_con
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from importlib.resources import files
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Literal
 
 from agent_core.registry.typenames import Schema
-from sandbox.wire.foreign import read_toml
 
-from .answers import lemma
+from .answers import forms_of, lemma
+from .lexicon import lexicon
 
 ClaimKind = Literal["effect", "knowledge", "work"]
 _WORDS = re.compile(r"[A-Za-z][a-z]+|[A-Z]+(?![a-z])|[a-z]")
@@ -37,39 +35,6 @@ _LEADING = frozenset(
 _LIMITS = frozenset(
     ["n", "k", "limit", "count", "max", "top", "days", "size", "results", "max_results", "num", "page", "year"]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Lexicon:
-    """The word lists of `lexicon.toml`."""
-
-    sections: Mapping[str, Mapping[str, frozenset[str]]]
-    outside: Mapping[str, frozenset[str]]
-    kept: Mapping[str, frozenset[str]]
-
-    def has(self, word: str, section: str, key: str) -> bool:
-        """Check whether a word, or its base form, is in a list."""
-        words = self.sections[section][key]
-        return any(form in words for form in _forms(word))
-
-    def among(self, words: Iterable[str], section: str, key: str) -> bool:
-        """Check whether one of the words is in a list."""
-        return any(self.has(word, section, key) for word in words)
-
-
-@lru_cache(maxsize=1)
-def lexicon() -> Lexicon:
-    """Return the lexicon, read once."""
-    data: dict[str, Any] = read_toml(files(__package__).joinpath("lexicon.toml").read_text(encoding="utf-8"))
-    outside, kept = data["effect"].pop("outside"), data["effect"].pop("kept")
-    sections = {
-        section: {key: frozenset(text.split()) for key, text in lists.items()} for section, lists in data.items()
-    }
-    return Lexicon(sections, _split(outside), _split(kept))
-
-
-def _split(lists: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    return {key: frozenset(text.split()) for key, text in lists.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +165,7 @@ def _deed(words: Sequence[str], promise: Promise) -> Claim | None:
     book = lexicon()
     rest = [word for word in takewhile(lambda word: word not in _MANNER, words[1:8]) if word not in _SMALL]
     first = next((word for word in rest if word not in _PARTICLES), "")
-    verb = next((form for form in _forms(words[0]) if form in book.outside or form in book.kept), "")
+    verb = next((form for form in forms_of(words[0]) if form in book.outside or form in book.kept), "")
     if not verb:
         return None
     objects = {form for word in (*rest, *promise.name[1:]) for form in (word, lemma(word))}
@@ -219,11 +184,6 @@ def _deed(words: Sequence[str], promise: Promise) -> Claim | None:
 
 _MANNER = frozenset(["with", "as", "by", "of", "about", "per", "like", "between", "that", "which", "if", "when"])
 _PARTICLES = frozenset(["on", "off", "up", "down", "in", "out", "over", "each", "every", "two", "several"])
-
-
-def _forms(word: str) -> tuple[str, ...]:
-    base = lemma(word)
-    return (word,) if base == word else (word, base, f"{base}e")
 
 
 def _knowledge(promise: Promise, parameters: Schema) -> Claim | None:
@@ -339,11 +299,11 @@ def _task(words: Sequence[str], promise: Promise, parameters: Schema) -> Claim |
     book, work = lexicon(), lexicon().sections["work"]
     rest = [word for word in words[1:8] if word not in _SMALL]
     about = " ".join(rest[:2])
-    understood = next((form for form in _forms(words[0]) if form in work["verbs"]), "")
+    understood = next((form for form in forms_of(words[0]) if form in work["verbs"]), "")
     if understood:
         is_closed = book.among((*promise.name[1:], *promise.sentence[1:8]), "work", "closed")
         return None if is_closed else Claim("work", understood, about, 2)
-    judged = next((form for form in _forms(words[0]) if form in work["judging"]), "")
+    judged = next((form for form in forms_of(words[0]) if form in work["judging"]), "")
     noun = _noun(words, is_judged=bool(judged))
     if noun:
         return Claim("work", "" if noun == words[0] else words[0], noun, 2)
@@ -368,18 +328,10 @@ def _medium(words: Sequence[str]) -> str:
 
 def _file(words: Sequence[str], parameters: Schema) -> str:
     """Return `file` if words are about what is in one, of which only the path comes in."""
-    properties = parameters["properties"]
-    is_path = any(part in _PATHS for name in properties for part in name.lower().split("_"))
-    at = next((at for at, word in enumerate(words[:12]) if word in ("file", "files", "folder", "directory")), 0)
-    if not (at and is_path) or not _OF_PATHS.isdisjoint(words):
-        return ""
-    return words[at]
-
-
-_PATHS = frozenset(["path", "paths", "file", "filename", "filepath", "folder", "directory", "dir"])
-_OF_PATHS = frozenset(
-    ["name", "names", "extension", "extensions", "suffix", "ending", "path", "paths", "filename", "stem"]
-)
+    work = lexicon().sections["work"]
+    is_path = any(part in work["paths"] for name in parameters["properties"] for part in name.lower().split("_"))
+    at = next((at for at, word in enumerate(words[:12]) if word in work["files"]), 0)
+    return words[at] if at and is_path and work["unopened"].isdisjoint(words) else ""
 
 
 def _noun(words: Sequence[str], *, is_judged: bool) -> str:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from ..capability import uses_context
 from ..draft import Draft
 from ..tree import FunctionNode, literal, nodes_of, parameters
-from .claims import lexicon
+from .lexicon import lexicon
 
 _MEANS = frozenset({"call", "fetch", "secret", "memory", "scratch"})
 _CHANCE = frozenset({"random", "secrets"})

@@ -10,8 +10,9 @@ from itertools import takewhile
 from ..draft import Finding
 from .answers import WORD, is_same_verb, lemma, texts_of
 from .case import Case
-from .claims import OF, Claim, lexicon
+from .claims import OF, Claim
 from .code import admission, by_chance, by_hash, by_letters, keeps_in_vain, literals
+from .lexicon import lexicon
 from .memorized import memorized
 from .reach import FreshCall
 
