@@ -1,6 +1,6 @@
 """Words that the gate's tests share: a candidate through the text stages, and what was found."""
 
-from textwrap import dedent
+from textwrap import dedent, indent
 
 from agent_core.functions.gate import Candidate, Gate, Policy, Rules, Verdict
 from agent_core.functions.gate.autofix import fix
@@ -98,3 +98,12 @@ async def judge(
     gate: Gate, code: str, name: str = "f", policy: Policy = "agent", snapshot: Snapshot | None = None
 ) -> Verdict:
     return await gate.judge(Candidate(name, code, "lib"), snapshot or Snapshot.empty(), policy)
+
+
+def promised(name: str, parameters: str, returns: str, sentence: str, body: str, *examples: str) -> str:
+    """A function with a first sentence of its own, and examples, each `call → result`."""
+    names = [one.split(":")[0].strip() for one in parameters.split(", ") if one]
+    entries = "".join(f"        {one}: The {one}.\n" for one in names if one != "self")
+    shown = "".join("        >>> {}\n        {}\n".format(*one.split(" → ")) for one in examples)
+    words = f'    """{sentence}\n\n    Args:\n{entries}\n    Examples:\n{shown}    """\n'
+    return f"def {name}({parameters}) -> {returns}:\n" + words + indent(dedent(body).strip("\n"), "    ") + "\n"

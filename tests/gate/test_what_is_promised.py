@@ -1,23 +1,12 @@
 """Stage 9: names and first sentences that promise more than the body can do, and answers to the own examples only."""
 
-from textwrap import dedent, indent
-
 import pytest
 
 from agent_core.functions.gate import Gate, Policy
 
-from .support import judge, snapshot_of
+from .support import judge, promised, snapshot_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-def promised(name: str, parameters: str, returns: str, sentence: str, body: str, *examples: str) -> str:
-    """A function with a first sentence of its own, and examples, each `call → result`."""
-    names = [one.split(":")[0].strip() for one in parameters.split(", ") if one]
-    entries = "".join(f"        {one}: The {one}.\n" for one in names if one != "self")
-    shown = "".join("        >>> {}\n        {}\n".format(*one.split(" → ")) for one in examples)
-    words = f'    """{sentence}\n\n    Args:\n{entries}\n    Examples:\n{shown}    """\n'
-    return f"def {name}({parameters}) -> {returns}:\n" + words + indent(dedent(body).strip("\n"), "    ") + "\n"
 
 
 EFFECT = [

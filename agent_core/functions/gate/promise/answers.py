@@ -223,6 +223,12 @@ def lemma(word: str) -> str:
     return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > _LEAST else word
 
 
+def forms_of(word: str) -> tuple[str, ...]:
+    """Return a word with the base forms that it may have."""
+    base = lemma(word)
+    return (word,) if base == word else (word, base, f"{base}e")
+
+
 def is_same_verb(first: str, second: str) -> bool:
     """Check whether two forms are of one verb; a final `e` may have been dropped."""
     one, other = lemma(first), lemma(second)

@@ -126,6 +126,11 @@ class Behavior:
         return bool(kinds) and kinds <= {int, float}
 
     @cached_property
+    def gives_truths(self) -> bool:
+        """True if every result is True or False."""
+        return bool(self.returned) and all(isinstance(value, bool) for _probe, value in self.returned)
+
+    @cached_property
     def is_echo(self) -> bool:
         """True if every call, and every example, returned one and the same of its arguments."""
         if len(self.returned) <= _SOME:

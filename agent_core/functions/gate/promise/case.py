@@ -7,12 +7,13 @@ from agent_core.registry.function import Function
 from ..draft import Draft
 from .answers import WORD
 from .behavior import Behavior
-from .claims import Promise, lexicon
+from .claims import Promise
 from .code import admission, by_chance, by_hash, by_length_only, has_silence, keeps_in_vain, literals
 from .constants import is_arithmetic, is_loopless
+from .lexicon import lexicon
 from .memory import Memory
 
-_PICKING = frozenset({"pick", "picks", "flip", "roll", "rolls", "test"})
+_PICKING = frozenset({"pick", "picks", "flip", "roll", "rolls", "test", "sample", "samples"})
 _FEW, _FIRST = 3, 9
 
 
@@ -49,7 +50,8 @@ class Case:
     @property
     def is_divided(self) -> bool:
         """True if some of its answers are constants, or arguments as they came, and others are not."""
-        return self.draft.function is not None and has_silence(self.draft.function)
+        node = self.draft.function
+        return node is not None and (self.function.returns == "bool" or has_silence(node))
 
     @property
     def is_worded(self) -> bool:

@@ -5,17 +5,15 @@ What acts on a part of an argument (`delete_vowels`) or words a text (`order_con
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from importlib.resources import files
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Literal
 
 from agent_core.registry.typenames import Schema
-from sandbox.wire.foreign import read_toml
 
-from .answers import lemma
+from .answers import forms_of, lemma
+from .lexicon import lexicon
 
 ClaimKind = Literal["effect", "knowledge", "work"]
 _WORDS = re.compile(r"[A-Za-z][a-z]+|[A-Z]+(?![a-z])|[a-z]")
@@ -37,39 +35,6 @@ _LEADING = frozenset(
 _LIMITS = frozenset(
     ["n", "k", "limit", "count", "max", "top", "days", "size", "results", "max_results", "num", "page", "year"]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Lexicon:
-    """The word lists of `lexicon.toml`."""
-
-    sections: Mapping[str, Mapping[str, frozenset[str]]]
-    outside: Mapping[str, frozenset[str]]
-    kept: Mapping[str, frozenset[str]]
-
-    def has(self, word: str, section: str, key: str) -> bool:
-        """Check whether a word, or its base form, is in a list."""
-        words = self.sections[section][key]
-        return any(form in words for form in _forms(word))
-
-    def among(self, words: Iterable[str], section: str, key: str) -> bool:
-        """Check whether one of the words is in a list."""
-        return any(self.has(word, section, key) for word in words)
-
-
-@lru_cache(maxsize=1)
-def lexicon() -> Lexicon:
-    """Return the lexicon, read once."""
-    data: dict[str, Any] = read_toml(files(__package__).joinpath("lexicon.toml").read_text(encoding="utf-8"))
-    outside, kept = data["effect"].pop("outside"), data["effect"].pop("kept")
-    sections = {
-        section: {key: frozenset(text.split()) for key, text in lists.items()} for section, lists in data.items()
-    }
-    return Lexicon(sections, _split(outside), _split(kept))
-
-
-def _split(lists: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    return {key: frozenset(text.split()) for key, text in lists.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +93,7 @@ def promise_of(name: str, description: str, parameters: Schema) -> Promise:
     effect = _effect(promise)
     if effect and _is_about_rows(effect, promise, parameters):
         effect = None
-    claims = [effect or _placed(promise, parameters), _knowledge(promise, parameters), _work(promise)]
+    claims = [effect or _placed(promise, parameters), _knowledge(promise, parameters), _work(promise, parameters)]
     return Promise(promise.name, promise.sentence, promise.words, tuple(claim for claim in claims if claim))
 
 
@@ -156,6 +121,8 @@ def _effect(promise: Promise) -> Claim | None:
 
 def _is_about_rows(claim: Claim, promise: Promise, parameters: Schema) -> bool:
     """Check whether an effect is on rows that come in as an argument of that name, such as `switches`."""
+    if not lexicon().has(claim.verb, "plain", "verbs"):
+        return False
     rows = {
         lemma(part)
         for name, schema in parameters["properties"].items()
@@ -198,7 +165,7 @@ def _deed(words: Sequence[str], promise: Promise) -> Claim | None:
     book = lexicon()
     rest = [word for word in takewhile(lambda word: word not in _MANNER, words[1:8]) if word not in _SMALL]
     first = next((word for word in rest if word not in _PARTICLES), "")
-    verb = next((form for form in _forms(words[0]) if form in book.outside or form in book.kept), "")
+    verb = next((form for form in forms_of(words[0]) if form in book.outside or form in book.kept), "")
     if not verb:
         return None
     objects = {form for word in (*rest, *promise.name[1:]) for form in (word, lemma(word))}
@@ -219,11 +186,6 @@ _MANNER = frozenset(["with", "as", "by", "of", "about", "per", "like", "between"
 _PARTICLES = frozenset(["on", "off", "up", "down", "in", "out", "over", "each", "every", "two", "several"])
 
 
-def _forms(word: str) -> tuple[str, ...]:
-    base = lemma(word)
-    return (word,) if base == word else (word, base, f"{base}e")
-
-
 def _knowledge(promise: Promise, parameters: Schema) -> Claim | None:
     """Return the fact from outside that a function promises."""
     claims = [claim for words in (promise.name, promise.sentence) if (claim := _fact(words, promise, parameters))]
@@ -237,8 +199,8 @@ def _fact(words: Sequence[str], promise: Promise, parameters: Schema) -> Claim |
     if not words or promise.says("knowledge", "disclosed"):
         return None
     book, is_sentence = lexicon(), words is promise.sentence
-    if is_sentence and _is_state_now(words):
-        return Claim("knowledge", words[0], "that", 2, changes=True)
+    if is_sentence and (claim := _state(words, parameters) or _measure(words, parameters)):
+        return claim
     is_asked = book.among(words[:1], "plain", "asking")
     if is_sentence and is_asked and book.among(words[:9], "knowledge", "sources"):
         return Claim("knowledge", words[0], " ".join(_nouns(words[1:6])), 2, changes=True)
@@ -249,10 +211,29 @@ def _fact(words: Sequence[str], promise: Promise, parameters: Schema) -> Claim |
     return _fact_of(words[0] if is_asked else "", nouns, promise, parameters) if nouns else None
 
 
-def _is_state_now(words: Sequence[str]) -> bool:
-    """Check whether words ask for the state of somebody or something outside, at this moment."""
+def _state(words: Sequence[str], parameters: Schema) -> Claim | None:
+    """Return the state of somebody or something outside that words ask for, of this moment or of any."""
     knowledge = lexicon().sections["knowledge"]
-    return not knowledge["states"].isdisjoint(words) and not knowledge["now"].isdisjoint(words)
+    state = next((word for word in words if word in knowledge["states"]), "")
+    if not state:
+        return None
+    if not knowledge["now"].isdisjoint(words):
+        return Claim("knowledge", words[0], f"who or what is {state}", 2, changes=True)
+    is_asked = words[1:2] in (("whether",), ("if",)) and words[2:3] in (("a",), ("an",), ("the",))
+    is_named = is_asked and words[4:6] == ("is", state) and not _brings_rows(parameters)
+    return Claim("knowledge", words[0], f"whether it is {state}", 1, changes=True) if is_named else None
+
+
+def _measure(words: Sequence[str], parameters: Schema) -> Claim | None:
+    """Return the fact about somebody or something that is only named, if it is asked for as if it were computed."""
+    knowledge, properties = lexicon().sections["knowledge"], parameters["properties"]
+    named = {part for name in properties for part in name.lower().split("_")}
+    kinds = {schema.get("type") for name, schema in properties.items() if name not in _LIMITS}
+    nouns = _nouns(takewhile(lambda word: word not in OF, words[1:]))
+    if not nouns or kinds != {"string"} or named.isdisjoint(knowledge["entities"]) or named & knowledge["carriers"]:
+        return None
+    is_fact = nouns[-1] in knowledge["changing"] | knowledge["lasting"]
+    return Claim("knowledge", words[0], " ".join(nouns[-2:]), 1) if is_fact else None
 
 
 def _nouns(words: Iterable[str]) -> list[str]:
@@ -306,27 +287,30 @@ def _brings_data(parameters: Schema, head: str, *, rows_only: bool) -> bool:
     )
 
 
-def _work(promise: Promise) -> Claim | None:
+def _work(promise: Promise, parameters: Schema) -> Claim | None:
     """Return the work on the argument that a function promises."""
-    claims = [claim for words in (promise.sentence, promise.name) if words and (claim := _task(words, promise))]
+    claims = [
+        claim for words in (promise.sentence, promise.name) if words and (claim := _task(words, promise, parameters))
+    ]
     return max(claims, key=lambda claim: claim.weight, default=None)
 
 
-def _task(words: Sequence[str], promise: Promise) -> Claim | None:
+def _task(words: Sequence[str], promise: Promise, parameters: Schema) -> Claim | None:
     book, work = lexicon(), lexicon().sections["work"]
     rest = [word for word in words[1:8] if word not in _SMALL]
     about = " ".join(rest[:2])
-    understood = next((form for form in _forms(words[0]) if form in work["verbs"]), "")
+    understood = next((form for form in forms_of(words[0]) if form in work["verbs"]), "")
     if understood:
         is_closed = book.among((*promise.name[1:], *promise.sentence[1:8]), "work", "closed")
         return None if is_closed else Claim("work", understood, about, 2)
-    judged = next((form for form in _forms(words[0]) if form in work["judging"]), "")
+    judged = next((form for form in forms_of(words[0]) if form in work["judging"]), "")
     noun = _noun(words, is_judged=bool(judged))
     if noun:
         return Claim("work", "" if noun == words[0] else words[0], noun, 2)
     if not work["qualities"].isdisjoint(words[:6]):
         return Claim("work", words[0], about, 2)
-    if book.has(words[0], "work", "handling") and (medium := _medium(rest)):
+    is_handled = book.has(words[0], "work", "handling") or words[0] == "list"
+    if is_handled and (medium := _medium(rest) or _file(words, parameters)):
         return Claim("work", words[0], medium, 2, is_on_media=True)
     letters = next((word for word in words[:8] if book.has(word, "work", "letters")), "")
     if letters:
@@ -340,6 +324,14 @@ def _medium(words: Sequence[str]) -> str:
     is_file = len(phrase) > 1 and phrase[-1] in ("file", "files")
     head = phrase[-2:-1] if is_file else phrase[-1:]
     return next((word for word in head if lexicon().has(word, "work", "media")), "")
+
+
+def _file(words: Sequence[str], parameters: Schema) -> str:
+    """Return `file` if words are about what is in one, of which only the path comes in."""
+    work = lexicon().sections["work"]
+    is_path = any(part in work["paths"] for name in parameters["properties"] for part in name.lower().split("_"))
+    at = next((at for at, word in enumerate(words[:12]) if word in work["files"]), 0)
+    return words[at] if at and is_path and work["unopened"].isdisjoint(words) else ""
 
 
 def _noun(words: Sequence[str], *, is_judged: bool) -> str:

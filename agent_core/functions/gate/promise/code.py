@@ -13,7 +13,7 @@ from sandbox.wire.lines import bare_lines
 from ..capability import uses_context
 from ..draft import Draft
 from ..tree import FunctionNode, literal, nodes_of, parameters
-from .claims import lexicon
+from .lexicon import lexicon
 
 _MEANS = frozenset({"call", "fetch", "secret", "memory", "scratch"})
 _CHANCE = frozenset({"random", "secrets"})
@@ -87,6 +87,13 @@ def by_hash(tree: ast.Module) -> bool:
     measures = (names | handed_on) & {"ord", "from_bytes"}
     adds = "sum" in names or any(isinstance(node, ast.AugAssign) for node in nodes)
     return bool(measures and adds) or any(_is_cut(node) for node in nodes)
+
+
+def by_letters(tree: ast.Module) -> bool:
+    """Check whether something is reckoned from the length of a text, or from the codes of its letters."""
+    operations = [node for node in nodes_of(tree) if isinstance(node, ast.BinOp)]
+    calls = [part for node in operations for part in (node.left, node.right) if isinstance(part, ast.Call)]
+    return any(_called(call) in ("len", "ord") for call in calls)
 
 
 def _is_cut(node: ast.AST) -> bool:

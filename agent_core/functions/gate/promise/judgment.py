@@ -10,8 +10,9 @@ from itertools import takewhile
 from ..draft import Finding
 from .answers import WORD, is_same_verb, lemma, texts_of
 from .case import Case
-from .claims import OF, Claim, lexicon
-from .code import admission, by_chance, by_hash, keeps_in_vain, literals
+from .claims import OF, Claim
+from .code import admission, by_chance, by_hash, by_letters, keeps_in_vain, literals
+from .lexicon import lexicon
 from .memorized import memorized
 from .reach import FreshCall
 
@@ -199,7 +200,7 @@ def _knowledge(case: Case, claim: Claim) -> Iterator[Finding]:
     behavior, name, tree = case.behavior, case.function.name, case.draft.tree
     assert tree is not None
     is_pasted = behavior.is_free() and not behavior.example_hits
-    is_drawn = behavior.is_by_chance or by_hash(tree) or bool(case.measures)
+    is_drawn = behavior.is_by_chance or by_hash(tree) or by_letters(tree) or bool(case.measures)
     message = (
         f"`{name}` promises {claim.about or 'a fact'}, which only the world outside knows, and it cannot look there"
     )
@@ -212,7 +213,7 @@ def _knowledge(case: Case, claim: Claim) -> Iterator[Finding]:
         or (is_pasted and (claim.weight == 2 or claim.changes or _invents(case)))
     ):
         yield Finding("claims-knowledge", message, fix, case.line)
-    elif claim.changes and (behavior.is_of(literals(tree)) or behavior.is_free()):
+    elif claim.changes and (behavior.is_of(literals(tree)) or behavior.is_free() or behavior.gives_truths):
         yield Finding("doubt-knowledge", message, fix, case.line)
 
 

@@ -6,15 +6,14 @@ Pure. Whoever wrote a function for its examples alone has no answer to them; the
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from importlib.resources import files
 from itertools import islice
 from typing import Any
 
 from agent_core.registry.typenames import Schema
-from sandbox.wire.foreign import read_toml
 
 from ..arguments.generation import Arguments
 from ..arguments.schema_fit import fits
+from .lexicon import lists_in
 
 _MOST, _BASES = 8, 3
 _YEARS = range(1600, 2200)
@@ -26,7 +25,7 @@ _NEAR = 5
 
 @lru_cache(maxsize=1)
 def _lists() -> tuple[list[tuple[str, ...]], list[tuple[re.Pattern[str], tuple[str, ...]]]]:
-    data: dict[str, Any] = read_toml(files(__package__).joinpath("kin.toml").read_text(encoding="utf-8"))
+    data = lists_in("kin.toml")
     kinds = [tuple(text.split(" | ")) for text in data["kinds"].values()]
     return kinds, [(re.compile(pattern), tuple(texts.split(" ~ "))) for pattern, texts in data["forms"].values()]
 

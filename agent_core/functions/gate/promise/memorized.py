@@ -69,6 +69,6 @@ def _reached(case: Case, memory: Memory) -> tuple[Memorized, tuple[FreshCall, ..
         )
     if ignored := reach.ignored():
         return Memorized("weak", f"`{ignored[0].parameter}` matters only if it is that of an example"), (*ignored,)
-    if nothing := reach.says_whatever(case.promise.words):
+    if nothing := reach.says_whatever(frozenset(case.promise.sentence)):
         return Memorized("weak", "it is to take whatever there is, and gives nothing for some of it"), (*nothing,)
     return NOT_MEMORIZED, ()

@@ -15,8 +15,8 @@ from agent_core.registry.typenames import Schema
 
 from ..arguments.generation import Arguments
 from .answers import leaves, skeleton
-from .claims import lexicon
 from .constants import Form, form, selectors
+from .lexicon import lexicon
 
 RAISED, ECHO = "raises", "echo"
 _ENOUGH, _HITS = 5, 0.03

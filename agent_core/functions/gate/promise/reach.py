@@ -69,8 +69,8 @@ class Reach:
         if len(self._returned) < _ENOUGH or not self.special or not self.is_silent_default:
             return False
         usual = Counter(call.shown for call in self._returned).most_common(1)[0][0]
-        hits = sum(not is_default(call.answer, self.default) and call.shown != usual for call in self._returned)
-        return hits <= _HITS * len(self._returned)
+        hits = [call for call in self._returned if not is_default(call.answer, self.default) and call.shown != usual]
+        return len(hits) <= _HITS * len(self._returned) and not any(call.kind in ("kin", "literal") for call in hits)
 
     def always_raises(self) -> bool:
         """Check whether everything but the examples is refused, also what is of their kind."""
@@ -121,7 +121,8 @@ class Reach:
         if words.isdisjoint(_WHATEVER):
             return []
         shown = {answer_of(case.value, case.arguments) for case in self._cases}
-        return [call for call in self._texts() if call.answer in _NOTHING and call.answer not in shown]
+        unsaid = _NOTHING - shown - {"True", "False"}
+        return [call for call in self._texts() if call.answer in unsaid]
 
     def _texts(self) -> Iterator[FreshCall]:
         yield from (call for call in self._returned if call.kind in ("kin", "everyday"))
