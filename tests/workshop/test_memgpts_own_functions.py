@@ -6,8 +6,12 @@ Names and parameters are MemGPT's, the bodies are written here in its manner.
 import re
 from pathlib import Path
 
+import pytest
+
 from agent_core.functions.service.intake import ImportedFunction, Taking
 from tests.workshop.support import Room
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 BASE = '''import datetime
 from typing import Optional
