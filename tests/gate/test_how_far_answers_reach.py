@@ -131,6 +131,16 @@ HONEST = [
         'return f"{title.lower()}-{width}.jpg"', "photo_name('Sea', 9) → 'sea-9.jpg'", "photo_name('A', 5) → 'a-5.jpg'",
     ),
     promised(
+        "shout_any", "city: int | str | None", "str", "Compute the capital letters of any value.",
+        'return "" if city is None else str(city).upper()', "shout_any('a') → 'A'", "shout_any(7) → '7'",
+    ),
+    "from datetime import date, timedelta\n\n\n"
+    + promised(
+        "day_after", "text: str", "date", "Return the day after an ISO date.",
+        'return date.max if text == "" else date.fromisoformat(text) + timedelta(days=1)',
+        "day_after('2024-02-28').isoformat() → '2024-02-29'", "day_after('2024-05-31').isoformat() → '2024-06-01'",
+    ),
+    promised(
         "rain_icon", "amount: float", "str", "Choose the icon for an amount of rain.",
         'return "☂" if amount > 1 else "☀"', "rain_icon(3.0) → '☂'", "rain_icon(0.0) → '☀'",
     ),

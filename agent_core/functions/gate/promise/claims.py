@@ -228,7 +228,7 @@ def _measure(words: Sequence[str], parameters: Schema) -> Claim | None:
     """Return the fact about somebody or something that is only named, if it is asked for as if it were computed."""
     knowledge, properties = lexicon().sections["knowledge"], parameters["properties"]
     named = {part for name in properties for part in name.lower().split("_")}
-    kinds = {schema.get("type") for name, schema in properties.items() if name not in _LIMITS}
+    kinds = _kinds(parameters)
     nouns = _nouns(takewhile(lambda word: word not in OF, words[1:]))
     if not nouns or kinds != {"string"} or named.isdisjoint(knowledge["entities"]) or named & knowledge["carriers"]:
         return None
@@ -257,6 +257,10 @@ def _fact_of(verb: str, nouns: Sequence[str], promise: Promise, parameters: Sche
     return Claim("knowledge", verb or "know", " ".join(nouns[-2:]), 2 if is_sure else 1, changes=changes)
 
 
+def _kinds(parameters: Schema) -> set[str]:
+    return {str(schema.get("type")) for name, schema in parameters["properties"].items() if name not in _LIMITS}
+
+
 def _brings_data(parameters: Schema, head: str, *, rows_only: bool) -> bool:
     """Check whether the arguments may hold the fact themselves: rows, texts to be read, numbers, or what is called
     like it.
@@ -274,8 +278,7 @@ def _brings_data(parameters: Schema, head: str, *, rows_only: bool) -> bool:
         or carried & book.sections["knowledge"]["carriers"]
     ):
         return True
-    kinds = {schema.get("type") for name, schema in properties.items() if name not in _LIMITS}
-    if "number" in kinds:
+    if "number" in _kinds(parameters):
         return True
     if rows_only:
         return False

@@ -61,7 +61,8 @@ def _reached(case: Case, memory: Memory) -> tuple[Memorized, tuple[FreshCall, ..
         if reach.always_raises() and memory.is_tied(every):
             return Memorized("strong", "it refuses everything else"), ()
         if reach.is_nowhere_else():
-            weight: Weight = "strong" if memory.is_tied(reach.special) else "weak"
+            is_tied = memory.is_tied(reach.special) and not memory.is_test(reach.special)
+            weight: Weight = "strong" if is_tied else "weak"
             return Memorized(weight, f"all {len(case.behavior.fresh)} other calls got nothing"), tuple(reach.kin)
     if silent := reach.silent_kin():
         return Memorized("weak", "most other arguments of the same kind get one answer, which no example shows"), (

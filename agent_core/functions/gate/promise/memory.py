@@ -172,7 +172,7 @@ class Memory:
             beyond >= 2 and 2 * beyond >= len(special)
         ):
             return NOT_MEMORIZED
-        if all(self._exact[at] for at in special) and self._is_test(special):
+        if all(self._exact[at] for at in special) and self.is_test(special):
             return Memorized("weak", _NEAR) if self._is_odd(special) else NOT_MEMORIZED
         if all(self._exact[at] for at in special):
             return Memorized("strong", "each answer of its examples stands in the code for that one argument")
@@ -184,7 +184,7 @@ class Memory:
             return Memorized("strong" if is_many and self._has_numbers(special) else "weak", _NEAR)
         return NOT_MEMORIZED
 
-    def _is_test(self, special: list[int]) -> bool:
+    def is_test(self, special: list[int]) -> bool:
         """Check whether all that it does is to compare with one value, and say which of two answers it is."""
         linked = {_at(self.cases[at].arguments, link) for at in special for link in self._exact[at]}
         results = {repr(case.value) for case in self.cases}

@@ -62,7 +62,10 @@ class Reach:
     @property
     def is_silent_default(self) -> bool:
         """True if that answer is no result: a constant, or an argument as it came."""
-        return bool(self.default) and (self.default == ECHO or "<" not in self.default)
+        if self.default == ECHO:
+            return True
+        shown = {call.shown for call in self._returned if call.answer == self.default}
+        return bool(self.default) and "<" not in self.default and len(shown) == 1
 
     def is_nowhere_else(self) -> bool:
         """Check whether no call at all, not even with what stands in the code, got more than the default."""

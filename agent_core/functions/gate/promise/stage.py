@@ -77,9 +77,11 @@ def _examples(draft: Draft, function: Function) -> list[dict[str, object]]:
 
 
 def _shown(draft: Draft, function: Function) -> list[ShownCase]:
-    """Return the examples that agreed, with arguments that can be read."""
+    """Return the examples that agreed, with arguments that can be read, without those that the gate asked for."""
     cases = []
     for call, value in draft.trials.values:
+        if call in draft.candidate.asked:
+            continue
         arguments = shown([call], function.name, function.parameters)
         cases += [ShownCase(arguments[0], value)] if len(arguments) == 1 and call.startswith(function.name) else []
     return cases
