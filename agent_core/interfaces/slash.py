@@ -46,7 +46,7 @@ def _list(talk: Conversation) -> None:
 
 
 def _break_now(talk: Conversation) -> None:
-    if talk.workspace.debugging.debugger is None:
+    if talk.workspace.debugging.seat.debugger is None:
         raise UsageError("No human is at a debugger here, so nothing is stopped.")
     reached = talk.workspace.debugging.break_now()
     message = f"stopping {', '.join(reached)} at its next line" if reached else "No function is running."
@@ -76,7 +76,7 @@ def _number(text: str) -> int:
 
 
 def _show_placed(talk: Conversation, placed: Placed) -> None:
-    nobody = [] if talk.workspace.debugging.debugger is not None else [line(("dim", f"  {_NOBODY}"))]
+    nobody = [] if talk.workspace.debugging.seat.debugger is not None else [line(("dim", f"  {_NOBODY}"))]
     moved = [line(("dim", f"  {placed.moved}"))] if placed.moved else []
     talk.voice.lines([_line(placed), *moved, *nobody])
 

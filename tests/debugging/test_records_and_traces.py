@@ -64,14 +64,14 @@ async def test_a_trace_goes_on_where_the_debugger_stopped(workspace: Workspace, 
     asked = "sum_up", {"numbers": [1, 2, 3]}
     whole = await workspace.workshop.trace(*asked)
     arm(workspace, line=LOOP - 1)
-    room_of(workspace).debugger = typist = Typist(*typed)
+    room_of(workspace).seat.debugger = typist = Typist(*typed)
     found = await workspace.workshop.trace(*asked)
     assert len(typist.stops) > 1
     assert (found.lines, found.text) == (whole.lines, whole.text)
 
 
 async def test_a_trace_of_a_call_that_is_quit_shows_what_ran_and_where_it_ends(workspace: Workspace) -> None:
-    room_of(workspace).debugger = Typist("n", "q")
+    room_of(workspace).seat.debugger = Typist("n", "q")
     text = (await workspace.workshop.trace("halting", {"number": 3})).text
     assert "doubled = 6" in text
     assert "The call was ended about here" in text

@@ -44,17 +44,8 @@ class Debugging:
     def __init__(self, wait_s: float = WAIT_S, debugger: Debugger | None = None) -> None:
         self.breakpoints = Breakpoints()
         self.wait_s = wait_s
-        self._seat = DebuggerSeat(debugger)
+        self.seat = DebuggerSeat(debugger)  # where a turn has none of its own
         self._running: list[Watch] = []
-
-    @property
-    def debugger(self) -> Debugger | None:
-        """The human at the debugger where a turn has none of its own."""
-        return self._seat.debugger
-
-    @debugger.setter
-    def debugger(self, debugger: Debugger | None) -> None:
-        self._seat.debugger = debugger
 
     def watch(
         self,
@@ -65,7 +56,7 @@ class Debugging:
         seat: DebuggerSeat | None = None,
     ) -> "Watch":
         """Return a watch over one call, with the human of its turn at the debugger or the usual one."""
-        return Watch(self, trace, covers, looks_back=looks_back, seat=seat or self._seat)
+        return Watch(self, trace, covers, looks_back=looks_back, seat=seat or self.seat)
 
     def break_now(self) -> list[str]:
         """Stop each running call at its next line, and return the functions that were reached.

@@ -22,7 +22,7 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.values import encode, read
 
 from ..answers import outcome_json, show_value
-from ..debug import Watch
+from ..debug import Debugger, DebuggerSeat, Watch
 from ..debug.recording import Row, compared, first_few
 from ..sandbox_client import SandboxClient
 from . import history
@@ -55,18 +55,23 @@ class Replays:
         row = await self._row(call)
         return {**_shown(row), **row.data}
 
-    async def replay(self, call: int, version: str = THEN, *, looks_back: bool = False) -> dict[str, Any]:
+    async def replay(
+        self, call: int, version: str = THEN, *, looks_back: bool = False, debugger: Debugger | None = None
+    ) -> dict[str, Any]:
         """Make a call again. Return `then` and `outcome`, `same`, their `difference`, and what is `lacking`.
 
         `version`: empty for the code of then, `now`, or a version of the function by its number or the beginning of its
         hash. With `looks_back` and a human at the debugger, a call that raises stops there; `quit`: it was ended there.
+        `debugger` is the human instead of the workspace's.
 
         Raises:
             UsageError: the call, or the version, is not recorded.
         """
         row = await self._row(call)
         module, snapshot = await self._code(row, version)
-        watch = self._cage.debugging.watch(looks_back=looks_back)
+        watch = self._cage.debugging.watch(
+            looks_back=looks_back, seat=None if debugger is None else DebuggerSeat(debugger)
+        )
         watch.recording.seed, watch.recording.zone_then = row.data["seed"], row.data["zone"]
         heard = ReplayedRequests(row.data["heard"], watch, snapshot)
         try:
