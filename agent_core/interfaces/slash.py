@@ -98,7 +98,7 @@ async def _debug(talk: Conversation, words: str) -> None:
         with stopping_first(door, name):
             outcome = await door.shop.call(name, arguments)
         shown = ended(door, (name, arguments), outcome)
-        seen = [line(("dim", text)) for text in bare_lines(str(outcome.get("debugged", "")))]
+        seen = [line(("dim", text)) for text in bare_lines(outcome.debugged)]
         await show(talk, replace(shown, aside=[*shown.aside, *seen]))
 
 
@@ -107,7 +107,7 @@ async def _debug_last(talk: Conversation) -> None:
     if not failed:
         raise UsageError("No recorded call has failed.", fix="Type /debug NAME [JSON].")
     async with talk.command():
-        await show(talk, await run_shell(talk, "calls", "replay", "--debug", str(failed[0]["call"])))
+        await show(talk, await run_shell(talk, "calls", "replay", "--debug", str(failed[0].call)))
 
 
 _BEGUN: Final = '''\

@@ -14,7 +14,7 @@ async def test_a_local_that_is_set_at_a_conditional_breakpoint_changes_the_resul
     arm(workspace, condition="number == 3")
     room_of(workspace).seat.debugger = typist = Typist("p result", "set result 100", "n", "c")
     found = await workspace.workshop.call("sum_up", {"numbers": [1, 2, 3, 4]})
-    assert found["value"] == 107
+    assert found.value == 107
     assert typist.said == ["3", "done"]
     assert [stop.at.line for stop in typist.stops] == [LOOP, LOOP, LOOP, LOOP - 1]
 
@@ -61,7 +61,7 @@ async def test_an_expression_finds_nothing_of_the_environment_of_the_host(
 async def test_stepping_goes_into_a_called_function_and_out_of_it_again(workspace: Workspace) -> None:
     arm(workspace, line=0, name="outer")
     room_of(workspace).seat.debugger = typist = Typist("s", "up", "p numbers", "r", "retval", "n", "c")
-    assert (await workspace.workshop.call("outer", {"numbers": [2, 3]}))["value"] == 10
+    assert (await workspace.workshop.call("outer", {"numbers": [2, 3]})).value == 10
     assert [stop.at.function for stop in typist.stops] == [
         "outer",
         "sum_up",
@@ -77,7 +77,7 @@ async def test_stepping_goes_into_a_called_function_and_out_of_it_again(workspac
 async def test_an_async_function_is_stepped_over_its_awaits(workspace: Workspace) -> None:
     arm(workspace, line=31, name="count_slowly")
     room_of(workspace).seat.debugger = typist = Typist("n", "n", "set done 10", "clear 1", "c")
-    assert (await workspace.workshop.call("count_slowly", {"steps": 3}))["value"] == 12
+    assert (await workspace.workshop.call("count_slowly", {"steps": 3})).value == 12
     assert [stop.at.line for stop in typist.stops][:3] == [31, 32, 30]
 
 
@@ -88,7 +88,7 @@ async def test_a_step_at_an_await_says_that_it_waits_and_comes_back(workspace: W
     await workspace.workshop.reload()
     arm(workspace, line=31, name="count_slowly", once=True)
     room_of(workspace).seat.debugger = typist = Typist("s", "s", "s", "c")
-    assert (await workspace.workshop.call("count_slowly", {"steps": 1}))["value"] == 1
+    assert (await workspace.workshop.call("count_slowly", {"steps": 1})).value == 1
     assert [(stop.why, stop.at.line, stop.value) for stop in typist.stops[1:3]] == [
         ("waits", 31, None),
         ("step", 32, None),
@@ -101,13 +101,13 @@ async def test_a_step_in_a_generator_says_that_it_yields_and_what(workspace: Wor
     await workspace.workshop.reload()
     arm(workspace, line=0, name="pairs", once=True)
     room_of(workspace).seat.debugger = typist = Typist(*("s",) * 12)
-    assert (await workspace.workshop.call("pairs", {"count": 2}))["value"] == 1
+    assert (await workspace.workshop.call("pairs", {"count": 2})).value == 1
     assert [stop.value for stop in typist.stops if stop.why == "yields"] == ["0", "1"]
 
 
 async def test_breakpoint_in_source_stops_where_it_stands(workspace: Workspace) -> None:
     room_of(workspace).seat.debugger = typist = Typist("n", "set doubled 1", "c")
-    assert (await workspace.workshop.call("halting", {"number": 4}))["value"] == 1
+    assert (await workspace.workshop.call("halting", {"number": 4})).value == 1
     assert typist.stops[0].why == "breakpoint()"
 
 
@@ -135,7 +135,7 @@ async def test_quit_ends_the_call_and_says_why(workspace: Workspace) -> None:
     arm(workspace)
     room_of(workspace).seat.debugger = Typist("q")
     found = await workspace.workshop.call("sum_up", {"numbers": [1]})
-    assert (found["outcome"], "told to end it" in found["error"]["message"]) == ("killed", True)
+    assert (found.outcome, "told to end it" in str(found.error)) == ("killed", True)
 
 
 async def test_the_clock_stands_while_a_human_looks_and_goes_on_after(workspace: Workspace) -> None:
@@ -148,8 +148,8 @@ async def test_the_clock_stands_while_a_human_looks_and_goes_on_after(workspace:
     workspace.workshop.calls._cage.limits = workspace.workshop.calls._cage.limits.__class__(wall_s=1.0)
     workspace.workshop.granting._limits = workspace.workshop.calls._cage.limits
     room_of(workspace).seat.debugger = Slow()
-    assert (await workspace.workshop.call("sum_up", {"numbers": [1]}))["outcome"] == "returned"
-    assert (await workspace.workshop.call("busy", {"turns": 10**9}))["outcome"] == "timed_out"
+    assert (await workspace.workshop.call("sum_up", {"numbers": [1]})).outcome == "returned"
+    assert (await workspace.workshop.call("busy", {"turns": 10**9})).outcome == "timed_out"
 
 
 async def test_a_human_who_is_gone_for_long_ends_the_call(workspace: Workspace) -> None:
@@ -162,9 +162,9 @@ async def test_a_human_who_is_gone_for_long_ends_the_call(workspace: Workspace) 
     room = room_of(workspace)
     room.wait_s, room.seat.debugger = 0.2, Gone()
     found = await workspace.workshop.call("sum_up", {"numbers": [1]})
-    assert "nobody said anything" in found["error"]["message"]
+    assert "nobody said anything" in str(found.error)
     room.seat.debugger = Typist()
-    assert (await workspace.workshop.call("sum_up", {"numbers": [1]}))["value"] == 1
+    assert (await workspace.workshop.call("sum_up", {"numbers": [1]})).value == 1
 
 
 async def test_break_now_stops_a_call_that_runs(workspace: Workspace) -> None:
@@ -177,7 +177,7 @@ async def test_break_now_stops_a_call_that_runs(workspace: Workspace) -> None:
         while not typist.stops:
             await asyncio.sleep(0.05)
             room.break_now()
-        assert (await call)["value"] == 0
+        assert (await call).value == 0
     assert typist.stops[0].why == "break now"
     assert typist.stops[0].at.function == "busy"
 
@@ -196,7 +196,7 @@ async def test_an_expression_without_end_is_stopped_alone(workspace: Workspace, 
         while not typist.said:
             await asyncio.sleep(0.3)
             room.stop_evaluation()
-        assert (await call)["value"] == 5
+        assert (await call).value == 5
     assert typist.said == ["*** KeyboardInterrupt: it was stopped at the prompt", "0"]
     assert not room.stop_evaluation()
 

@@ -25,7 +25,7 @@ async def test_a_statement_that_sets_something_does_so(
 ) -> None:
     arm(workspace, condition="index == 0")
     room_of(workspace).seat.debugger = Typist(*lines, "c")
-    assert (await workspace.workshop.call(*ASKED))["value"] == value
+    assert (await workspace.workshop.call(*ASKED)).value == value
 
 
 @pytest.mark.parametrize(
@@ -86,4 +86,4 @@ async def test_a_call_in_which_an_item_was_set_says_so_at_its_replay(workspace: 
     room_of(workspace).seat.debugger = Typist("numbers[0] = 9", "c")
     await workspace.workshop.call("sum_up", {"numbers": [1]})
     (one,) = await workspace.workshop.replays.calls()
-    assert "changed values" in str((await workspace.workshop.replays.show(one["call"]))["lacking"])
+    assert "changed values" in str((await workspace.workshop.replays.show(one.call)).call.lacking)

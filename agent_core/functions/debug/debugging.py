@@ -17,6 +17,7 @@ from agent_core.storage import SaveRecorded
 from sandbox import CallEnded, CallHooks, Debug, DebugControl, Patient, RequestRefused
 from sandbox.wire import caps
 
+from ..answers import CallReport
 from . import stop
 from .breakpoints import Breakpoints
 from .halt import Halt, begun, why_of
@@ -274,10 +275,10 @@ class Watch:
         function: Function,
         snapshot: Snapshot,
         arguments: Mapping[str, Any],
-        outcome: Mapping[str, Any],
+        report: CallReport,
     ) -> list[SaveRecorded]:
-        """Return what is stored of the call for a replay, if it ran to an end; `outcome` is in its published shape."""
-        return [] if self.was_quit else kept_call(self.recording, function, snapshot, arguments, dict(outcome))
+        """Return what is stored of the call for a replay, if it ran to an end."""
+        return [] if self.was_quit else kept_call(self.recording, function, snapshot, arguments, report)
 
     def stop_evaluation(self) -> bool:
         """End the evaluation in the stopped worker; return False if there is none."""

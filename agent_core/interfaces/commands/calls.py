@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from .verb import Door, Result, verb
+
+if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.service.replay import Replay
 
 
 @click.group()
@@ -53,7 +56,7 @@ async def replay(door: Door, call: int, version: str, is_debugged: bool) -> Resu
 
     replayed = _debugged(door, call, version) if is_debugged else door.shop.replays.replay(call, version)
     result = await replayed
-    return Result(result, replay_lines(result), code=0 if result["same"] or result["quit"] else 1)
+    return Result(result, replay_lines(result), code=0 if result.same or result.quit else 1)
 
 
 @contextmanager
@@ -75,13 +78,13 @@ def stopping_first(door: Door, function: str) -> Iterator[None]:
             breakpoints.clear(id=placed.breakpoint.id)
 
 
-async def _debugged(door: Door, call: int, version: str) -> dict[str, Any]:  # Any: JSON
+async def _debugged(door: Door, call: int, version: str) -> "Replay":
     """Replay a call, and stop where it raised or at its first line."""
     replays, debugger = door.shop.replays, door.debugger()
     then = await replays.show(call)
-    if then["outcome"]["outcome"] == "raised":
+    if then.outcome.outcome == "raised":
         return await replays.replay(call, version, looks_back=True, debugger=debugger)
-    with stopping_first(door, then["function"]):
+    with stopping_first(door, then.call.function):
         return await replays.replay(call, version, debugger=debugger)
 
 
