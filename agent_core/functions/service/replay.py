@@ -58,7 +58,7 @@ class RecordedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class CallRecord:
+class RecordedDetails:
     """All that is recorded of a call; `data` is the stored record, with the answers that it got through `self`."""
 
     call: RecordedCall
@@ -103,14 +103,14 @@ class Replays:
         rows = await self._store.recorded_calls(function, tuple(sorted(FAILURES)) if failed else ())
         return [RecordedCall.of(row) for row in rows]
 
-    async def show(self, call: int) -> CallRecord:
+    async def show(self, call: int) -> RecordedDetails:
         """Return one recorded call with the answers it got.
 
         Raises:
             UsageError: it is not recorded.
         """
         row = await self._row(call)
-        return CallRecord(RecordedCall.of(row), RecordedOutcome.from_json(row.data["outcome"]), row.data)
+        return RecordedDetails(RecordedCall.of(row), RecordedOutcome.from_json(row.data["outcome"]), row.data)
 
     async def replay(
         self, call: int, version: str = THEN, *, looks_back: bool = False, debugger: Debugger | None = None

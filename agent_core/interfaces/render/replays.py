@@ -10,12 +10,12 @@ from sandbox.wire.lines import bare_lines
 
 from ..columns import columns
 from ..spans import Line, indented, line
-from .verdicts import Ended, compact_call, outcome_lines, outcome_role, value_lines
+from .verdicts import EndedCall, compact_call, outcome_lines, outcome_role, value_lines
 from .versions import coloured
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.call_service import TraceReport
-    from agent_core.functions.service.replay import CallRecord, RecordedCall, Replay
+    from agent_core.functions.service.replay import RecordedCall, RecordedDetails, Replay
 
 _MOST_ASKED = 20
 
@@ -35,7 +35,7 @@ def calls_lines(records: Iterable["RecordedCall"]) -> list[Line]:
     return columns(rows, ("name", "strong", "", "dim", "warn")) if rows else []
 
 
-def call_lines(record: "CallRecord") -> list[Line]:
+def call_lines(record: "RecordedDetails") -> list[Line]:
     """Return one recorded call: its arguments, what it got through `self`, and its outcome."""
     call, word = record.call, record.outcome.outcome
     requests = [one_line(f"{row['name']} {row['arguments']}", 200) for row in record.data["heard"]]
@@ -66,7 +66,7 @@ def trace_lines(result: "TraceReport") -> list[Line]:
     return [*(line(text) for text in ran), *_ended(result.outcome)]
 
 
-def _ended(call: Ended) -> Sequence[Line]:
+def _ended(call: EndedCall) -> Sequence[Line]:
     shown = value_lines(call) if call.value is not None else []
     return [*shown, *outcome_lines(call)]
 

@@ -78,7 +78,7 @@ def problem_lines(problems: Iterable[Problem]) -> list[Line]:
     return [problem_line(problem) for problem in problems]
 
 
-class Ended(Protocol):
+class EndedCall(Protocol):
     """How a call ended: one that was just made, or a recorded one."""
 
     @property
@@ -103,7 +103,7 @@ def printed_lines(output: str) -> list[Line]:
     return quoted(line(("dim", text)) for text in bare_lines(output))
 
 
-def outcome_lines(call: Ended) -> list[Line]:
+def outcome_lines(call: EndedCall) -> list[Line]:
     """Return the details of an outcome besides its value: printed output, and the error with the function's own
     frames.
     """
@@ -185,7 +185,7 @@ def value_text(value: Any) -> str:  # Any: a JSON value
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def value_lines(call: Ended, *, as_it_is: bool = False) -> list[Line]:
+def value_lines(call: EndedCall, *, as_it_is: bool = False) -> list[Line]:
     """Return the lines of a returned value; nothing if the call did not return. Multiple lines get a bar."""
     if call.outcome != "returned":
         return []
