@@ -158,7 +158,7 @@ async def test_modules_that_use_each_other_join_with_the_helpers_that_they_need(
     assert modules == ["taken.helpers.text", "taken.helpers._shared", "taken.app.page"]
     assert [row.code for row in report.files] == ["passed-over"]
     called = await here.shop.call("shown", {"title": "A b"})
-    assert called["value"] == "<a-b>"
+    assert called.value == "<a-b>"
 
 
 async def test_an_import_can_be_run_again_and_overwrites_nothing(here: Room, tmp_path: Path) -> None:
