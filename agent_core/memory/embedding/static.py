@@ -4,11 +4,12 @@ Its files are read without the package itself, whose import takes longer than re
 files that are not there, and its search for the tokenizer ends in the network. The weights are mapped, not copied.
 """
 
-import json
 from importlib import import_module
 from pathlib import Path
 from struct import Struct
 from typing import Any, Final
+
+from sandbox.wire.foreign import LOOSE, read_json
 
 from .local import Encode, LocalEmbedder, folder_of
 
@@ -16,6 +17,7 @@ DIMS = 256
 _WEIGHTS: Final = f"weights/l2_supercat_{DIMS}.safetensors"
 _TOKENIZER: Final = "tokenizers/l2_supercat_tokenizer_config.json"
 _TYPES: Final = {"F16": "<f2", "F32": "<f4"}
+_LONGEST: Final = 1 << 20  # bytes of such a description
 _LENGTH: Final = Struct("<Q")  # of the description that a file of tensors begins with
 
 
@@ -43,7 +45,7 @@ def _mapped(path: Path, name: str) -> Any:  # Any: a numpy matrix
     numpy = import_module("numpy")
     with path.open("rb") as file:
         (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
-        tensor = json.loads(file.read(length))[name]
+        tensor = read_json(file.read(min(length, _LONGEST)), LOOSE)[name]
     start = _LENGTH.size + length + tensor["data_offsets"][0]
     mapped = numpy.memmap(path, _TYPES[tensor["dtype"]], mode="r", offset=start, shape=tuple(tensor["shape"]))
     return numpy.asarray(mapped)
