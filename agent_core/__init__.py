@@ -25,6 +25,7 @@ _ROOMS = {
     "FunctionService": "functions.service",
     "Workspace": "workspace.workspace",
 }
+_MODULES = {"events": "base.events", "presentation": "context.presentation"}
 
 __all__ = [
     "Agent",
@@ -41,6 +42,7 @@ __all__ = [
     "Settings",
     "ToolwrightError",
     "Workspace",
+    "events",
     "presentation",
 ]
 
@@ -48,6 +50,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:  # Any: whatever the room defines
     if name in _ROOMS:
         return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)
-    if name == "presentation":
-        return import_module(f"{__name__}.context.presentation")
+    if name in _MODULES:
+        return import_module(f"{__name__}.{_MODULES[name]}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,7 +6,7 @@ python examples/grow_by_hand.py
 import asyncio
 import tempfile
 
-from agent_core.workspace.workspace import Workspace
+from agent_core import Workspace
 
 CODE = '''
 def initials(name: str) -> str:
@@ -29,10 +29,10 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with Workspace.open(folder) as workspace:
             verdict = await workspace.workshop.create("initials", CODE, "names", reason="an example")
-            for stage in verdict["stages"]:
-                print(f"{stage['stage']:12} {'passed' if stage['passed'] else 'REFUSED'}  {stage['note']}")
+            for stage in verdict.stages:
+                print(f"{stage.stage:12} {'passed' if stage.passed else 'REFUSED'}  {stage.note}")
             outcome = await workspace.workshop.call("initials", {"name": "Margaret Heafield Hamilton"})
-            print(outcome["outcome"], outcome["value"])
+            print(outcome.outcome, outcome.value)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,7 @@ python examples/one_turn.py "How many vowels are in 'queueing'?"
 import asyncio
 import sys
 
-from agent_core.base.events import CallAnswered, Text, TurnEnded, Warned
-from agent_core.workspace.workspace import Workspace
+from agent_core import Workspace, events
 
 
 async def main(question: str) -> None:
@@ -16,13 +15,13 @@ async def main(question: str) -> None:
         agent = await workspace.agent()
         async for event in agent.turn(question):
             match event:
-                case Text():
+                case events.Text():
                     print(event.text, end="", flush=True)
-                case CallAnswered():
+                case events.CallAnswered():
                     print(f"[{event.name}: {event.outcome} in {event.seconds * 1000:.0f} ms]")
-                case Warned():
+                case events.Warned():
                     print(f"! {event.message}")
-                case TurnEnded():
+                case events.TurnEnded():
                     print(f"\n({event.reason} after {event.steps} steps; made: {event.made or 'nothing'})")
 
 

@@ -6,7 +6,7 @@
 import asyncio
 import sys
 
-from agent_core import Block, ChatMemory, Workspace
+from agent_core import Block, ChatMemory, Workspace, events
 
 
 class TaskMemory(ChatMemory):
@@ -32,10 +32,12 @@ async def main(root: str, message: str) -> None:
     async with Workspace.open(root) as workspace:
         agent = await workspace.agent("tasks", memory=TaskMemory(human="Likes short answers."))
         async for event in agent.turn(message):
-            if event.type == "text":
+            if isinstance(event, events.Text):
                 print(event.text, end="", flush=True)
         print("\nTo do:", *agent.memory.blocks.memory["tasks"].lines, sep="\n- ")
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit('Type: python examples/own_memory.py WORKSPACE "A message"')
     asyncio.run(main(*sys.argv[1:]))

@@ -40,13 +40,14 @@ _NESTED: Final = 4  # workers per place that may exist, the others waiting for c
 class Sandbox:
     """Runner of function code and async context manager, created by `start`."""
 
-    def __init__(self, ground: StartedLevel, parallel: int) -> None:
+    def __init__(self, ground: StartedLevel, parallel: int, lender: "Sandbox | None" = None) -> None:
+        self.parallel = parallel
         self.level = ground.level
         self.layers = ground.layers
         self.missing = ground.missing
         self.plan = ground.plan
-        self._places = Places(parallel)
-        self._pools = Pools(ground.plan, ground.pool)
+        self._places: Places = lender._places if lender else Places(parallel)
+        self._pools: Pools = Pools(ground.plan, ground.pool, lender._pools if lender else None)
         self._shelf = CompiledCache(self._compile)
         self._keeper = StatefulWorkers(self._places)
 
@@ -63,11 +64,19 @@ class Sandbox:
 
         What is `guarded` (files, folders) no function can ever be granted to write, nor what they lie in.
         """
-        folder = Path(tempfile.gettempdir(), f"toolwright-scratch-{uuid.uuid4().hex}")  # made only where it is used
         slots = _NESTED * parallel + SPARES
-        ground = await find_ground(mounts.packages(packages), slots, str(folder), override=override)
+        ground = await find_ground(mounts.packages(packages), slots, _scratch_folder(), override=override)
         ground.pool.refill()
         return cls(replace(ground, plan=replace(ground.plan, guarded=tuple(guarded))), parallel)
+
+    def share(self, *, guarded: Sequence[str] = ()) -> "Sandbox":
+        """Return a sandbox with guards and kept workers of its own; it must end before this one.
+
+        Calls without access come from the same warm processes, and all calls together take the places of this one.
+        """
+        plan = replace(self.plan, guarded=tuple(guarded), scratch_folder=_scratch_folder())
+        ground = StartedLevel(self.level, plan, self._pools.lean, self.layers, self.missing)
+        return Sandbox(ground, self.parallel, self)
 
     async def run(self, job: Job[Work]) -> Outcome:
         """Return how a job ended in a worker of its own; with a key to keep, in the one that was kept."""
@@ -118,7 +127,7 @@ class Sandbox:
         return len(self._pools)
 
     async def aclose(self) -> None:
-        """End every worker and the processes they come from."""
+        """End every worker and the processes they come from, but for those that it shares."""
         self._keeper.close()
         await self._pools.aclose()
 
@@ -189,6 +198,11 @@ class _Ready:
         if isinstance(attempt.work, Evaluation):
             self.show(attempt.work)
         return self.call.illustrated(outcome)
+
+
+def _scratch_folder() -> str:
+    """Return a folder that nobody has. It is made only where it is used."""
+    return str(Path(tempfile.gettempdir(), f"toolwright-scratch-{uuid.uuid4().hex}"))
 
 
 async def _refuse(_frame: Message) -> Message:

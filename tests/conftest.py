@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 from hypothesis import settings
 
+from sandbox import Sandbox
 from tests.kit import Script, ScriptedModel
 from tests.kit import scripted as running
 from tests.kit.desk import Desk, desk
@@ -51,12 +52,22 @@ def scripted() -> Iterator[Callable[..., ScriptedModel]]:
         yield start
 
 
+@pytest.fixture(scope="session")
+async def one_sandbox() -> AsyncIterator[Sandbox]:
+    """One for all desks: each call has a worker of its own anyway, and starting it takes longer than most turns."""
+    async with await Sandbox.start() as started:
+        yield started
+
+
 @pytest.fixture
-async def at_desk(tmp_path: Path, scripted: Callable[..., ScriptedModel]) -> AsyncIterator[OpenDesk]:
+async def at_desk(
+    tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox
+) -> AsyncIterator[OpenDesk]:
     """Opens a workspace with an agent that talks to a script."""
     async with AsyncExitStack() as stack:
 
         async def open_desk(script: Script, **flags: Any) -> Desk:  # Any: settings
-            return await stack.enter_async_context(desk(tmp_path, scripted(script), **flags))
+            opened = desk(tmp_path, scripted(script), one_sandbox, **flags)
+            return await stack.enter_async_context(opened)
 
         yield open_desk

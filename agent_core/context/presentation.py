@@ -1,12 +1,12 @@
 """Facts about functions as text for a model: short, in pages, and with the next thing to do."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from agent_core.access.grants import Grants
 from agent_core.base.events import Quarantined
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
+from agent_core.functions.answers import CallReport
 from agent_core.functions.gate import ExampleResult
 from agent_core.functions.gate.verdict import Survivor
 from agent_core.functions.service.call_records import CallTotals, FunctionStatistics
@@ -19,8 +19,6 @@ from sandbox.wire.lines import bare_lines
 PAGE = 40
 _MOST_VERSIONS = 20
 _MAX_SOURCE = 8_000
-
-Shape = Mapping[str, Any]  # Any: JSON of a published shape
 
 
 def listing(data: FunctionListing, page: int) -> str:
@@ -182,13 +180,13 @@ def _numbered(source: str, first: int) -> str:
     )
 
 
-def outcome(outcome: Shape) -> str:
+def outcome(report: CallReport) -> str:
     """Return how one call ended."""
-    error = outcome["error"]
-    result = fence(f"{error['type']}: {error['message']}") if error else fence(repr(outcome["value"]), 2_000)
-    printed = f"\nIt printed:\n{block(outcome['output'], 2_000)}" if outcome["output"].strip() else ""
-    debugged = f"\n{outcome['debugged']}" if outcome.get("debugged") else ""
-    return f"{outcome['outcome']} in {outcome['seconds'] * 1000:.1f} ms: {result}{printed}{debugged}"
+    error = report.error
+    result = fence(f"{error.type}: {error.message}") if error else fence(repr(report.value), 2_000)
+    printed = f"\nIt printed:\n{block(report.output, 2_000)}" if report.output.strip() else ""
+    debugged = f"\n{report.debugged}" if report.debugged else ""
+    return f"{report.outcome} in {report.seconds * 1000:.1f} ms: {result}{printed}{debugged}"
 
 
 def _problem(problem: Problem) -> str:

@@ -7,9 +7,11 @@ untrusted: it is fenced, its control characters are shown, and its length is cap
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
+from agent_core.base.events import Quarantined
+from agent_core.base.json_form import IF_SET, fields_to_json
 from agent_core.base.offload import bulk
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import block, fence, shorten, visible
@@ -96,21 +98,50 @@ def answer(outcome: CallOutcome, limit_chars: int) -> str:
             assert_never(outcome)
 
 
-def outcome_json(outcome: CallOutcome) -> dict[str, Any]:  # Any: values of JSON
-    """Return the published shape of an outcome; its value is tagged JSON if plain JSON cannot represent it."""
-    failure = outcome.failure if isinstance(outcome, Raised) else None
-    reason = getattr(outcome, "reason", None)
-    if reason is not None:
-        failure = Failure(word(outcome), reason)
-    return {
-        "outcome": word(outcome),
-        "value": encode(outcome.value) if isinstance(outcome, Returned) else None,
-        "output": getattr(outcome, "output", ""),
-        "seconds": round(getattr(outcome, "seconds", 0.0), 6),
-        "memory": outcome.memory if isinstance(outcome, Measured) else None,
-        "cpu_s": outcome.cpu_s if isinstance(outcome, Measured) else None,
-        "error": _failure_json(failure) if failure else None,
-    }
+@dataclass(frozen=True, slots=True)
+class CallReport:
+    """How a call ended, as it is shown and published.
+
+    `value` is tagged JSON if plain JSON cannot represent it. `lacks` says which grants were not there, `debugged` what
+    breakpoints recorded, and `quarantined` is there if the call put its function into quarantine.
+    """
+
+    outcome: str
+    value: Any  # Any: values of JSON
+    output: str
+    seconds: float
+    memory: int | None
+    cpu_s: float | None
+    error: Failure | None
+    lacks: str = field(default="", metadata=IF_SET)
+    debugged: str = field(default="", metadata=IF_SET)
+    quarantined: Quarantined | None = field(default=None, metadata=IF_SET)
+
+    @classmethod
+    def of(cls, outcome: CallOutcome) -> "CallReport":
+        """Return the report on an outcome."""
+        failure = outcome.failure if isinstance(outcome, Raised) else None
+        reason = getattr(outcome, "reason", None)
+        if reason is not None:
+            failure = Failure(word(outcome), reason)
+        return cls(
+            word(outcome),
+            encode(outcome.value) if isinstance(outcome, Returned) else None,
+            getattr(outcome, "output", ""),
+            round(getattr(outcome, "seconds", 0.0), 6),
+            outcome.memory if isinstance(outcome, Measured) else None,
+            outcome.cpu_s if isinstance(outcome, Measured) else None,
+            failure,
+        )
+
+    def to_json(self) -> dict[str, Any]:  # Any: values of JSON
+        """Return the published shape."""
+        return {**fields_to_json(replace(self, error=None)), "error": _failure_json(self.error) if self.error else None}
+
+
+def report_json(outcome: CallOutcome) -> dict[str, Any]:  # Any: values of JSON
+    """Return the published shape of an outcome."""
+    return CallReport.of(outcome).to_json()
 
 
 def bad_arguments(name: str, problems: Sequence[Problem]) -> str:

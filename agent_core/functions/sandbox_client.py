@@ -51,7 +51,9 @@ class SandboxClient:
         secrets: Secrets | None = None,
         broker: Broker | None = None,
         debugger: Debugger | None = None,
+        shared: Sandbox | None = None,
     ) -> None:
+        """A sandbox that is `shared` stands in for one that would be started."""
         self.limits = limits_of(settings)
         self.settings = settings
         self.secrets = secrets or Secrets()
@@ -59,6 +61,7 @@ class SandboxClient:
         self.debugging = Debugging(settings.debug_wait_minutes * 60, debugger)
         self._parallel = parallel
         self._guarded = (*guarded, *_OWN)
+        self._shared = shared
         self._starting: asyncio.Task[Sandbox | SandboxUnavailable] | None = None
 
     async def ready(self) -> Sandbox | SandboxUnavailable:
@@ -102,6 +105,8 @@ class SandboxClient:
             await sandbox.aclose()
 
     async def _start(self) -> Sandbox | SandboxUnavailable:
+        if self._shared is not None:
+            return self._shared.share(guarded=self._guarded)
         try:
             return await Sandbox.start(
                 packages=self.settings.packages,

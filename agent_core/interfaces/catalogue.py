@@ -1,4 +1,4 @@
-"""The slash commands as data, for completion and `/help`."""
+"""The slash commands as data: for completion, for `/help`, and for the commands of the shell that they are."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +13,9 @@ class CommandEntry:
 
     `takes` has words and kinds of names, such as `<function>`, for each place; `after` those of the second place after
     one word at the first.
+
+    `runs` is the command of the shell that it is, if it is one, with places for the words that are typed; `below` has
+    those that it is with a word of its own at the first place. They run with the shell's handlers.
     """
 
     name: str
@@ -21,6 +24,8 @@ class CommandEntry:
     takes: tuple[tuple[str, ...], ...] = ()
     in_turn: bool = False
     after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    runs: str = ""
+    below: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def typed(self) -> str:
@@ -50,14 +55,27 @@ ENTRIES = (
         in_turn=True,
     ),
     CommandEntry(
-        "introspect", "NAME", "Show a function's source, standing, calls, verdict and callers.", _FUNCTION, in_turn=True
+        "introspect",
+        "NAME",
+        "Show a function's source, standing, calls, verdict and callers.",
+        _FUNCTION,
+        in_turn=True,
+        runs="functions show NAME",
     ),
     CommandEntry("show", "[N]", "Show call number N in full; by default, the last one.", _CALL, in_turn=True),
     CommandEntry(
         "create", "NAME [MODULE]", "Write a function in your editor; it goes through the gate.", ((), ("<module>",))
     ),
-    CommandEntry("edit", "NAME", "Open a function in $VISUAL or $EDITOR, at its line.", _FUNCTION),
-    CommandEntry("test", "NAME [JSON]", "Run a function's examples, or one call with arguments.", _FUNCTION),
+    CommandEntry(
+        "edit", "NAME", "Open a function in $VISUAL or $EDITOR, at its line.", _FUNCTION, runs="functions edit NAME"
+    ),
+    CommandEntry(
+        "test",
+        "NAME [JSON]",
+        "Run a function's examples, or one call with arguments.",
+        _FUNCTION,
+        runs="functions test NAME [--args=JSON]",
+    ),
     CommandEntry(
         "break",
         "[FUNCTION[:LINE] [if CONDITION] [after N] [every N] [once] | clear [N] | now]",
@@ -73,10 +91,19 @@ ENTRIES = (
         (("last", "<function>"),),
     ),
     CommandEntry(
-        "trace", "NAME [JSON]", "Show the lines that a call runs, and the locals that they change.", _FUNCTION
+        "trace",
+        "NAME [JSON]",
+        "Show the lines that a call runs, and the locals that they change.",
+        _FUNCTION,
+        runs="functions trace NAME [--args=JSON]",
     ),
     CommandEntry(
-        "release", "NAME", "Release a function from quarantine: the model sees it again.", _FUNCTION, in_turn=True
+        "release",
+        "NAME",
+        "Release a function from quarantine: the model sees it again.",
+        _FUNCTION,
+        in_turn=True,
+        runs="functions release NAME",
     ),
     CommandEntry(
         "good", "[NAME]", "Say that a function's results are right; by default, those of the last call.", _FUNCTION
@@ -94,19 +121,38 @@ ENTRIES = (
         (("<function>",), ("revoke",)),
         in_turn=True,
     ),
-    CommandEntry("delete", "NAME", "Delete a function, after asking.", _FUNCTION),
+    CommandEntry("delete", "NAME", "Delete a function, after asking.", _FUNCTION, runs="functions delete NAME"),
     CommandEntry(
         "history",
         "NAME",
         "Show a function's versions: when, who, why; works for a deleted one, too.",
         _FUNCTION,
         in_turn=True,
+        runs="functions history NAME",
     ),
     CommandEntry(
-        "diff", "NAME [VERSION]", "Show what changed since a version, or in the last change.", _VERSION, in_turn=True
+        "diff",
+        "NAME [VERSION]",
+        "Show what changed since a version, or in the last change.",
+        _VERSION,
+        in_turn=True,
+        runs="functions diff NAME [VERSION]",
     ),
-    CommandEntry("blame", "NAME [VERSION]", "Show who wrote which line, when and why.", _VERSION, in_turn=True),
-    CommandEntry("rollback", "NAME [VERSION]", "Restore an earlier version, or a deleted function.", _VERSION),
+    CommandEntry(
+        "blame",
+        "NAME [VERSION]",
+        "Show who wrote which line, when and why.",
+        _VERSION,
+        in_turn=True,
+        runs="functions blame NAME [VERSION]",
+    ),
+    CommandEntry(
+        "rollback",
+        "NAME [VERSION]",
+        "Restore an earlier version, or a deleted function.",
+        _VERSION,
+        runs="functions rollback NAME [VERSION]",
+    ),
     CommandEntry("example", "NAME CALL = RESULT", "Add an example to a function, if it passes.", _FUNCTION),
     CommandEntry(
         "pending",
@@ -121,21 +167,34 @@ ENTRIES = (
         "Admit a rejected candidate with the results that came back, or say which ones must.",
         (("<candidate>",),),
     ),
-    CommandEntry("reload", "", "Read the functions folder again."),
+    CommandEntry("reload", "", "Read the functions folder again.", runs="functions reload"),
     CommandEntry(
         "memory",
         "[LABEL | edit LABEL [TEXT] | history [LABEL] | undo [LABEL] | search TEXT | section …]",
         "Show what the agent remembers; `/memory section [NAME [POSITION TEXT | drop]]` edits the system message.",
         (("<label>", "edit", "history", "undo", "search", "section"),),
         after={"edit": _LABEL[0], "history": _LABEL[0], "undo": _LABEL[0], "section": ("<section>",)},
+        runs="memory show [LABEL]",
+        below={
+            "edit": "memory edit LABEL [--value=TEXT]",
+            "history": "memory history [LABEL]",
+            "undo": "memory undo [LABEL]",
+            "search": "memory search TEXT",
+        },
     ),
     CommandEntry(
-        "attach", "PATH|URL", "Read it into archival memory. Ctrl-C stops; the same command continues.", _PATH
+        "attach",
+        "PATH|URL",
+        "Read it into archival memory. Ctrl-C stops; the same command continues.",
+        _PATH,
+        runs="sources add PLACE",
     ),
     CommandEntry("summarize", "", "Summarize the older part of the conversation now; nothing leaves recall."),
     CommandEntry("memorywarning", "", "Tell the agent now that its context is filling up."),
     CommandEntry("heartbeat", "", "Let the agent think and act without a message."),
-    CommandEntry("agents", "", "List the agents of this workspace; * marks the current one.", in_turn=True),
+    CommandEntry(
+        "agents", "", "List the agents of this workspace; * marks the current one.", in_turn=True, runs="agents list"
+    ),
     CommandEntry("switch", "NAME", "Talk to another agent, or to a new one with that name.", _AGENT),
     CommandEntry("save", "[FILE]", "Write this agent to FILE, as one JSON document.", _PATH),
     CommandEntry("load", "FILE", "Replace this agent with the one in a file, after asking.", _PATH),

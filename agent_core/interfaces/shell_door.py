@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from agent_core.access.grants import Approver, Decision, Question
 from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.functions.debug import Debugger
 from agent_core.functions.service import FunctionService
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime.agent import Agent
@@ -17,6 +18,7 @@ from agent_core.workspace.workspace import Workspace
 
 from .cli_context import CliContext
 from .commands.verb import Door, Opens, Result, SourceProgress
+from .progress import StatusLine
 from .question import say, typed_line
 from .render.function_view import source_lines
 from .render.grant_question import answer_line, answered
@@ -98,12 +100,12 @@ class ShellDoor:
             raise UsageError("There is no terminal for an editor.", fix=fix)
         return nullcontext()
 
-    def open_debugger(self) -> None:
-        """Have the user at the terminal answer the debugger."""
+    def debugger(self) -> Debugger | None:
+        """Return the user at the terminal."""
         if self._scene.as_json or not is_attended():
             fix = "Omit --debug, or run it at a terminal."
             raise UsageError("There is no terminal for the debugger.", fix=fix)
-        self.workspace.debugging.debugger = PlainHuman(say, typed_line, lambda mark: typed_line(mark, is_fresh=True))
+        return PlainHuman(say, typed_line, lambda mark: typed_line(mark, is_fresh=True))
 
     @contextmanager
     def source_progress(self) -> Iterator[SourceProgress]:
@@ -163,8 +165,9 @@ def _use(
     scene: CliContext, root: Path, use: Callable[[Workspace], Awaitable[T]], approver: Approver | None = None
 ) -> T:
     async def opened() -> T:
-        async with Workspace.open(root, approver=approver) as workspace:
-            scene.talk(*workspace.recovered)
-            return await use(workspace)
+        with StatusLine() as status:
+            async with Workspace.open(root, approver=approver, on_status=status.show) as workspace:
+                scene.talk(*workspace.recovered)
+                return await use(workspace)
 
     return asyncio.run(opened())

@@ -46,7 +46,7 @@ def _list(talk: Conversation) -> None:
 
 
 def _break_now(talk: Conversation) -> None:
-    if talk.workspace.debugging.debugger is None:
+    if talk.workspace.debugging.seat.debugger is None:
         raise UsageError("No human is at a debugger here, so nothing is stopped.")
     reached = talk.workspace.debugging.break_now()
     message = f"stopping {', '.join(reached)} at its next line" if reached else "No function is running."
@@ -76,7 +76,7 @@ def _number(text: str) -> int:
 
 
 def _show_placed(talk: Conversation, placed: Placed) -> None:
-    nobody = [] if talk.workspace.debugging.debugger is not None else [line(("dim", f"  {_NOBODY}"))]
+    nobody = [] if talk.workspace.debugging.seat.debugger is not None else [line(("dim", f"  {_NOBODY}"))]
     moved = [line(("dim", f"  {placed.moved}"))] if placed.moved else []
     talk.voice.lines([_line(placed), *moved, *nobody])
 
@@ -98,7 +98,7 @@ async def _debug(talk: Conversation, words: str) -> None:
         with stopping_first(door, name):
             outcome = await door.shop.call(name, arguments)
         shown = ended(door, (name, arguments), outcome)
-        seen = [line(("dim", text)) for text in bare_lines(str(outcome.get("debugged", "")))]
+        seen = [line(("dim", text)) for text in bare_lines(outcome.debugged)]
         await show(talk, replace(shown, aside=[*shown.aside, *seen]))
 
 
@@ -107,7 +107,7 @@ async def _debug_last(talk: Conversation) -> None:
     if not failed:
         raise UsageError("No recorded call has failed.", fix="Type /debug NAME [JSON].")
     async with talk.command():
-        await show(talk, await run_shell(talk, "calls", "replay", "--debug", str(failed[0]["call"])))
+        await show(talk, await run_shell(talk, "calls", "replay", "--debug", str(failed[0].call)))
 
 
 _BEGUN: Final = '''\

@@ -12,6 +12,7 @@ from typing import Final
 from agent_core.access.grants import Grants
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
+from agent_core.functions.debug import Debugger
 from agent_core.functions.service import FunctionService
 from agent_core.functions.service.grant_commands import GrantListing
 from agent_core.memory.source_catalog import Sources
@@ -19,7 +20,7 @@ from agent_core.runtime.agent import Agent
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.lines import bare_lines
 
-from .catalogue import BY_NAME, needed
+from .catalogue import BY_NAME, ENTRIES, needed
 from .commands.agents import agents
 from .commands.calls import calls
 from .commands.functions import functions
@@ -35,27 +36,15 @@ from .spans import line
 from .state import WorkspaceState, opened_state
 
 _NOUNS: Final = {"functions": functions, "calls": calls, "memory": memory, "agents": agents, "sources": sources}
-_SAME: Final = {
-    "introspect": "functions show NAME",
-    "edit": "functions edit NAME",
-    "test": "functions test NAME [--args=JSON]",
-    "trace": "functions trace NAME [--args=JSON]",
-    "release": "functions release NAME",
-    "delete": "functions delete NAME",
-    "history": "functions history NAME",
-    "diff": "functions diff NAME [VERSION]",
-    "blame": "functions blame NAME [VERSION]",
-    "rollback": "functions rollback NAME [VERSION]",
-    "reload": "functions reload",
-    "memory": "memory show [LABEL]",
-    "memory edit": "memory edit LABEL [--value=TEXT]",
-    "memory history": "memory history [LABEL]",
-    "memory undo": "memory undo [LABEL]",
-    "memory search": "memory search TEXT",
-    "attach": "sources add PLACE",
-    "agents": "agents list",
+_SHELL: Final = {
+    name: command
+    for entry in ENTRIES
+    for name, command in [
+        (entry.name, entry.runs),
+        *((f"{entry.name} {word}", below) for word, below in entry.below.items()),
+    ]
+    if command
 }
-"""Slash commands, and the command of the shell that each is; the places are for the words that are typed."""
 _STOPPABLE: Final = ("test", "trace", "memory search", "attach")
 
 
@@ -103,8 +92,9 @@ class PromptDoor:
         """Give the terminal to the user's editor."""
         return self._talk.aside()
 
-    def open_debugger(self) -> None:
-        """Leave the debugger as it is: the conversation has said who sits there."""
+    def debugger(self) -> Debugger | None:
+        """Return None: the workspace was opened with the conversation's debugger."""
+        return None
 
     @contextmanager
     def source_progress(self) -> Iterator[SourceProgress]:
@@ -123,7 +113,7 @@ class PromptDoor:
 async def _run(name: str, talk: Conversation, words: str) -> None:
     """Run a slash command that the shell has, too."""
     verb, _, arguments = words.partition(" ")
-    if (below := f"{name} {verb}") in {**_SAME, **_READERS}:
+    if (below := f"{name} {verb}") in _SHELL or below in _READERS:
         name, words = below, arguments.strip()
     if name not in _STOPPABLE:
         await show(talk, await _shown(name, talk, words))
@@ -135,7 +125,7 @@ async def _run(name: str, talk: Conversation, words: str) -> None:
 async def _shown(name: str, talk: Conversation, words: str) -> Result:
     if name in _READERS:
         return await _READERS[name](talk, words)
-    noun, verb, *places = _SAME[name].split()
+    noun, verb, *places = _SHELL[name].split()
     if places and not places[0].startswith("["):
         needed(words, name.split()[0])
     return await run_shell(talk, noun, verb, *_filled(places, words))
@@ -268,5 +258,5 @@ _READERS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[Result]]]] 
 }
 """The commands whose words are read in a way of their own."""
 RUNS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[None]]]] = {
-    name: partial(_run, name) for name in (*_SAME, *_READERS) if name in BY_NAME
+    name: partial(_run, name) for name in (*_SHELL, *_READERS) if name in BY_NAME
 }

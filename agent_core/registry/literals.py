@@ -43,11 +43,22 @@ def has_many_keys(node: ast.expr) -> bool:
 
     The hash of a text cannot be chosen by who writes it, that of a number can.
     """
-    count = 0
-    for child in ast.walk(node):
-        keys = child.elts if isinstance(child, ast.Set) else child.keys if isinstance(child, ast.Dict) else []
+    count, waiting = 0, [node]
+    while waiting and count <= _MOST_KEYS:
+        child = waiting.pop()
+        match child:
+            case ast.List(elts=items) | ast.Tuple(elts=items):
+                waiting += items
+                continue
+            case ast.Set(elts=keys):
+                waiting += keys
+            case ast.Dict(keys=given, values=values):
+                keys = [key for key in given if key is not None]
+                waiting += [*keys, *values]
+            case _:  # no other expression holds a collection, and is a literal
+                continue
         if not all(isinstance(key, ast.Constant) and isinstance(key.value, str | bytes) for key in keys):
-            count += sum(1 for key in keys if key is not None for _ in ast.walk(key))
+            count += sum(1 for key in keys for _ in ast.walk(key))
     return count > _MOST_KEYS
 
 

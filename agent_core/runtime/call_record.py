@@ -101,7 +101,7 @@ class CallRecord:
         size = answers.size_of(outcome) if outcome is not None else 0
         full = text if text is not None else await aside(size, answers.answer, outcome or Skipped(""), MOST_CHARS)
         word = answers.word(outcome) if outcome is not None else "returned"
-        detail = await aside(size, answers.outcome_json, outcome) if outcome is not None else {}
+        detail = await aside(size, answers.report_json, outcome) if outcome is not None else {}
         if unproven:
             full, detail = self.noted(full, unproven), {**detail, "unproven": True}
 

@@ -224,10 +224,11 @@ class ModelSession:
             turn.history.page(self._budget(model).page_chars(self._settings.memory, self._settings.turn.answer_chars))
             await self._render(model, turn.id)
         ask, budget = partial(self._sum_up, turn, model), self._budget(model)
+        is_ample = budget.is_ample(self._settings.memory, turn.history.size)
         self._is_tight |= share == _SHARES[-1]
         if share < 1:
             await self._compaction.compact(turn, budget, ask, share)
-        elif not await self._compaction.make(turn, budget, ask):
+        elif is_ample or not await self._compaction.make(turn, budget, ask):
             return
         await self._render(model, turn.id)
 

@@ -48,6 +48,7 @@ from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.model_session import OpenedModel
 from agent_core.storage import Store, lock_agent, open_store, prepare_state_dir
+from sandbox import Sandbox
 
 from . import doctor, scaffold
 from .agent_factory import OpenAgents, WorkspaceDeps, build_agent, sources_of
@@ -94,12 +95,14 @@ class Workspace:
         approver: Approver | None = None,
         debugger: Debugger | None = None,
         on_status: Callable[[str], None] | None = None,
+        sandbox: Sandbox | None = None,
     ) -> AsyncIterator["Workspace"]:
         """Open a workspace: read its settings, its state and its functions, and watch the folder.
 
         Missing parts of the workspace are created. `environment` has keys and secrets, if not this process's own.
         `approver` asks the user about grants; without one the answer is what `grants.unattended` says. `debugger`
         handles stops, and `on_status` hears what takes long: a line when it begins, and an empty text when it is done.
+        A `sandbox` that was started is used in place of one by the settings; the caller ends it, after the workspace.
 
         Raises:
             WorkspaceError: the folder is not there or cannot be used.
@@ -113,7 +116,7 @@ class Workspace:
             store = open_store(state / "state.db", clock=Clock(), keep_calls=settings.standing.keep_calls)
             stack.push_async_callback(store.close)
             shade_logs()
-            cage = _cage(root, state, settings, environment, debugger)
+            cage = _cage(root, state, settings, environment, debugger, sandbox=sandbox)
             stack.push_async_callback(cage.aclose)
             reviewer = _reviewer(settings.gate.reviewer, lambda name: workspace._open_model(name))
             if reviewer is not None:
@@ -285,12 +288,14 @@ def _folder(root: Path | str) -> Path:
     return root
 
 
-def _cage(
+def _cage(  # noqa: PLR0913 - what it is made of
     root: Path,
     state: Path,
     settings: Settings,
     environment: Mapping[str, str] | None,
     debugger: Debugger | None,
+    *,
+    sandbox: Sandbox | None = None,
 ) -> SandboxClient:
     return SandboxClient(
         settings.sandbox,
@@ -299,6 +304,7 @@ def _cage(
         secrets=Secrets(root, environment),
         broker=Broker(note=RequestLog(state, DISCLOSED.clean, Clock().now)),
         debugger=debugger,
+        shared=sandbox,
     )
 
 

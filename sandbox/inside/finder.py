@@ -5,7 +5,6 @@ is on the import path. Source text is fetched only when something (a traceback) 
 outside the standard library, function code may import the listed names, no others.
 """
 
-import importlib.abc
 import importlib.machinery
 import marshal
 import sys
@@ -20,8 +19,11 @@ from .channel import Channel
 ROOT = "functions"
 
 
-class Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
-    """Finder and loader of the workspace's modules. `served` are the paths that function code came from."""
+class Finder:
+    """Finder and loader of the workspace's modules. `served` are the paths that function code came from.
+
+    It has no base class of `importlib.abc`, which takes a tenth of a zygote's start to import.
+    """
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -51,7 +53,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
             return None
         is_package = answer["kind"] == "package" or bool(answer.get("is_package"))
         origin = answer.get("path")
-        spec = importlib.machinery.ModuleSpec(fullname, self, origin=origin, is_package=is_package)
+        loader: Any = self  # a Loader by what it does
+        spec = importlib.machinery.ModuleSpec(fullname, loader, origin=origin, is_package=is_package)
         self._waiting[fullname] = answer
         return spec
 

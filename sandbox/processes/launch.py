@@ -38,8 +38,9 @@ _ANSWERS: dict[str, dict[str, dict[str, Any]]] = {  # order â†’ kind of answer â
     "reap": {"reaped": {"status": int, "cpu_s": int | float, "memory": int}},
 }
 _DESCRIPTORS = {"forked": 3, "guarded": 2}
+# What the modules hold stays, so nobody looks for garbage while they are imported.
 _BOOT = (
-    "import sys, types; room = types.ModuleType('sandbox'); room.__path__ = [sys.argv[1]]; "
+    "import gc, sys, types; gc.disable(); room = types.ModuleType('sandbox'); room.__path__ = [sys.argv[1]]; "
     "sys.modules['sandbox'] = room; from sandbox.processes.zygote import main; main(int(sys.argv[2]))"
 )
 # One heap for all threads: each further one would reserve 64 MiB of a worker's memory limit. What a library calls is

@@ -29,13 +29,16 @@ _Key: TypeAlias = tuple[tuple[str, ...], int, Access, Identities, bool, Rlimits 
 
 
 class Pools:
-    """The pools of one sandbox."""
+    """The pools of one sandbox. Those of the default reach may be another's, `shared`."""
 
-    def __init__(self, plan: ZygotePlan, lean: Pool) -> None:
+    def __init__(self, plan: ZygotePlan, lean: Pool, shared: "Pools | None" = None) -> None:
         self.lean = lean
         self._plan = plan
+        self._shared = shared
         self._made = 0
-        self._pools: OrderedDict[_Key, Pool] = OrderedDict({((), plan.scratch, NOTHING, (), False, None): lean})
+        self._pools: OrderedDict[_Key, Pool] = OrderedDict()
+        if shared is None:
+            self._pools[(), plan.scratch, NOTHING, (), False, None] = lean
         self._rests: dict[_Key, asyncio.TimerHandle] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -48,6 +51,8 @@ class Pools:
         """
         ceiling = _ceiling(limits) if access.packages else None
         key = (ahead, limits.scratch, access, access.identities, stateful, ceiling)
+        if self._shared is not None and _is_default(key):
+            return await self._shared.get(ahead, limits)
         if key not in self._pools:
             await self._end_an_idle_one(_is_default(key))
         if key not in self._pools:  # somebody else may have made it meanwhile
@@ -97,7 +102,7 @@ class Pools:
         return ((_SLOW_TO_IMPORT,) if _SLOW_TO_IMPORT in names else ()) + (tuple(packages) if heavy else ())
 
     def __len__(self) -> int:
-        return len(self._pools)
+        return len(self._pools) + (len(self._shared) if self._shared else 0)
 
     async def _end_an_idle_one(self, is_default: bool) -> None:  # noqa: FBT001 - of which kind
         peers = [key for key in self._pools if _is_default(key) == is_default]
@@ -106,7 +111,7 @@ class Pools:
             await self._pools.pop(idle[0]).aclose()
 
     async def aclose(self) -> None:
-        """End all pools."""
+        """End all pools of its own."""
         for timer in self._rests.values():
             timer.cancel()
         await asyncio.gather(*self._ending)

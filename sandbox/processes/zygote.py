@@ -293,6 +293,7 @@ def _warm_up(preload: tuple[str, ...]) -> None:
 def _enter_group(control: socket.socket) -> None:
     """Return in a child that leads its own group. This process stays outside and ends the group at the end."""
     limits.adopt_orphans()
+    gc.freeze()  # looking through what both have, the child would copy all of it
     child = os.fork()
     with suppress(PermissionError):  # the child has done it
         os.setpgid(child, child)

@@ -41,7 +41,7 @@ async def test_a_traced_call_shows_each_line_once_with_first_and_last(at_desk: O
 
 async def test_of_many_hits_the_first_ones_and_the_last_are_kept(workspace: Workspace) -> None:
     arm(workspace)
-    text = (await workspace.workshop.call("sum_up", {"numbers": [1] * 500}))["debugged"]
+    text = (await workspace.workshop.call("sum_up", {"numbers": [1] * 500})).debugged
     assert [f"hit {number}:" in text for number in (1, 8, 9, 499, 500)] == [True, True, False, False, True]
     assert len(text) < 5_000
 
@@ -55,7 +55,7 @@ async def test_a_trace_of_a_long_loop_is_short_and_its_last_values_are_those_of_
 async def test_a_call_that_never_ends_is_traced_as_far_as_it_came(workspace: Workspace) -> None:
     workspace.workshop.granting._limits = workspace.workshop.granting._limits.__class__(wall_s=2.0)
     found = await workspace.workshop.trace("busy", {"turns": 10**12})
-    assert found.outcome["outcome"] == "timed_out"
+    assert found.outcome.outcome == "timed_out"
     assert "left -= 1" in found.text
 
 
@@ -64,14 +64,14 @@ async def test_a_trace_goes_on_where_the_debugger_stopped(workspace: Workspace, 
     asked = "sum_up", {"numbers": [1, 2, 3]}
     whole = await workspace.workshop.trace(*asked)
     arm(workspace, line=LOOP - 1)
-    room_of(workspace).debugger = typist = Typist(*typed)
+    room_of(workspace).seat.debugger = typist = Typist(*typed)
     found = await workspace.workshop.trace(*asked)
     assert len(typist.stops) > 1
     assert (found.lines, found.text) == (whole.lines, whole.text)
 
 
 async def test_a_trace_of_a_call_that_is_quit_shows_what_ran_and_where_it_ends(workspace: Workspace) -> None:
-    room_of(workspace).debugger = Typist("n", "q")
+    room_of(workspace).seat.debugger = Typist("n", "q")
     text = (await workspace.workshop.trace("halting", {"number": 3})).text
     assert "doubled = 6" in text
     assert "The call was ended about here" in text

@@ -53,17 +53,17 @@ async def test_fifty_calls_give_the_same_bytes_again(workspace: Workspace) -> No
     calls = await workspace.workshop.replays.calls()
     assert len(calls) == 50
     for call in calls:
-        found = await workspace.workshop.replays.replay(call["call"])
-        assert (found["same"], found["lacking"]) == (True, []), found
+        found = await workspace.workshop.replays.replay(call.call)
+        assert (found.same, found.lacking) == (True, ()), found
 
 
 async def test_what_no_replay_can_give_is_said(workspace: Workspace) -> None:
     await play(workspace)
     await workspace.workshop.call("unlike", {"count": 1})
     (call,) = await workspace.workshop.replays.calls("unlike")
-    found = await workspace.workshop.replays.replay(call["call"])
-    assert not found["same"]
-    assert [one.split(" (")[0] for one in found["lacking"]] == ["randomness of the system", "the clock"]
+    found = await workspace.workshop.replays.replay(call.call)
+    assert not found.same
+    assert [one.split(" (")[0] for one in found.lacking] == ["randomness of the system", "the clock"]
 
 
 async def test_after_a_change_the_difference_is_shown_and_the_old_version_is_as_it_was(workspace: Workspace) -> None:
@@ -74,15 +74,15 @@ async def test_after_a_change_the_difference_is_shown_and_the_old_version_is_as_
     file.write_text(PLAYING.replace("randint(1, 6)", "randint(10, 60)"), "utf-8")
     await workspace.workshop.reload()
     (call,) = await workspace.workshop.replays.calls("roll")
-    now = await workspace.workshop.replays.replay(call["call"], "now")
-    assert not now["same"]
-    assert re.fullmatch(r"then: returned \[.*\]\nnow: returned \[.*\]", now["difference"])
+    now = await workspace.workshop.replays.replay(call.call, "now")
+    assert not now.same
+    assert re.fullmatch(r"then: returned \[.*\]\nnow: returned \[.*\]", now.difference)
     for version in ("", "1", old.short):
-        found = await workspace.workshop.replays.replay(call["call"], version)
-        assert (found["same"], found["number"], found["version"]) == (True, 1, old.hash)
-    assert (now["number"], now["version"] == old.hash) == (2, False)
+        found = await workspace.workshop.replays.replay(call.call, version)
+        assert (found.same, found.number, found.version) == (True, 1, old.hash)
+    assert (now.number, now.version == old.hash) == (2, False)
     with pytest.raises(UsageError, match=rf"has no version `3`. Its versions: 1 \({old.short}\), 2"):
-        await workspace.workshop.replays.replay(call["call"], "3")
+        await workspace.workshop.replays.replay(call.call, "3")
 
 
 async def test_a_version_that_stood_in_another_module_is_replayed_from_there(workspace: Workspace) -> None:
@@ -94,26 +94,26 @@ async def test_a_version_that_stood_in_another_module_is_replayed_from_there(wor
     (folder / "playing.py").write_text(PLAYING.replace(moved, ""), "utf-8")
     (folder / "moved.py").write_text(moved.replace("1 / number", "number"), "utf-8")
     await workspace.workshop.reload()
-    found = await workspace.workshop.replays.replay(call["call"], "3")  # 2 is its end where it was
-    assert (found["outcome"]["value"], found["number"]) == (0, 3)
-    assert (await workspace.workshop.replays.replay(call["call"], "now"))["outcome"]["value"] == 0
-    assert (await workspace.workshop.replays.replay(call["call"], "1"))["same"]
+    found = await workspace.workshop.replays.replay(call.call, "3")  # 2 is its end where it was
+    assert (found.outcome.value, found.number) == (0, 3)
+    assert (await workspace.workshop.replays.replay(call.call, "now")).outcome.value == 0
+    assert (await workspace.workshop.replays.replay(call.call, "1")).same
 
 
 async def test_a_call_that_a_human_ends_at_the_debugger_is_not_kept(workspace: Workspace) -> None:
     await play(workspace)
     await workspace.workshop.call("failing", {"number": 0})
     arm(workspace, line=0, name="roll")
-    room_of(workspace).debugger = Typist("q")
-    assert (await workspace.workshop.call("roll", {"count": 1}))["outcome"] == "killed"
+    room_of(workspace).seat.debugger = Typist("q")
+    assert (await workspace.workshop.call("roll", {"count": 1})).outcome == "killed"
     (call,) = await workspace.workshop.replays.calls(failed=True)
-    assert call["function"] == "failing"
+    assert call.function == "failing"
     arm(workspace, line=0, name="failing")
-    room_of(workspace).debugger = Typist("q")
-    found = await workspace.workshop.replays.replay(call["call"])
-    assert found["quit"]
+    room_of(workspace).seat.debugger = Typist("q")
+    found = await workspace.workshop.replays.replay(call.call)
+    assert found.quit
     assert "".join(text for _, text in replay_lines(found)[0]).endswith(
-        "version 1 " + f"({found['version'][:8]}): ended at the debugger"
+        "version 1 " + f"({found.version[:8]}): ended at the debugger"
     )
 
 
@@ -124,9 +124,10 @@ async def test_a_replay_asks_nothing_anew_of_self(workspace: Workspace) -> None:
     file.write_text(PLAYING.replace('"roll", count=3', '"failing", number=1'), "utf-8")
     await workspace.workshop.reload()
     (call,) = await workspace.workshop.replays.calls("mixed")
-    found = await workspace.workshop.replays.replay(call["call"], "now")
-    assert found["outcome"]["error"]["type"] == "PermissionError"
-    assert found["lacking"][-1].startswith("an answer to self.call")
+    found = await workspace.workshop.replays.replay(call.call, "now")
+    assert found.outcome.error is not None
+    assert found.outcome.error.type == "PermissionError"
+    assert found.lacking[-1].startswith("an answer to self.call")
 
 
 async def test_an_error_that_became_a_value_is_told_on_two_lines(workspace: Workspace) -> None:
@@ -136,8 +137,8 @@ async def test_an_error_that_became_a_value_is_told_on_two_lines(workspace: Work
     file.write_text(PLAYING.replace("1 / number", 'print("so") or "A!"'), "utf-8")
     await workspace.workshop.reload()
     (call,) = await workspace.workshop.replays.calls("failing")
-    found = await workspace.workshop.replays.replay(call["call"], "now")
-    head, printed = found["difference"].split("\n--- then\n")
+    found = await workspace.workshop.replays.replay(call.call, "now")
+    head, printed = found.difference.split("\n--- then\n")
     assert head == 'then: raised ZeroDivisionError: division by zero\nnow: returned "A!"'
     assert printed.endswith("\n+so")
 
@@ -150,16 +151,16 @@ async def test_a_long_text_that_became_another_is_a_diff(workspace: Workspace) -
         await workspace.workshop.reload()
         await workspace.workshop.call("failing", {"number": 0})
     found = await workspace.workshop.replays.replay(1, "now")
-    assert found["difference"].endswith("\n a\n a\n-x\n+y")
+    assert found.difference.endswith("\n a\n a\n-x\n+y")
 
 
 async def test_a_call_in_which_a_human_changed_a_value_says_so(workspace: Workspace) -> None:
     await play(workspace)
     arm(workspace, line=0, name="failing")
     for lines, lacks in [(("p number", "c"), []), (("set number 2", "c"), ["a human changed values at the debugger"])]:
-        room_of(workspace).debugger = Typist(*lines)
+        room_of(workspace).seat.debugger = Typist(*lines)
         await workspace.workshop.call("failing", {"number": 1})
-        assert (await workspace.workshop.replays.calls("failing"))[0]["lacking"] == lacks
+        assert (await workspace.workshop.replays.calls("failing"))[0].lacking == tuple(lacks)
 
 
 async def calls_of(workspace: Workspace) -> int:
@@ -172,10 +173,10 @@ async def test_a_call_that_a_human_stopped_in_counts_neither_for_nor_against_the
     await play(workspace)
     before = await calls_of(workspace)
     arm(workspace, line=0, name="failing")
-    room_of(workspace).debugger = Typist("c")
+    room_of(workspace).seat.debugger = Typist("c")
     await workspace.workshop.call("failing", {"number": 0})
     assert await calls_of(workspace) == before
-    room_of(workspace).debugger = None
+    room_of(workspace).seat.debugger = None
     await workspace.workshop.call("failing", {"number": 0})
     assert await calls_of(workspace) == before + 1
 
@@ -204,8 +205,8 @@ async def test_of_many_things_that_are_lacking_the_first_are_kept_and_the_rest_i
     await workspace.workshop.call("greedy", {"times": 300})
     await workspace.workshop.call("fetching", {"times": 300})
     (call,) = await workspace.workshop.replays.calls("greedy")
-    assert len(call["lacking"]) == 21
-    assert call["lacking"][-1] == "… and 280 more"
+    assert len(call.lacking) == 21
+    assert call.lacking[-1] == "… and 280 more"
     wanted = "for number in range(times):\n        try:\n            self._channel.request(f'odd{number}', {})"
     asking = f"{wanted}\n        except PermissionError:\n            pass\n    return times"
     file.write_text(
@@ -213,6 +214,6 @@ async def test_of_many_things_that_are_lacking_the_first_are_kept_and_the_rest_i
     )
     await workspace.workshop.reload()
     (call,) = await workspace.workshop.replays.calls("fetching")
-    found = await workspace.workshop.replays.replay(call["call"], "now")
-    assert len(found["lacking"]) == 21
-    assert found["lacking"][-1] == "… and 280 more"
+    found = await workspace.workshop.replays.replay(call.call, "now")
+    assert len(found.lacking) == 21
+    assert found.lacking[-1] == "… and 280 more"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_core.base.json_form import to_json
 from agent_core.workspace.workspace import Workspace
 from tests.broker.servers import serving
 from tests.secrets.support import KEY, MARK, files_with, put
@@ -30,14 +31,14 @@ async def test_a_human_and_a_model_see_its_mark_and_a_record_its_name(workspace:
     await put(workspace, "leak", BODY, "KEY")
     arm(workspace, line=8, name="leak", expressions=("held",))
     recorded = await workspace.workshop.call("leak", {})
-    assert MARK in recorded["debugged"]
-    room_of(workspace).debugger = typist = Typist("p held", "pp around", "p held[2:]", "c")
+    assert MARK in recorded.debugged
+    room_of(workspace).seat.debugger = typist = Typist("p held", "pp around", "p held[2:]", "c")
     await workspace.workshop.call("leak", {})
-    seen = [*typist.said, repr([stop.locals for stop in typist.stops]), recorded["debugged"]]
+    seen = [*typist.said, repr([stop.locals for stop in typist.stops]), recorded.debugged]
     assert not any(piece in text for text in seen for piece in (KEY, KEY.encode().hex(), KEY[2:]))
-    calls = [await workspace.workshop.replays.show(one["call"]) for one in await workspace.workshop.replays.calls()]
-    assert KEY not in json.dumps(calls, ensure_ascii=False)
-    assert "the value of the secret KEY" in calls[0]["lacking"][0]
+    calls = [await workspace.workshop.replays.show(one.call) for one in await workspace.workshop.replays.calls()]
+    assert KEY not in json.dumps(to_json(calls), ensure_ascii=False)
+    assert "the value of the secret KEY" in calls[0].call.lacking[0]
     assert [*files_with(KEY, tmp_path)] == []
 
 
@@ -53,5 +54,5 @@ async def test_a_fetch_with_a_secret_is_answered_from_the_record(workspace: Work
         await put(workspace, "ask", FETCHING.format(port=server.port), "KEY", network=(place,))
         first = await workspace.workshop.call("ask", {})
         (call,) = await workspace.workshop.replays.calls("ask")
-        found = await workspace.workshop.replays.replay(call["call"])
-        assert (first["outcome"], found["same"], len(server.asked)) == ("returned", True, 1)
+        found = await workspace.workshop.replays.replay(call.call)
+        assert (first.outcome, found.same, len(server.asked)) == ("returned", True, 1)

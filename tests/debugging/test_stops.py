@@ -12,9 +12,9 @@ from .support import LOOP, SUMMING, Typist, arm, room_of
 
 async def test_a_local_that_is_set_at_a_conditional_breakpoint_changes_the_result(workspace: Workspace) -> None:
     arm(workspace, condition="number == 3")
-    room_of(workspace).debugger = typist = Typist("p result", "set result 100", "n", "c")
+    room_of(workspace).seat.debugger = typist = Typist("p result", "set result 100", "n", "c")
     found = await workspace.workshop.call("sum_up", {"numbers": [1, 2, 3, 4]})
-    assert found["value"] == 107
+    assert found.value == 107
     assert typist.said == ["3", "done"]
     assert [stop.at.line for stop in typist.stops] == [LOOP, LOOP, LOOP, LOOP - 1]
 
@@ -40,7 +40,7 @@ async def test_a_local_that_is_set_at_a_conditional_breakpoint_changes_the_resul
 )
 async def test_each_command_at_a_stop_answers_from_the_worker(workspace: Workspace, line: str, said: str) -> None:
     arm(workspace, condition="number == 3")
-    room_of(workspace).debugger = typist = Typist(line, "c")
+    room_of(workspace).seat.debugger = typist = Typist(line, "c")
     await workspace.workshop.call("sum_up", {"numbers": [1, 2, 3, 4]})
     assert said in typist.said[0]
 
@@ -51,7 +51,7 @@ async def test_an_expression_finds_nothing_of_the_environment_of_the_host(
     monkeypatch.setenv("TOOLWRIGHT_TEST_SECRET", "a-secret-of-the-host")
     arm(workspace)
     lines = ("p __import__('os').environ", "p open('/proc/1/environ').read()", "p open('/etc/passwd').read()")
-    room_of(workspace).debugger = typist = Typist(*lines, "c")
+    room_of(workspace).seat.debugger = typist = Typist(*lines, "c")
     await workspace.workshop.call("sum_up", {"numbers": [1]})
     assert len(typist.said) == 3
     assert not any("a-secret-of-the-host" in said for said in typist.said)
@@ -60,8 +60,8 @@ async def test_an_expression_finds_nothing_of_the_environment_of_the_host(
 
 async def test_stepping_goes_into_a_called_function_and_out_of_it_again(workspace: Workspace) -> None:
     arm(workspace, line=0, name="outer")
-    room_of(workspace).debugger = typist = Typist("s", "up", "p numbers", "r", "retval", "n", "c")
-    assert (await workspace.workshop.call("outer", {"numbers": [2, 3]}))["value"] == 10
+    room_of(workspace).seat.debugger = typist = Typist("s", "up", "p numbers", "r", "retval", "n", "c")
+    assert (await workspace.workshop.call("outer", {"numbers": [2, 3]})).value == 10
     assert [stop.at.function for stop in typist.stops] == [
         "outer",
         "sum_up",
@@ -76,8 +76,8 @@ async def test_stepping_goes_into_a_called_function_and_out_of_it_again(workspac
 
 async def test_an_async_function_is_stepped_over_its_awaits(workspace: Workspace) -> None:
     arm(workspace, line=31, name="count_slowly")
-    room_of(workspace).debugger = typist = Typist("n", "n", "set done 10", "clear 1", "c")
-    assert (await workspace.workshop.call("count_slowly", {"steps": 3}))["value"] == 12
+    room_of(workspace).seat.debugger = typist = Typist("n", "n", "set done 10", "clear 1", "c")
+    assert (await workspace.workshop.call("count_slowly", {"steps": 3})).value == 12
     assert [stop.at.line for stop in typist.stops][:3] == [31, 32, 30]
 
 
@@ -87,8 +87,8 @@ async def test_a_step_at_an_await_says_that_it_waits_and_comes_back(workspace: W
     path.write_text(SUMMING.replace("sleep(0)", f"sleep({pause})"), "utf-8")
     await workspace.workshop.reload()
     arm(workspace, line=31, name="count_slowly", once=True)
-    room_of(workspace).debugger = typist = Typist("s", "s", "s", "c")
-    assert (await workspace.workshop.call("count_slowly", {"steps": 1}))["value"] == 1
+    room_of(workspace).seat.debugger = typist = Typist("s", "s", "s", "c")
+    assert (await workspace.workshop.call("count_slowly", {"steps": 1})).value == 1
     assert [(stop.why, stop.at.line, stop.value) for stop in typist.stops[1:3]] == [
         ("waits", 31, None),
         ("step", 32, None),
@@ -100,20 +100,20 @@ async def test_a_step_in_a_generator_says_that_it_yields_and_what(workspace: Wor
     (workspace.root / "functions" / "pairs.py").write_text(text, "utf-8")
     await workspace.workshop.reload()
     arm(workspace, line=0, name="pairs", once=True)
-    room_of(workspace).debugger = typist = Typist(*("s",) * 12)
-    assert (await workspace.workshop.call("pairs", {"count": 2}))["value"] == 1
+    room_of(workspace).seat.debugger = typist = Typist(*("s",) * 12)
+    assert (await workspace.workshop.call("pairs", {"count": 2})).value == 1
     assert [stop.value for stop in typist.stops if stop.why == "yields"] == ["0", "1"]
 
 
 async def test_breakpoint_in_source_stops_where_it_stands(workspace: Workspace) -> None:
-    room_of(workspace).debugger = typist = Typist("n", "set doubled 1", "c")
-    assert (await workspace.workshop.call("halting", {"number": 4}))["value"] == 1
+    room_of(workspace).seat.debugger = typist = Typist("n", "set doubled 1", "c")
+    assert (await workspace.workshop.call("halting", {"number": 4})).value == 1
     assert typist.stops[0].why == "breakpoint()"
 
 
 async def test_counted_breakpoints_and_those_that_count_once(workspace: Workspace) -> None:
     arm(workspace, after=2, every=3)
-    room_of(workspace).debugger = typist = Typist(*("c",) * 9)
+    room_of(workspace).seat.debugger = typist = Typist(*("c",) * 9)
     await workspace.workshop.call("sum_up", {"numbers": [1] * 10})
     assert [dict(stop.locals)["index"] for stop in typist.stops] == ["2", "5", "8"]
     room_of(workspace).breakpoints.clear()
@@ -125,7 +125,7 @@ async def test_counted_breakpoints_and_those_that_count_once(workspace: Workspac
 
 async def test_a_breakpoint_that_is_set_at_a_stop_is_hit_in_the_same_call(workspace: Workspace) -> None:
     arm(workspace, line=13)
-    room_of(workspace).debugger = typist = Typist(f"tb {LOOP} if number == 2", "c", "p number", "c")
+    room_of(workspace).seat.debugger = typist = Typist(f"tb {LOOP} if number == 2", "c", "p number", "c")
     await workspace.workshop.call("sum_up", {"numbers": [1, 2, 2]})
     assert [stop.at.line for stop in typist.stops] == [13, 13, LOOP, LOOP]
     assert typist.said[-1] == "2"
@@ -133,9 +133,9 @@ async def test_a_breakpoint_that_is_set_at_a_stop_is_hit_in_the_same_call(worksp
 
 async def test_quit_ends_the_call_and_says_why(workspace: Workspace) -> None:
     arm(workspace)
-    room_of(workspace).debugger = Typist("q")
+    room_of(workspace).seat.debugger = Typist("q")
     found = await workspace.workshop.call("sum_up", {"numbers": [1]})
-    assert (found["outcome"], "told to end it" in found["error"]["message"]) == ("killed", True)
+    assert (found.outcome, "told to end it" in str(found.error)) == ("killed", True)
 
 
 async def test_the_clock_stands_while_a_human_looks_and_goes_on_after(workspace: Workspace) -> None:
@@ -147,9 +147,9 @@ async def test_the_clock_stands_while_a_human_looks_and_goes_on_after(workspace:
     arm(workspace)
     workspace.workshop.calls._cage.limits = workspace.workshop.calls._cage.limits.__class__(wall_s=1.0)
     workspace.workshop.granting._limits = workspace.workshop.calls._cage.limits
-    room_of(workspace).debugger = Slow()
-    assert (await workspace.workshop.call("sum_up", {"numbers": [1]}))["outcome"] == "returned"
-    assert (await workspace.workshop.call("busy", {"turns": 10**9}))["outcome"] == "timed_out"
+    room_of(workspace).seat.debugger = Slow()
+    assert (await workspace.workshop.call("sum_up", {"numbers": [1]})).outcome == "returned"
+    assert (await workspace.workshop.call("busy", {"turns": 10**9})).outcome == "timed_out"
 
 
 async def test_a_human_who_is_gone_for_long_ends_the_call(workspace: Workspace) -> None:
@@ -160,16 +160,16 @@ async def test_a_human_who_is_gone_for_long_ends_the_call(workspace: Workspace) 
 
     arm(workspace)
     room = room_of(workspace)
-    room.wait_s, room.debugger = 0.2, Gone()
+    room.wait_s, room.seat.debugger = 0.2, Gone()
     found = await workspace.workshop.call("sum_up", {"numbers": [1]})
-    assert "nobody said anything" in found["error"]["message"]
-    room.debugger = Typist()
-    assert (await workspace.workshop.call("sum_up", {"numbers": [1]}))["value"] == 1
+    assert "nobody said anything" in str(found.error)
+    room.seat.debugger = Typist()
+    assert (await workspace.workshop.call("sum_up", {"numbers": [1]})).value == 1
 
 
 async def test_break_now_stops_a_call_that_runs(workspace: Workspace) -> None:
     room = room_of(workspace)
-    room.debugger = typist = Typist("set left 3", "c")
+    room.seat.debugger = typist = Typist("set left 3", "c")
     call = asyncio.create_task(workspace.workshop.call("busy", {"turns": 10**10}))
     async with asyncio.timeout(20):
         while not room.break_now():  # noqa: ASYNC110 - a call says to nobody that it runs
@@ -177,7 +177,7 @@ async def test_break_now_stops_a_call_that_runs(workspace: Workspace) -> None:
         while not typist.stops:
             await asyncio.sleep(0.05)
             room.break_now()
-        assert (await call)["value"] == 0
+        assert (await call).value == 0
     assert typist.stops[0].why == "break now"
     assert typist.stops[0].at.function == "busy"
 
@@ -189,14 +189,14 @@ async def test_break_now_stops_a_call_that_runs(workspace: Workspace) -> None:
 async def test_an_expression_without_end_is_stopped_alone(workspace: Workspace, line: str) -> None:
     room = room_of(workspace)
     arm(workspace)
-    room.debugger = typist = Typist(line, "result", "c")
+    room.seat.debugger = typist = Typist(line, "result", "c")
     assert not room.stop_evaluation()
     call = asyncio.create_task(workspace.workshop.call("sum_up", {"numbers": [5]}))
     async with asyncio.timeout(20):
         while not typist.said:
             await asyncio.sleep(0.3)
             room.stop_evaluation()
-        assert (await call)["value"] == 5
+        assert (await call).value == 5
     assert typist.said == ["*** KeyboardInterrupt: it was stopped at the prompt", "0"]
     assert not room.stop_evaluation()
 
@@ -206,7 +206,7 @@ async def test_a_breakpoint_follows_its_line_when_the_file_is_edited_above_it(wo
     file = workspace.root / "functions" / "sums.py"
     file.write_text("# one\n# two\n" + SUMMING.replace("    result = 0\n", "    result = 0\n    extra = 1\n"), "utf-8")
     await workspace.workshop.reload()
-    room_of(workspace).debugger = typist = Typist()
+    room_of(workspace).seat.debugger = typist = Typist()
     await workspace.workshop.call("sum_up", {"numbers": [1]})
     assert [stop.at.line for stop in typist.stops] == [LOOP + 3]
     file.write_text(SUMMING.replace("result += number", "result = result + number"), "utf-8")

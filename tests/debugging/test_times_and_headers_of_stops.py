@@ -35,7 +35,7 @@ async def at_sums(at_desk: OpenDesk, *calls: Wanted) -> Desk:
 
 async def test_the_time_of_a_call_is_without_that_of_the_human(at_desk: OpenDesk) -> None:
     desk = await at_sums(at_desk, Wanted("sum_up", {"numbers": [1]}))
-    room_of(desk.workspace).debugger = typist = Thinking()
+    room_of(desk.workspace).seat.debugger = typist = Thinking()
     (answered,) = of(CallAnswered, await desk.say("Call it."))
     assert len(typist.stops) == 1
     assert 0 < answered.seconds < THOUGHT_S
@@ -44,7 +44,7 @@ async def test_the_time_of_a_call_is_without_that_of_the_human(at_desk: OpenDesk
 async def test_of_several_calls_that_stop_the_header_says_which_it_is(at_desk: OpenDesk) -> None:
     calls = [Wanted("sum_up", {"numbers": [number]}) for number in (1, 2)]
     desk = await at_sums(at_desk, *calls)
-    room_of(desk.workspace).debugger = typist = Thinking()
+    room_of(desk.workspace).seat.debugger = typist = Thinking()
     await desk.say("Call it twice.")
     heads = ["".join(text for _, text in head_line(stop)) for stop in typist.stops]
     assert {head.partition("  ")[0] for head in heads} == {"■ sum_up(numbers=[1])", "■ sum_up(numbers=[2])"}
@@ -52,7 +52,7 @@ async def test_of_several_calls_that_stop_the_header_says_which_it_is(at_desk: O
 
 async def test_of_one_call_the_header_is_short(at_desk: OpenDesk) -> None:
     desk = await at_sums(at_desk, Wanted("outer", {"numbers": [1]}))
-    room_of(desk.workspace).debugger = typist = Typist()
+    room_of(desk.workspace).seat.debugger = typist = Typist()
     await desk.say("Call it.")
     assert "".join(text for _, text in head_line(typist.stops[0])).startswith(
         "■ sum_up  functions/sums.py:15, in a call of"
@@ -62,6 +62,6 @@ async def test_of_one_call_the_header_is_short(at_desk: OpenDesk) -> None:
 async def test_a_turn_stops_at_its_own_debugger_instead_of_the_workspaces(at_desk: OpenDesk) -> None:
     desk = await at_sums(at_desk, Wanted("sum_up", {"numbers": [1]}))
     usual, own = Typist(), Typist()
-    room_of(desk.workspace).debugger = usual
+    room_of(desk.workspace).seat.debugger = usual
     assert of(CallAnswered, [event async for event in desk.agent.turn("Call it.", debugger=own)])
     assert (len(own.stops), usual.stops) == (1, [])

@@ -66,7 +66,7 @@ async def told(workspace: Workspace, tmp_path: Path, name: str, argument: object
     (tmp_path / "functions" / "chained.py").write_text(CHAINED, "utf-8")
     await workspace.workshop.reload()
     given = {"depth": 1} if name == "in_a_circle" else {"item": argument}
-    return await workspace.workshop.call(name, given)
+    return (await workspace.workshop.call(name, given)).to_json()
 
 
 async def test_an_error_has_the_one_that_it_was_raised_from_with_its_own_frames(
@@ -134,8 +134,9 @@ except KeyError as error:
 """
     await put(workspace, "leak", body, "KEY")
     outcome = await workspace.workshop.call("leak", {})
-    assert MARK in outcome["error"]["cause"]["message"]
-    assert KEY not in json.dumps(outcome)
+    assert outcome.error is not None
+    assert MARK in str(outcome.error.cause)
+    assert KEY not in json.dumps(outcome.to_json())
 
 
 def test_a_claim_of_causes_without_end_is_cut() -> None:

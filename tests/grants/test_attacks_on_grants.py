@@ -46,9 +46,9 @@ async def test_a_pulled_file_proposes_and_grants_nothing(here: Room, code: str, 
         f'[weather]\nnetwork = ["{host}", "evil.example.org"]\nread = ["data/"]\nby = "a friend"\n'
     )
     assert await now(here) == NOTHING
-    assert (await here.shop.call("weather", {"city": "Oslo"}))["outcome"] == "refused"
+    assert (await here.shop.call("weather", {"city": "Oslo"})).outcome == "refused"
     asked = here.shop.granting.approver = human("yes")
-    assert (await here.shop.call("weather", {"city": "Oslo"}))["value"] == "rain in Oslo"
+    assert (await here.shop.call("weather", {"city": "Oslo"})).value == "rain in Oslo"
     assert asked.asked[0].missing == await now(here) == Grants(network=(host,))
 
 
@@ -85,7 +85,7 @@ async def test_a_copied_workspace_brings_no_yes_along(
     shutil.copytree(tmp_path, copy)
     async with room(copy, cage) as there:
         assert await now(there) == NOTHING
-        assert (await there.shop.call("weather", {"city": "Oslo"}))["outcome"] == "refused"
+        assert (await there.shop.call("weather", {"city": "Oslo"})).outcome == "refused"
 
 
 async def test_another_users_state_brings_no_yes_along(
@@ -176,7 +176,8 @@ async def test_a_module_that_no_import_names_is_not_there_for_a_function_with_gr
         "ada",
     )
     found = await here.shop.call("weather", {"city": "Oslo"})
-    assert found["error"]["type"] == "ModuleNotFoundError"
+    assert found.error is not None
+    assert found.error.type == "ModuleNotFoundError"
 
 
 async def test_a_function_cannot_write_the_file_whatever_it_has(here: Room) -> None:
@@ -207,13 +208,13 @@ async def test_a_function_cannot_write_the_file_whatever_it_has(here: Room) -> N
 async def test_a_link_that_is_put_in_the_place_of_a_granted_folder_leads_nowhere(here: Room, tmp_path: Path) -> None:
     here.shop.granting.approver = human("yes")
     await here.shop.create("total", READS, "sums", author=AGENT)
-    assert (await here.shop.call("total", {}))["value"] == 6
+    assert (await here.shop.call("total", {})).value == 6
     secret = tmp_path.with_name(f"{tmp_path.name}-secret")
     secret.mkdir()
     (secret / "one").write_text("7")
     shutil.rmtree(here.root / "data")
     (here.root / "data").symlink_to(secret)
-    assert (await here.shop.call("total", {}))["outcome"] == "raised"
+    assert (await here.shop.call("total", {})).outcome == "raised"
 
 
 @pytest.mark.parametrize("place", ["outside", "inside"])
@@ -227,11 +228,11 @@ async def test_a_granted_folder_that_became_a_link_is_refused_and_not_followed(
     named = "granted" if place == "inside" else str(root / "granted")
     here.shop.granting.approver = human("yes")
     await here.shop.create("total", READS.replace('"data"', repr(named)), "sums", author=AGENT)
-    assert (await here.shop.call("total", {}))["value"] == 6
+    assert (await here.shop.call("total", {})).value == 6
     (root / "granted").rename(root / "moved")
     (root / "granted").symlink_to("secret")
     found = await here.shop.call("total", {})
-    assert (found["outcome"], found["value"]) == ("refused", None)
+    assert (found.outcome, found.value) == ("refused", None)
     assert "'granted' is a symbolic link" in str(found)
 
 
@@ -305,10 +306,10 @@ async def test_a_repository_that_came_after_the_yes_takes_the_folder_away_until_
     writes = READS.replace("one.read_text()", "one.write_text('1')")
     here.shop.granting.approver = human("yes")
     assert (await here.shop.create("total", writes, "sums", author=AGENT)).admitted
-    assert (await here.shop.call("total", {}))["value"] == 3
+    assert (await here.shop.call("total", {})).value == 3
     (here.root / "data" / "a" / ".git").mkdir(parents=True)
     found = await here.shop.call("total", {})
-    assert (found["outcome"], "holds one: `a/.git`" in found["lacks"]) == ("raised", True)
+    assert (found.outcome, "holds one: `a/.git`" in found.lacks) == ("raised", True)
 
 
 @pytest.mark.parametrize(

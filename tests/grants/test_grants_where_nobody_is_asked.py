@@ -30,7 +30,7 @@ async def there(here: Room, host: str) -> Room:
 
 async def oslo(there: Room) -> object:
     found = await there.shop.call("weather", {"city": "Oslo"})
-    return found["value"] or found["outcome"]
+    return found.value or found.outcome
 
 
 @in_one_loop

@@ -90,16 +90,16 @@ async def test_the_state_of_a_workspace_is_never_granted_for_reading(here: Room,
 async def test_files_of_another_workspace_next_to_its_state_can_be_read(here: Room) -> None:
     workspace(here.root / "data" / "inner", ("notes/a.txt", "toolwright.toml", *STATE))
     await grant(here, read=("data/inner/notes/", "data/inner/toolwright.toml"))
-    assert (await here.shop.call("peek", {"path": "data/inner/notes/a.txt"}))["value"] == "4711"
-    assert (await here.shop.call("peek", {"path": "data/inner/.toolwright/state.db"}))["outcome"] == "raised"
+    assert (await here.shop.call("peek", {"path": "data/inner/notes/a.txt"})).value == "4711"
+    assert (await here.shop.call("peek", {"path": "data/inner/.toolwright/state.db"})).outcome == "raised"
 
 
 async def test_a_workspace_that_came_after_the_yes_takes_the_folder_away(here: Room) -> None:
     await grant(here, read=("data",))
-    assert (await here.shop.call("peek", {"path": "data/1"}))["value"] == "1"
+    assert (await here.shop.call("peek", {"path": "data/1"})).value == "1"
     workspace(here.root / "data" / "inner")
     found = await here.shop.call("peek", {"path": "data/inner/.toolwright/state.db"})
-    assert (found["outcome"], "`inner/.toolwright`" in str(found["lacks"])) == ("raised", True)
+    assert (found.outcome, "`inner/.toolwright`" in str(found.lacks)) == ("raised", True)
 
 
 async def test_a_workspace_that_came_after_the_yes_is_not_written_to(here: Room) -> None:
@@ -107,7 +107,7 @@ async def test_a_workspace_that_came_after_the_yes_is_not_written_to(here: Room)
     for inner in ("out", "out/a/b"):
         made = workspace(here.root / inner, SET_UP)
         found = await here.shop.call("make", {"number": 2})
-        assert (found["outcome"], "workspace" in str(found["lacks"])) == ("raised", True)
+        assert (found.outcome, "workspace" in str(found.lacks)) == ("raised", True)
         (made / "toolwright.toml").unlink()
 
 
@@ -130,7 +130,7 @@ async def test_the_workspace_itself_and_one_inside_another_are_granted_as_before
     workspace(tmp_path.parent, ("toolwright.toml", "functions/a.py"))
     try:
         await grant(here, write=("data", "new/file.txt"))
-        assert (await here.shop.call("peek", {"path": "data/1"}))["value"] == "1"
+        assert (await here.shop.call("peek", {"path": "data/1"})).value == "1"
     finally:
         (tmp_path.parent / "toolwright.toml").unlink()
 
@@ -140,7 +140,7 @@ async def test_a_folder_for_reading_that_grew_too_large_is_granted_again_by_a_hu
     for at in range(MOST_ENTRIES + 10):
         (here.root / "data" / f"x{at}").touch()
     found = await here.shop.call("peek", {"path": "data/1"})
-    assert (found["outcome"], "--read" in str(found["lacks"])) == ("raised", True)
+    assert (found.outcome, "--read" in str(found.lacks)) == ("raised", True)
     assert "its state can be read" in str(here.shop.granting.reach.doubts(Grants(read=("data/",))))
     await here.shop.grants.grant("peek", here.shop.grants.wanted({"read": ("data",)}))
-    assert (await here.shop.call("peek", {"path": "data/1"}))["value"] == "1"
+    assert (await here.shop.call("peek", {"path": "data/1"})).value == "1"

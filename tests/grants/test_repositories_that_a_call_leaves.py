@@ -57,8 +57,7 @@ async def made_by(here: Room, body: str) -> dict[str, object]:
     await here.save(WRITES.replace("{body}", body), here.root / "functions" / "makes.py")
     grants = here.shop.grants
     await grants.grant("make", grants.wanted({"write": ("out",)}) | Grants(seconds=30))
-    found: dict[str, object] = await here.shop.call("make", {"number": 1})
-    return found
+    return (await here.shop.call("make", {"number": 1})).to_json()
 
 
 def git_status(*folders: Path) -> None:
@@ -93,7 +92,7 @@ async def test_the_next_call_has_its_folder_again(here: Room) -> None:
     await made_by(here, 'Path("out/.git").mkdir(exist_ok=number == 2)')
     body = WRITES.replace("{body}", "pass")
     await here.save(body, here.root / "functions" / "makes.py")
-    assert (await here.shop.call("make", {"number": 2}))["value"] == 2
+    assert (await here.shop.call("make", {"number": 2})).value == 2
 
 
 async def test_a_decoy_in_another_case_hides_nothing(here: Room) -> None:
@@ -118,8 +117,8 @@ async def test_a_folder_that_a_call_made_too_large_is_not_given_again(here: Room
     found = await made_by(here, f'[Path("out", str(at)).write_text("") for at in range({MOST_ENTRIES + 10})]')
     assert found["value"] == 1
     again = await here.shop.call("make", {"number": 2})
-    assert again["outcome"] == "raised"
-    assert "holds more by now than is looked through" in str(again["lacks"])
+    assert again.outcome == "raised"
+    assert "holds more by now than is looked through" in str(again.lacks)
 
 
 async def test_a_folder_that_was_too_large_at_the_yes_is_given_as_it_was_agreed(here: Room) -> None:
@@ -127,16 +126,16 @@ async def test_a_folder_that_was_too_large_at_the_yes_is_given_as_it_was_agreed(
     for at in range(MOST_ENTRIES + 10):
         (here.root / "out" / str(at)).touch()
     assert (await made_by(here, "pass"))["value"] == 1
-    assert (await here.shop.call("make", {"number": 2}))["value"] == 2
+    assert (await here.shop.call("make", {"number": 2})).value == 2
 
 
 async def test_a_human_who_looked_grants_a_grown_folder_again(here: Room) -> None:
     await made_by(here, "pass")
     for at in range(MOST_ENTRIES + 10):
         (here.root / "out" / f"x{at}").touch()
-    assert (await here.shop.call("make", {"number": 2}))["outcome"] == "raised"
+    assert (await here.shop.call("make", {"number": 2})).outcome == "raised"
     await here.shop.grants.grant("make", here.shop.grants.wanted({"write": ("out",)}))
-    assert (await here.shop.call("make", {"number": 3}))["value"] == 3
+    assert (await here.shop.call("make", {"number": 3})).value == 3
 
 
 @pytest.mark.parametrize(
@@ -183,7 +182,7 @@ async def test_a_file_called_config_in_a_users_own_repository_can_be_granted(her
     await here.save(text, here.root / "functions" / "makes.py")
     await here.shop.grants.grant("make", here.shop.grants.wanted({"write": ("config",)}))
     found = await here.shop.call("make", {"number": 1})
-    assert found["value"] == 1, found
+    assert found.value == 1, found
     assert (here.root / ".git").is_dir()
 
 

@@ -21,7 +21,7 @@ def entries(here: Room) -> str:
 async def oslo(here: Room) -> tuple[str, str]:
     """How a call of the function ended, and what came back or went wrong."""
     found = await here.shop.call("weather", {"city": "Oslo"})
-    return found["outcome"], found["value"] or found["error"]["message"]
+    return found.outcome, found.value or (found.error.message if found.error else "")
 
 
 async def test_nobody_to_ask_is_a_no_that_says_how_a_human_grants(here: Room, code: str, host: str) -> None:
@@ -141,11 +141,11 @@ async def test_who_calls_a_function_with_grants_needs_a_grant_for_it(here: Room,
     assert not (await here.shop.create("report", caller, "news", author=AGENT)).admitted
     assert (await here.shop.create("report", caller, "news", author=AGENT)).admitted
     assert asked.asked[-1].missing == Grants(functions=("weather",))
-    assert (await here.shop.call("report", {"city": "Rome"}))["value"] == "rain in Rome"
+    assert (await here.shop.call("report", {"city": "Rome"})).value == "rain in Rome"
     await here.shop.grants.revoke("report", None)
     here.shop.granting.approver = None
     found = await here.shop.call("report", {"city": "Rome"})
-    assert "toolwright functions grant report --call weather" in found["error"]["message"]
+    assert "toolwright functions grant report --call weather" in str(found.error)
 
 
 async def test_time_above_the_default_holds_for_examples_and_calls(here: Room) -> None:
@@ -153,9 +153,9 @@ async def test_time_above_the_default_holds_for_examples_and_calls(here: Room) -
         "    return number", "    time.sleep(2.5)\n    return number"
     )
     await here.save(slow, here.root / "functions" / "sums.py")
-    assert (await here.shop.call("double", {"number": 4}))["outcome"] == "timed_out"
+    assert (await here.shop.call("double", {"number": 4})).outcome == "timed_out"
     await here.shop.grants.grant("double", Grants(seconds=20))
-    assert (await here.shop.call("double", {"number": 4}))["value"] == 8
+    assert (await here.shop.call("double", {"number": 4})).value == 8
     assert all(one.agreed for one in (await here.shop.test("double")).examples)
 
 
@@ -164,7 +164,7 @@ async def test_an_example_that_fails_only_for_want_of_a_file_leaves_a_draft(here
     verdict = await here.shop.create("total", READS, "sums", author=AGENT)
     assert (verdict.admitted, verdict.standing) == (True, "draft")
     assert 'read = ["data/"]' in entries(here)
-    assert (await here.shop.call("total", {}))["value"] == 6
+    assert (await here.shop.call("total", {})).value == 6
 
 
 async def test_a_pending_candidate_joins_by_the_hand_of_a_human(here: Room, code: str, host: str) -> None:
@@ -193,11 +193,11 @@ async def test_files_that_no_text_names_are_those_that_a_human_names(here: Room)
     text = text.replace("size(2)", "size('a')").replace("size(5)", "size('b')")
     await here.shop.create("size", text, "sums", author=AGENT)
     path = str(here.root / "data" / "1")
-    lacks = (await here.shop.call("size", {"path": path}))["lacks"]
+    lacks = (await here.shop.call("size", {"path": path})).lacks
     assert "(so far none). To name one: toolwright functions grant size --read FOLDER" in lacks
     await here.shop.grants.grant("size", here.shop.grants.wanted({"read": ("data",)}))
-    assert (await here.shop.call("size", {"path": path}))["value"] == 1
-    assert "(so far `data/`)" in (await here.shop.call("size", {"path": "elsewhere/1"}))["lacks"]
+    assert (await here.shop.call("size", {"path": path})).value == 1
+    assert "(so far `data/`)" in (await here.shop.call("size", {"path": "elsewhere/1"})).lacks
 
 
 @pytest.mark.parametrize("where", ["functions", ".toolwright", ".", "link", "FUNCTIONS", "ｆunctions", "sub/.git"])

@@ -79,7 +79,7 @@ def relay(self, url: str) -> str:
 async def test_a_question_names_the_function_that_calls(here: Room, host: str) -> None:
     await here.save(GETS, here.root / "functions" / "web.py")
     asked = here.shop.granting.approver = human("yes")
-    assert (await here.shop.call("relay", {"url": f"http://{host}/Oslo"}))["value"] == "rain in Oslo"
+    assert (await here.shop.call("relay", {"url": f"http://{host}/Oslo"})).value == "rain in Oslo"
     assert [(one.function, one.moment, one.caller) for one in asked.asked] == [
         ("get", "call", "relay"),
         ("get", "run", "relay"),
@@ -127,7 +127,7 @@ async def test_a_yes_is_shared_by_those_that_waited_whoever_called_them() -> Non
 async def test_a_file_that_no_text_names_is_granted_by_a_command_with_its_folder(here: Room) -> None:
     text = 'def size(path: str) -> int:\n    """Say how long a file is."""\n    return len(open(path).read())\n'
     await here.save(text, here.root / "functions" / "files.py")
-    lacks = (await here.shop.call("size", {"path": "data/1"}))["lacks"]
+    lacks = (await here.shop.call("size", {"path": "data/1"})).lacks
     assert "none but in folders that you grant by name" in lacks
     assert lacks.endswith("A human grants it with: toolwright functions grant size --read FOLDER")
 

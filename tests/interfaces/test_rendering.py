@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agent_core.base import events
 from agent_core.base.untrusted import visible
+from agent_core.functions.answers import CallReport
 from agent_core.functions.service.judgment import Judgment
 from agent_core.interfaces.columns import columns, cut, meter, width
 from agent_core.interfaces.faults import fault_lines
@@ -18,6 +19,7 @@ from agent_core.interfaces.repl.bar import gauge
 from agent_core.interfaces.repl.live import Live, RunningCall
 from agent_core.interfaces.spans import line, plain, quoted
 from agent_core.interfaces.wrap import wrapped
+from sandbox import Failure, Frame, Raised
 
 VERDICT: dict[str, Any] = {
     "name": "count_vowels",
@@ -120,9 +122,9 @@ def test_an_admission_names_module_and_standing() -> None:
 
 
 def test_frames_of_an_error_are_shown_with_the_locals() -> None:
-    frame = {"path": "functions/a.py", "line": 3, "function": "f", "source": "1 / x", "locals": {"x": "0"}}
-    outcome = {"outcome": "raised", "output": "hm\n", "error": {"type": "E", "message": "m", "frames": [frame]}}
-    assert plain(verdicts.outcome_lines(outcome)) == "│ hm\n✗ E: m\n  functions/a.py:3 in f: 1 / x   x=0\n"
+    failure = Failure("E", "m", (Frame("functions/a.py", 3, "f", "1 / x", (("x", "0"),)),))
+    report = CallReport.of(Raised(failure, "hm\n", 0.0, 0, 0.0))
+    assert plain(verdicts.outcome_lines(report)) == "│ hm\n✗ E: m\n  functions/a.py:3 in f: 1 / x   x=0\n"
 
 
 def test_the_last_line_of_a_turn_says_what_it_made() -> None:

@@ -10,6 +10,7 @@ from zlib import crc32
 from agent_core.base.events import CallAnswered, Event, TurnEnded
 from agent_core.runtime.agent import Agent
 from agent_core.workspace.workspace import Workspace
+from sandbox import Sandbox
 from tests.kit import ScriptedModel
 
 E = TypeVar("E")
@@ -113,8 +114,15 @@ def ended(events: list[Event]) -> TurnEnded:
 
 
 @asynccontextmanager
-async def desk(root: Path, model: ScriptedModel, **flags: Any) -> AsyncIterator[Desk]:
-    """Open a workspace whose model is the scripted one; `turn__max_steps=3` sets `turn.max_steps`."""
+async def desk(
+    root: Path, model: ScriptedModel, sandbox: Sandbox | None = None, /, **flags: Any
+) -> AsyncIterator[Desk]:
+    """Open a workspace whose model is the scripted one; `turn__max_steps=3` sets `turn.max_steps`.
+
+    A `sandbox` that others have too serves it, unless it sets what a sandbox is started with.
+    """
+    if flags.keys() & {"sandbox__packages", "sandbox__unsafe", "turn__parallel"}:
+        sandbox = None
     given = {name.replace("__", "."): value for name, value in flags.items()}
     settings = {
         "model.base_url": model.base_url,
@@ -123,5 +131,5 @@ async def desk(root: Path, model: ScriptedModel, **flags: Any) -> AsyncIterator[
         "model.context_tokens": 8_192,
         **given,
     }
-    async with Workspace.open(root, flags=settings) as workspace:
+    async with Workspace.open(root, flags=settings, sandbox=sandbox) as workspace:
         yield Desk(workspace, await workspace.agent(), model)

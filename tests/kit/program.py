@@ -39,8 +39,10 @@ FORKING.set_forkserver_preload(
         # What those import when they need it:
         "anyio._backends._asyncio",
         "httpcore2",
+        "numpy",
         "prompt_toolkit.input.vt100",
         "stringprep",
+        "tokenizers",
     ]
 )
 

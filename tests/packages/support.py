@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import zipfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -55,11 +55,11 @@ async def _imports(names: tuple[tuple[str, str], ...], name: str) -> bool:
     return True
 
 
-def opened(root: Path, most_mib: int = 64) -> Environment:
+def opened(root: Path, most_mib: int = 64, tell: Callable[[str], None] | None = None) -> Environment:
     """The packages of a workspace, with no sandbox to try them in."""
     (root / "functions").mkdir(exist_ok=True)
     (root / ".toolwright").mkdir(mode=0o700, exist_ok=True)
-    return Environment(root, nobody_else, _imports, ("pydantic",), most_mib)
+    return Environment(root, nobody_else, _imports, ("pydantic",), most_mib, tell=tell)
 
 
 def placed(root: Path, *requirements: str, files: Mapping[str, str] | None = None) -> Path:

@@ -293,6 +293,6 @@ async def test_what_a_package_that_is_imported_ahead_keeps_is_never_anothers(ind
     async with Workspace.open(root, approver=human("yes")) as workspace:
         shop = workspace.workshop
         calls = [("swap", "mine"), ("other", "yours"), ("swap", "done")]
-        found = [(await shop.call(name, {"text": text}))["value"] for name, text in calls]
+        found = [(await shop.call(name, {"text": text})).value for name, text in calls]
     assert "mine" in (found[1], found[2])  # the package does carry what it has from one call to another, …
     assert found[1] != "mine"  # … but not to another function

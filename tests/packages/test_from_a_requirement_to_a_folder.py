@@ -22,9 +22,9 @@ async def test_a_human_sees_names_versions_sizes_and_what_else_comes(environment
     assert environment.find(("abacus",)) is None
 
 
-async def test_what_is_agreed_to_is_installed_pinned_found_and_told(environment: Environment, root: Path) -> None:
+async def test_what_is_agreed_to_is_installed_pinned_found_and_told(index: Path, root: Path) -> None:
     told: list[str] = []
-    environment.tell = told.append
+    environment = opened(root, tell=told.append)
     folder = await put(environment, "abacus")
     assert environment.folders(("abacus",)) == ((("abacus", str(folder)), ("beads", str(folder))), ("abacus",))
     assert dict(environment.projects(("abacus",))) == {"abacus": "abacus"}
@@ -38,6 +38,7 @@ async def test_what_is_agreed_to_is_installed_pinned_found_and_told(environment:
     ]
     assert [told[0], told[-1]] == ["Looking up abacus", ""]
     assert any(line.startswith("Installing") for line in told)
+    environment.close()
 
 
 async def test_what_is_installed_is_found_again_without_pip(index: Path, root: Path) -> None:

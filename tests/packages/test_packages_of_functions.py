@@ -50,7 +50,7 @@ async def test_a_candidate_sees_its_package_once_a_human_has_seen_what_is_instal
         verdict = await workspace.workshop.create("count", COUNTS, reason="It counts.")
         found = await workspace.workshop.call("count", {"numbers": [3, 4]})
     assert (verdict.admitted, verdict.standing, verdict.problems) == (True, "trial", ())
-    assert (found["outcome"], found["value"]) == ("returned", 7)
+    assert (found.outcome, found.value) == ("returned", 7)
     assert [question.missing.packages for question in asked.asked] == [("abacus",)]
     assert asked.asked[0].installs[0].startswith("would be installed: abacus 1.0")
     assert (root / "functions/requirements.lock").exists()
@@ -86,7 +86,7 @@ async def test_a_pulled_lock_is_asked_for_before_a_call_and_installed_by_a_yes(
     async with Workspace.open(there, approver=asked) as workspace:
         denied = await workspace.workshop.call("count", {"numbers": [1]})
         found = await workspace.workshop.call("count", {"numbers": [1]})
-    assert (denied["outcome"], found["outcome"]) == ("refused", "returned")
+    assert (denied.outcome, found.outcome) == ("refused", "returned")
     assert [bool(question.installs) for question in asked.asked] == [True, True]
 
 
@@ -100,7 +100,7 @@ async def test_what_is_imported_ahead_was_not_imported_by_the_worker(index: Path
         listing = await workspace.workshop.granting.packing.listing()
     assert isinstance(verdict, Judgment)
     assert verdict.admitted, verdict.problems
-    assert [one["outcome"] for one in found] == ["returned", "returned"]
+    assert [one.outcome for one in found] == ["returned", "returned"]
     assert listing.packages[0].ahead == ("slow",)
 
 
@@ -113,7 +113,7 @@ async def test_a_package_that_cannot_be_imported_ahead_is_imported_by_each_call(
         listing = await workspace.workshop.granting.packing.listing()
     assert isinstance(verdict, Judgment)
     assert verdict.admitted, verdict.problems
-    assert (found["outcome"], listing.packages[0].ahead) == ("returned", ())
+    assert (found.outcome, listing.packages[0].ahead) == ("returned", ())
 
 
 async def test_a_module_that_is_called_otherwise_is_found_in_the_package_that_was_granted(
@@ -130,7 +130,7 @@ async def test_a_module_that_is_called_otherwise_is_found_in_the_package_that_wa
     assert question.installs[0].startswith("would be installed: py-counting 1.0")
     assert isinstance(verdict, Judgment)
     assert verdict.admitted, verdict.problems
-    assert (found["outcome"], found.get("value")) == ("returned", 3)
+    assert (found.outcome, found.value) == ("returned", 3)
 
 
 async def test_a_function_without_the_grant_does_not_see_the_package_of_another(ready: Path) -> None:
@@ -140,7 +140,7 @@ async def test_a_function_without_the_grant_does_not_see_the_package_of_another(
         await workspace.workshop.create("count", COUNTS, reason="It counts.")
         await workspace.workshop.create("other", code.replace("abacus.total", "sum"), reason="It counts.")
         found = await workspace.workshop.call("other", {"numbers": [1]})
-    assert found["outcome"] == "returned", found
+    assert found.outcome == "returned", found
 
 
 async def test_what_nobody_is_granted_any_more_is_removed_by_hand(ready: Path) -> None:
@@ -167,7 +167,7 @@ async def test_a_function_that_imports_a_package_never_breaks_its_neighbours(rea
         found = [await shop.call(name, {"numbers": [1]}) for name in ("plain", "count")]
     assert (refused.admitted, admitted.admitted) == (False, True), admitted.problems
     assert "Give it another module_name" in str(refused)
-    assert [one["outcome"] for one in found] == ["returned", "returned"]
+    assert [one.outcome for one in found] == ["returned", "returned"]
 
 
 async def test_a_saved_file_whose_package_is_not_there_is_offered_as_a_draft_and_can_be_granted(
@@ -183,7 +183,7 @@ async def test_a_saved_file_whose_package_is_not_there_is_offered_as_a_draft_and
         await shop.grants.grant("count", question.missing)
         found = await shop.call("count", {"numbers": [1, 2]})
     assert question.installs[0].startswith("would be installed: abacus")
-    assert found["outcome"] == "returned"
+    assert found.outcome == "returned"
 
 
 async def test_a_saved_file_is_proven_with_the_packages_that_are_there(ready: Path) -> None:
@@ -219,7 +219,7 @@ async def test_a_yes_meant_once_gives_the_package_to_one_call(ready: Path) -> No
         found = [await workspace.workshop.call("count", {"numbers": [1]}) for _ in range(2)]
         removed = await workspace.workshop.granting.packing.listing()
     assert verdict.admitted
-    assert [one["outcome"] for one in found] == ["returned", "refused"]
+    assert [one.outcome for one in found] == ["returned", "refused"]
     assert removed.packages[0].functions == ()
 
 

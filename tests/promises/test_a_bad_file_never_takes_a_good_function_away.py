@@ -55,7 +55,7 @@ async def test_a_rejected_save_leaves_the_last_good_version_running(
     found = await desk.workspace.workshop.reload()
     assert found.rejected
     assert all(problem.where.path == "functions/letters.py" for problem in found.rejected)
-    assert (await desk.workspace.workshop.call("count_vowels", {"text": "aha"}))["value"] == 2
+    assert (await desk.workspace.workshop.call("count_vowels", {"text": "aha"})).value == 2
 
 
 @pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
@@ -67,7 +67,7 @@ async def test_the_last_good_version_is_there_at_the_next_start(tmp_path: Path, 
     damage(tmp_path / "functions")
     async with Workspace.open(tmp_path, flags=flags) as workspace:
         assert workspace.workshop.rejected()
-        assert (await workspace.workshop.call("count_vowels", {"text": "aha"}))["value"] == 2
+        assert (await workspace.workshop.call("count_vowels", {"text": "aha"})).value == 2
 
 
 async def test_fixing_the_file_clears_the_rejection(at_desk: OpenDesk) -> None:
@@ -78,7 +78,7 @@ async def test_fixing_the_file_clears_the_rejection(at_desk: OpenDesk) -> None:
     (desk.functions / "letters.py").write_text(GOOD.replace("aeiou", "aeiouy"))
     found = await desk.workspace.workshop.reload()
     assert found.rejected == ()
-    assert (await desk.workspace.workshop.call("count_vowels", {"text": "yes"}))["value"] == 2
+    assert (await desk.workspace.workshop.call("count_vowels", {"text": "yes"})).value == 2
 
 
 async def test_a_removed_file_takes_its_functions_along(at_desk: OpenDesk) -> None:

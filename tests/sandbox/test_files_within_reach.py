@@ -250,6 +250,20 @@ async def test_what_is_guarded_is_never_written_through_a_granted_parent(
     assert "no function may change" in getattr(outcome, "reason", "no function may change")
 
 
+async def test_those_that_share_each_guard_their_own(tmp_path: Path) -> None:
+    async with await Sandbox.start(packages=()) as lender:
+        outcomes = []
+        for name in ("own", "others"):
+            folder = tmp_path / name
+            folder.mkdir()
+            access = Access(writable=(str(folder),))
+            job = Job(FILES, "files", FunctionCall("write", {"path": f"{folder}/x"}), access=access)
+            async with lender.share(guarded=[str(tmp_path / "own")]) as sharing:
+                outcomes.append(await sharing.run(job))
+            outcomes.append(await lender.run(job))
+    assert [type(outcome) for outcome in outcomes] == [Refused, Returned, Returned, Returned], outcomes
+
+
 async def test_a_guarded_name_that_is_not_there_yet_cannot_be_made(tmp_path: Path) -> None:
     access = Access(writable=(str(tmp_path),))
     async with await Sandbox.start(packages=(), guarded=[f"{tmp_path}/.git"]) as sandbox:

@@ -61,6 +61,25 @@ async def test_closing_leaves_no_process_and_no_folder_behind() -> None:
     assert zygotes_of(os.getpid()) == before
 
 
+async def test_one_that_shares_needs_no_zygote_of_its_own_and_leaves_the_one_it_had() -> None:
+    async with await Sandbox.start(packages=()) as lender:
+        for _time in range(2):
+            async with lender.share() as sharing:
+                assert isinstance(await sharing.run(Job(LIFE, "life", FunctionCall("total", {}))), Returned)
+                assert sharing.zygotes == 1
+        assert isinstance(await lender.run(Job(LIFE, "life", FunctionCall("total", {}))), Returned)
+        assert lender.zygotes == 1
+
+
+async def test_those_that_share_take_their_calls_places_from_one_number_together() -> None:
+    rest = Job(LIFE, "life", FunctionCall("rest", {"seconds": 0.5}))
+    async with await Sandbox.start(packages=(), parallel=1) as lender, lender.share() as one, lender.share() as other:
+        began = time.monotonic()
+        outcomes = await asyncio.gather(one.run(rest), other.run(rest), lender.run(rest))
+        assert time.monotonic() - began >= 1.5
+    assert [type(outcome) for outcome in outcomes] == [Returned] * 3
+
+
 def test_when_the_host_is_killed_nothing_stays() -> None:
     code = (
         "import asyncio, sys; from sandbox import FunctionCall, Job, Sandbox\n"

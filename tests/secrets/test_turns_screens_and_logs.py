@@ -118,7 +118,7 @@ async def test_the_brokers_log_has_no_secret_query_or_header(
         )
         async with Workspace.open(tmp_path) as workspace:
             await put(workspace, "ask", body, "KEY", network=(host,))
-            assert (await workspace.workshop.call("ask", {}))["value"] == 200
+            assert (await workspace.workshop.call("ask", {})).value == 200
     assert f"GET {host}/bot{MARK}/me: 200" in caplog.text
     assert not [one for one in ("asked", "headed", *leaks(caplog.text)) if one in caplog.text]
     written = (tmp_path / ".toolwright" / "requests.log").read_text()

@@ -24,7 +24,7 @@ async def here(tmp_path: Path, key: str) -> AsyncIterator[Workspace]:
 
 
 async def call(here: Workspace, name: str) -> dict[str, Any]:
-    return await here.workshop.call(name, {})
+    return (await here.workshop.call(name, {})).to_json()
 
 
 WAYS_OUT = [
@@ -131,7 +131,7 @@ async def test_another_function_gets_a_result_with_the_secret_masked(here: Works
     await put(here, "outer", 'found = self.call("inner")\nreturn [found[::-1], list(found)]', functions=("inner",))
     told: list[str] = []
     found = await here.workshop.call("outer", {}, lambda done, total, note: told.append(note))
-    assert found["value"] == [f"it is {MARK}"[::-1], list(f"it is {MARK}")]
+    assert found.value == [f"it is {MARK}"[::-1], list(f"it is {MARK}")]
     assert told == [MARK]
 
 
@@ -142,7 +142,7 @@ async def test_another_function_gets_a_mark_as_the_argument_and_never_the_secret
     await put(here, "ask", 'loud = self.call("shout", text=self.secret("KEY"))\nreturn [len(loud), loud]', "KEY")
     told: list[str] = []
     found = await here.workshop.call("ask", {}, lambda done, total, note: told.append(note))
-    assert (found["value"], told) == ([len(MARK) + 1, f"{MARK}!"], [MARK])
+    assert (found.value, told) == ([len(MARK) + 1, f"{MARK}!"], [MARK])
 
 
 async def test_a_worker_that_is_kept_tells_nothing_of_what_it_remembers(here: Workspace) -> None:

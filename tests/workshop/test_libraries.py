@@ -158,7 +158,7 @@ async def test_modules_that_use_each_other_join_with_the_helpers_that_they_need(
     assert modules == ["taken.helpers.text", "taken.helpers._shared", "taken.app.page"]
     assert [row.code for row in report.files] == ["passed-over"]
     called = await here.shop.call("shown", {"title": "A b"})
-    assert called["value"] == "<a-b>"
+    assert called.value == "<a-b>"
 
 
 async def test_an_import_can_be_run_again_and_overwrites_nothing(here: Room, tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ async def test_modules_that_import_each_other_join_together(here: Room, tmp_path
     }
     report = await taken(here, a_library(tmp_path, files))
     assert outcomes(report) == dict.fromkeys(("down", "lower", "two_off", "three_off", "clamp"), "joined")
-    assert (await here.shop.call("down", {"n": 9}))["value"] == 6
+    assert (await here.shop.call("down", {"n": 9})).value == 6
 
 
 async def test_modules_that_load_in_the_order_of_their_package_alone_join_together(here: Room, tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ async def test_modules_that_load_in_the_order_of_their_package_alone_join_togeth
     report = await taken(here, a_library(tmp_path, files))
     assert outcomes(report) == dict.fromkeys(("clamp", "odd", "even"), "joined"), report
     answers = [await here.shop.call(name, {"n": 4}) for name in ("even", "odd")]
-    assert [answer["value"] for answer in answers] == [True, False], answers
+    assert [answer.value for answer in answers] == [True, False], answers
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ async def test_an_error_shows_the_line_that_failed(here: Room) -> None:
     here.letters.write_bytes(RETURNS.encode())
     await here.shop.saved([here.letters])
     found = await here.shop.call("count_vowels", {"text": "a"})
-    assert [(frame["line"], frame["source"]) for frame in found["error"]["frames"]] == [(17, "text.nothing")]
+    assert found.error is not None
+    assert [(frame.line, frame.source) for frame in found.error.frames] == [(17, "text.nothing")]
 
 
 async def test_what_the_model_reads_of_a_source_has_the_lines_of_python(here: Room) -> None:

@@ -77,11 +77,11 @@ async def test_stars_are_offered_as_a_list_and_an_object_and_iterators_come_back
     report = await taken(here, tmp_path, stars=STARS)
     assert standings(report) == {"joined": "trial", "pairs": "trial", "halves": "trial"}, report
     arguments = {"first": "a", "others": ["b", "c"], "marks": {"end": "?"}}
-    assert (await here.shop.call("joined", arguments))["value"] == "a-b-c?"
-    assert [row["v"] for row in (await here.shop.call("pairs", {"items": [1, 2, 3]}))["value"]] == [[1, 2], [2, 3]]
+    assert (await here.shop.call("joined", arguments)).value == "a-b-c?"
+    assert [row["v"] for row in (await here.shop.call("pairs", {"items": [1, 2, 3]})).value] == [[1, 2], [2, 3]]
     halves = await here.shop.call("halves", {"items": [1, 2, 3]})
-    assert halves["outcome"] == "returned", halves
-    assert halves["value"]["v"] == [[1, 3], [2]]
+    assert halves.outcome == "returned", halves
+    assert halves.value["v"] == [[1, 3], [2]]
 
 
 LITTLE = '''def none_shown(text):
@@ -289,8 +289,8 @@ async def test_what_a_function_needs_of_its_library_comes_along_and_stays_privat
         "applied": "", "looked_up": "trial", "shown_as": "trial", "other": "", "marked": "trial"
     }, report  # fmt: skip
     assert here.shop.names() == ["looked_up", "marked", "shown_as"]
-    assert (await here.shop.call("looked_up", {"letter": "c"}))["value"] == "CC"
-    assert (await here.shop.call("marked", {"text": "c"}))["value"] == "<c>"
+    assert (await here.shop.call("looked_up", {"letter": "c"})).value == "CC"
+    assert (await here.shop.call("marked", {"text": "c"})).value == "<c>"
     assert "form" not in (await here.shop.introspect("shown_as")).function.parameters["properties"]
 
 
@@ -311,7 +311,7 @@ async def test_what_needs_a_grant_joins_as_a_draft_and_is_asked_for_when_called(
     row = only(report, "appended")
     assert (row.standing, "needs-files" in codes(row)) == ("draft", True)
     called = await here.shop.call("appended", {"path": str(tmp_path / "x"), "text": "a"})
-    assert called["outcome"] != "returned"
+    assert called.outcome != "returned"
 
 
 MEMGPT = '''import json
@@ -400,7 +400,7 @@ async def test_functions_of_a_memgpt_agent_are_translated_or_are_here_already(he
     assert said["send_message"].endswith("is here already: a function of the agent itself; its parameters are the same")
     assert "it also takes `tags`; it does not take `importance`" in said["archival_memory_insert"]
     assert "is here already, as `message_llm`" in said["message_chatgpt"]
-    assert (await here.shop.call("as_json", {"text": '{"b": "ü"}'}))["value"] == '{"b": "ü"}'
-    assert (await here.shop.call("greeted", {"name": "Ada"}))["value"] == "Hello, Ada!"
+    assert (await here.shop.call("as_json", {"text": '{"b": "ü"}'})).value == '{"b": "ü"}'
+    assert (await here.shop.call("greeted", {"name": "Ada"})).value == "Hello, Ada!"
     assert "needs-network" in codes(only(report, "fetched"))
-    assert (await here.shop.call("fetched", {"url": "http://a.invalid/"}))["outcome"] != "returned"
+    assert (await here.shop.call("fetched", {"url": "http://a.invalid/"})).outcome != "returned"

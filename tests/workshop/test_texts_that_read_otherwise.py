@@ -45,7 +45,7 @@ async def test_a_save_of_it_leaves_the_last_good_version(here: Room, text: str, 
     await here.save(text)
     (problem,) = here.shop.registry.snapshot().rejected
     assert (problem.where.path, problem.where.line, problem.where.column) == ("functions/letters.py", line, column)
-    assert (await here.shop.call("count_vowels", {"text": "ae"}))["value"] == 2
+    assert (await here.shop.call("count_vowels", {"text": "ae"})).value == 2
 
 
 @texts
@@ -110,7 +110,7 @@ async def test_what_an_older_release_took_goes_on_and_is_told(tmp_path: Path, ca
     async with room(tmp_path, cage) as here:
         (problem,) = here.shop.registry.snapshot().rejected
         assert (problem.where.line, "U+2028 LINE SEPARATOR" in problem.message) == (15, True)
-        assert (await here.shop.call("count_vowels", {"text": "ae"}))["value"] == 2
+        assert (await here.shop.call("count_vowels", {"text": "ae"})).value == 2
         assert (await here.shop.past.history("count_vowels")).versions
         with pytest.raises(UsageError, match=r"letters\.py:15:11"):
             await here.shop.bulk.hand_out(Handing(tmp_path / "out"))

@@ -103,7 +103,7 @@ async def test_an_edit_that_cannot_be_leaves_the_function_as_it_was(
     await here.save(VOWELS)
     assert not (await here.shop.edit("count_vowels", old, new)).admitted
     assert (here.letters.read_text(), (await here.held("count_vowels"))["pending"]) == (VOWELS, is_pending)
-    assert (await here.shop.call("count_vowels", {"text": "queueing"}))["value"] == 5
+    assert (await here.shop.call("count_vowels", {"text": "queueing"})).value == 5
 
 
 async def test_a_replaced_function_keeps_its_place_and_its_neighbours(here: Room) -> None:
@@ -203,7 +203,7 @@ async def test_a_function_laid_open_names_its_place_users_and_calls(here: Room) 
 )
 async def test_a_call_gives_its_outcome_and_is_counted(here: Room, given: Any, outcome: str) -> None:
     await here.save(VOWELS.replace("    return", '    assert text != "fail"\n    return'))
-    assert (await here.shop.call("count_vowels", given))["outcome"] == outcome
+    assert (await here.shop.call("count_vowels", given)).outcome == outcome
     statistics = (await here.shop.introspect("count_vowels")).statistics
     assert (statistics.totals.calls, statistics.totals.failed) == (1, int(outcome == "raised"))
 
@@ -221,7 +221,9 @@ async def test_a_test_runs_each_example_anew_and_shows_both_sides(here: Room) ->
     first, second = (await here.shop.test("count_vowels")).examples
     assert (first.agreed, first.expected, first.returned) == (False, "4", "5")
     assert (second.agreed, second.call) == (True, 'count_vowels("rhythm")')
-    assert ((await here.shop.test("count_vowels", {"text": "a"})).outcome or {})["value"] == 1
+    report = (await here.shop.test("count_vowels", {"text": "a"})).outcome
+    assert report is not None
+    assert report.value == 1
 
 
 async def test_a_save_that_cannot_be_taken_is_told_to_listeners(here: Room) -> None:

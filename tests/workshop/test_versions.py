@@ -230,9 +230,9 @@ async def test_a_call_in_flight_a_replay_and_a_rollback_each_see_their_own_code(
     await here.save(ENDING.replace("ONE", "TWO"), words)
     await here.save(SLOW.replace("ONE", "TWO").replace("{word} ", "{word}: "))
     after = await here.shop.call("slow", {"word": "after"})
-    assert ((await flying)["value"], after["value"]) == ("in flight ONE", "after: TWO")
+    assert ((await flying).value, after.value) == ("in flight ONE", "after: TWO")
     assert (await here.shop.rollback("slow")).admitted
-    assert (await here.shop.call("slow", {"word": "back"}))["value"] == "back TWO"
+    assert (await here.shop.call("slow", {"word": "back"})).value == "back TWO"
     row = await here.store.version(first.version)
     assert row is not None
     assert row.text == SLOW

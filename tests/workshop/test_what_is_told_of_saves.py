@@ -170,7 +170,7 @@ async def test_a_save_that_breaks_what_uses_it_says_whom_and_makes_drafts_of_the
     await here.save(VOWELS)
     for name in ("twice", "thrice"):
         await here.save(BY_USE.replace("twice", name), here.letters.with_name(f"{name}.py"))
-    assert [(await here.shop.call("twice", {"text": "aha"}))["value"] for _ in range(3)] == [2, 2, 2]
+    assert [(await here.shop.call("twice", {"text": "aha"})).value for _ in range(3)] == [2, 2, 2]
     text = VOWELS.replace('    >>> count_vowels("queueing")\n    5\n', "").replace('aeiou"', 'aeio"')
     (event,) = await save(here.shop, tmp_path, text)
     dropped, *broken = event.noted["count_vowels"].split("\n")

@@ -209,7 +209,7 @@ class Environment:
         *,
         tell: Tell | None = None,
     ) -> None:
-        self.tell: Tell = tell or _note  # what is done now, and nothing when it is done
+        self._tell: Tell = tell or _note  # what is done now, and nothing when it is done
         self._lock = Lock(root / "functions")
         self._shelf = PackageShelf(root / ".toolwright" / "env", Sealer(root))
         self._alone = alone
@@ -257,7 +257,7 @@ class Environment:
 
     async def _resolved(self, section: tuple[str, ...], pins: tuple[Pin, ...], folder: Path) -> Resolution:
         (folder / "held.txt").write_text("".join(f"{pin.project}=={pin.version}\n" for pin in pins), "utf-8")
-        pip, report = Pip(folder, self.tell, self._most_bytes), folder / "report.json"
+        pip, report = Pip(folder, self._tell, self._most_bytes), folder / "report.json"
         kind = ("--dry-run", "--ignore-installed", "--no-user", "--constraint=held.txt", f"--report={report}")
         output = await pip.run("install", *kind, *ALWAYS, *section, within_s=_RESOLVE_S)
         return await asyncio.to_thread(read_report, section, report, output)
@@ -278,19 +278,19 @@ class Environment:
     async def _install(self, resolution: Resolution) -> None:
         task = f"Fetching {', '.join(f'{pin.project} {pin.version}' for pin in resolution.pins)}"
         with self._telling(task), self._shelf.staging() as folder:
-            pip = Pip(folder, self.tell, self._most_bytes)
+            pip = Pip(folder, self._tell, self._most_bytes)
             installed = await install(resolution, pip, folder, self._listed, self._most_bytes)
-            self.tell("Trying to import them")
+            self._tell("Trying to import them")
             ahead = await importable(installed, resolution.requirements, self._tries)
             await asyncio.to_thread(self._shelf.put, resolution.digest, replace(installed, ahead=ahead))
 
     @contextmanager
     def _telling(self, task: str) -> Iterator[None]:
-        self.tell(task)
+        self._tell(task)
         try:
             yield
         finally:
-            self.tell("")
+            self._tell("")
 
     async def clean(self, sections: Iterable[tuple[str, ...]]) -> list[str]:
         """Remove from the lock and the disk what is granted to no function; return the removed folders.

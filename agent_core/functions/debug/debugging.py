@@ -17,6 +17,7 @@ from agent_core.storage import SaveRecorded
 from sandbox import CallEnded, CallHooks, Debug, DebugControl, Patient, RequestRefused
 from sandbox.wire import caps
 
+from ..answers import CallReport
 from . import stop
 from .breakpoints import Breakpoints
 from .halt import Halt, begun, why_of
@@ -44,17 +45,8 @@ class Debugging:
     def __init__(self, wait_s: float = WAIT_S, debugger: Debugger | None = None) -> None:
         self.breakpoints = Breakpoints()
         self.wait_s = wait_s
-        self._seat = DebuggerSeat(debugger)
+        self.seat = DebuggerSeat(debugger)  # where a turn has none of its own
         self._running: list[Watch] = []
-
-    @property
-    def debugger(self) -> Debugger | None:
-        """The human at the debugger where a turn has none of its own."""
-        return self._seat.debugger
-
-    @debugger.setter
-    def debugger(self, debugger: Debugger | None) -> None:
-        self._seat.debugger = debugger
 
     def watch(
         self,
@@ -65,7 +57,7 @@ class Debugging:
         seat: DebuggerSeat | None = None,
     ) -> "Watch":
         """Return a watch over one call, with the human of its turn at the debugger or the usual one."""
-        return Watch(self, trace, covers, looks_back=looks_back, seat=seat or self._seat)
+        return Watch(self, trace, covers, looks_back=looks_back, seat=seat or self.seat)
 
     def break_now(self) -> list[str]:
         """Stop each running call at its next line, and return the functions that were reached.
@@ -283,10 +275,10 @@ class Watch:
         function: Function,
         snapshot: Snapshot,
         arguments: Mapping[str, Any],
-        outcome: Mapping[str, Any],
+        report: CallReport,
     ) -> list[SaveRecorded]:
-        """Return what is stored of the call for a replay, if it ran to an end; `outcome` is in its published shape."""
-        return [] if self.was_quit else kept_call(self.recording, function, snapshot, arguments, dict(outcome))
+        """Return what is stored of the call for a replay, if it ran to an end."""
+        return [] if self.was_quit else kept_call(self.recording, function, snapshot, arguments, report)
 
     def stop_evaluation(self) -> bool:
         """End the evaluation in the stopped worker; return False if there is none."""

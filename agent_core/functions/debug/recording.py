@@ -8,16 +8,21 @@ import ast
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from json import dumps
 from typing import Any, Final, TypeAlias
 
+from agent_core.base.json_form import fields_to_json
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.uses import uses
 from agent_core.storage import SaveRecorded
+from sandbox import Failure
 from sandbox.wire.values import Unsendable, encode
+
+from ..answers import CallReport
 
 _KINDS: Final = (
     ("the clock", r"(time\.)?(time|monotonic|perf_counter)(_ns)?$"),
@@ -131,14 +136,14 @@ def first_few(lacking: Collection[str]) -> list[str]:
 
 
 def kept_call(
-    recording: Recording, function: Function, snapshot: Snapshot, arguments: Mapping[str, Any], outcome: Row
+    recording: Recording, function: Function, snapshot: Snapshot, arguments: Mapping[str, Any], report: CallReport
 ) -> list[SaveRecorded]:
     """Return the record of a call that ran; empty if its arguments are too large to store."""
     try:
         encoded_arguments = encode(dict(arguments))
     except Unsendable:
         return []
-    if outcome["outcome"] not in _RAN or len(dumps(encoded_arguments)) > MOST_BYTES:
+    if report.outcome not in _RAN or len(dumps(encoded_arguments)) > MOST_BYTES:
         return []
     data = {
         "module": function.module,
@@ -148,9 +153,9 @@ def kept_call(
         "zone": recording.zone,
         "heard": recording.heard,
         "lacking": first_few([*recording.lacking, *unrecorded(function, snapshot)]),
-        "outcome": compared(outcome),
+        "outcome": RecordedOutcome.of(report).to_json(),
     }
-    return [SaveRecorded(function.name, outcome["outcome"], recording.turn, data)]
+    return [SaveRecorded(function.name, report.outcome, recording.turn, data)]
 
 
 def closure(module: str, snapshot: Snapshot) -> list[str]:
@@ -165,14 +170,39 @@ def closure(module: str, snapshot: Snapshot) -> list[str]:
     return modules
 
 
-def compared(outcome: Row) -> Row:
-    """Return the part of an outcome that a replay is compared by: how it ended, its value, its error and its output."""
-    value, error = outcome["value"], outcome["error"]
-    text = dumps(value)
-    return {
-        "outcome": outcome["outcome"],
-        "value": value if len(text) <= MOST_VALUE else None,
-        "digest": sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
-        "error": error and {"type": error["type"], "message": error["message"]},
-        "output": outcome["output"][:MOST_VALUE],
-    }
+@dataclass(frozen=True, slots=True)
+class RecordedOutcome:
+    """What a replay is compared by: how a call ended, its value, its error and its output.
+
+    A large value is not kept, only its `digest`; an error is kept without its frames.
+    """
+
+    outcome: str
+    value: Any  # Any: values of JSON
+    digest: str
+    error: Failure | None
+    output: str
+
+    @classmethod
+    def of(cls, report: CallReport) -> "RecordedOutcome":
+        """Return what is recorded of a call."""
+        text = dumps(report.value)
+        return cls(
+            report.outcome,
+            report.value if len(text) <= MOST_VALUE else None,
+            sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+            report.error and Failure(report.error.type, report.error.message),
+            report.output[:MOST_VALUE],
+        )
+
+    @classmethod
+    def from_json(cls, data: Row) -> "RecordedOutcome":
+        """Return a stored one."""
+        error = data["error"]
+        failure = error and Failure(error["type"], error["message"])
+        return cls(data["outcome"], data["value"], data["digest"], failure, data["output"])
+
+    def to_json(self) -> Row:
+        """Return its stored and published shape."""
+        error = self.error and {"type": self.error.type, "message": self.error.message}
+        return {**fields_to_json(replace(self, error=None)), "error": error}

@@ -18,7 +18,7 @@ from agent_core.storage import CallRow, CallStore, KindRow, RecordCall, Stats, W
 from sandbox import Killed, Raised
 from sandbox.wire.lines import lines_of
 
-from ..answers import CallOutcome, Measured, outcome_json, word
+from ..answers import CallOutcome, CallReport, Measured, word
 from ..debug import Watch
 
 _TURNS = 10
@@ -51,7 +51,7 @@ def noted(  # noqa: PLR0913 - what a call was, one thing each
     turn: str = "",
 ) -> tuple[Write, ...]:
     """Return the writes of one call: for the function's standing, unless the user debugged it, and for a replay."""
-    writes = watch.writes(function, snapshot, arguments, outcome_json(outcome))
+    writes = watch.writes(function, snapshot, arguments, CallReport.of(outcome))
     return tuple(writes) if watch.was_stopped else (recorded(function, snapshot, outcome, seconds, turn), *writes)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_core.access.grants import Denied
@@ -15,9 +15,9 @@ from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Write
-from sandbox import Evaluation, Job, Outcome, Refused, Returned
+from sandbox import Evaluation, Job, Refused, Returned
 
-from ..answers import bad_arguments, outcome_json, size_of
+from ..answers import CallReport, bad_arguments, size_of
 from ..debug import Watch, stop
 from ..sandbox_client import SandboxClient
 from ..worker_api import OnProgress, WorkerApi
@@ -44,7 +44,7 @@ class TraceReport:
     """A call with the lines that ran. `cut`: there were more."""
 
     name: str
-    outcome: Mapping[str, Any]  # Any: JSON
+    outcome: CallReport
     lines: tuple[TracedLine, ...]
     cut: bool
     text: str
@@ -67,8 +67,8 @@ class CallService:
         on_progress: OnProgress | None = None,
         watch: Watch | None = None,
         author: Author | None = None,
-    ) -> tuple[Outcome, dict[str, Any], tuple[Write, ...]]:
-        """Make one call. Return its outcome, the published form with `lacks` and `debugged`, and the writes for it.
+    ) -> tuple[CallReport, tuple[Write, ...]]:
+        """Make one call. Return the report on it, and the writes for it.
 
         `author` is the agent whose turn it is part of, if any.
 
@@ -83,7 +83,7 @@ class CallService:
         permit = await granting.permit(function, snapshot)
         if isinstance(permit, Denied):
             refused = Refused(permit.text)
-            return refused, outcome_json(refused), (recorded(function, snapshot, refused, 0.0),)
+            return CallReport.of(refused), (recorded(function, snapshot, refused, 0.0),)
         watch, tell = (
             watch or self.debugging.watch(seat=author.seat if author else None),
             on_progress or (lambda done, total, note: None),
@@ -94,13 +94,10 @@ class CallService:
         finally:
             watch.close()
         size = max(size_of(outcome), len(arguments_json))
-        data = await aside(size, outcome_json, outcome)
-        writes = await aside(
-            size, noted, watch, function, snapshot, outcome, seconds=data["seconds"], arguments=checked
-        )
+        report = await aside(size, CallReport.of, outcome)
+        writes = await aside(size, noted, watch, function, snapshot, outcome, seconds=report.seconds, arguments=checked)
         lacks = "" if isinstance(outcome, Returned) and permit.grants else permit.note
-        more = {"lacks": lacks, "debugged": watch.note(snapshot)}
-        return outcome, data | {key: text for key, text in more.items() if text}, writes
+        return replace(report, lacks=lacks, debugged=watch.note(snapshot)), writes
 
     async def traced(
         self, function: Function, snapshot: Snapshot, arguments: str | Mapping[str, Any], author: Author | None = None
@@ -111,14 +108,14 @@ class CallService:
             UsageError: the arguments do not fit.
         """
         watch = self.debugging.watch(trace="lines", seat=author.seat if author else None)
-        _, data, _ = await self.made(function, snapshot, arguments, watch=watch, author=author)
+        report, _ = await self.made(function, snapshot, arguments, watch=watch, author=author)
         lines = tuple(
             TracedLine(row.at.path, row.at.line, row.at.function, row.count, dict(row.first), dict(row.last))
             for row in watch.lines
         )
-        is_whole = data["outcome"] not in ("killed", "timed_out")
+        is_whole = report.outcome not in ("killed", "timed_out")
         text = stop.trace(watch.lines, snapshot, is_cut=watch.is_cut, is_whole=is_whole)
-        return TraceReport(function.name, data, lines, watch.is_cut, text)
+        return TraceReport(function.name, report, lines, watch.is_cut, text)
 
     async def coverage(self, function: Function, snapshot: Snapshot) -> Coverage:
         """Return the executable lines of a function that its examples reach, cached for each text of its module."""

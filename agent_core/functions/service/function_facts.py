@@ -18,6 +18,7 @@ from agent_core.registry.standing import Standing, is_unused, standing
 from agent_core.registry.uses import callees, callers, code_hash
 from agent_core.storage import Stats, Store, VersionRow
 
+from ..answers import CallReport
 from ..gate import ExampleResult
 from ..gate.verdict import Survivor
 from .call_records import FunctionStatistics, by_function, source_of, statistics
@@ -198,15 +199,16 @@ def _placed(verdict: Judgment, function: Function) -> Judgment:
 
 @dataclass(frozen=True, slots=True)
 class FunctionTestReport:
-    """The results of a function's examples, or the published `outcome` of one call."""
+    """The results of a function's examples, or the outcome of one call."""
 
     name: str
     examples: tuple[ExampleResult, ...]
-    outcome: Mapping[str, Any] | None  # Any: JSON
+    outcome: CallReport | None
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the published shape."""
-        return {"name": self.name, "examples": [*map(_result_json, self.examples)], "outcome": self.outcome}
+        examples = [*map(_result_json, self.examples)]
+        return {"name": self.name, "examples": examples, "outcome": to_json(self.outcome)}
 
 
 def _result_json(result: ExampleResult) -> dict[str, Any]:

@@ -5,11 +5,13 @@ A replay reaches nothing: what the function asks through `self` is answered from
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 
 from agent_core.access.secrets import CallSecrets, Curtain
 from agent_core.base.errors import UsageError
+from agent_core.base.json_form import to_json
 from agent_core.base.matching import diff_lines
 from agent_core.base.untrusted import visible
 from agent_core.registry.registry import Registry
@@ -21,9 +23,9 @@ from sandbox import FunctionCall, Job, RequestRefused
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.values import encode, read
 
-from ..answers import outcome_json, show_value
-from ..debug import Watch
-from ..debug.recording import Row, compared, first_few
+from ..answers import CallReport, show_value
+from ..debug import Debugger, DebuggerSeat, Watch
+from ..debug.recording import RecordedOutcome, Row, first_few
 from ..sandbox_client import SandboxClient
 from . import history
 
@@ -31,6 +33,61 @@ THEN, NOW = "", "now"
 MOST_SHOWN: Final = 200
 _NONE: Final = sha256(b"null").hexdigest()
 _ALIKE: Final = {"fetch": "url", "call": "function", "memory": "block"}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A recorded call: how it ended, in a word and in a line, and what a replay of it lacks."""
+
+    call: int
+    function: str
+    arguments: Any  # Any: values of JSON
+    outcome: str
+    ended: str
+    at: float
+    turn: str
+    lacking: tuple[str, ...]
+
+    @classmethod
+    def of(cls, row: RecordedRow) -> "RecordedCall":
+        """Return the call of a stored row."""
+        data = row.data
+        ended = visible(_ended(RecordedOutcome.from_json(data["outcome"])))[:MOST_SHOWN]
+        lacking = tuple(data["lacking"])
+        return cls(row.n, row.function, data["arguments"], row.outcome, ended, row.at, row.turn, lacking)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedDetails:
+    """All that is recorded of a call; `data` is the stored record, with the answers that it got through `self`."""
+
+    call: RecordedCall
+    outcome: RecordedOutcome
+    data: Mapping[str, Any]  # Any: JSON
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return the published shape."""
+        return {**to_json(self.call), **self.data}
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A call that was made again: the version that ran, and how it ended then and now.
+
+    `number` is that of the version in its history, or 0. `quit`: the user ended it at the debugger. `lacking` is what
+    could not be replayed.
+    """
+
+    call: int
+    function: str
+    version: str
+    number: int
+    then: RecordedOutcome
+    outcome: CallReport
+    same: bool
+    quit: bool
+    difference: str
+    lacking: tuple[str, ...]
 
 
 class Replays:
@@ -41,32 +98,37 @@ class Replays:
         self._registry = registry
         self._cage = cage
 
-    async def calls(self, function: str = "", *, failed: bool = False) -> list[dict[str, Any]]:
-        """Return the `calls` shape, newest first: `call`, `function`, `arguments`, `outcome`, its `ended`, `at`, …"""
+    async def calls(self, function: str = "", *, failed: bool = False) -> list[RecordedCall]:
+        """Return the recorded calls, newest first."""
         rows = await self._store.recorded_calls(function, tuple(sorted(FAILURES)) if failed else ())
-        return [_shown(row) for row in rows]
+        return [RecordedCall.of(row) for row in rows]
 
-    async def show(self, call: int) -> dict[str, Any]:
-        """Return one recorded call with its arguments and the answers it got.
+    async def show(self, call: int) -> RecordedDetails:
+        """Return one recorded call with the answers it got.
 
         Raises:
             UsageError: it is not recorded.
         """
         row = await self._row(call)
-        return {**_shown(row), **row.data}
+        return RecordedDetails(RecordedCall.of(row), RecordedOutcome.from_json(row.data["outcome"]), row.data)
 
-    async def replay(self, call: int, version: str = THEN, *, looks_back: bool = False) -> dict[str, Any]:
-        """Make a call again. Return `then` and `outcome`, `same`, their `difference`, and what is `lacking`.
+    async def replay(
+        self, call: int, version: str = THEN, *, looks_back: bool = False, debugger: Debugger | None = None
+    ) -> Replay:
+        """Make a call again, and return how it ended then and now.
 
         `version`: empty for the code of then, `now`, or a version of the function by its number or the beginning of its
         hash. With `looks_back` and a human at the debugger, a call that raises stops there; `quit`: it was ended there.
+        `debugger` is the human instead of the workspace's.
 
         Raises:
             UsageError: the call, or the version, is not recorded.
         """
         row = await self._row(call)
         module, snapshot = await self._code(row, version)
-        watch = self._cage.debugging.watch(looks_back=looks_back)
+        watch = self._cage.debugging.watch(
+            looks_back=looks_back, seat=None if debugger is None else DebuggerSeat(debugger)
+        )
         watch.recording.seed, watch.recording.zone_then = row.data["seed"], row.data["zone"]
         heard = ReplayedRequests(row.data["heard"], watch, snapshot)
         try:
@@ -76,19 +138,19 @@ class Replays:
                 outcome = await self._cage.run(job, Curtain(CallSecrets(self._cage.secrets, row.function), heard))
         finally:
             watch.close()
-        now, then = outcome_json(outcome), row.data["outcome"]
-        is_same = compared(now) == then
-        return {
-            "call": call,
-            "function": row.function,
-            **await self._version(row.function, module, snapshot),
-            "then": then,
-            "outcome": now,
-            "same": is_same,
-            "quit": watch.was_quit,
-            "difference": "" if is_same else _difference(then, compared(now)),
-            "lacking": [*row.data["lacking"], *first_few(heard.missed)],
-        }
+        then, report = RecordedOutcome.from_json(row.data["outcome"]), CallReport.of(outcome)
+        now = RecordedOutcome.of(report)
+        return Replay(
+            call,
+            row.function,
+            *await self._version(row.function, module, snapshot),
+            then,
+            report,
+            same=now == then,
+            quit=watch.was_quit,
+            difference="" if now == then else _difference(then, now),
+            lacking=(*row.data["lacking"], *first_few(heard.missed)),
+        )
 
     async def _row(self, call: int) -> RecordedRow:
         row = await self._store.recorded_call(call)
@@ -119,11 +181,11 @@ class Replays:
     async def _versions(self, function: str) -> tuple[history.Version, ...]:
         return await asyncio.to_thread(history.versions, await self._store.function_history(function), function)
 
-    async def _version(self, function: str, module: str, snapshot: Snapshot) -> dict[str, Any]:
+    async def _version(self, function: str, module: str, snapshot: Snapshot) -> tuple[str, int]:
         """Return the version of the function: its hash, and its number, 0 if history does not have it."""
         hash = history.hash_of(history.own_source(snapshot.modules[module].text, function))
         numbers = [version.number for version in await self._versions(function) if version.hash == hash]
-        return {"version": hash, "number": numbers[-1] if numbers else 0}
+        return hash, numbers[-1] if numbers else 0
 
     async def _source(self, name: str, hash: str, now: Snapshot) -> ModuleSource:
         if (existing := now.modules.get(name)) is not None and existing.version == hash:
@@ -174,38 +236,25 @@ def _of(arguments: object, key: str) -> object:
     return arguments.get(key) if isinstance(arguments, Mapping) else None
 
 
-def _shown(row: RecordedRow) -> dict[str, Any]:
-    return {
-        "call": row.n,
-        "function": row.function,
-        "arguments": row.data["arguments"],
-        "outcome": row.outcome,
-        "ended": visible(_ended(row.data["outcome"]))[:MOST_SHOWN],
-        "at": row.at,
-        "turn": row.turn,
-        "lacking": row.data["lacking"],
-    }
-
-
-def _difference(then: Row, now: Row) -> str:
+def _difference(then: RecordedOutcome, now: RecordedOutcome) -> str:
     """Return one line on how each ended, with a diff of long values and of the output."""
     before, after = _ended(then), _ended(now)
     is_short = len(before) <= MOST_SHOWN >= len(after) and "\n" not in before + after
     head = [f"then: {before}", f"now: {after}"] if is_short and before != after else []
     long = [[] if is_short else bare_lines(text) for text in (before, after)]
-    old, new = [*long[0], *bare_lines(then["output"])], [*long[1], *bare_lines(now["output"])]
+    old, new = [*long[0], *bare_lines(then.output)], [*long[1], *bare_lines(now.output)]
     return visible("\n".join([*head, *diff_lines(old, new, ("then", "now"), 2)]))[:8_000]
 
 
-def _ended(outcome: Row) -> str:
-    word, error = str(outcome["outcome"]).replace("_", " "), outcome["error"]
+def _ended(call: RecordedOutcome) -> str:
+    word, error = call.outcome.replace("_", " "), call.error
     if error:
-        kind = "" if error["type"] == outcome["outcome"] else f"{error['type']}: "
-        return f"{word} {kind}{error['message']}"
-    if outcome["outcome"] != "returned":
+        kind = "" if error.type == call.outcome else f"{error.type}: "
+        return f"{word} {kind}{error.message}"
+    if call.outcome != "returned":
         return word
-    value = read(outcome["value"])
-    if value is None and outcome["digest"] != _NONE:
-        return f"{word} a value too large to be kept, of SHA-256 {outcome['digest'][:12]}"
+    value = read(call.value)
+    if value is None and call.digest != _NONE:
+        return f"{word} a value too large to be kept, of SHA-256 {call.digest[:12]}"
     text = value if isinstance(value, str) and "\n" in value else show_value(value)
     return f"{word} {text}"

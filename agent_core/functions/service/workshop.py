@@ -14,6 +14,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.registry import Registry, RegistryChange
 from agent_core.storage import FAILURES, Store
 
+from ..answers import CallReport
 from ..gate import Candidate, Gate
 from ..sandbox_client import SandboxClient
 from ..worker_api import OnProgress
@@ -226,17 +227,17 @@ class FunctionService:
         name: str,
         arguments: str | Mapping[str, Any],
         on_progress: OnProgress | None = None,
-    ) -> dict[str, Any]:
-        """Call a function once in a worker, on the record. Return the outcome, with `quarantined` if it caused that.
+    ) -> CallReport:
+        """Call a function once in a worker, on the record. Return how it ended.
 
         Raises:
             UsageError: there is no such function, or its arguments do not fit.
         """
         function, snapshot = self._function(name), self.registry.snapshot()
-        _, data, writes = await self.calls.made(function, snapshot, arguments, on_progress)
+        report, writes = await self.calls.made(function, snapshot, arguments, on_progress)
         await self._store.apply(writes)
-        news = await self.quarantine.entered({name}) if data["outcome"] in FAILURES else []
-        return {**data, **({"quarantined": news[0]} if news else {})}
+        news = await self.quarantine.entered({name}) if report.outcome in FAILURES else []
+        return replace(report, quarantined=news[0]) if news else report
 
     async def trace(self, name: str, arguments: str | Mapping[str, Any], author: Author | None = None) -> TraceReport:
         """Call a function once, off the record. Return each line that ran, with the locals that it changed.
@@ -254,8 +255,8 @@ class FunctionService:
         """Run a function's examples, or one call of it, in separate workers: off the record, because they are tests."""
         function = self._function(name)
         if arguments is not None:
-            outcome = (await self.calls.made(function, self.registry.snapshot(), arguments, author=author))[1]
-            return function_facts.FunctionTestReport(name, (), outcome)
+            report, _ = await self.calls.made(function, self.registry.snapshot(), arguments, author=author)
+            return function_facts.FunctionTestReport(name, (), report)
         snapshot = self.registry.snapshot()
         results = await self._gate.run_examples(function, snapshot, await self.granting.having(function, snapshot))
         return function_facts.FunctionTestReport(name, tuple(results), None)

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from .verb import Door, Result, verb
+
+if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.service.replay import Replay
 
 
 @click.group()
@@ -51,10 +54,9 @@ async def replay(door: Door, call: int, version: str, is_debugged: bool) -> Resu
     """
     from ..render.replays import replay_lines
 
-    if is_debugged:
-        door.open_debugger()
-    result = await _replayed(door, call, version, is_debugged=is_debugged)
-    return Result(result, replay_lines(result), code=0 if result["same"] or result["quit"] else 1)
+    replayed = _debugged(door, call, version) if is_debugged else door.shop.replays.replay(call, version)
+    result = await replayed
+    return Result(result, replay_lines(result), code=0 if result.same or result.quit else 1)
 
 
 @contextmanager
@@ -76,16 +78,14 @@ def stopping_first(door: Door, function: str) -> Iterator[None]:
             breakpoints.clear(id=placed.breakpoint.id)
 
 
-async def _replayed(door: Door, call: int, version: str, *, is_debugged: bool) -> dict[str, Any]:  # Any: JSON
-    """Replay a call. With the debugger, stop where it raised or at its first line."""
-    replays = door.shop.replays
-    if not is_debugged:
-        return await replays.replay(call, version)
+async def _debugged(door: Door, call: int, version: str) -> "Replay":
+    """Replay a call, and stop where it raised or at its first line."""
+    replays, debugger = door.shop.replays, door.debugger()
     then = await replays.show(call)
-    if then["outcome"]["outcome"] == "raised":
-        return await replays.replay(call, version, looks_back=True)
-    with stopping_first(door, then["function"]):
-        return await replays.replay(call, version)
+    if then.outcome.outcome == "raised":
+        return await replays.replay(call, version, looks_back=True, debugger=debugger)
+    with stopping_first(door, then.call.function):
+        return await replays.replay(call, version, debugger=debugger)
 
 
 for _command in (list_, show, replay):

@@ -1,9 +1,9 @@
 """`toolwright functions`: the commands with which people and scripts manage functions and their packages."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -31,6 +31,7 @@ from .history import judged
 from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.answers import CallReport
     from agent_core.functions.service.change_texts import ReloadReport
     from agent_core.functions.service.function_facts import FunctionListing
     from agent_core.functions.service.judgment import Judgment
@@ -219,9 +220,9 @@ async def delete(door: Door, name: str) -> Result:
 @click.option("--args", "arguments", metavar="JSON", help="Run one call with these arguments instead of the examples.")
 async def test(door: Door, name: str, arguments: str | None) -> Result:
     """Run a function's examples in a worker, or one call."""
-    if arguments is not None:
-        return ended(door, (name, arguments), (await door.shop.test(name, arguments)).outcome or {})
-    tested = await door.shop.test(name)
+    tested = await door.shop.test(name, arguments)
+    if arguments is not None and tested.outcome is not None:
+        return ended(door, (name, arguments), tested.outcome)
     passed = all(example.agreed for example in tested.examples)
     return Result(tested, examples_lines(tested), code=0 if passed else 1)
 
@@ -243,7 +244,7 @@ async def trace(door: Door, name: str, arguments: str) -> Result:
     from ..render.replays import trace_lines
 
     data = await door.shop.trace(name, arguments)
-    code = 0 if data.outcome["outcome"] == "returned" else 1
+    code = 0 if data.outcome.outcome == "returned" else 1
     return Result(data, [*_head(door, (name, arguments)), *trace_lines(data)], code=code)
 
 
@@ -258,16 +259,16 @@ async def reload(door: Door) -> Result:
     return _changed(change, f"{used} in use. Any command picks up earlier saves when it starts.")
 
 
-def ended(door: Door, called: tuple[str, str], outcome: Mapping[str, Any]) -> Result:
+def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
     """Return the result of one call: its value, and next to it what was printed, or how it failed."""
-    aside = outcome_lines(outcome)
-    if lacks := outcome.get("lacks"):
-        aside.append(line(("dim", lacks)))
-    if case := outcome.get("quarantined"):
-        aside += quarantine_lines(case, door.typed)
-    values = value_lines(outcome, as_it_is=not door.at_prompt)  # from the shell, it may go into a file
-    code = 0 if outcome["outcome"] == "returned" else 1
-    return Result(outcome, [*_head(door, called), *values], code=code, aside=aside)
+    aside = outcome_lines(report)
+    if report.lacks:
+        aside.append(line(("dim", report.lacks)))
+    if report.quarantined:
+        aside += quarantine_lines(report.quarantined, door.typed)
+    values = value_lines(report, as_it_is=not door.at_prompt)  # from the shell, it may go into a file
+    code = 0 if report.outcome == "returned" else 1
+    return Result(report, [*_head(door, called), *values], code=code, aside=aside)
 
 
 def _head(door: Door, called: tuple[str, str]) -> list[Line]:

@@ -10,7 +10,6 @@ import click
 from agent_core.access.grants import Grants, Question
 from agent_core.base.errors import UsageError
 
-from ..progress import StatusLine
 from ..render.grant_question import given_lines, grants_lines, pages, revoked_lines
 from ..spans import line
 from ..wrap import screen_columns
@@ -52,14 +51,12 @@ async def grant(door: Door, name: str, is_sure: bool, **options: Any) -> Result:
     from agent_core.functions.service.plan import Given
 
     grants = door.shop.grants
-    with StatusLine() as status:
-        door.shop.granting.packing.environment.tell = status.show
-        question = await grants.question(name, grants.wanted(options))
-        if not question.missing:
-            raise UsageError(f"`{name}` has all of it already.", fix="See: toolwright functions grants")
-        if not is_sure and not _agrees(question):
-            return Result(None, aside=[line(("dim", "Nothing was granted."))], code=1)
-        result = await grants.grant(name, question.missing, version=question.version)
+    question = await grants.question(name, grants.wanted(options))
+    if not question.missing:
+        raise UsageError(f"`{name}` has all of it already.", fix="See: toolwright functions grants")
+    if not is_sure and not _agrees(question):
+        return Result(None, aside=[line(("dim", "Nothing was granted."))], code=1)
+    result = await grants.grant(name, question.missing, version=question.version)
     if isinstance(result, Given):
         return Result(result, given_lines(result))
     return judged(result)

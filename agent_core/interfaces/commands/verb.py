@@ -19,6 +19,7 @@ from ..cli_context import CliContext, scene
 from ..spans import Line
 
 if TYPE_CHECKING:  # `toolwright --help` must not load a workspace
+    from agent_core.functions.debug import Debugger
     from agent_core.functions.service import FunctionService
     from agent_core.memory.source_catalog import Sources
     from agent_core.runtime.agent import Agent
@@ -81,8 +82,12 @@ class Door(Protocol):
     def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
         """Give the terminal to the user's editor. Where there is none, the error suggests `fix`."""
 
-    def open_debugger(self) -> None:
-        """Have the user at the debugger, or raise a usage error where nobody can sit there."""
+    def debugger(self) -> "Debugger | None":
+        """Return the user at the debugger, None for that of the workspace.
+
+        Raises:
+            UsageError: nobody can sit there.
+        """
 
     def source_progress(self) -> AbstractContextManager[SourceProgress]:
         """Show how far a source is read."""

@@ -1,8 +1,8 @@
-"""Recorded calls and replays as lines, from their published JSON."""
+"""Recorded calls and replays as lines."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from agent_core.base.clock import shown_time
 from agent_core.base.untrusted import one_line, visible
@@ -10,55 +10,54 @@ from sandbox.wire.lines import bare_lines
 
 from ..columns import columns
 from ..spans import Line, indented, line
-from .verdicts import compact_call, outcome_lines, outcome_role, value_lines
+from .verdicts import EndedCall, compact_call, outcome_lines, outcome_role, value_lines
 from .versions import coloured
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.call_service import TraceReport
-
-Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design publishes
+    from agent_core.functions.service.replay import RecordedCall, RecordedDetails, Replay
 
 _MOST_ASKED = 20
 
 
-def calls_lines(records: Iterable[Document]) -> list[Line]:
+def calls_lines(records: Iterable["RecordedCall"]) -> list[Line]:
     """Return each recorded call: its number, arguments, outcome, time, and whether a replay is missing something."""
     rows = [
         [
-            str(row["call"]),
-            one_line(compact_call(str(row["function"]), json.dumps(row["arguments"])), 60),
-            one_line(str(row["ended"]), 60),
-            shown_time(row["at"], "%Y-%m-%d %H:%M:%S"),
-            "not all of it was recorded" if row["lacking"] else "",
+            str(record.call),
+            one_line(compact_call(record.function, json.dumps(record.arguments)), 60),
+            one_line(record.ended, 60),
+            shown_time(record.at, "%Y-%m-%d %H:%M:%S"),
+            "not all of it was recorded" if record.lacking else "",
         ]
-        for row in records
+        for record in records
     ]
     return columns(rows, ("name", "strong", "", "dim", "warn")) if rows else []
 
 
-def call_lines(record: Document) -> list[Line]:
+def call_lines(record: "RecordedDetails") -> list[Line]:
     """Return one recorded call: its arguments, what it got through `self`, and its outcome."""
-    ended, requests = record["outcome"], [one_line(f"{row['name']} {row['arguments']}", 200) for row in record["heard"]]
-    word = ended["outcome"] if isinstance(ended, Mapping) else str(ended)
-    lines = [line(("strong", f"[{record['call']}] {record['function']}"), ("dim", "  "), (outcome_role(word), word))]
-    lines += [line(("dim", "arguments  "), one_line(str(record["arguments"]), 2_000))]
+    call, word = record.call, record.outcome.outcome
+    requests = [one_line(f"{row['name']} {row['arguments']}", 200) for row in record.data["heard"]]
+    lines = [line(("strong", f"[{call.call}] {call.function}"), ("dim", "  "), (outcome_role(word), word))]
+    lines += [line(("dim", "arguments  "), one_line(str(call.arguments), 2_000))]
     lines += indented([line(("dim", "asked  "), request) for request in requests[:_MOST_ASKED]])
     more = len(requests) - _MOST_ASKED
     lines += [line(("dim", f"  … and {more} more"))] if more > 0 else []
-    return [*lines, *(_ended(ended) if isinstance(ended, Mapping) else []), *_lacking(record["lacking"])]
+    return [*lines, *_ended(record.outcome), *_lacking(call.lacking)]
 
 
-def replay_lines(result: Document) -> list[Line]:
+def replay_lines(result: "Replay") -> list[Line]:
     """Return whether a replay gave the same result, and the difference if not."""
-    number, hash = result["number"], str(result["version"])[:8]
+    number, hash = result.number, result.version[:8]
     version = f"version {number} ({hash})" if number else f"version {hash}"
-    head = line(("name", str(result["function"])), ("dim", f"  call {result['call']} again, on {version}: "))
-    if result["quit"]:
+    head = line(("name", result.function), ("dim", f"  call {result.call} again, on {version}: "))
+    if result.quit:
         return [(*head, ("dim", "ended at the debugger"))]
-    if result["same"]:
-        return [(*head, ("ok", "the same")), *_ended(result["outcome"]), *_lacking(result["lacking"])]
-    diff = coloured(bare_lines(visible(str(result["difference"]))))
-    return [(*head, ("warn", "another outcome")), *indented(diff), *_lacking(result["lacking"])]
+    if result.same:
+        return [(*head, ("ok", "the same")), *_ended(result.outcome), *_lacking(result.lacking)]
+    diff = coloured(bare_lines(visible(result.difference)))
+    return [(*head, ("warn", "another outcome")), *indented(diff), *_lacking(result.lacking)]
 
 
 def trace_lines(result: "TraceReport") -> list[Line]:
@@ -67,9 +66,9 @@ def trace_lines(result: "TraceReport") -> list[Line]:
     return [*(line(text) for text in ran), *_ended(result.outcome)]
 
 
-def _ended(outcome: Document) -> Sequence[Line]:
-    shown = value_lines(outcome) if outcome.get("value") is not None else []
-    return [*shown, *outcome_lines({"output": "", **outcome})]
+def _ended(call: EndedCall) -> Sequence[Line]:
+    shown = value_lines(call) if call.value is not None else []
+    return [*shown, *outcome_lines(call)]
 
 
 def _lacking(lacking: Iterable[str]) -> list[Line]:

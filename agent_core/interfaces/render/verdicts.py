@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from agent_core.base.events import FunctionsChanged
 from agent_core.base.problem import Problem
@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.change_texts import ReloadReport
     from agent_core.functions.service.function_facts import FunctionTestReport
     from agent_core.functions.service.judgment import Judgment
+    from sandbox import Failure, Frame
 
 Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design publishes
 
@@ -139,33 +140,52 @@ def problem_lines(problems: Iterable[Problem]) -> list[Line]:
     return [problem_line(problem) for problem in problems]
 
 
-def outcome_lines(outcome: Document) -> list[Line]:
+class EndedCall(Protocol):
+    """How a call ended: one that was just made, or a recorded one."""
+
+    @property
+    def outcome(self) -> str:
+        """The published word."""
+
+    @property
+    def value(self) -> Any:  # Any: a JSON value
+        """What it returned."""
+
+    @property
+    def output(self) -> str:
+        """What it printed."""
+
+    @property
+    def error(self) -> "Failure | None":
+        """Why it did not return."""
+
+
+def printed_lines(output: str) -> list[Line]:
+    """Return what a call printed."""
+    return quoted(line(("dim", text)) for text in bare_lines(output))
+
+
+def outcome_lines(call: EndedCall) -> list[Line]:
     """Return the details of an outcome besides its value: printed output, and the error with the function's own
     frames.
     """
-    lines = quoted(line(("dim", text)) for text in bare_lines(str(outcome.get("output") or "")))
-    word = str(outcome.get("outcome", "unknown"))
-    error = outcome.get("error")
-    if error:
-        lines += _failure_lines(error)
-    elif word != "returned":
-        ended: Span = (outcome_role(word), f"✗ {word.replace('_', ' ')}")
+    lines = printed_lines(call.output)
+    if call.error:
+        lines += _failure_lines(call.error)
+    elif call.outcome != "returned":
+        ended: Span = (outcome_role(call.outcome), f"✗ {call.outcome.replace('_', ' ')}")
         lines.append((ended,))
     return lines
 
 
-def _failure_lines(error: Document) -> list[Line]:
+def _failure_lines(error: "Failure", how: str = "✗") -> list[Line]:
     """Return an error with its frames, and its causes."""
-    lines: list[Line] = []
-    current: Document | None = error
-    while current:
-        how = "✗" if current is error else "  while handling" if current.get("was_handled") else "  raised from"
-        role: Role = "bad" if current is error else "warn"
-        first, *more = bare_lines(f"{how} {current['type']}: {current['message']}")
-        lines += [line((role, first)), *quoted(line((role, text)) for text in more)]
-        lines += [_frame_line(frame) for frame in current.get("frames", ())]
-        current = current.get("cause")
-    return lines
+    role: Role = "bad" if how == "✗" else "warn"
+    first, *more = bare_lines(f"{how} {error.type}: {error.message}")
+    lines = [line((role, first)), *quoted(line((role, text)) for text in more), *map(_frame_line, error.frames)]
+    if error.cause is None:
+        return lines
+    return [*lines, *_failure_lines(error.cause, "  while handling" if error.was_handling else "  raised from")]
 
 
 def outcome_role(word: str) -> Role:
@@ -227,11 +247,11 @@ def value_text(value: Any) -> str:  # Any: a JSON value
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def value_lines(outcome: Document, *, as_it_is: bool = False) -> list[Line]:
+def value_lines(call: EndedCall, *, as_it_is: bool = False) -> list[Line]:
     """Return the lines of a returned value; nothing if the call did not return. Multiple lines get a bar."""
-    if outcome["outcome"] != "returned":
+    if call.outcome != "returned":
         return []
-    texts = [line(text) for text in bare_lines(value_text(outcome["value"]))]
+    texts = [line(text) for text in bare_lines(value_text(call.value))]
     return texts if as_it_is or len(texts) < 2 else quoted(texts)
 
 
@@ -251,12 +271,7 @@ def _short(value: Any) -> str:  # Any: a JSON value
     return f"<{lines + 1} lines>" if lines > 1 else repr(value)
 
 
-def _frame_line(frame: Document) -> Line:
-    variables = frame.get("locals") or {}
-    locals_text = (
-        ", ".join(f"{name}={one_line(text, 400)}" for name, text in variables.items())
-        if isinstance(variables, dict)
-        else ""
-    )
-    place = one_line(f"{frame.get('path', '')}:{frame.get('line', '')} in {frame.get('function', '')}", 500)
-    return line("  ", place, f": {frame.get('source', '')}", ("dim", f"   {locals_text}" if locals_text else ""))
+def _frame_line(frame: "Frame") -> Line:
+    locals_text = ", ".join(f"{name}={one_line(text, 400)}" for name, text in frame.locals)
+    place = one_line(f"{frame.path}:{frame.line} in {frame.function}", 500)
+    return line("  ", place, f": {frame.source}", ("dim", f"   {locals_text}" if locals_text else ""))

@@ -9,7 +9,7 @@ from agent_core.base.events import Event
 from ..render.call_log import CallLog, call_line, ended_lines, verdict_part, was_told
 from ..render.grant_question import denied_lines
 from ..render.statistics import SLASH, quarantine_lines
-from ..render.verdicts import outcome_lines
+from ..render.verdicts import printed_lines
 from ..spans import Line, line
 from . import render
 from .blocks import DrawnBlock
@@ -125,8 +125,7 @@ class Teller:
         if call.source:
             self._screen.print(render.source(call.source, 1, self._columns(), self._screen.theme))
         self._lines(verdict_part(call))
-        if call.detail.get("output"):
-            self._lines(outcome_lines({"outcome": "returned", "output": call.detail["output"]}))
+        self._lines(printed_lines(call.detail.get("output") or ""))
 
     def _ended(self, event: events.TurnEnded) -> None:
         self._finish_text()

@@ -1,16 +1,24 @@
 """wordllama: the average of one vector per word piece. 0.06 ms a text, with the weights in its wheel.
 
-Its own search for the tokenizer looks next to the folder where the wheel has it, and then goes to the
-network; named as the cache, the package's own folder works offline.
+Its files are read without the package itself, whose import takes longer than reading them: it brings a web client for
+files that are not there, and its search for the tokenizer ends in the network. The weights are mapped, not copied.
 """
 
-import logging
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from struct import Struct
+from typing import Any, Final
+
+from sandbox.wire.foreign import LOOSE, read_json
 
 from .local import Encode, LocalEmbedder, folder_of
 
 DIMS = 256
+_WEIGHTS: Final = f"weights/l2_supercat_{DIMS}.safetensors"
+_TOKENIZER: Final = "tokenizers/l2_supercat_tokenizer_config.json"
+_TYPES: Final = {"F16": "<f2", "F32": "<f4"}
+_LONGEST: Final = 1 << 20  # bytes of such a description
+_LENGTH: Final = Struct("<Q")  # of the description that a file of tensors begins with
 
 
 def wordllama() -> LocalEmbedder:
@@ -20,17 +28,24 @@ def wordllama() -> LocalEmbedder:
 
 def _load() -> Encode:
     folder = folder_of("wordllama", "wordllama")
-    root = logging.getLogger()
-    handlers, level = [*root.handlers], root.level
-    package = import_module("wordllama")
-    root.handlers[:], root.level = handlers, level  # its import sets up logging for the whole program
-    model = package.WordLlama.load(dim=DIMS, cache_dir=str(folder), disable_download=True)
-    model.tokenizer.no_padding()  # its own `embed` pads all to the longest, and takes twice as long for the same
     numpy = import_module("numpy")
+    tokenizer = import_module("tokenizers").Tokenizer.from_file(str(folder / _TOKENIZER))
+    weights = _mapped(folder / _WEIGHTS, "embedding.weight")
 
     def encode(texts: list[str]) -> Any:
-        encodings = model.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        rows = numpy.stack([model.embedding[encoding.ids].mean(0) for encoding in encodings])
+        encodings = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        rows = numpy.stack([weights[encoding.ids].astype("<f4").mean(0) for encoding in encodings])
         return rows / numpy.linalg.norm(rows, axis=1, keepdims=True)
 
     return encode
+
+
+def _mapped(path: Path, name: str) -> Any:  # Any: a numpy matrix
+    """Return a tensor of a file, of which only the rows that are looked at are read."""
+    numpy = import_module("numpy")
+    with path.open("rb") as file:
+        (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
+        tensor = read_json(file.read(min(length, _LONGEST)), LOOSE)[name]
+    start = _LENGTH.size + length + tensor["data_offsets"][0]
+    mapped = numpy.memmap(path, _TYPES[tensor["dtype"]], mode="r", offset=start, shape=tuple(tensor["shape"]))
+    return numpy.asarray(mapped)

@@ -7,7 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from agent_core.base.errors import StorageError
 
@@ -205,26 +205,29 @@ def _passage(row: tuple[Any, ...]) -> PassageRow:  # Any: columns as SQLite type
 def _save_passages(write: SavePassages, session: SqlSession) -> None:
     """Keep the passages that are new."""
     fresh: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    for passage in write.passages:
-        seq = _insert_passage(session, passage)
-        if seq is not None:
-            fresh[passage.agent].append((seq, passage.words))
+    # Of two with one id the first is kept, here and by the database.
+    by_id = {(passage.agent, passage.id): passage for passage in reversed(write.passages)}
+    for seq, agent, id in list(session.db.executemany(_INSERT_PASSAGE, map(_passage_columns, write.passages))):
+        passage = by_id[agent, id]
+        for tag in set(passage.tags):
+            session.all("insert into tag (agent, tag, passage) values (?, ?, ?)", agent, tag, seq)
+        fresh[agent].append((seq, passage.words))
     for agent, rows in fresh.items():
         word_index.add(session, Key(agent, "archival"), rows)
 
 
-def _insert_passage(session: SqlSession, passage: PassageRow) -> int | None:
-    row = session.one(
-        "insert into passage (id, agent, text, words, at, tags, source, place, document, n)"
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning seq",
-        *(passage.id, passage.agent, passage.text, passage.words, passage.at, dump([*passage.tags])),
+_INSERT_PASSAGE: Final = (
+    "insert into passage (id, agent, text, words, at, tags, source, place, document, n)"
+    " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning seq, agent, id"
+)
+
+
+def _passage_columns(passage: PassageRow) -> tuple[str | float, ...]:
+    tags = dump([*passage.tags]) if passage.tags else "[]"
+    return (
+        *(passage.id, passage.agent, passage.text, passage.words, passage.at, tags),
         *(passage.source, passage.place, passage.document, passage.n),
     )
-    if row is None:
-        return None
-    for tag in set(passage.tags):
-        session.all("insert into tag (agent, tag, passage) values (?, ?, ?)", passage.agent, tag, row[0])
-    return int(row[0])
 
 
 @perform.register
