@@ -1,5 +1,7 @@
 """Stage 9: names and first sentences that promise more than the body can do, and answers to the own examples only."""
 
+import re
+
 import pytest
 
 from agent_core.functions.gate import Gate, Policy
@@ -280,6 +282,16 @@ GAP = promised(
 
 async def test_writing_an_existing_function_again_is_refused_with_its_name(gate: Gate) -> None:
     verdict = await judge(gate, GAP, "gap_in_days", snapshot=snapshot_of(dates=DAYS))
+    assert [problem.code for problem in verdict.refusals] == ["rewrite"]
+    assert "days_between" in str(verdict.refusals[0])
+
+
+async def test_a_function_of_dates_is_written_again_by_one_of_their_texts(gate: Gate) -> None:
+    of_dates = DAYS.replace("start: str, end: str", "start: date, end: date").replace(
+        "(date.fromisoformat(end) - date.fromisoformat(start))", "(end - start)"
+    )
+    of_dates = re.sub(r'"(\d+)-0?(\d+)-0?(\d+)"', r"date(\1, \2, \3)", of_dates)
+    verdict = await judge(gate, GAP, "gap_in_days", snapshot=snapshot_of(dates=of_dates))
     assert [problem.code for problem in verdict.refusals] == ["rewrite"]
     assert "days_between" in str(verdict.refusals[0])
 

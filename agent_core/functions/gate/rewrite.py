@@ -7,10 +7,14 @@ in one worker; one that agrees with all is run on the candidate's examples, and 
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, time
+from decimal import Decimal
 from itertools import islice
+from pathlib import PurePath
+from uuid import UUID
 
 from agent_core.registry.function import Function
-from sandbox import Attempt, Attempts, Outcome, Raised, Returned
+from sandbox import Attempt, Attempts, Outcome, Raised, Refused, Returned
 
 from .arguments.generation import Arguments, shown
 from .draft import Draft, Finding
@@ -73,8 +77,21 @@ def _known(function: Function) -> list[_Known]:
         arguments = shown([example.call], function.name, function.parameters)
         result = literal_value(example.expected)
         if len(arguments) == 1 and type(result) is not object and example.call.startswith(function.name):
-            known.append(_Known(tuple(arguments[0].values()), result))
+            known.append(_Known(tuple(map(_sent, arguments[0].values())), result))
     return known if len({repr(each.result) for each in known}) > 1 else []
+
+
+def _sent(value: object) -> object:
+    """Return a value as a model sends it: where one function takes a date, another may take the text of one."""
+    match value:
+        case date() | time():
+            return value.isoformat()
+        case Decimal() | UUID() | PurePath():
+            return str(value)
+        case list():
+            return [_sent(item) for item in value]
+        case _:
+            return value
 
 
 async def _results(
@@ -94,7 +111,7 @@ def _is(outcome: Outcome | None, result: object) -> bool:
 async def _agrees(own: Function, other: Function, mine: Sequence[_Known], draft: Draft, bench: TrialTools) -> bool:
     """Check whether the other function gives the results of the candidate, on its examples and on other calls."""
     calls = [known.values for known in mine]
-    more = [tuple(call.values()) for call in _others(own, other, draft) if len(call) == len(_kinds(own))]
+    more = [tuple(map(_sent, call.values())) for call in _others(own, other, draft) if len(call) == len(_kinds(own))]
     theirs = await _results(other, [*calls, *more], draft, bench)
     if not all(_is(outcome, known.result) for outcome, known in zip(theirs, mine, strict=False)):
         return False
@@ -119,6 +136,8 @@ def _texts(tree: ast.Module) -> Iterator[str]:
 
 
 def _are_same(first: Outcome | None, second: Outcome | None) -> bool:
+    if isinstance(first, Refused) or isinstance(second, Refused):
+        return True  # the hints of one exclude the call, which says nothing about what they compute
     if isinstance(first, Returned) and isinstance(second, Returned):
         return same(first.value, second.value, is_float=True)
     return isinstance(first, Raised) and isinstance(second, Raised)
