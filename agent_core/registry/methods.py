@@ -8,7 +8,7 @@ import inspect
 import sys
 
 from agent_core.base.errors import UsageError
-from agent_core.base.problem import Problem
+from agent_core.base.problem import Place, Problem
 
 from .function import Function
 from .schema import read_module
@@ -46,7 +46,16 @@ def _own(of: type) -> tuple[tuple[Function, ...], tuple[Problem, ...]]:
     # The module without its own functions, and the methods in their place: imports and types mean what they mean there.
     around = [node for node in tree.body if not isinstance(node, Definition) and not _exports(node)]
     reading = read_module(source, _LIMIT, tree=ast.Module([*around, *methods], []))
-    return reading.functions, reading.problems
+    open_ended = [_open_ended(function) for function in reading.functions if function.rest or function.extra]
+    return reading.functions, (*reading.problems, *open_ended)
+
+
+def _open_ended(function: Function) -> Problem:
+    """Return the problem of `*args` or `**kwargs`: no worker stands between a model and a method, to spread them."""
+    name = f"*{function.rest}" if function.rest else f"**{function.extra}"
+    message = f"the method `{function.name}` takes `{name}`, which a model cannot pass"
+    where = Place(function.path, function.line)
+    return Problem("star-parameter", message, where, "Name each parameter, or take one list or dictionary.")
 
 
 def _source(of: type) -> ModuleSource:

@@ -81,17 +81,15 @@ def _not_for(draft: Draft, function: Function | None, *, is_reviewed: bool) -> s
         return "the module could not be imported"
     if function.takes_self or draft.needs.is_outward or is_unproven(draft.tree, draft.function, function):
         return "nobody can predict its results"
-    asked = shown(draft.candidate.asked, function.name, function.parameters)
+    asked = shown(draft.candidate.asked, function.name, function.parameters, function.rest, function.extra)
     if asked and all(call in _shown(draft, function) for call in asked):
         return "its author has answered"
     return "" if is_reviewed or is_doubtful(draft) else "its examples leave little open"
 
 
 def is_doubtful(draft: Draft) -> bool:
-    """Check whether a finding calls for a challenge, or many changes of the body would go unnoticed."""
-    unnoticed, rules = len(draft.unnoticed), draft.rules
-    is_weak = unnoticed >= rules.weak_least and unnoticed >= rules.weak_share * draft.mutants_tried
-    return is_weak or draft.shows(*CHALLENGED)
+    """Check whether a finding calls for a challenge."""
+    return draft.shows(*CHALLENGED)
 
 
 async def _reviewed(draft: Draft, function: Function, bench: TrialTools) -> tuple[Draft, list[str]]:
@@ -105,9 +103,9 @@ async def _reviewed(draft: Draft, function: Function, bench: TrialTools) -> tupl
     review = await bench.reviewer.review(described)
     names = [*function.parameters["properties"]]
     calls = {  # written anew, for all that they may hold is arguments
-        written(function.name, arguments, names): opinion.expected
+        written(function.name, arguments, names, function.rest, function.extra): opinion.expected
         for opinion in review.opinions
-        for arguments in shown([opinion.call], function.name, function.parameters)[:1]
+        for arguments in shown([opinion.call], function.name, function.parameters, function.rest, function.extra)[:1]
     }
     expected = predictions([*calls], [*calls.values()], function.returns)
     results = await run(expected, function.module, draft.trial, bench, returns=function.returns)
@@ -130,7 +128,8 @@ async def _tried(draft: Draft, function: Function, bench: TrialTools) -> list[Tr
     return [
         TriedCall(text, result, frozenset(at for at, other in enumerate(others) if _differ(own, other)), odd)
         for (arguments, odd), (own, *others) in zip(calls, rows, strict=True)
-        if _is_clear(text := written(function.name, arguments, names)) and (result := _result(own, allowed))
+        if _is_clear(text := written(function.name, arguments, names, function.rest, function.extra))
+        and (result := _result(own, allowed))
     ]
 
 
@@ -162,7 +161,7 @@ def _examples(draft: Draft, function: Function) -> list[Example | GivenExample]:
 def _shown(draft: Draft, function: Function) -> list[Arguments]:
     """Return the arguments of the examples."""
     calls = [example.call for example in _examples(draft, function)]
-    return shown(calls, function.name, function.parameters)
+    return shown(calls, function.name, function.parameters, function.rest, function.extra)
 
 
 def _repeated(call: Arguments, examples: Sequence[Arguments]) -> int:

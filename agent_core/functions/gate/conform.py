@@ -101,7 +101,9 @@ def _shape(node: FunctionNode) -> Iterator[Finding]:
             kind = "a list" if star == "*" else "an object with any keys"
             message = f"`{node.name}` takes `{star}{argument.arg}`, which a model can only pass as {kind}"
             fix = "name each parameter, or take one list or dictionary"
-            yield Finding("star-parameter", message, fix, argument.lineno, argument.col_offset + 1)
+            is_list = star == "*" and argument.annotation is not None
+            code = "rest-parameter" if is_list else "star-parameter"
+            yield Finding(code, message, fix, argument.lineno, argument.col_offset + 1)
     for argument in node.args.posonlyargs:
         if argument.arg != "self":
             message = (

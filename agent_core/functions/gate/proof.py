@@ -17,10 +17,11 @@ from sandbox import Evaluation, Killed, Outcome, Raised, Refused, Returned, Time
 
 from .callees import Callees, can_be_called
 from .candidate import GivenExample
+from .capability import uses_context
 from .draft import Draft, ExampleTrials, Finding
 from .examples.agreement import agrees, doctest_form, given_agrees, promises_floats
 from .examples.excuses import SKIP, excuse, option_for, with_directives
-from .examples.sufficiency import ALIKE, contradicted, is_unproven, too_few
+from .examples.sufficiency import ALIKE, Unproven, contradicted, is_unproven, too_few
 from .examples.suggestions import other_call, with_docstring, with_result_hint
 from .substance import HOLLOW
 from .trial import TrialTools
@@ -33,6 +34,7 @@ _SHUT = frozenset(  # what is raised where nothing of the world outside is grant
 )
 EXCUSED = "example-directives"
 """The code of the fix that writes doctest directives at a library's examples."""
+_ENOUGH = 2
 MOST = 50  # examples that are run of one function
 
 
@@ -91,9 +93,7 @@ async def prove(draft: Draft, bench: TrialTools) -> Draft:
         return draft.skip("the module could not be imported")
     if draft.has(*HOLLOW):
         return draft.skip("the body does nothing yet")
-    unproven = is_unproven(draft.tree, draft.function, function)
-    if unproven == "effects" and draft.trial and can_be_called(draft.tree, draft.trial, draft.guarded):
-        unproven = "calls"
+    unproven = _unproven(draft, function, len(function.examples) + len(draft.candidate.examples))
     if unproven == "effects":
         message = f"`{function.name}` uses what an example cannot have here, so it joins as a draft"
         draft = replace(draft, trials=ExampleTrials(is_unproven=True))
@@ -125,6 +125,17 @@ async def _tried(
         message = f"{unrun} of its examples need what a grant alone gives, so it joins as a draft"
         draft = draft.with_findings(STAGE, [Finding("unproven", f"`{function.name}`: {message}")])
     return (draft, examples, results) if excused is None else (draft, [item.example for item in excused], excused)
+
+
+def _unproven(draft: Draft, function: Function, count: int) -> Unproven:
+    """Return why its examples cannot prove a function, or not without more."""
+    assert draft.tree is not None
+    unproven = is_unproven(draft.tree, draft.function, function)
+    if unproven == "effects" and draft.trial and can_be_called(draft.tree, draft.trial, draft.guarded):
+        return "calls"
+    if not unproven and count < _ENOUGH and "scratch" in uses_context(draft.tree):
+        return "calls"  # its files are those of earlier calls, which an example does not have
+    return unproven
 
 
 async def _excused(

@@ -13,8 +13,8 @@ from itertools import groupby
 from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
-from .arguments.domain import Domain, domain
-from .arguments.failed_call import FailedCall, described, fix_of, is_right, line_of, named
+from .arguments.domain import Domain, domain, unlike
+from .arguments.failed_call import FailedCall, described, fix_of, is_right, line_of, named, takes_apart
 from .arguments.generation import Arguments, generate, shown, written
 from .arguments.likeness import CallDifference, Weight
 from .arguments.schema_fit import fits
@@ -84,6 +84,7 @@ class Trial:
         self._examples = shown(examples, function.name, function.parameters, function.rest, function.extra)
         self._domain: Domain = domain(self._examples, function.parameters["properties"])
         self._right = named(draft.tree, draft.function, function.examples)
+        self._takes_apart = takes_apart(draft.tree)
         self._by_chance = is_unproven(draft.tree, draft.function, function) == "chance"
         self._until = time.monotonic() + draft.rules.robust_s
 
@@ -112,15 +113,21 @@ class Trial:
         """Yield the calls that failed."""
         for call, outcome in zip(calls, outcomes, strict=True):
             if isinstance(outcome, Raised | TimedOut | Killed) and not self._is_right(outcome):
-                failure = FailedCall(call, outcome, self._outside(call))
+                failure = FailedCall(call, outcome, self._outside(call), self._reads_a_format(call))
                 if failure.is_told and not (self._by_chance and failure.code == "fails-on"):
                     yield failure
 
     def _is_right(self, outcome: Raised | TimedOut | Killed) -> bool:
         return isinstance(outcome, Raised) and is_right(outcome, self._right)
 
+    def _reads_a_format(self, call: Arguments) -> bool:
+        """Check whether the call has another text than the examples where the body takes texts apart."""
+        texts = {name: value for name, value in call.items() if isinstance(value, str)}
+        is_shown = any(texts.items() <= example.items() for example in self._examples)
+        return self._takes_apart and not is_shown
+
     def _outside(self, call: Arguments) -> tuple[CallDifference, ...]:
-        return tuple(self._domain.outside(call))
+        return (*self._domain.outside(call), *unlike(call, self._examples))
 
     async def smallest(self, failures: Iterator[FailedCall]) -> list[FailedCall]:
         """Return one failure of each kind, shrunk and confirmed alone."""

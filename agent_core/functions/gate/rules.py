@@ -42,6 +42,7 @@ DOUBTS: Mapping[str, Severity] = MappingProxyType(
         "doubt-work": "warns",
         "doubt-chance": "warns",
         "doubt-template": "warns",
+        "doubt-words": "warns",
     }
 )
 # What shows too little of a library's function, which joins as a draft.
@@ -56,6 +57,7 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
             {
                 "hides-builtin": "warns",
                 "near-copy": "warns",
+                "rest-parameter": "warns",  # offered as a list of what its hint says
                 "unproven": "warns",
                 "unreachable-code": "warns",
                 "weak-examples": "warns",
@@ -92,8 +94,8 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
     }
 )
 
-CHALLENGED: frozenset[str] = frozenset(DOUBTS)
-"""Findings that make the author predict the results of other calls. Many changes that go unnoticed do so as well."""
+CHALLENGED: frozenset[str] = frozenset(DOUBTS) - {"doubt-words"}
+"""Findings that make the author predict the results of other calls: what it was seen to do speaks for them."""
 
 
 def severity(policy: Policy, stage: str, code: str) -> Severity:
@@ -119,8 +121,6 @@ class Rules:
     robust_s: float = 2.5
     robust_calls: int = 200
     robust_each_s: float = 0.25
-    weak_share: float = 0.3  # of the changes of the body that no example notices: from here on it is a doubt
-    weak_least: int = 2
     challenges: int = 3
     challenge_s: float = 1.0
 

@@ -1,6 +1,6 @@
 """The domain that examples show: what their calls share, each argument alone and in pairs. Pure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, permutations
 
@@ -114,3 +114,33 @@ _RELATIONS: dict[str, tuple[Callable[[Value, Value], bool], str, Weight]] = {
     "as long": (lambda first, second: len(first) == len(second), "is not as long as", Weight.SUPPOSED),
     "inside": (lambda first, second: first in second, "is not in", Weight.SLIGHT),
 }
+
+
+def unlike(call: Mapping[str, Value], examples: Sequence[Mapping[str, Value]]) -> list[CallDifference]:
+    """Return the keys of records that hold another kind of value than in every example."""
+    seen: dict[tuple[str, ...], set[str]] = {}
+    for example in examples:
+        for place, kind in _records(dict(example), ()):
+            seen.setdefault(place, set()).add(kind)
+    others = {place for place, kind in _records(dict(call), ()) if kind not in seen.get(place, {kind})}
+    return [
+        CallDifference(f"`{place[0]}` holds another type at `{place[-1]}`", Weight.FOREIGN) for place in sorted(others)
+    ]
+
+
+def _records(value: Value, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the kinds of values in records below the parameters, each with its place."""
+    if isinstance(value, dict | list | tuple) and len(place) > 1 and place[-1] != "*":
+        yield place, type(value).__name__
+    match value:
+        case dict() if len(place) < _DEEPEST:
+            for key, part in value.items():
+                yield from _records(part, (*place, str(key)))
+        case list() | tuple() if len(place) < _DEEPEST:
+            for part in value:
+                yield from _records(part, (*place, "*") if place else place)
+        case _ if len(place) > 1 and place[-1] != "*":
+            yield place, "number" if type(value) in (int, float) else type(value).__name__
+
+
+_DEEPEST = 5

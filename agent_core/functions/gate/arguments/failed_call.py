@@ -21,6 +21,12 @@ from .likeness import CallDifference, Weight
 from .shrink import measure
 
 CRASHES = frozenset({"TypeError", "AttributeError", "RecursionError", "AssertionError", "ReturnTypeError", "Killed"})
+_OF_NOTHING = frozenset({"TypeError", "AttributeError", "ReturnTypeError"})
+_NONE = re.compile(r"NoneType|got None")
+_APART = frozenset(
+    {"match", "search", "fullmatch", "finditer", "findall", "split", "partition", "rpartition", "splitlines", "loads"}
+    | {"strptime", "fromisoformat", "fromstring", "reader", "DictReader", "parse", "find", "group"}
+)
 UNDEFINED = frozenset({"NameError", "UnboundLocalError"})
 _NAME = re.compile(r"name '(\w{1,100})'")
 _TOO_MUCH = frozenset({"ResultTooLarge", "MemoryError", "OverflowError", "Unsendable", "TimedOut"})
@@ -33,6 +39,7 @@ class FailedCall:
     call: Arguments
     outcome: Raised | TimedOut | Killed
     outside: tuple[CallDifference, ...]
+    is_other_text: bool = False  # where the body takes texts apart, which may be of one format only
 
     @property
     def kind(self) -> tuple[str, int]:
@@ -71,11 +78,17 @@ class FailedCall:
         """The code of the problem: a crash or a hang if nothing excuses it."""
         kind = self.kind[0]
         is_excused = self.weight > Weight.SLIGHT or (self.outside and kind == "RecursionError")
-        if is_excused and not self._lacks_a_name:
+        if (is_excused or self._is_of_no_format) and not self._lacks_a_name:
             return "fails-on"
         if kind in CRASHES or kind in UNDEFINED:
             return "crashes"
         return {"TimedOut": "hangs-on", "Unsendable": "not-json"}.get(kind, "fails-on")
+
+    @property
+    def _is_of_no_format(self) -> bool:
+        """True if nothing was there to work on, in a text that may not have the format that the body takes apart."""
+        is_missing = isinstance(self.outcome, Raised) and _NONE.search(self.outcome.failure.message) is not None
+        return self.is_other_text and is_missing and self.kind[0] in _OF_NOTHING
 
     @property
     def _lacks_a_name(self) -> bool:
@@ -162,6 +175,12 @@ def is_right(raised: Raised, names: frozenset[str]) -> bool:
         return True
     kind = raised.failure.type.rpartition(".")[2]
     return kind in names or any(issubclass(_class(kind), _class(name)) for name in names if name in _BUILTIN)
+
+
+def takes_apart(tree: ast.Module) -> bool:
+    """Check whether code matches or splits texts, as who reads a format does."""
+    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return any((part.attr if isinstance(part, ast.Attribute) else "") in _APART for part in calls)
 
 
 _BUILTIN: dict[str, type] = {name: value for name, value in vars(builtins).items() if isinstance(value, type)}

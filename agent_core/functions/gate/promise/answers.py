@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 WORD = re.compile(r"[^\W\d_]+")
 _PIECES = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?|[\W_]")
@@ -75,6 +75,39 @@ def words_of(arguments: Mapping[str, Any]) -> frozenset[str]:
     """Return the words in the texts of arguments, in small letters."""
     texts = (text for value in arguments.values() for text in texts_of(value))
     return frozenset(piece.lower() for text in texts for piece in _PIECES.findall(text) if piece[0].isalpha())
+
+
+Shape: TypeAlias = tuple[object, ...]
+
+
+def shape(value: Any, depth: int = 0) -> Shape:  # Any: whatever an argument is
+    """Return the lengths of the texts and rows in a value, and where its numbers are."""
+    match value:
+        case str():
+            return ("text", len(value))
+        case list() | tuple() if depth < _DEPTH:
+            return ("row", *(shape(part, depth + 1) for part in value))
+        case dict() if depth < _DEPTH:
+            return ("map", *((shape(key, depth + 1), shape(part, depth + 1)) for key, part in value.items()))
+        case _:
+            return (type(value).__name__,)
+
+
+_MARKS = re.compile(r"[\W_]+")  # a mark among signs is as good as one alone
+
+
+def parts_of(value: Any, arguments: Mapping[str, Any]) -> frozenset[str]:  # Any: a value that crossed
+    """Return the texts and numbers in a value, with a mark for each whole one that came in, also where it is pasted."""
+    given = {str(leaf) for leaf in leaves([*arguments.values()]) if not isinstance(leaf, bool | None) and str(leaf)}
+    whole = re.compile("|".join(map(re.escape, sorted(given, key=len, reverse=True)[:_MOST_WORDS])) or r"(?!)")
+    return frozenset(
+        _MARKS.sub("<*>", whole.sub("<*>", leaf))
+        if isinstance(leaf, str)
+        else "<*>"
+        if str(leaf) in given
+        else repr(leaf)
+        for leaf in leaves(value)
+    )
 
 
 def leaves(value: Any, depth: int = 0) -> Iterator[Any]:  # Any: a value that crossed

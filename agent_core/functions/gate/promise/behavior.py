@@ -6,13 +6,14 @@ from typing import Any
 
 from sandbox import Outcome, Raised, Returned
 
-from .answers import coarse, invented, leaves, skeleton, texts_of, words_of
+from .answers import Shape, coarse, invented, leaves, parts_of, shape, skeleton, texts_of, words_of
 from .memory import RAISED, OtherCase, answer_of, is_echo
 from .probes import Probe
 from .reach import FreshCall
 
 _WORDED = frozenset({"example", "twin", "everyday-twin", "number"})
 _SOME, _MOST = 5, 0.6
+_RICH = 3  # results: more than a yes and a no
 _FORMS = 2  # one, and one for what it does not take
 _OTHERS = frozenset({"twin", "number", "other"})
 
@@ -88,6 +89,44 @@ class Behavior:
                 first, second = (self.answer(place, loose=loose and not is_row) for place in (at, other))
                 if first is not None and second is not None and not (not is_pair and RAISED in (first, second)):
                     yield first, second
+
+    @cached_property
+    def _by_shape(self) -> dict[Shape, set[str]]:
+        """The different answers to calls that are alike in everything but content."""
+        answers: dict[Shape, set[str]] = {}
+        for probe, value in self.returned:
+            if probe.kind != "again":
+                answers.setdefault(shape(probe.arguments), set()).add(skeleton(value, probe.arguments))
+        return answers
+
+    @cached_property
+    def is_by_content(self) -> bool:
+        """True if calls whose texts and rows have the same lengths got different results, whatever was handed on."""
+        return not self.is_by_chance and any(len(answers) > 1 for answers in self._by_shape.values())
+
+    @cached_property
+    def is_computed(self) -> bool:
+        """True if the results are many, and hang on the content of the arguments."""
+        return self.is_by_content and len(set().union(*self._by_shape.values())) >= _RICH
+
+    @cached_property
+    def is_reckoned(self) -> bool:
+        """True if the results are many, and differ in more than the choice and order of what was handed on."""
+        answers: dict[Shape, set[frozenset[str]]] = {}
+        for probe, value in self.returned:
+            answers.setdefault(shape(probe.arguments), set()).add(parts_of(value, probe.arguments))
+        is_many = len(set().union(*answers.values())) >= _RICH
+        return not self.is_by_chance and is_many and any(len(parts) > 1 for parts in answers.values())
+
+    @cached_property
+    def says_words(self) -> bool:
+        """True if a result has a word of the code that no argument had."""
+        return any(
+            word.lower() in self._words
+            for probe, value in self.returned
+            if probe.kind != "other"
+            for word in invented(skeleton(value, probe.arguments))
+        )
 
     @cached_property
     def everyday_hits(self) -> int:

@@ -54,6 +54,33 @@ class Case:
         return node is not None and (self.function.returns == "bool" or has_silence(node))
 
     @property
+    def is_computed(self) -> bool:
+        """True if its results hang on the content of its arguments, and not by chance or a hash alone."""
+        tree = self.draft.tree
+        is_drawn = tree is not None and (by_chance(tree) or by_hash(tree))
+        return self.behavior.is_computed and not (is_drawn and (self.draws or self.promise.claims))
+
+    @property
+    def is_told(self) -> bool:
+        """True if its description lists the values that it looks its argument up by."""
+        return self.memory is not None and self.memory.is_told()
+
+    @property
+    def takes_rows(self) -> bool:
+        """True if a list or mapping is among its parameters."""
+        return any(
+            schema.get("type") in ("array", "object") for schema in self.function.parameters["properties"].values()
+        )
+
+    @property
+    def takes_records(self) -> bool:
+        """True if rows that are more than texts are among its parameters."""
+        schemas = self.function.parameters["properties"].values()
+        items = [schema.get("items") for schema in schemas if schema.get("type") == "array"]
+        is_mapping = any(schema.get("type") == "object" for schema in schemas)
+        return is_mapping or any(not isinstance(item, dict) or item.get("type") != "string" for item in items)
+
+    @property
     def is_worded(self) -> bool:
         """True if its verb promises a text around its arguments."""
         return lexicon().among(self.promise.sentence[:1] or self.promise.name[:1], "plain", "wording")
@@ -104,6 +131,12 @@ class Case:
         """The parameters of which it reads the length alone, if its description says nothing of a length."""
         node = self.draft.function
         return by_length_only(node) if node is not None and not self.promise.says("length") else ()
+
+    @property
+    def is_named_formula(self) -> bool:
+        """True if its very name promises what no line of arithmetic gives."""
+        arithmetic = lexicon().sections["arithmetic"]
+        return not (arithmetic["beyond"] | arithmetic["loops"] | arithmetic["rows"]).isdisjoint(self.promise.name)
 
     @property
     def is_formula(self) -> bool:

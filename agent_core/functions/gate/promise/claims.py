@@ -160,7 +160,7 @@ def _joints(words: Sequence[str]) -> list[int]:
 
 def _deed(words: Sequence[str], promise: Promise) -> Claim | None:
     """Return the effect that words beginning with a verb promise."""
-    if not words:
+    if not words or words[1:2] in (("whether",), ("if",)):
         return None
     book = lexicon()
     rest = [word for word in takewhile(lambda word: word not in _MANNER, words[1:8]) if word not in _SMALL]

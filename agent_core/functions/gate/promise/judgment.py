@@ -67,6 +67,8 @@ def _handed_on(case: Case) -> Iterator[Finding]:
         return
     if len(behavior.returned) < _FEW or (behavior.hands_on and (case.is_worded or _is_text(case))):
         return
+    if not behavior.says_words and (behavior.hands_on or behavior.is_by_content):
+        return  # nothing is made up: it gives parts of what came in, or reckons
     message = f"`{name}` gives the same made-up words for every argument: it {_HANDS_ON[behavior.hands_on]}"
     if behavior.is_constant or _is_hollow(case):
         yield Finding(
@@ -106,6 +108,10 @@ def _phrase(words: tuple[str, ...]) -> list[str]:
 def _effect(case: Case, claim: Claim) -> Iterator[Finding]:
     behavior, name = case.behavior, case.function.name
     reported = _report(case, claim)
+    is_computed = case.is_computed and behavior.is_reckoned and not behavior.says_words
+    if not reported and is_computed and (claim.weight < 2 or _is_in_hand(case, claim)):
+        yield _words_only(case, claim)
+        return
     is_free = behavior.is_free(loose=not behavior.gives_numbers)
     if behavior.gives_nothing:
         what = "returns nothing"
@@ -119,7 +125,7 @@ def _effect(case: Case, claim: Claim) -> Iterator[Finding]:
         and not _works_on_rows(case, claim, reported)
     )
     is_strong = is_strong or bool(is_free and reported) or (claim.weight == 1 and behavior.gives_nothing)
-    is_bare = claim.weight == 1 and behavior.is_fixed and is_free and not _takes_rows(case)
+    is_bare = claim.weight == 1 and behavior.is_fixed and is_free and not case.takes_rows
     is_strong = is_strong or (is_bare and not case.is_plain and not _is_text(case))
     lasting = f" and {_KEEPS}" if claim.is_kept else ""
     message = f"`{name}` promises to {claim.shown}, but it can reach nothing outside of the call{lasting}: it {what}"
@@ -134,13 +140,22 @@ def _is_doubtful(case: Case, claim: Claim, *, is_free: bool) -> bool:
     return claim.weight == 2 or (claim.weight == 1 and is_free and bool(not case.is_plain or case.behavior.invented))
 
 
+def _is_in_hand(case: Case, claim: Claim) -> bool:
+    """Check whether what a claim is about comes in: as rows, or as an argument of that name."""
+    named = {lemma(part) for name in case.function.parameters["properties"] for part in name.lower().split("_")}
+    return case.takes_rows or bool(named & {lemma(word) for word in claim.about.split()})
+
+
+def _words_only(case: Case, claim: Claim) -> Finding:
+    """Return the doubt about a claim against which only its words speak: its results are computed."""
+    message = f"`{case.function.name}` may promise more than it computes from its arguments: to {claim.shown}"
+    return Finding("doubt-words", message, _honest_name(case), case.line)
+
+
 def _works_on_rows(case: Case, claim: Claim, reported: str) -> bool:
     """Check whether what is kept is a list or mapping that comes in and goes out again."""
-    return claim.is_kept and not reported and _takes_rows(case)
-
-
-def _takes_rows(case: Case) -> bool:
-    return any(schema.get("type") in ("array", "object") for schema in case.function.parameters["properties"].values())
+    behavior = case.behavior
+    return claim.is_kept and not reported and case.takes_rows and (behavior.hands_on or behavior.is_by_content)
 
 
 def _report(case: Case, claim: Claim) -> str:
@@ -205,9 +220,17 @@ def _knowledge(case: Case, claim: Claim) -> Iterator[Finding]:
         f"`{name}` promises {claim.about or 'a fact'}, which only the world outside knows, and it cannot look there"
     )
     fix = "take `self` and fetch it with `self.fetch` (the user is asked for the host), or take it as a parameter"
-    if not behavior.returned or behavior.gives_nothing:
+    if not behavior.returned or behavior.gives_nothing or (case.is_told and not is_drawn):
         return
+    is_read = not has_letters(case) or not behavior.is_free(texts_only=True)
     if (
+        case.is_computed
+        and behavior.is_reckoned
+        and is_read
+        and not (is_pasted or is_drawn or behavior.is_of(literals(tree)))
+    ):
+        yield _words_only(case, claim)
+    elif (
         (claim.changes and claim.weight == 2)
         or is_drawn
         or (is_pasted and (claim.weight == 2 or claim.changes or _invents(case)))
@@ -228,7 +251,7 @@ def _work(case: Case, claim: Claim) -> Iterator[Finding]:
         message = f"`{name}` promises to {claim.shown}, but the text is in its result as it came"
         yield Finding("claims-work", message, "do that work in the body, or promise only what it does", case.line)
         return
-    if claim.is_on_media and behavior.returned and not _takes_rows(case) and has_letters(case):
+    if claim.is_on_media and behavior.returned and not case.takes_rows and has_letters(case):
         message = f"`{name}` promises to {claim.verb} {claim.about}, but it only has a name or an address of it"
         fix = (
             "take `self` and work on the file in a granted folder (the user is asked), or promise only what it returns"
@@ -243,6 +266,9 @@ def _work(case: Case, claim: Claim) -> Iterator[Finding]:
     ):
         return
     if claim.is_read and behavior.example_hits:
+        return
+    if case.is_computed and (case.takes_records or not has_letters(case)):
+        yield _words_only(case, claim)
         return
     message = f"`{name}` promises to {claim.shown}, but its result does not depend on what the text says"
     is_fixed = behavior.is_fixed and (len(behavior.invented) >= _FEW or behavior.is_constant)

@@ -27,9 +27,8 @@ def memorized(case: Case) -> Evidence | None:
     """Return the evidence that a function answers its own examples only."""
     name = case.function.name
     if case.is_formula:
-        return _strong(
-            case, f"`{name}` is one line of arithmetic that fits its examples: it cannot give what it promises"
-        )
+        message = f"`{name}` is one line of arithmetic that fits its examples: it cannot give what it promises"
+        return _strong(case, message) if case.is_named_formula else Evidence(_doubt(case, message))
     if case.behavior.repeats:
         message = (
             f"`{name}` gives a text of the same length the answer of its example, with words that only that one has"
@@ -45,8 +44,12 @@ def memorized(case: Case) -> Evidence | None:
         return _strong(case, f"`{name}` answers its own examples and no other call: {judged.reason}")
     if judged.weight == "weak":
         message = f"`{name}` may only answer its own examples: {judged.reason}"
-        return Evidence(Finding("doubt-examples", message, _ASK, case.line), calls)
+        return Evidence(_doubt(case, message), calls)
     return None
+
+
+def _doubt(case: Case, message: str) -> Finding:
+    return Finding("doubt-examples", message, _ASK, case.line)
 
 
 def _strong(case: Case, message: str) -> Evidence:
@@ -60,15 +63,15 @@ def _reached(case: Case, memory: Memory) -> tuple[Memorized, tuple[FreshCall, ..
     if len(every) > 1 and not memory.is_closed():
         if reach.always_raises() and memory.is_tied(every):
             return Memorized("strong", "it refuses everything else"), ()
-        if reach.is_nowhere_else():
-            is_tied = memory.is_tied(reach.special) and not memory.is_test(reach.special)
+        is_tied = memory.is_tied(reach.special) and not memory.is_test(reach.special)
+        if reach.is_nowhere_else() and (is_tied or not case.takes_rows):  # else no row has the key of another call
             weight: Weight = "strong" if is_tied else "weak"
             return Memorized(weight, f"all {len(case.behavior.fresh)} other calls got nothing"), tuple(reach.kin)
     if silent := reach.silent_kin():
         return Memorized("weak", "most other arguments of the same kind get one answer, which no example shows"), (
             *silent,
         )
-    if ignored := reach.ignored():
+    if not memory.is_told(least=1) and (ignored := reach.ignored()):
         return Memorized("weak", f"`{ignored[0].parameter}` matters only if it is that of an example"), (*ignored,)
     if nothing := reach.says_whatever(frozenset(case.promise.sentence)):
         return Memorized("weak", "it is to take whatever there is, and gives nothing for some of it"), (*nothing,)

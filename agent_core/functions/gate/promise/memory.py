@@ -7,7 +7,7 @@ there, and everything else gets one default.
 import ast
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -198,6 +198,8 @@ class Memory:
         """Judge a function that computes in the cases of its examples only, and says nothing of all others."""
         if default == RAISED or not all(self._exact[at] for at in special) or self.beyond():
             return NOT_MEMORIZED
+        if (default != ECHO and "<" in default and not is_default(default, "")) or self.is_told(least=1):
+            return NOT_MEMORIZED  # each call gets its own arguments in its answer, or its description tells the cases
         told = {form(word) for word in _QUOTED.findall(self._description)}
         if told and told <= self._selectors.exact:
             return NOT_MEMORIZED
@@ -208,6 +210,8 @@ class Memory:
         returned = [case for case in apart if case.answer != RAISED]
         empty = sum(is_default(case.answer, default) for case in returned)
         is_text = all(isinstance(case.value, str | int | float | list | dict) for case in self.cases)
+        if self.beyond() >= _TABLE or self.is_told():
+            return None
         if default not in _EMPTY or len(returned) < 2 * _ENOUGH or len(special) < len(self.cases) or not is_text:
             return None
         if any(isinstance(case.value, bool) for case in self.cases):
@@ -293,6 +297,26 @@ class Memory:
         known = seen | answers
         return len({each for each in every - known if each != "" and not _is_part(each, known, texts)})
 
+    def is_told(self, least: int = 3) -> bool:
+        """Check whether the description names every value that arguments are compared with."""
+        words = {str(value) for value in self._written() if value not in ("", 0.0, 1.0)}
+        told = self._description.casefold()
+        values = {form(value) for case in self.cases for value in case.arguments.values()}
+        quoted = {form(word) for word in _QUOTED.findall(self._description)}
+        return (
+            len(words) >= least
+            and quoted <= self._selectors.exact | values
+            and all(re.search(rf"(?<![\w.]){re.escape(word)}(?!\w|\.\d)", told) for word in words)
+        )
+
+    def _written(self) -> Iterator[str | int | float]:
+        """Yield the selectors that are texts or numbers, as they are written."""
+        for value in self._selectors.exact:
+            if isinstance(value, float):
+                yield int(value) if value.is_integer() else value
+            elif isinstance(value, str):
+                yield value
+
     def is_closed(self) -> bool:
         """Check whether its selectors are of a set that is known by heart, or of one that its description lists."""
         words = {each for each in self._selectors.exact if isinstance(each, str) and each}
@@ -338,7 +362,7 @@ _EMPTY = frozenset(
         "<n>",
     }
 )
-_MOSTLY, _NEARLY = 0.7, 0.85
+_MOSTLY, _NEARLY, _TABLE = 0.7, 0.85, 3
 _NEAR = "it gives the answers of its examples, and one and the same for every other argument"
 
 

@@ -72,6 +72,8 @@ class Reach:
         if len(self._returned) < _ENOUGH or not self.special or not self.is_silent_default:
             return False
         usual = Counter(call.shown for call in self._returned).most_common(1)[0][0]
+        if usual in ("True", "False") and len({call.shown for call in self._returned}) > 1:
+            return False  # a test that some others pass
         hits = [call for call in self._returned if not is_default(call.answer, self.default) and call.shown != usual]
         return len(hits) <= _HITS * len(self._returned) and not any(call.kind in ("kin", "literal") for call in hits)
 

@@ -49,7 +49,10 @@ async def check_promise(draft: Draft, bench: TrialTools) -> Draft:
     case = replace(case, behavior=Behavior(tried, outcomes, code_words(tree)))
     judged = judge(case)
     names = [*function.parameters["properties"]]
-    telling = {written(function.name, dict(call.arguments), names): call.shown for call in judged.calls[:_MOST_CALLS]}
+    telling = {
+        written(function.name, dict(call.arguments), names, function.rest, function.extra): call.shown
+        for call in judged.calls[:_MOST_CALLS]
+    }
     calls = tuple(telling.items()) or _calls(function, tried, outcomes)
     draft = replace(draft, doubts=tuple(Doubt(doubt.code, doubt.message, calls) for doubt in judged.doubts))
     found = draft.with_findings(STAGE, [*judged.findings, *judged.doubts])
@@ -73,7 +76,7 @@ def _case(draft: Draft, function: Function) -> Case:
 
 def _examples(draft: Draft, function: Function) -> list[dict[str, object]]:
     calls = [*(example.call for example in function.examples), *(example.call for example in draft.candidate.examples)]
-    return shown(calls, function.name, function.parameters)
+    return shown(calls, function.name, function.parameters, function.rest, function.extra)
 
 
 def _shown(draft: Draft, function: Function) -> list[ShownCase]:
@@ -82,7 +85,7 @@ def _shown(draft: Draft, function: Function) -> list[ShownCase]:
     for call, value in draft.trials.values:
         if call in draft.candidate.asked:
             continue
-        arguments = shown([call], function.name, function.parameters)
+        arguments = shown([call], function.name, function.parameters, function.rest, function.extra)
         cases += [ShownCase(arguments[0], value)] if len(arguments) == 1 and call.startswith(function.name) else []
     return cases
 
@@ -102,7 +105,7 @@ def _calls(
     names = list(function.parameters["properties"])
     ranked = sorted(zip(tried, outcomes, strict=True), key=lambda pair: _ORDER.get(pair[0].kind, 9))
     calls = [
-        (written(function.name, probe.arguments, names), outcome.shown)
+        (written(function.name, probe.arguments, names, function.rest, function.extra), outcome.shown)
         for probe, outcome in ranked
         if isinstance(outcome, Returned) and probe.kind in _ORDER and len(outcome.shown) < 200
     ]
