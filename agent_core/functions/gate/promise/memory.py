@@ -19,7 +19,7 @@ from .constants import Form, form, selectors
 from .lexicon import lexicon
 
 RAISED, ECHO = "raises", "echo"
-_ENOUGH, _HITS = 5, 0.03
+_ENOUGH, _HITS, _RICH = 5, 0.03, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,17 @@ class Memory:
 
     def judge(self, others: Sequence[OtherCase]) -> Memorized:
         """Return how far its answers are those of its examples alone, of what other calls gave."""
-        return self._judge(others) if self.cases else NOT_MEMORIZED
+        return self._judge(others) if self.cases and not self._is_rich(others) else NOT_MEMORIZED
+
+    def _is_rich(self, others: Sequence[OtherCase]) -> bool:
+        """Check whether other calls got several answers that no example shows, and that do not hang on a length."""
+        known = {RAISED, ECHO, *(answer_of(case.value, case.arguments) for case in self.cases)}
+        fresh: dict[str, set[str]] = {}
+        for case in others:
+            if case.answer not in known:
+                sizes = [len(value) if isinstance(value, str | list) else value for value in case.arguments.values()]
+                fresh.setdefault(repr(sizes), set()).add(case.answer)
+        return len(set().union(*fresh.values())) >= _RICH and any(len(answers) > 1 for answers in fresh.values())
 
     def _judge(self, others: Sequence[OtherCase]) -> Memorized:
         if self._only_known(others):
