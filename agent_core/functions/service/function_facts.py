@@ -248,7 +248,7 @@ def standing_now(
     present = next((row for row in rows if row.version == function.body_hash), None)
     if is_unfit(function, verdict, snapshot) or (verdict is not None and verdict.thumb == "bad"):
         return standing("draft", replace(present, holding=0) if present else None, rules)
-    is_doubted = verdict is not None and bool(verdict.doubts)
+    is_doubted = verdict is not None and verdict.is_doubted
     given: Standing = "trial" if verdict and (verdict.standing == "trial" or verdict.thumb == "good") else "draft"
     return standing(given, present, rules, is_doubted=is_doubted)
 

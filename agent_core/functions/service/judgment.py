@@ -18,6 +18,8 @@ from ..gate import Candidate, GivenExample, Verdict
 from ..gate.rules import CHALLENGED
 from ..gate.verdict import GRANTABLE, Fix, StageReport, Survivor
 
+_WEAK = 2  # changes of the body that are told, and that no example notices
+
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
@@ -87,6 +89,14 @@ class Judgment:
         calls = tuple(f"nobody predicted what {one_line(call, 200)} returns" for call in self.challenges)
         found = tuple(problem.message for problem in self.problems if problem.code in CHALLENGED)
         return calls or (() if self.predicted else found)
+
+    @property
+    def is_doubted(self) -> bool:
+        """True if trust takes longer: by its doubts, or by words and examples that leave much open and no answer does."""
+        codes = [problem.code for problem in self.problems]
+        is_open = "doubt-words" in codes or codes.count("weak-examples") >= _WEAK
+        is_settled = self.thumb == "good" or bool(self.predicted) or not self.admitted
+        return bool(self.doubts) or (is_open and not is_settled)
 
     @property
     def imported_hash(self) -> str:

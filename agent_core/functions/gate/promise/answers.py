@@ -110,6 +110,12 @@ def parts_of(value: Any, arguments: Mapping[str, Any]) -> frozenset[str]:  # Any
     )
 
 
+def holds_row(value: Any, arguments: Mapping[str, Any]) -> bool:  # Any: a value that crossed
+    """Check whether a value has all members of a list, or all keys of a mapping, that is one of the arguments."""
+    rows = [row for row in arguments.values() if isinstance(row, list | dict) and type(row) is type(value)]
+    return any(all(member in value for member in row) for row in rows)
+
+
 def leaves(value: Any, depth: int = 0) -> Iterator[Any]:  # Any: a value that crossed
     """Yield the values in a value that are no containers."""
     match value:

@@ -6,7 +6,7 @@ from typing import Any
 
 from sandbox import Outcome, Raised, Returned
 
-from .answers import Shape, coarse, invented, leaves, parts_of, shape, skeleton, texts_of, words_of
+from .answers import Shape, coarse, invented, holds_row, leaves, parts_of, shape, skeleton, texts_of, words_of
 from .memory import RAISED, OtherCase, answer_of, is_echo
 from .probes import Probe
 from .reach import FreshCall
@@ -112,11 +112,26 @@ class Behavior:
     @cached_property
     def is_reckoned(self) -> bool:
         """True if the results are many, and differ in more than the choice and order of what was handed on."""
+        return self.is_selective and len(set().union(*self._parts.values())) >= _RICH
+
+    @cached_property
+    def _parts(self) -> dict[Shape, set[frozenset[str]]]:
         answers: dict[Shape, set[frozenset[str]]] = {}
         for probe, value in self.returned:
             answers.setdefault(shape(probe.arguments), set()).add(parts_of(value, probe.arguments))
-        is_many = len(set().union(*answers.values())) >= _RICH
-        return not self.is_by_chance and is_many and any(len(parts) > 1 for parts in answers.values())
+        return answers
+
+    @cached_property
+    def is_selective(self) -> bool:
+        """True if calls that are alike in everything but content got results that are made in different ways."""
+        return not self.is_by_chance and any(len(parts) > 1 for parts in self._parts.values())
+
+    @cached_property
+    def updates_rows(self) -> bool:
+        """True if every result has all of a list or mapping that came in, with more or other values in it."""
+        rows = [(probe.arguments, value) for probe, value in self.returned if probe.kind in ("example", "kin", "twin")]
+        changed = [value not in list(arguments.values()) for arguments, value in rows]
+        return any(changed) and all(holds_row(value, arguments) for arguments, value in rows)
 
     @cached_property
     def says_words(self) -> bool:

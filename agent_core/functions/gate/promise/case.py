@@ -136,7 +136,8 @@ class Case:
     def is_named_formula(self) -> bool:
         """True if its very name promises what no line of arithmetic gives."""
         arithmetic = lexicon().sections["arithmetic"]
-        return not (arithmetic["beyond"] | arithmetic["loops"] | arithmetic["rows"]).isdisjoint(self.promise.name)
+        beyond = arithmetic["beyond"] | arithmetic["loops"] | arithmetic["rows"]
+        return not (beyond - arithmetic["formulas"]).isdisjoint(self.promise.name)
 
     @property
     def is_formula(self) -> bool:

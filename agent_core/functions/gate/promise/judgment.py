@@ -109,7 +109,7 @@ def _effect(case: Case, claim: Claim) -> Iterator[Finding]:
     behavior, name = case.behavior, case.function.name
     reported = _report(case, claim)
     is_computed = case.is_computed and behavior.is_reckoned and not behavior.says_words
-    if not reported and is_computed and (claim.weight < 2 or _is_in_hand(case, claim)):
+    if (not reported and is_computed and (claim.weight < 2 or _is_in_hand(case, claim))) or _is_harmless(case, claim):
         yield _words_only(case, claim)
         return
     is_free = behavior.is_free(loose=not behavior.gives_numbers)
@@ -144,6 +144,14 @@ def _is_in_hand(case: Case, claim: Claim) -> bool:
     """Check whether what a claim is about comes in: as rows, or as an argument of that name."""
     named = {lemma(part) for name in case.function.parameters["properties"] for part in name.lower().split("_")}
     return case.takes_rows or bool(named & {lemma(word) for word in claim.about.split()})
+
+
+def _is_harmless(case: Case, claim: Claim) -> bool:
+    """Check whether rows that came in go out changed, or only a name sounds like more than what is reckoned."""
+    behavior = case.behavior
+    if case.takes_rows and case.function.returns.partition("[")[0] in ("list", "dict"):
+        return behavior.updates_rows and behavior.is_by_content
+    return claim.weight < 2 and behavior.is_by_content and not (behavior.says_words or behavior.hands_on)
 
 
 def _words_only(case: Case, claim: Claim) -> Finding:
