@@ -6,7 +6,7 @@ from typing import Any
 
 from sandbox import Outcome, Raised, Returned
 
-from .answers import Shape, coarse, invented, holds_row, leaves, parts_of, shape, skeleton, texts_of, words_of
+from .answers import Shape, coarse, holds_row, invented, leaves, parts_of, shape, skeleton, texts_of, words_of
 from .memory import RAISED, OtherCase, answer_of, is_echo
 from .probes import Probe
 from .reach import FreshCall

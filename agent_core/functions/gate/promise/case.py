@@ -134,17 +134,18 @@ class Case:
 
     @property
     def is_named_formula(self) -> bool:
-        """True if its very name promises what no line of arithmetic gives."""
+        """True if its very name promises what no line of arithmetic gives, or it only picks from a list."""
         arithmetic = lexicon().sections["arithmetic"]
         beyond = arithmetic["beyond"] | arithmetic["loops"] | arithmetic["rows"]
-        return not (beyond - arithmetic["formulas"]).isdisjoint(self.promise.name)
+        return self._takes_a_list or not (beyond - arithmetic["formulas"]).isdisjoint(self.promise.name)
 
     @property
     def is_formula(self) -> bool:
         """True if it is a line of arithmetic, and its words promise what no such line gives."""
         node = self.draft.function
-        words = (*self.promise.name, *self.promise.sentence[:4])
-        said = (*self.promise.name, *self.promise.sentence[:_FIRST])
+        formulas = frozenset() if self._takes_a_list else lexicon().sections["arithmetic"]["formulas"]
+        words = {*self.promise.name, *(word for word in self.promise.sentence[:4] if word not in formulas)}
+        said = {*self.promise.name, *(word for word in self.promise.sentence[:_FIRST] if word not in formulas)}
         if node is None:
             return False
         if lexicon().among(words, "arithmetic", "beyond") and is_arithmetic(node):
