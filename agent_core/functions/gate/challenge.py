@@ -151,7 +151,8 @@ def _oddity(call: Arguments, seen: Domain) -> int:
 def _silent(draft: Draft) -> Iterator[str]:
     """Yield calls that got the answer that nearly all calls get, where that is the doubt."""
     calls = [call for doubt in draft.doubts if doubt.code == _SILENT for call in doubt.calls]
-    yield from (text for text, result in calls[:_FEW] if _is_clear(text) and _is_clear(result))
+    clear = (text for text, result in calls if _is_clear(text) and _is_clear(result))
+    yield from islice(clear, _FEW)
 
 
 def _examples(draft: Draft, function: Function) -> list[Example | GivenExample]:

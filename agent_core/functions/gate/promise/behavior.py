@@ -105,6 +105,12 @@ class Behavior:
         return not self.is_by_chance and any(len(answers) > 1 for answers in self._by_shape.values())
 
     @cached_property
+    def is_by_length(self) -> bool:
+        """True if the results are many numbers, and hang on the lengths of the arguments alone."""
+        results = {repr(value) for _probe, value in self.returned}
+        return self.gives_numbers and len(results) >= _RICH and not any(len(one) > 1 for one in self._by_shape.values())
+
+    @cached_property
     def is_computed(self) -> bool:
         """True if the results are many, and hang on the content of the arguments."""
         return self.is_by_content and len(set().union(*self._by_shape.values())) >= _RICH

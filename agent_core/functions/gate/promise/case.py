@@ -45,6 +45,7 @@ class Case:
             or (self.is_asked and self.invents)
             or self.promise.says("work", "qualities")
             or self.is_kept_in_vain
+            or self.names_entity
         )
 
     @property
@@ -71,6 +72,12 @@ class Case:
         return any(
             schema.get("type") in ("array", "object") for schema in self.function.parameters["properties"].values()
         )
+
+    @property
+    def takes_numbers(self) -> bool:
+        """True if numbers are all that comes in."""
+        kinds = {schema.get("type") for schema in self.function.parameters["properties"].values()}
+        return bool(kinds) and kinds <= {"integer", "number"}
 
     @property
     def takes_records(self) -> bool:
@@ -131,6 +138,14 @@ class Case:
         """The parameters of which it reads the length alone, if its description says nothing of a length."""
         node = self.draft.function
         return by_length_only(node) if node is not None and not self.promise.says("length") else ()
+
+    @property
+    def names_entity(self) -> bool:
+        """True if nothing but the names of things outside come in: a country, a company."""
+        properties = self.function.parameters["properties"]
+        named = {part for name in properties for part in name.lower().split("_")}
+        is_text = all(schema.get("type") == "string" for schema in properties.values())
+        return is_text and not named.isdisjoint(lexicon().sections["knowledge"]["entities"])
 
     @property
     def is_named_formula(self) -> bool:

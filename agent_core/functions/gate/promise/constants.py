@@ -45,10 +45,10 @@ class Selectors:
 
 
 def form(value: Any) -> Form:  # Any: a literal
-    """Return a value in the form in which two are compared: without case, surrounding space and kinds of rows."""
+    """Return a value in the form in which two are compared: without case, space and kinds of rows."""
     match value:
         case str():
-            return value.strip().casefold()
+            return "".join(value.split()).casefold() or value.strip().casefold()
         case bool() | None:
             return (type(value).__name__, value)
         case int() | float():

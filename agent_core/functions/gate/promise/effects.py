@@ -69,7 +69,9 @@ def _is_harmless(case: Case, claim: Claim) -> bool:
     behavior = case.behavior
     if case.takes_rows and case.function.returns.partition("[")[0] in ("list", "dict"):
         return behavior.updates_rows and behavior.is_by_content
-    return claim.weight < 2 and behavior.is_by_content and not (behavior.says_words or behavior.hands_on)
+    is_noun = behavior.gives_numbers and case.takes_numbers and claim.verb not in case.promise.name
+    is_light = claim.weight < 2 or is_noun  # `Wind force on a scale` is no deed
+    return is_light and behavior.is_by_content and not (behavior.says_words or behavior.hands_on)
 
 
 def words_only(case: Case, claim: Claim) -> Finding:

@@ -221,6 +221,11 @@ def _nothing_done(case: Case) -> Iterator[Finding]:
 
 
 def _length(case: Case) -> Iterator[Finding]:
+    if case.names_entity and case.behavior.is_by_length and not case.promise.says("length"):
+        message = f"`{case.function.name}` reckons with the length of a name, which says nothing of what is named"
+        fix = "take `self` and fetch it with `self.fetch` (the user is asked for the host), or take it as a parameter"
+        yield Finding("claims-knowledge", message, fix, case.line)
+        return
     names = case.measures
     schemas = [case.function.parameters["properties"].get(name, {}) for name in names]
     if not names or not all(schema.get("type") == "string" for schema in schemas):
