@@ -95,9 +95,16 @@ def documented(name: str, parameters: str, returns: str, body: str, *examples: s
 
 
 async def judge(
-    gate: Gate, code: str, name: str = "f", policy: Policy = "agent", snapshot: Snapshot | None = None
+    gate: Gate,
+    code: str,
+    name: str = "f",
+    policy: Policy = "agent",
+    snapshot: Snapshot | None = None,
+    *,
+    is_asking: bool = False,
 ) -> Verdict:
-    return await gate.judge(Candidate(name, code, "lib"), snapshot or Snapshot.empty(), policy)
+    candidate = Candidate(name, code, "lib")
+    return await gate.judge(candidate, snapshot or Snapshot.empty(), policy, challenging=is_asking)
 
 
 def promised(name: str, parameters: str, returns: str, sentence: str, body: str, *examples: str) -> str:

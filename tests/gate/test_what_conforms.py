@@ -15,7 +15,9 @@ DOCUMENTED = '"""Do.\n\n    Args:\n        a: A value.\n    """'
         pytest.param("def f(a: int) -> int:\n    return a + 1\n", {"no-docstring", "undescribed-parameter"}, id="bare"),
         pytest.param(f"def f(a) -> int:\n    {DOCUMENTED}\n    return a + 1\n", {"no-type"}, id="no-type"),
         pytest.param(f"def f(a: int):\n    {DOCUMENTED}\n    return a + 1\n", {"no-return-type"}, id="no-return-type"),
-        pytest.param(f"def f(*a) -> int:\n    {DOCUMENTED}\n    return sum(a)\n", {"star-parameter"}, id="star"),
+        pytest.param(
+            f"def f(**a: int) -> int:\n    {DOCUMENTED}\n    return sum(a.values())\n", {"star-parameter"}, id="star"
+        ),
         pytest.param(
             f"def f(a: list[int] = []) -> int:\n    {DOCUMENTED}\n    return sum(a)\n",
             {"mutable-default"},

@@ -35,7 +35,7 @@ def count_vowels(text: str) -> int:
 
 SHIPPING = '''\
 def shipping(weight: int, express: bool = False) -> int:
-    """Return the price of a parcel: 5 up to 10 kg, 9 up to 20 kg, else 20; express costs 4 more.
+    """Charge a customer for a parcel: 5 up to 10 kg, 9 up to 20 kg, else 20; express costs 4 more.
 
     Args:
         weight: The weight in kg.
@@ -54,7 +54,7 @@ def shipping(weight: int, express: bool = False) -> int:
         price = 20
     return price + 4 if express else price
 '''
-"""Its two examples leave open most of what it does."""
+"""It seems to promise an effect, and its two examples leave open most of what it does."""
 
 
 def another(name: str) -> str:

@@ -118,7 +118,7 @@ async def test_who_has_answered_once_is_not_asked_again_at_the_next_edit(at_desk
 
 
 async def test_a_function_with_strong_examples_joins_without_a_question(at_desk: OpenDesk) -> None:
-    strong = SHIPPING.replace(
+    strong = SHIPPING.replace("Charge a customer for a parcel", "Return the price of a parcel").replace(
         '    9\n    """',
         "    9\n    >>> shipping(10)\n    5\n    >>> shipping(11)\n    9\n    >>> shipping(20, True)\n    13\n"
         '    >>> shipping(21)\n    20\n    """',

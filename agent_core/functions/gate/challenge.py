@@ -88,8 +88,10 @@ def _not_for(draft: Draft, function: Function | None, *, is_reviewed: bool) -> s
 
 
 def is_doubtful(draft: Draft) -> bool:
-    """Check whether a finding calls for a challenge."""
-    return draft.shows(*CHALLENGED)
+    """Check whether a finding calls for a challenge, or most changes of the body would go unnoticed."""
+    unnoticed, rules = len(draft.unnoticed), draft.rules
+    is_weak = unnoticed >= rules.weak_least and unnoticed >= rules.weak_share * draft.mutants_tried
+    return is_weak or draft.shows(*CHALLENGED)
 
 
 async def _reviewed(draft: Draft, function: Function, bench: TrialTools) -> tuple[Draft, list[str]]:
@@ -151,7 +153,8 @@ def _oddity(call: Arguments, seen: Domain) -> int:
 def _silent(draft: Draft) -> Iterator[str]:
     """Yield calls that got the answer that nearly all calls get, where that is the doubt."""
     calls = [call for doubt in draft.doubts if doubt.code == _SILENT for call in doubt.calls]
-    yield from (text for text, result in calls[:_FEW] if _is_clear(text) and _is_clear(result))
+    clear = (text for text, result in calls if _is_clear(text) and _is_clear(result))
+    yield from islice(clear, _FEW)
 
 
 def _examples(draft: Draft, function: Function) -> list[Example | GivenExample]:

@@ -84,7 +84,7 @@ class Trial:
         self._examples = shown(examples, function.name, function.parameters, function.rest, function.extra)
         self._domain: Domain = domain(self._examples, function.parameters["properties"])
         self._right = named(draft.tree, draft.function, function.examples)
-        self._takes_apart = takes_apart(draft.tree)
+        self._takes_apart = bool(function.description) and takes_apart(draft.tree)
         self._by_chance = is_unproven(draft.tree, draft.function, function) == "chance"
         self._until = time.monotonic() + draft.rules.robust_s
 

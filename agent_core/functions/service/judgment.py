@@ -92,7 +92,7 @@ class Judgment:
 
     @property
     def is_doubted(self) -> bool:
-        """True if trust takes longer: by its doubts, or by words and examples that leave much open and no answer does."""
+        """True if trust takes longer: by its doubts, or by words and examples that leave much open."""
         codes = [problem.code for problem in self.problems]
         is_open = "doubt-words" in codes or codes.count("weak-examples") >= _WEAK
         is_settled = self.thumb == "good" or bool(self.predicted) or not self.admitted

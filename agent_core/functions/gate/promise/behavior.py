@@ -6,7 +6,7 @@ from typing import Any
 
 from sandbox import Outcome, Raised, Returned
 
-from .answers import Shape, coarse, invented, holds_row, leaves, parts_of, shape, skeleton, texts_of, words_of
+from .answers import Shape, coarse, holds_row, invented, leaves, parts_of, shape, skeleton, texts_of, words_of
 from .memory import RAISED, OtherCase, answer_of, is_echo
 from .probes import Probe
 from .reach import FreshCall
@@ -103,6 +103,12 @@ class Behavior:
     def is_by_content(self) -> bool:
         """True if calls whose texts and rows have the same lengths got different results, whatever was handed on."""
         return not self.is_by_chance and any(len(answers) > 1 for answers in self._by_shape.values())
+
+    @cached_property
+    def is_by_length(self) -> bool:
+        """True if the results are many numbers, and hang on the lengths of the arguments alone."""
+        results = {repr(value) for _probe, value in self.returned}
+        return self.gives_numbers and len(results) >= _RICH and not any(len(one) > 1 for one in self._by_shape.values())
 
     @cached_property
     def is_computed(self) -> bool:

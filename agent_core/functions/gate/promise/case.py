@@ -45,6 +45,7 @@ class Case:
             or (self.is_asked and self.invents)
             or self.promise.says("work", "qualities")
             or self.is_kept_in_vain
+            or self.names_entity
         )
 
     @property
@@ -71,6 +72,12 @@ class Case:
         return any(
             schema.get("type") in ("array", "object") for schema in self.function.parameters["properties"].values()
         )
+
+    @property
+    def takes_numbers(self) -> bool:
+        """True if numbers are all that comes in."""
+        kinds = {schema.get("type") for schema in self.function.parameters["properties"].values()}
+        return bool(kinds) and kinds <= {"integer", "number"}
 
     @property
     def takes_records(self) -> bool:
@@ -133,18 +140,27 @@ class Case:
         return by_length_only(node) if node is not None and not self.promise.says("length") else ()
 
     @property
+    def names_entity(self) -> bool:
+        """True if nothing but the names of things outside come in: a country, a company."""
+        properties = self.function.parameters["properties"]
+        named = {part for name in properties for part in name.lower().split("_")}
+        is_text = all(schema.get("type") == "string" for schema in properties.values())
+        return is_text and not named.isdisjoint(lexicon().sections["knowledge"]["entities"])
+
+    @property
     def is_named_formula(self) -> bool:
-        """True if its very name promises what no line of arithmetic gives."""
+        """True if its very name promises what no line of arithmetic gives, or it only picks from a list."""
         arithmetic = lexicon().sections["arithmetic"]
         beyond = arithmetic["beyond"] | arithmetic["loops"] | arithmetic["rows"]
-        return not (beyond - arithmetic["formulas"]).isdisjoint(self.promise.name)
+        return self._takes_a_list or not (beyond - arithmetic["formulas"]).isdisjoint(self.promise.name)
 
     @property
     def is_formula(self) -> bool:
         """True if it is a line of arithmetic, and its words promise what no such line gives."""
         node = self.draft.function
-        words = (*self.promise.name, *self.promise.sentence[:4])
-        said = (*self.promise.name, *self.promise.sentence[:_FIRST])
+        formulas = frozenset() if self._takes_a_list else lexicon().sections["arithmetic"]["formulas"]
+        words = {*self.promise.name, *(word for word in self.promise.sentence[:4] if word not in formulas)}
+        said = {*self.promise.name, *(word for word in self.promise.sentence[:_FIRST] if word not in formulas)}
         if node is None:
             return False
         if lexicon().among(words, "arithmetic", "beyond") and is_arithmetic(node):

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from ..tree import FunctionNode, body, literal, nodes_of, parameters
 
 Form: TypeAlias = Any  # a value in the form in which values are compared here
+QUOTED = re.compile(r"[\"'`]([^\"'`\s]{1,20})[\"'`]")
 _SEPARATED = re.compile(r"[\s,;|=:\"'{}]+")
 _TESTS = frozenset({"startswith", "endswith", "find", "count", "search", "match", "fullmatch", "index", "removeprefix"})
 _PLAIN_CALLS = frozenset({"len", "int", "float", "abs", "round", "bool"})
@@ -30,12 +31,24 @@ class Selectors:
     values: frozenset[Form]
     tokens: tuple[frozenset[Form], ...] = field(default=())
 
+    def are_told(self, description: str, values: set[Form], least: int) -> bool:
+        """Check whether a description names each value of the code, and quotes none but these and `values`."""
+        written = {int(each) if isinstance(each, float) and each.is_integer() else each for each in self.exact}
+        words = {str(each) for each in written - {"", 0, 1} if isinstance(each, str | int | float)}
+        quoted = {form(word) for word in QUOTED.findall(description)}
+        told = description.casefold()
+        return (
+            len(words) >= least
+            and quoted <= self.exact | values
+            and all(re.search(rf"(?<![\w.]){re.escape(word)}(?!\w|\.\d)", told) for word in words)
+        )
+
 
 def form(value: Any) -> Form:  # Any: a literal
-    """Return a value in the form in which two are compared: without case, surrounding space and kinds of rows."""
+    """Return a value in the form in which two are compared: without case, space and kinds of rows."""
     match value:
         case str():
-            return value.strip().casefold()
+            return "".join(value.split()).casefold() or value.strip().casefold()
         case bool() | None:
             return (type(value).__name__, value)
         case int() | float():

@@ -5,18 +5,15 @@ Strong evidence is a finding that refuses; weak evidence is a finding whose code
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import takewhile
 
 from ..draft import Finding
-from .answers import WORD, is_same_verb, lemma, texts_of
 from .case import Case
-from .claims import OF, Claim
+from .claims import Claim
 from .code import admission, by_chance, by_hash, by_letters, keeps_in_vain, literals
+from .effects import KEEPS, honest_name, is_text, judge_effect, words_only
 from .lexicon import lexicon
 from .memorized import memorized
 from .reach import FreshCall
-
-_KEEPS = "what it sets is gone when the call ends"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +41,7 @@ def _claims(case: Case) -> Iterator[Finding]:
     if line:
         message = f"`{text[:80]}` says that the work is not done, and `{case.function.name}` has no means to do it"
         yield Finding("claims-work", message, "do the work, or promise only what the body does", line)
-    for kind, check in (("effect", _effect), ("knowledge", _knowledge), ("work", _work)):
+    for kind, check in (("effect", judge_effect), ("knowledge", _knowledge), ("work", _work)):
         claim = case.promise.claim(kind)  # type: ignore[arg-type] # one of three
         if claim is not None:
             yield from check(case, claim)
@@ -65,7 +62,7 @@ def _handed_on(case: Case) -> Iterator[Finding]:
         or behavior.gives_nothing
     ):
         return
-    if len(behavior.returned) < _FEW or (behavior.hands_on and (case.is_worded or _is_text(case))):
+    if len(behavior.returned) < _FEW or (behavior.hands_on and (case.is_worded or is_text(case))):
         return
     if not behavior.says_words and (behavior.hands_on or behavior.is_by_content):
         return  # nothing is made up: it gives parts of what came in, or reckons
@@ -75,7 +72,7 @@ def _handed_on(case: Case) -> Iterator[Finding]:
             "claims-work", message, "compute the answer from the arguments, or promise only a text", case.line
         )
     elif not case.is_plain or len(behavior.invented) >= _FEW:
-        yield Finding("doubt-template", message, _honest_name(case), case.line)
+        yield Finding("doubt-template", message, honest_name(case), case.line)
 
 
 def _is_hollow(case: Case) -> bool:
@@ -92,131 +89,6 @@ def _is_hollow(case: Case) -> bool:
 
 _FEW, _MANY = 3, 20
 _HANDS_ON = {True: "only puts them into fixed words", False: "never uses them"}
-
-
-def _is_text(case: Case) -> bool:
-    """Check whether the noun that is promised is a kind of text, which may well be a template."""
-    book = lexicon()
-    heads = [phrase[-1] for phrase in (_phrase(case.promise.sentence[1:]), case.promise.name) if phrase]
-    return book.among(heads, "plain", "texts")
-
-
-def _phrase(words: tuple[str, ...]) -> list[str]:
-    return [*takewhile(lambda word: word not in OF, words)]
-
-
-def _effect(case: Case, claim: Claim) -> Iterator[Finding]:
-    behavior, name = case.behavior, case.function.name
-    reported = _report(case, claim)
-    is_computed = case.is_computed and behavior.is_reckoned and not behavior.says_words
-    if (not reported and is_computed and (claim.weight < 2 or _is_in_hand(case, claim))) or _is_harmless(case, claim):
-        yield _words_only(case, claim)
-        return
-    is_free = behavior.is_free(loose=not behavior.gives_numbers)
-    if behavior.gives_nothing:
-        what = "returns nothing"
-    elif is_free:
-        what = f"only reports it (`{reported}`)" if reported else "only gives its arguments back in fixed words"
-    else:
-        what = f"reports that it happened (`{reported}`)" if reported else ""
-    is_strong = (
-        claim.weight == 2
-        and (is_free or reported or behavior.gives_nothing)
-        and not _works_on_rows(case, claim, reported)
-    )
-    is_strong = is_strong or bool(is_free and reported) or (claim.weight == 1 and behavior.gives_nothing)
-    is_bare = claim.weight == 1 and behavior.is_fixed and is_free and not case.takes_rows
-    is_strong = is_strong or (is_bare and not case.is_plain and not _is_text(case))
-    lasting = f" and {_KEEPS}" if claim.is_kept else ""
-    message = f"`{name}` promises to {claim.shown}, but it can reach nothing outside of the call{lasting}: it {what}"
-    if is_strong and behavior.returned:
-        yield Finding("claims-effect", message, _means(case, claim), case.line)
-    elif _is_doubtful(case, claim, is_free=is_free) and not _works_on_rows(case, claim, reported):
-        message = f"`{name}` seems to promise to {claim.shown}, for which it has no means"
-        yield Finding("doubt-effect", message, _means(case, claim), case.line)
-
-
-def _is_doubtful(case: Case, claim: Claim, *, is_free: bool) -> bool:
-    return claim.weight == 2 or (claim.weight == 1 and is_free and bool(not case.is_plain or case.behavior.invented))
-
-
-def _is_in_hand(case: Case, claim: Claim) -> bool:
-    """Check whether what a claim is about comes in: as rows, or as an argument of that name."""
-    named = {lemma(part) for name in case.function.parameters["properties"] for part in name.lower().split("_")}
-    return case.takes_rows or bool(named & {lemma(word) for word in claim.about.split()})
-
-
-def _is_harmless(case: Case, claim: Claim) -> bool:
-    """Check whether rows that came in go out changed, or only a name sounds like more than what is reckoned."""
-    behavior = case.behavior
-    if case.takes_rows and case.function.returns.partition("[")[0] in ("list", "dict"):
-        return behavior.updates_rows and behavior.is_by_content
-    return claim.weight < 2 and behavior.is_by_content and not (behavior.says_words or behavior.hands_on)
-
-
-def _words_only(case: Case, claim: Claim) -> Finding:
-    """Return the doubt about a claim against which only its words speak: its results are computed."""
-    message = f"`{case.function.name}` may promise more than it computes from its arguments: to {claim.shown}"
-    return Finding("doubt-words", message, _honest_name(case), case.line)
-
-
-def _works_on_rows(case: Case, claim: Claim, reported: str) -> bool:
-    """Check whether what is kept is a list or mapping that comes in and goes out again."""
-    behavior = case.behavior
-    return claim.is_kept and not reported and case.takes_rows and (behavior.hands_on or behavior.is_by_content)
-
-
-def _report(case: Case, claim: Claim) -> str:
-    """Return the word with which the results say that the deed was done."""
-    book = lexicon()
-    for probe, value in case.behavior.returned:
-        if value is True and claim.weight == 2:
-            return "True"
-        given = {word.lower() for text in texts_of(dict(probe.arguments)) for word in WORD.findall(text)}
-        for text in texts_of(value):
-            for match in WORD.finditer(text.lower()):
-                word = match[0]
-                if word not in given and _reports(word, claim, book.sections["effect"]["success"]):
-                    return word
-    return ""
-
-
-def _reports(word: str, claim: Claim, success: frozenset[str]) -> bool:
-    if word in success and claim.weight:
-        return True
-    is_form = word != claim.verb and word != f"{claim.verb}s" and is_same_verb(word, claim.verb)
-    if is_form or not claim.weight:
-        return is_form
-    book = lexicon()
-    return word.endswith(("ed", "ent", "ing")) and any(
-        form in lists and "*" in lists[form] for lists in (book.outside, book.kept) for form in _stems(word)
-    )
-
-
-def _stems(word: str) -> tuple[str, ...]:
-    return lemma(word), f"{lemma(word)}e"
-
-
-def _means(case: Case, claim: Claim) -> str:
-    existing = next(
-        (
-            name
-            for name in case.draft.snapshot.functions
-            if name != case.function.name and claim.verb in name.split("_")
-        ),
-        "",
-    )
-    if claim.is_kept:
-        means = "take `self` and keep it with `self.memory` or in a granted folder"
-    else:
-        means = "take `self` and reach out with `self.fetch`, or use a granted folder"
-    means += f", or call `{existing}`" if existing else ""
-    return f"{means} (the user is asked for the grant); or {_honest_name(case)}"
-
-
-def _honest_name(case: Case) -> str:
-    about = "_".join(word for word in case.promise.name[1:3]) or "text"
-    return f'promise only what it returns: `format_{about}`, "Format …"'
 
 
 def _knowledge(case: Case, claim: Claim) -> Iterator[Finding]:
@@ -237,7 +109,7 @@ def _knowledge(case: Case, claim: Claim) -> Iterator[Finding]:
         and is_read
         and not (is_pasted or is_drawn or behavior.is_of(literals(tree)))
     ):
-        yield _words_only(case, claim)
+        yield words_only(case, claim)
     elif (
         (claim.changes and claim.weight == 2)
         or is_drawn
@@ -276,7 +148,7 @@ def _work(case: Case, claim: Claim) -> Iterator[Finding]:
     if claim.is_read and behavior.example_hits:
         return
     if case.is_computed and (case.takes_records or not has_letters(case)):
-        yield _words_only(case, claim)
+        yield words_only(case, claim)
         return
     message = f"`{name}` promises to {claim.shown}, but its result does not depend on what the text says"
     is_fixed = behavior.is_fixed and (len(behavior.invented) >= _FEW or behavior.is_constant)
@@ -343,12 +215,17 @@ def _nothing_done(case: Case) -> Iterator[Finding]:
         )
         yield Finding("claims-work", message, "return what was computed from it", case.line)
     elif tree is not None and keeps_in_vain(tree) and behavior.is_free(loose=True) and behavior.returned:
-        message = f"`{name}` changes a list or mapping of its module, which is new at every call: {_KEEPS}"
+        message = f"`{name}` changes a list or mapping of its module, which is new at every call: {KEEPS}"
         fix = "take `self` and keep it with `self.memory` or in a granted folder (the user is asked for the grant)"
         yield Finding("claims-effect", message, fix, case.line)
 
 
 def _length(case: Case) -> Iterator[Finding]:
+    if case.names_entity and case.behavior.is_by_length and not case.promise.says("length"):
+        message = f"`{case.function.name}` reckons with the length of a name, which says nothing of what is named"
+        fix = "take `self` and fetch it with `self.fetch` (the user is asked for the host), or take it as a parameter"
+        yield Finding("claims-knowledge", message, fix, case.line)
+        return
     names = case.measures
     schemas = [case.function.parameters["properties"].get(name, {}) for name in names]
     if not names or not all(schema.get("type") == "string" for schema in schemas):

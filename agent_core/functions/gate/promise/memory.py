@@ -7,7 +7,7 @@ there, and everything else gets one default.
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -15,7 +15,7 @@ from agent_core.registry.typenames import Schema
 
 from ..arguments.generation import Arguments
 from .answers import leaves, skeleton
-from .constants import Form, form, selectors
+from .constants import QUOTED, Form, form, selectors
 from .lexicon import lexicon
 
 RAISED, ECHO = "raises", "echo"
@@ -210,7 +210,7 @@ class Memory:
             return NOT_MEMORIZED
         if (default != ECHO and "<" in default and not is_default(default, "")) or self.is_told(least=1):
             return NOT_MEMORIZED  # each call gets its own arguments in its answer, or its description tells the cases
-        told = {form(word) for word in _QUOTED.findall(self._description)}
+        told = {form(word) for word in QUOTED.findall(self._description)}
         if told and told <= self._selectors.exact:
             return NOT_MEMORIZED
         return Memorized("strong" if told & self._selectors.exact or _ALL.search(self._description) else "weak", _ONLY)
@@ -309,23 +309,8 @@ class Memory:
 
     def is_told(self, least: int = 3) -> bool:
         """Check whether the description names every value that arguments are compared with."""
-        words = {str(value) for value in self._written() if value not in ("", 0.0, 1.0)}
-        told = self._description.casefold()
         values = {form(value) for case in self.cases for value in case.arguments.values()}
-        quoted = {form(word) for word in _QUOTED.findall(self._description)}
-        return (
-            len(words) >= least
-            and quoted <= self._selectors.exact | values
-            and all(re.search(rf"(?<![\w.]){re.escape(word)}(?!\w|\.\d)", told) for word in words)
-        )
-
-    def _written(self) -> Iterator[str | int | float]:
-        """Yield the selectors that are texts or numbers, as they are written."""
-        for value in self._selectors.exact:
-            if isinstance(value, float):
-                yield int(value) if value.is_integer() else value
-            elif isinstance(value, str):
-                yield value
+        return self._selectors.are_told(self._description, values, least)
 
     def is_closed(self) -> bool:
         """Check whether its selectors are of a set that is known by heart, or of one that its description lists."""
@@ -347,31 +332,10 @@ def _is_part(selector: Form, seen: set[Form], texts: Sequence[str]) -> bool:
     return isinstance(selector, str) and any(selector in text or (len(text) > 2 and text in selector) for text in texts)
 
 
-_QUOTED = re.compile(r"[\"'`]([^\"'`\s]{1,20})[\"'`]")
 _ALL = re.compile(r"\b(?:any|all|every|each)\b", re.IGNORECASE)
 _ONLY = "it computes in the cases of its examples, and gives every other call one answer without a word"
-_EMPTY = frozenset(
-    {
-        ECHO,
-        '"-"',
-        '"unknown"',
-        '"other"',
-        '"?"',
-        '"none"',
-        '"n/a"',
-        '"invalid"',
-        "None",
-        '""',
-        "[]",
-        "{}",
-        "0",
-        "-1",
-        "False",
-        '"<w0>"',
-        '"<n>"',
-        "<n>",
-    }
-)
+_WORDS = frozenset(('"-"', '"unknown"', '"other"', '"?"', '"none"', '"n/a"', '"invalid"'))
+_EMPTY = _WORDS | {ECHO, "None", '""', "[]", "{}", "0", "-1", "False", '"<w0>"', '"<n>"', "<n>"}
 _MOSTLY, _NEARLY, _TABLE = 0.7, 0.85, 3
 _NEAR = "it gives the answers of its examples, and one and the same for every other argument"
 

@@ -80,7 +80,9 @@ class Reach:
     def always_raises(self) -> bool:
         """Check whether everything but the examples is refused, also what is of their kind."""
         kin = [call for call in self._fresh if call.kind == "kin"]
-        return len(kin) >= _KIN and not [call for call in self._returned if not is_default(call.answer, "")]
+        return (len(kin) >= _KIN or len(self._fresh) >= 2 * _ENOUGH) and not [
+            call for call in self._returned if not is_default(call.answer, "")
+        ]
 
     def silent_kin(self) -> list[FreshCall]:
         """Return the calls of the kind of the examples that got a default of which no example tells, if most did."""

@@ -29,6 +29,7 @@ from .probes import Probe, probes
 STAGE: Final = "promise"
 _EACH_S = 0.25
 _MOST_CALLS = 3
+_LONG = 80  # characters of a call, of which somebody can hardly work out the result
 
 
 async def check_promise(draft: Draft, bench: TrialTools) -> Draft:
@@ -109,6 +110,7 @@ def _calls(
         for probe, outcome in ranked
         if isinstance(outcome, Returned) and probe.kind in _ORDER and len(outcome.shown) < 200
     ]
+    calls.sort(key=lambda call: len(call[0]) > _LONG)
     return tuple(dict(calls).items())[:_MOST_CALLS]
 
 

@@ -1,0 +1,151 @@
+"""The judgment on a claimed effect on the world: what comes back of it, and whether what it is about came in. Pure."""
+
+from collections.abc import Iterator
+from itertools import takewhile
+
+from ..draft import Finding
+from .answers import WORD, is_same_verb, lemma, texts_of
+from .case import Case
+from .claims import OF, Claim
+from .lexicon import lexicon
+
+KEEPS = "what it sets is gone when the call ends"
+
+
+def judge_effect(case: Case, claim: Claim) -> Iterator[Finding]:
+    """Yield what speaks against a claimed effect."""
+    behavior, name = case.behavior, case.function.name
+    reported = _report(case, claim)
+    is_free = behavior.is_free(loose=not behavior.gives_numbers)
+    if behavior.gives_nothing:
+        what = "returns nothing"
+    elif is_free:
+        what = f"only reports it (`{reported}`)" if reported else "only gives its arguments back in fixed words"
+    else:
+        what = f"reports that it happened (`{reported}`)" if reported else ""
+    is_strong = behavior.returned and _is_strong(case, claim, reported, is_free=is_free)
+    lasting = f" and {KEEPS}" if claim.is_kept else ""
+    message = f"`{name}` promises to {claim.shown}, but it can reach nothing outside of the call{lasting}: it {what}"
+    is_doubtful = _is_doubtful(case, claim, is_free=is_free) and not _works_on_rows(case, claim, reported)
+    if (is_strong or is_doubtful) and _is_computed(case, claim, reported):
+        yield words_only(case, claim)
+    elif is_strong:
+        yield Finding("claims-effect", message, _means(case, claim), case.line)
+    elif is_doubtful:
+        message = f"`{name}` seems to promise to {claim.shown}, for which it has no means"
+        yield Finding("doubt-effect", message, _means(case, claim), case.line)
+
+
+def _is_strong(case: Case, claim: Claim, reported: str, *, is_free: bool) -> bool:
+    """Check whether results refute a claimed effect."""
+    behavior = case.behavior
+    if claim.weight == 2 and (is_free or reported or behavior.gives_nothing):
+        return not _works_on_rows(case, claim, reported) or (is_free and bool(reported))
+    if (is_free and reported) or (claim.weight == 1 and behavior.gives_nothing):
+        return True
+    is_bare = claim.weight == 1 and behavior.is_fixed and is_free and not case.takes_rows
+    return is_bare and not case.is_plain and not is_text(case)
+
+
+def _is_computed(case: Case, claim: Claim, reported: str) -> bool:
+    """Check whether an effect is claimed by words alone: what comes in is what it is about, or goes out changed."""
+    behavior = case.behavior
+    is_reckoned = case.is_computed and behavior.is_reckoned and not behavior.says_words and not reported
+    return (is_reckoned and (claim.weight < 2 or _is_in_hand(case, claim))) or _is_harmless(case, claim)
+
+
+def _is_doubtful(case: Case, claim: Claim, *, is_free: bool) -> bool:
+    return claim.weight == 2 or (claim.weight == 1 and is_free and bool(not case.is_plain or case.behavior.invented))
+
+
+def _is_in_hand(case: Case, claim: Claim) -> bool:
+    """Check whether what a claim is about comes in: as rows, or as an argument of that name."""
+    named = {lemma(part) for name in case.function.parameters["properties"] for part in name.lower().split("_")}
+    return case.takes_rows or bool(named & {lemma(word) for word in claim.about.split()})
+
+
+def _is_harmless(case: Case, claim: Claim) -> bool:
+    """Check whether rows that came in go out changed, or only a name sounds like more than what is reckoned."""
+    behavior = case.behavior
+    if case.takes_rows and case.function.returns.partition("[")[0] in ("list", "dict"):
+        return behavior.updates_rows and behavior.is_by_content
+    is_noun = behavior.gives_numbers and case.takes_numbers and claim.verb not in case.promise.name
+    is_light = claim.weight < 2 or is_noun  # `Wind force on a scale` is no deed
+    return is_light and behavior.is_by_content and not (behavior.says_words or behavior.hands_on)
+
+
+def words_only(case: Case, claim: Claim) -> Finding:
+    """Return the doubt about a claim against which only its words speak: its results are computed."""
+    message = f"`{case.function.name}` may promise more than it computes from its arguments: to {claim.shown}"
+    return Finding("doubt-words", message, honest_name(case), case.line)
+
+
+def _works_on_rows(case: Case, claim: Claim, reported: str) -> bool:
+    """Check whether what is kept is a list or mapping that comes in and goes out again."""
+    behavior = case.behavior
+    return claim.is_kept and not reported and case.takes_rows and (behavior.hands_on or behavior.is_by_content)
+
+
+def _report(case: Case, claim: Claim) -> str:
+    """Return the word with which the results say that the deed was done."""
+    book = lexicon()
+    for probe, value in case.behavior.returned:
+        if value is True and claim.weight == 2:
+            return "True"
+        given = {word.lower() for text in texts_of(dict(probe.arguments)) for word in WORD.findall(text)}
+        for text in texts_of(value):
+            for match in WORD.finditer(text.lower()):
+                word = match[0]
+                if word not in given and _reports(word, claim, book.sections["effect"]["success"]):
+                    return word
+    return ""
+
+
+def _reports(word: str, claim: Claim, success: frozenset[str]) -> bool:
+    if word in success and claim.weight:
+        return True
+    is_form = word != claim.verb and word != f"{claim.verb}s" and is_same_verb(word, claim.verb)
+    if is_form or not claim.weight:
+        return is_form
+    book = lexicon()
+    return word.endswith(("ed", "ent", "ing")) and any(
+        form in lists and "*" in lists[form] for lists in (book.outside, book.kept) for form in _stems(word)
+    )
+
+
+def _stems(word: str) -> tuple[str, ...]:
+    return lemma(word), f"{lemma(word)}e"
+
+
+def _means(case: Case, claim: Claim) -> str:
+    existing = next(
+        (
+            name
+            for name in case.draft.snapshot.functions
+            if name != case.function.name and claim.verb in name.split("_")
+        ),
+        "",
+    )
+    if claim.is_kept:
+        means = "take `self` and keep it with `self.memory` or in a granted folder"
+    else:
+        means = "take `self` and reach out with `self.fetch`, or use a granted folder"
+    means += f", or call `{existing}`" if existing else ""
+    return f"{means} (the user is asked for the grant); or {honest_name(case)}"
+
+
+def honest_name(case: Case) -> str:
+    """Return the advice to promise no more than a text."""
+    about = "_".join(word for word in case.promise.name[1:3]) or "text"
+    return f'promise only what it returns: `format_{about}`, "Format …"'
+
+
+def is_text(case: Case) -> bool:
+    """Check whether the noun that is promised is a kind of text, which may well be a template."""
+    book = lexicon()
+    heads = [phrase[-1] for phrase in (_phrase(case.promise.sentence[1:]), case.promise.name) if phrase]
+    return book.among(heads, "plain", "texts")
+
+
+def _phrase(words: tuple[str, ...]) -> list[str]:
+    return [*takewhile(lambda word: word not in OF, words)]
