@@ -12,7 +12,7 @@ from types import TracebackType
 
 from agent_core.access.grants import Approver
 from agent_core.base import events
-from agent_core.base.errors import WorkspaceError
+from agent_core.base.errors import TurnError, WorkspaceError
 from agent_core.base.messages import Message
 from agent_core.context import PRESSURE, History, PageReader, claim, resume
 from agent_core.context import pop as pop_turn
@@ -119,6 +119,21 @@ class Agent:
                     self._turn.interruption.request()
                 await work
                 self._ends_at_once = False
+
+    async def ask(self, message: str) -> str:
+        """Run one turn and return the reply.
+
+        Raises:
+            TurnError: the turn ended without one.
+        """
+        warnings: list[str] = []
+        async for event in self.turn(message):
+            if isinstance(event, events.Warned):
+                warnings.append(event.message)
+            elif isinstance(event, events.TurnEnded) and event.reason == "replied":
+                return event.reply
+        why = warnings[-1] if warnings else "It was interrupted."
+        raise TurnError(f"The agent `{self.name}` did not reply: {why}")
 
     async def interrupt(self) -> None:
         """End the running turn; it leaves a valid history and the reason `interrupted`."""

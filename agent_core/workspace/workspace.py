@@ -262,6 +262,22 @@ class Workspace:
             await self.workshop.saved(paths)
 
 
+def ask(message: str, workspace: Path | str = ".", *, agent: str | None = None) -> str:
+    """Return the reply of a workspace's agent to one message, for programs that are not asynchronous.
+
+    The conversation continues with the next call, also after a restart.
+
+    Raises:
+        ToolwrightError: the workspace, the model or the turn failed.
+    """
+
+    async def asked() -> str:
+        async with Workspace.open(workspace) as opened:
+            return await (await opened.agent(agent)).ask(message)
+
+    return asyncio.run(asked())
+
+
 def _folder(root: Path | str) -> Path:
     root = Path(root).resolve()
     if not root.is_dir():
