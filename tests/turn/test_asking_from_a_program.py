@@ -9,6 +9,8 @@ import pytest
 
 import agent_core
 from agent_core import TurnError, Workspace
+from agent_core.base.errors import UsageError
+from agent_core.workspace.portable import AgentExists
 from tests.kit import Fail, Say, scripted
 
 
@@ -41,3 +43,23 @@ def test_a_program_without_await_asks_and_the_conversation_goes_on(tmp_path: Pat
 def test_an_interpreter_completes_the_public_names() -> None:
     assert {*agent_core.__all__} <= {*dir(agent_core)}
     assert "import_module" not in dir(agent_core)
+
+
+async def test_an_agent_is_saved_loaded_exported_and_imported(tmp_path: Path) -> None:
+    with scripted([Say("Good day."), Say("I remember.")]) as model:
+        async with Workspace.in_memory(environment=model.environment) as workspace:
+            agent = await workspace.agent()
+            await agent.ask("Hello?")
+            await agent.save(tmp_path / "main.json")
+            with pytest.raises(UsageError, match="File exists"):
+                await agent.save(tmp_path / "main.json")
+            copy = await workspace.import_agent(await workspace.export_agent(), "copy")
+            with pytest.raises(AgentExists):
+                await workspace.load(tmp_path / "main.json")
+            root = workspace.root
+        assert not root.exists()
+        async with Workspace.open(tmp_path, environment=model.environment) as other:
+            loaded = await other.load(tmp_path / "main.json")
+            assert (copy.name, loaded.name) == ("copy", "main")
+            assert [message.text for message in await loaded.history()] == ["Hello?", "Good day."]
+            assert await loaded.ask("And?") == "I remember."
