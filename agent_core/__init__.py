@@ -23,7 +23,9 @@ _ROOMS = {
     "Settings": "base.settings",
     "ToolwrightError": "base.errors",
     "FunctionService": "functions.service",
+    "TurnError": "base.errors",
     "Workspace": "workspace.workspace",
+    "ask": "workspace.workspace",
 }
 _MODULES = {"events": "base.events", "presentation": "context.presentation"}
 
@@ -41,7 +43,9 @@ __all__ = [
     "Question",
     "Settings",
     "ToolwrightError",
+    "TurnError",
     "Workspace",
+    "ask",
     "events",
     "presentation",
 ]
@@ -53,3 +57,7 @@ def __getattr__(name: str) -> Any:  # Any: whatever the room defines
     if name in _MODULES:
         return import_module(f"{__name__}.{_MODULES[name]}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -3,6 +3,7 @@ from agent_core.access.grants import Decision as Decision
 from agent_core.access.grants import Question as Question
 from agent_core.base import events as events
 from agent_core.base.errors import ToolwrightError as ToolwrightError
+from agent_core.base.errors import TurnError as TurnError
 from agent_core.base.events import Event as Event
 from agent_core.base.settings import Settings as Settings
 from agent_core.context import presentation as presentation
@@ -14,6 +15,7 @@ from agent_core.memory.classes import ChatMemory as ChatMemory
 from agent_core.memory.classes import Memory as Memory
 from agent_core.runtime.agent import Agent as Agent
 from agent_core.workspace.workspace import Workspace as Workspace
+from agent_core.workspace.workspace import ask as ask
 
 __version__: str
 __all__: list[str]

@@ -93,6 +93,12 @@ class ContextOverflow(ModelError):
     code = "context-overflow"
 
 
+class TurnError(ToolwrightError):
+    """A turn ended without a reply."""
+
+    code = "turn"
+
+
 class IntegrityError(ToolwrightError):
     """A download or a stored file does not match its hash."""
 

@@ -5,6 +5,7 @@ a command that is not its answer ends in `main`.
 """
 
 import os
+import select
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -134,13 +135,22 @@ def _root(arguments: Sequence[str]) -> Path:
 
 
 def _is_unwritable(stream: TextIO) -> bool:
-    """Check whether buffered output cannot be written. If so, discard it, so that the interpreter can exit."""
+    """Check whether output cannot be written. If so, discard it, so that the interpreter can exit."""
     try:
         stream.flush()
+        if not _is_left(stream):
+            return False
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        return True
-    return False
+        pass
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return True
+
+
+def _is_left(stream: TextIO) -> bool:
+    """Check whether a pipe's reader has gone: what was lost with an error need not be in the buffer any more."""
+    poll = select.poll()
+    poll.register(stream, select.POLLOUT)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _unread(error: OSError) -> int:

@@ -8,14 +8,14 @@ from agent_core.base.errors import UsageError
 from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.history import Version
-from agent_core.workspace.portable import read_file
+from agent_core.workspace.portable import read_file, write_file
 from sandbox.wire.lines import bare_lines
 
 from . import undo_log
 from .catalogue import BY_NAME, needed
 from .conversation import Conversation
 from .manual_edits import undo_block
-from .render.agent_view import report_lines, waiting_lines, write_new
+from .render.agent_view import report_lines, waiting_lines
 from .render.memory_view import edit_says
 from .render.verdicts import compact_call, verdict_lines
 from .spans import Line, line, plain
@@ -156,7 +156,7 @@ async def _dump(talk: Conversation, words: str) -> None:
     if not words:
         talk.voice.lines(lines or [line(("dim", "Nothing was said yet."))])
         return
-    await asyncio.to_thread(write_new, words, plain(lines))
+    await asyncio.to_thread(write_file, words, plain(lines))
     talk.voice.lines([line(("ok", "✓ "), f"{len(lines)} lines in {words}")])
 
 

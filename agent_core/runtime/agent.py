@@ -5,14 +5,15 @@ ends a turn, its history is valid and on disk.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 
 from agent_core.access.grants import Approver
 from agent_core.base import events
-from agent_core.base.errors import WorkspaceError
+from agent_core.base.errors import TurnError, WorkspaceError
 from agent_core.base.messages import Message
 from agent_core.context import PRESSURE, History, PageReader, claim, resume
 from agent_core.context import pop as pop_turn
@@ -27,6 +28,9 @@ from .loop import AgentLoop
 from .session import SENT, AgentSession, closing_answers, last_event, settle
 from .turn import Emit, Turn, messages_of, notice, said_by
 from .turn_policy import Ended
+
+SaveAgentFile = Callable[[str, Path | str], Awaitable[None]]
+"""Writes the agent of a name to a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ class Agent:
         *,
         talk: AgentSession,
         memory: AgentMemory,
+        save: SaveAgentFile,
         resources: AsyncExitStack | None = None,
     ) -> None:
         """Create the agent; `resources` are closed with it."""
@@ -65,6 +70,7 @@ class Agent:
         self._store = store
         self._loop = loop
         self._owner = owner
+        self._save = save
         self._history = History()
         self._turn: Turn | None = None
         self._one_at_a_time = asyncio.Lock()
@@ -119,6 +125,29 @@ class Agent:
                     self._turn.interruption.request()
                 await work
                 self._ends_at_once = False
+
+    async def ask(self, message: str) -> str:
+        """Run one turn and return the reply.
+
+        Raises:
+            TurnError: the turn ended without one.
+        """
+        warnings: list[str] = []
+        async for event in self.turn(message):
+            if isinstance(event, events.Warned):
+                warnings.append(event.message)
+            elif isinstance(event, events.TurnEnded) and event.reason == "replied":
+                return event.reply
+        why = warnings[-1] if warnings else "It was interrupted."
+        raise TurnError(f"The agent `{self.name}` did not reply: {why}")
+
+    async def save(self, path: Path | str) -> None:
+        """Write this agent to a new file, as one JSON document that only its owner can read.
+
+        Raises:
+            UsageError: it cannot be written; a file that is there stays as it is.
+        """
+        await self._save(self.name, path)
 
     async def interrupt(self) -> None:
         """End the running turn; it leaves a valid history and the reason `interrupted`."""

@@ -24,7 +24,7 @@ from agent_core.memory.embedding import Embedder
 from agent_core.memory.recall import Recall
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime import host_functions
-from agent_core.runtime.agent import Agent
+from agent_core.runtime.agent import Agent, SaveAgentFile
 from agent_core.runtime.dispatch import Dispatcher, HostAlias, WorkspaceFunctions
 from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop
@@ -87,6 +87,7 @@ class WorkspaceDeps:
     clock: Clock
     embedder: Embedder | None
     open_model: OpenModel
+    save: SaveAgentFile
 
 
 async def build_agent(
@@ -123,7 +124,17 @@ async def build_agent(
     )
     loop = AgentLoop(asker, dispatcher, workshop, turn.max_steps, remembered)
     owner = f"process {os.getpid()}"
-    agent = Agent(name, ground.store, workshop, loop, owner, talk=session, memory=remembered, resources=resources)
+    agent = Agent(
+        name,
+        ground.store,
+        workshop,
+        loop,
+        owner,
+        talk=session,
+        memory=remembered,
+        save=ground.save,
+        resources=resources,
+    )
     await agent.restore()
     return agent
 

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from agent_core.access.broker import Broker, RequestLog
@@ -53,6 +54,8 @@ from sandbox import Sandbox
 from . import doctor, scaffold
 from .agent_factory import OpenAgents, WorkspaceDeps, build_agent, sources_of
 from .local_models import installed_models
+from .portable import ImportOptions, KnownNames, Moves, read_file, reader_of_files, write_file
+from .presets import presets
 
 
 class Workspace:
@@ -131,6 +134,14 @@ class Workspace:
             await stack.enter_async_context(workspace._watching())
             yield workspace
 
+    @classmethod
+    @asynccontextmanager
+    async def in_memory(cls, **options: Any) -> AsyncIterator["Workspace"]:  # Any: what `open` takes
+        """Open a new workspace that is gone afterwards, for tests and notebooks; `options` are those of `open`."""
+        with TemporaryDirectory(prefix="toolwright-") as folder:
+            async with cls.open(folder, **options) as workspace:
+                yield workspace
+
     @staticmethod
     def find(root: Path) -> Path:
         """Return the folder if it is a workspace (it has `functions/` or a settings file); for callers that create
@@ -171,6 +182,41 @@ class Workspace:
             self._agents.hold(agent, resources)
             stack.pop_all()
         return agent
+
+    async def export_agent(self, name: str | None = None) -> str:
+        """Return an agent as one JSON document: its conversation, its memory and how it was made.
+
+        Raises:
+            NoAgent: there is none of that name.
+        """
+        async with self._moves() as moves:
+            return await moves.export(name or self.settings.agent)
+
+    async def import_agent(self, document: str, name: str = "") -> Agent:
+        """Return the agent of a document of this program, MemGPT or Letta, under its own name or `name`.
+
+        Nothing in the document is run.
+
+        Raises:
+            AgentFileError: the document is not as it must be.
+            AgentExists: there is an agent of that name.
+        """
+        async with self._moves() as moves:
+            reports = await moves.take_in(document, ImportOptions(name))
+        return await self.agent(reports[0].name)
+
+    async def load(self, path: Path | str, name: str = "") -> Agent:
+        """Return the agent in a file, as `import_agent` does of its text."""
+        return await self.import_agent(await asyncio.to_thread(read_file, path), name)
+
+    async def _save(self, name: str, path: Path | str) -> None:
+        await asyncio.to_thread(write_file, path, await self.export_agent(name))
+
+    @asynccontextmanager
+    async def _moves(self) -> AsyncIterator[Moves]:
+        known = KnownNames({name for name, _ in presets(self.root)}, {"chat", self.settings.memory.class_name})
+        async with reader_of_files() as reader:
+            yield Moves(self._store, reader, known)
 
     async def questions(self) -> list[PendingQuestion]:
         """Return the questions about grants that wait for an answer in any process at this workspace, oldest first."""
@@ -217,6 +263,7 @@ class Workspace:
             self._clock,
             self._embedder(),
             self._open_model,
+            self._save,
         )
 
     async def doctor(self) -> dict[str, Any]:  # Any: JSON
@@ -268,6 +315,22 @@ class Workspace:
     async def _follow(self, watcher: Watcher) -> None:
         async for paths in watcher:
             await self.workshop.saved(paths)
+
+
+def ask(message: str, workspace: Path | str = ".", *, agent: str | None = None) -> str:
+    """Return the reply of a workspace's agent to one message, for programs that are not asynchronous.
+
+    The conversation continues with the next call, also after a restart.
+
+    Raises:
+        ToolwrightError: the workspace, the model or the turn failed.
+    """
+
+    async def asked() -> str:
+        async with Workspace.open(workspace) as opened:
+            return await (await opened.agent(agent)).ask(message)
+
+    return asyncio.run(asked())
 
 
 def _folder(root: Path | str) -> Path:

@@ -5,14 +5,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2] / "agent_core"
 _OPENS = {"read_text", "read_bytes", "write_text", "write_bytes", "open"}
-_NO_PATHS = {"archive", "tarfile", "debug", "self", "_prompt"}  # whose `open` opens no path
+_NO_PATHS = {"archive", "tarfile", "debug", "self", "cls", "_prompt"}  # whose `open` opens no path
 ALLOWED = {
     "a file of this package, or of one that comes with it": """
         functions/gate/clones/index_store functions/gate/promise/lexicon functions/service/foreign
         memory/embedding/static memory/evidence model/dialect model/conversation model/quirks model/reading/forms
         model/tour/script storage/sqlite/migrate workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """
-        functions/service/archive functions/service/file_checks interfaces/render/agent_view memory/sources/places
+        functions/service/archive functions/service/file_checks memory/sources/places workspace/portable/text
         workspace/local_models""",
     "a file that this program made for itself, in a folder of its own": """
         access/packages/installation access/packages/resolution functions/service/export interfaces/manual_edits

@@ -54,3 +54,17 @@ def test_a_stream_that_cannot_be_used_ends_in_no_crash(tmp_path: Path, command: 
     assert says in done.stderr
     assert "Toolwright failed" not in done.stderr
     assert not list(tmp_path.glob(".toolwright/crash-*"))
+
+
+@pytest.mark.parametrize(
+    ("first", "more"), [("", "--json"), ("PYTHONUNBUFFERED=1", ""), ("PYTHONUNBUFFERED=1", "--json")]
+)
+def test_a_reader_that_leaves_in_mid_turn_ends_it_quietly(tmp_path: Path, first: str, more: str) -> None:
+    with scripted([Repeat(Say("Good day. " * 9000))]) as model:
+        done = shell(
+            f"{first} TOOLWRIGHT run FLAGS {more} --message hi | head -c 5; exit ${{PIPESTATUS[0]}}",
+            tmp_path,
+            *flags(model),
+        )
+    assert (done.returncode, done.stderr) == (1, "")
+    assert not list(tmp_path.glob(".toolwright/crash-*"))

@@ -9,10 +9,10 @@ import pytest
 from agent_core.base.errors import ToolwrightError, WorkspaceError
 from agent_core.base.settings_file import write_values
 from agent_core.interfaces.faults import report_crash
-from agent_core.interfaces.render.agent_view import write_new
 from agent_core.interfaces.repl.input_history import KeptHistory
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace import scaffold as starters
+from agent_core.workspace.portable import write_file
 from tests.kit.program import toolwright
 
 Plant = Callable[[Path, Path], None]
@@ -131,7 +131,7 @@ def test_a_file_that_is_saved_is_not_put_behind_a_link_of_the_folder(
     monkeypatch.chdir(root)
     (root / "out").symlink_to(outside / "folder")
     with pytest.raises(ToolwrightError, match="is a link"):
-        write_new("out/agent.json", "{}")
+        write_file("out/agent.json", "{}")
     assert everything(outside) == ["folder"]
 
 

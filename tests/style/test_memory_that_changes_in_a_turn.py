@@ -42,7 +42,14 @@ def agent_of(desk: Desk, host: HostFunction, memory: Remembering | None = None, 
     asker = ModelSession(shown, workspace.settings, workspace._open_model)
     stepper = AgentLoop(asker, dispatcher, workspace.workshop, 10, memory)
     return Agent(
-        "other", store, workspace.workshop, stepper, "test", talk=AgentSession("other", store), memory=desk.agent.memory
+        "other",
+        store,
+        workspace.workshop,
+        stepper,
+        "test",
+        talk=AgentSession("other", store),
+        memory=desk.agent.memory,
+        save=workspace._save,
     )
 
 

@@ -61,7 +61,7 @@ def agent_of(desk: Desk) -> Agent:
     dispatcher = Dispatcher(sources, shop.registry.snapshot, settings, Clock())
     asker = ModelSession(Shown([function], 20, shop.quarantine), workspace.settings, workspace._open_model)
     loop, session = AgentLoop(asker, dispatcher, shop, 10), AgentSession("other", store)
-    return Agent("other", store, shop, loop, "test", talk=session, memory=desk.agent.memory)
+    return Agent("other", store, shop, loop, "test", talk=session, memory=desk.agent.memory, save=workspace._save)
 
 
 async def test_a_function_of_a_server_is_called_next_to_one_of_the_workspace(at_desk: OpenDesk) -> None:

@@ -59,14 +59,14 @@ async def delete(door: Door, name: str, is_sure: bool) -> Result:  # noqa: FBT00
 @click.argument("file", default="-", metavar="[FILE]")
 async def export(door: Door, name: str, file: str) -> Result:
     """Export an agent as one JSON document. Writes to FILE, which must not exist, or to standard output."""
-    from ..render.agent_view import write_new
+    from agent_core.workspace.portable import write_file
 
     async with door.state() as state:
         text = await state.moves.export(name)
     if file == "-":
         sys.stdout.write(text)
         return Result(None)
-    await asyncio.to_thread(write_new, file, text)
+    await asyncio.to_thread(write_file, file, text)
     summary = line(("ok", "✓ "), ("name", name), f" is in {file}")
     return Result({"agent": name, "file": file, "bytes": len(text.encode())}, [summary])
 

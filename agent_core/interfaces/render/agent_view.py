@@ -1,13 +1,9 @@
 """Agents as documents and as lines: the list, what each remembers, and the result of an import."""
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
 from agent_core.base.clock import shown_time
-from agent_core.base.errors import UsageError
-from agent_core.base.user_folders import expanded
-from agent_core.registry.folder_access import is_behind_link
 from agent_core.workspace.portable import AgentReport, waiting_of
 
 from ..columns import columns
@@ -128,26 +124,6 @@ def report_lines(report: AgentReport, *, is_tried: bool = False) -> list[Line]:
         head,
         *indented([*columns(took, ("", "", "dim")), *unmapped_lines, *waiting_lines(report.inbox, report.waiting)]),
     ]
-
-
-def write_new(path: str, text: str) -> None:
-    """Write a new file that only its owner can read, since what an agent remembers is private.
-
-    Raises:
-        UsageError: it cannot be written; one that is there stays as it is.
-    """
-    place = expanded(path)
-    if is_behind_link(place):
-        raise UsageError(f"{path} is not written: {place.parent} is a link.", fix="Name the target itself.")
-    try:
-        with open(place, "x", encoding="utf-8", opener=_for_its_owner) as file:
-            file.write(text)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
-
-
-def _for_its_owner(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def day(at: float | None) -> str:

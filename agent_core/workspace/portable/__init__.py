@@ -2,7 +2,7 @@
 
 from .moves import ImportOptions, KnownNames, Moves, reader_of_files
 from .report import AgentExists, AgentFileError, AgentReport, NoAgent, waiting_of
-from .text import read_file
+from .text import read_file, write_file
 
 __all__ = [
     "AgentExists",
@@ -15,4 +15,5 @@ __all__ = [
     "read_file",
     "reader_of_files",
     "waiting_of",
+    "write_file",
 ]

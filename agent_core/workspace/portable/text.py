@@ -1,12 +1,16 @@
 """Conversion of an agent file's text to plain data and back: strict JSON, limited in size and depth, deterministic."""
 
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import LARGEST_FILE, read_named_text
 from agent_core.base.untrusted import in_json, one_line
+from agent_core.base.user_folders import expanded
+from agent_core.registry.folder_access import is_behind_link
 from sandbox.wire.foreign import Malformed, Strictness, read_json
 
 from .report import AgentFileError
@@ -28,6 +32,26 @@ def read_file(path: str | Path) -> str:
         raise AgentFileError(name, f"it cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise AgentFileError(name, f"expected UTF-8, got something else at byte {error.start}") from error
+
+
+def write_file(path: str | Path, text: str) -> None:
+    """Write a new file that only its owner can read, since what an agent remembers is private.
+
+    Raises:
+        UsageError: it cannot be written; one that is there stays as it is.
+    """
+    place = expanded(path)
+    if is_behind_link(place):
+        raise UsageError(f"{path} is not written: {place.parent} is a link.", fix="Name the target itself.")
+    try:
+        with open(place, "x", encoding="utf-8", opener=_for_its_owner) as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _for_its_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def parse(text: str) -> dict[str, Any]:  # Any: JSON

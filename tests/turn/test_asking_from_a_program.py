@@ -1,0 +1,65 @@
+"""`agent.ask` and `agent_core.ask`: a reply as a text, or an error that says why there is none."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import agent_core
+from agent_core import TurnError, Workspace
+from agent_core.base.errors import UsageError
+from agent_core.workspace.portable import AgentExists
+from tests.kit import Fail, Say, scripted
+
+
+async def test_an_agent_is_asked_and_replies_with_a_text(tmp_path: Path) -> None:
+    with scripted([Say("Good day."), Say("Still here.")]) as model:
+        async with Workspace.open(tmp_path, environment=model.environment) as workspace:
+            agent = await workspace.agent()
+            assert await agent.ask("Hello?") == "Good day."
+            assert await agent.ask("And now?") == "Still here."
+
+
+async def test_a_turn_without_a_reply_is_an_error_that_says_why(tmp_path: Path) -> None:
+    with scripted([Fail(401)]) as model:
+        async with Workspace.open(tmp_path, environment=model.environment) as workspace:
+            agent = await workspace.agent()
+            with pytest.raises(TurnError, match=r"The agent `main` did not reply: .*401"):
+                await agent.ask("Hello?")
+
+
+def test_a_program_without_await_asks_and_the_conversation_goes_on(tmp_path: Path) -> None:
+    program = "import agent_core\nprint(agent_core.ask('Hello?'), agent_core.ask('Again?'))"
+    with scripted([Say("One."), Say("Two.")]) as model:
+        environment = {**os.environ, **model.environment}
+        ended = subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+        )
+    assert (ended.stdout, ended.stderr) == ("One. Two.\n", "")
+
+
+def test_an_interpreter_completes_the_public_names() -> None:
+    assert {*agent_core.__all__} <= {*dir(agent_core)}
+    assert "import_module" not in dir(agent_core)
+
+
+async def test_an_agent_is_saved_loaded_exported_and_imported(tmp_path: Path) -> None:
+    with scripted([Say("Good day."), Say("I remember.")]) as model:
+        async with Workspace.in_memory(environment=model.environment) as workspace:
+            agent = await workspace.agent()
+            await agent.ask("Hello?")
+            await agent.save(tmp_path / "main.json")
+            with pytest.raises(UsageError, match="File exists"):
+                await agent.save(tmp_path / "main.json")
+            copy = await workspace.import_agent(await workspace.export_agent(), "copy")
+            with pytest.raises(AgentExists):
+                await workspace.load(tmp_path / "main.json")
+            root = workspace.root
+        assert not root.exists()
+        async with Workspace.open(tmp_path, environment=model.environment) as other:
+            loaded = await other.load(tmp_path / "main.json")
+            assert (copy.name, loaded.name) == ("copy", "main")
+            assert [message.text for message in await loaded.history()] == ["Hello?", "Good day."]
+            assert await loaded.ask("And?") == "I remember."
