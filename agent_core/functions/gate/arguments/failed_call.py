@@ -23,10 +23,7 @@ from .shrink import measure
 CRASHES = frozenset({"TypeError", "AttributeError", "RecursionError", "AssertionError", "ReturnTypeError", "Killed"})
 _OF_NOTHING = frozenset({"TypeError", "AttributeError", "ReturnTypeError"})
 _NONE = re.compile(r"NoneType|got None")
-_APART = frozenset(
-    {"match", "search", "fullmatch", "finditer", "findall", "split", "partition", "rpartition", "splitlines", "loads"}
-    | {"strptime", "fromisoformat", "fromstring", "reader", "DictReader", "parse", "find", "group"}
-)
+_APART = frozenset({"match", "search", "fullmatch", "group", "loads"})  # give None for a text of another format
 UNDEFINED = frozenset({"NameError", "UnboundLocalError"})
 _NAME = re.compile(r"name '(\w{1,100})'")
 _TOO_MUCH = frozenset({"ResultTooLarge", "MemoryError", "OverflowError", "Unsendable", "TimedOut"})
@@ -178,7 +175,7 @@ def is_right(raised: Raised, names: frozenset[str]) -> bool:
 
 
 def takes_apart(tree: ast.Module) -> bool:
-    """Check whether code matches or splits texts, as who reads a format does."""
+    """Check whether code matches texts in ways that give None for another format."""
     calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return any((part.attr if isinstance(part, ast.Attribute) else "") in _APART for part in calls)
 

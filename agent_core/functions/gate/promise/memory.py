@@ -145,11 +145,15 @@ class Memory:
         return self._judge(others) if self.cases and not self._is_rich(others) else NOT_MEMORIZED
 
     def _is_rich(self, others: Sequence[OtherCase]) -> bool:
-        """Check whether other calls got several answers that no example shows, and that do not hang on a length."""
+        """Check whether other calls got several answers that no example shows, and that do not hang on a length.
+
+        An answer with an argument in it may be pasted.
+        """
         known = {RAISED, ECHO, *(answer_of(case.value, case.arguments) for case in self.cases)}
         fresh: dict[str, set[str]] = {}
         for case in others:
-            if case.answer not in known:
+            texts = [value for value in case.arguments.values() if isinstance(value, str) and value]
+            if case.answer not in known and "<" not in case.answer and not any(text in case.shown for text in texts):
                 sizes = [len(value) if isinstance(value, str | list) else value for value in case.arguments.values()]
                 fresh.setdefault(repr(sizes), set()).add(case.answer)
         return len(set().union(*fresh.values())) >= _RICH and any(len(answers) > 1 for answers in fresh.values())
