@@ -99,7 +99,7 @@ class AttemptSeries:
         self._waiting = self._waiting[len(charged) :]
 
     async def _end(self, talk: WorkerConversation, data: bytes, serve: Serve) -> Late | str | None:
-        """Take replies until all have arrived. Return why there are no more if some are missing."""
+        """Take replies until all have arrived. If some are missing, return why."""
         try:
             return await self._told(talk, data, serve)
         except ProtocolError as error:

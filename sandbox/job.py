@@ -120,7 +120,7 @@ W = TypeVar("W", bound=Work | Attempts, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[W]):
-    """What a worker of its own does with `module`, and its terms.
+    """The work of one worker on `module`, and its terms.
 
     `handler` answers its requests. With a key to `keep` it runs in the worker that the last job with this key left.
     `on_output` hears what it prints. Attempts need limits and access alone: nobody answers or hears them.

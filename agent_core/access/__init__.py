@@ -1,1 +1,1 @@
-"""What leaves the sandbox, and by which approval: grants, secrets, the broker, packages."""
+"""The ways out of the sandbox and their approvals: grants, secrets, the broker, packages."""

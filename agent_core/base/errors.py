@@ -2,7 +2,8 @@
 
     ToolwrightError
     ├── UsageError            the caller asked for what cannot be (exit code 2)
-    │   └── SettingsError     a setting is unknown, malformed or out of range
+    │   ├── SettingsError     a setting is unknown, malformed or out of range
+    │   └── ConfigError       a file of an agent, a helper or a group is not as it must be
     ├── WorkspaceError        the folder, its files or its lock are not as needed
     │   ├── NoWorkspace       the folder has nothing of a workspace
     │   ├── AgentBusy         another process runs this agent
@@ -45,6 +46,12 @@ class SettingsError(UsageError):
     """A setting is unknown, malformed or out of range."""
 
     code = "settings"
+
+
+class ConfigError(UsageError):
+    """A file that describes an agent, a helper or a group is not as it must be."""
+
+    code = "config"
 
 
 class WorkspaceError(ToolwrightError):

@@ -7,7 +7,7 @@ nothing. Their published shape is one object a line, `type` first.
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
-from .json_form import fields_to_json
+from .json_form import IF_SET, fields_to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,10 +15,14 @@ class _Base:
     type: ClassVar[str]
     turn: str
     step: int = 0
+    agent: str = ""
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
-        """Return the published shape of an event."""
-        return {"type": self.type, **fields_to_json(self)}
+        """Return the published shape of an event; `agent` is whose it is, if not of the one that is talked to."""
+        fields = fields_to_json(self)
+        if not self.agent:
+            fields.pop("agent", None)
+        return {"type": self.type, **fields}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +33,15 @@ class TurnStarted(_Base):
     agent: str
     message: str
     event: str = "message"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeakerChosen(_Base):
+    """The member of a group that speaks next (`user`: the group hands back), by which rule, and why; it is on disk."""
+
+    type: ClassVar[str] = "speaker"
+    rule: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +58,16 @@ class Thought(_Base):
 
     type: ClassVar[str] = "thought"
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading(_Base):
+    """The model's server is still reading the prompt: tokens read of `total`; `done` is missing if it does not tell."""
+
+    type: ClassVar[str] = "reading"
+    total: int
+    done: int | None = None
+    left_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +109,8 @@ class GrantAsked(_Base):
     `moment` is join, call or run, and `caller` the function that calls it, if one does; `says` has a sentence for each
     of `missing`; `granted` is what the version before had, `why` the model's reason, `lines` are `[number, text]` of
     its source, `diff` is what became different since the last yes; `is_again`: nothing new is asked for; `installs`
-    says what a yes installs, `doubts` what is not known of what it gives. `command` grants the same.
+    says what a yes installs, `doubts` what is not known of what it gives. `command` grants the same. `whom` is the
+    agent that another one asks for.
     """
 
     type: ClassVar[str] = "grant_asked"
@@ -105,6 +129,7 @@ class GrantAsked(_Base):
     doubts: tuple[str, ...] = ()
     command: str = ""
     caller: str = ""
+    whom: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +173,7 @@ class FunctionsChanged(_Base):
 
     `standings` says by name how a function stands that was judged, `disagreeing` how one differs from its examples,
     `noted` which of them it lost, whom it breaks or, in a later event and a line each, what else was found in it;
-    `fixed` are files that are good again. `lines` are the source lines that files are rejected for, by the words of
+    `fixed` are files that load again. `lines` are the source lines that files are rejected for, by the words of
     `rejected`.
     """
 
@@ -201,7 +226,9 @@ class Warned(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage(_Base):
-    """Tokens of one step, as the endpoint reported or as estimated."""
+    """Tokens of one step, as the endpoint reported or as estimated. `model` is set for a step of a helper, which has
+    a context of its own.
+    """
 
     type: ClassVar[str] = "usage"
     prompt_tokens: int
@@ -210,11 +237,13 @@ class Usage(_Base):
     estimated: bool = False
     context_tokens: int = 0
     context_limit: int = 0
+    model: str = field(default="", metadata=IF_SET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnded(_Base):
-    """The end of a turn. `reason`: replied, interrupted, steps, repeated, failed, cancelled.
+    """The end of a turn. `reason`: replied, interrupted, steps, repeated, failed, cancelled, limits, parked (it waits
+    for other agents and goes on by itself), handed_off (another agent goes on), stuck (a person has to decide).
 
     `usage` sums the turn's tokens; `made` lists functions created, changed or deleted in it, and blocks remembered.
     """
@@ -229,10 +258,12 @@ class TurnEnded(_Base):
 
 Event: TypeAlias = (
     TurnStarted
+    | SpeakerChosen
     | Text
     | Thought
     | CallStarted
     | Progress
+    | Reading
     | Printed
     | GrantAsked
     | GrantAnswered

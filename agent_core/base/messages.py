@@ -31,12 +31,14 @@ class System:
 class User:
     """A message from the user; `packed` is the same message with type and time, for a model that reads that format.
 
-    One that `is_imported` came with an agent's file: whoever wrote that may have put any words here.
+    One that `is_imported` came with an agent's file: whoever wrote that may have put any words here. With a `speaker`,
+    it is another agent's, and the user has said nothing.
     """
 
     text: str
     packed: str = ""
     is_imported: bool = False
+    speaker: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ _SECRET = re.compile(
 )
 _LOGIN = re.compile(r"://[^/\s]+@")
 _PROXY = re.compile(r"\w+_proxy", re.I)  # read from the environment by whatever connects
-_SETTING, _GIVEN = "TOOLWRIGHT_", "TOOLWRIGHT_SECRET_"
+_SETTING, _GIVEN, _TOKEN = "TOOLWRIGHT_", "TOOLWRIGHT_SECRET_", "TOOLWRIGHT_TOKEN"
 _START_FIELD = 47  # of `/proc/self/stat`, behind the name of the program: where its first environment lies
 
 _OWN = str(Path(__file__).parents[2])
@@ -67,7 +67,7 @@ def enter() -> None:
 
 def _is_secret(name: str, value: str) -> bool:
     if name.startswith(_SETTING):
-        return name.startswith(_GIVEN)
+        return name.startswith(_GIVEN) or name == _TOKEN
     return bool(_SECRET.search(name) or _LOGIN.search(value))
 
 

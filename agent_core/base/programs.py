@@ -1,8 +1,8 @@
 """The start of every program that Toolwright runs, in its own folder and environment; a Python is isolated.
 
 Nothing of the current folder is imported or executed by it, and it inherits no key: what it is given of the environment
-is an allow-list. Only the human's own editor is given more, and its module says what. (The sandbox, which stands alone,
-starts its own processes by the same rule.)
+is an allow-list. Only the human's own editor and shell are given more, and their modules say what. (The sandbox, which
+stands alone, starts its own processes by the same rule.)
 """
 
 import asyncio

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import Field, PrivateAttr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -23,34 +23,9 @@ from sandbox.wire.foreign import Malformed, read_toml
 from .errors import SettingsError
 from .matching import nearest
 from .plain_files import read_plain
-
-
-class SettingsSection(BaseModel):
-    """A table of the settings file; unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ModelSettings(SettingsSection):
-    """The model to use, and the options of its requests."""
-
-    name: str | None = Field(None, description="Model at the chosen endpoint, or `local/…`.")
-    base_url: str | None = Field(None, description="Address of an endpoint that speaks chat completions.")
-    mode: Literal["auto", "native", "constrained"] = Field(
-        "auto",
-        description="How calls are sent; `auto`: native, or constrained if the endpoint does not support functions.",
-    )
-    stream: bool = Field(True, description="Ask the endpoint to stream its replies.")
-    temperature: float | None = Field(
-        None, ge=0, le=2, description="Sampling temperature; the endpoint's own if unset."
-    )
-    max_tokens: int | None = Field(None, ge=1, description="Longest reply in tokens.")
-    context_tokens: int | None = Field(
-        None, ge=512, description="Size of the window, if the endpoint does not report it."
-    )
-    timeout_s: float = Field(600, gt=0, description="Longest wait for the next piece of a reply, in seconds.")
-    retries: int = Field(4, ge=0, le=10, description="Retries after 429, 5xx and lost connections.")
-    threads: int | None = Field(None, ge=1, description="Threads of the local model; by default, cores − 1.")
+from .settings_models import ModelSettings as ModelSettings
+from .settings_models import NamedModel as NamedModel
+from .settings_models import SettingsSection as SettingsSection
 
 
 class TurnSettings(SettingsSection):
@@ -62,6 +37,17 @@ class TurnSettings(SettingsSection):
     )
     parallel: int = Field(4, ge=1, le=64, description="Maximum number of concurrent workers.")
     shown_functions: int = Field(128, ge=16, le=128, description="Maximum number of functions shown to the model.")
+    function_tokens: int = Field(
+        3_000,
+        ge=500,
+        description="Tokens that functions of the workspace take; where there are more, those that a message probably"
+        " needs and those that were used last are shown.",
+    )
+    first_thought: bool = Field(
+        True, description="An agent's first reply needs an inner thought, where its preset verifies that reply."
+    )
+    message_llm_model: str | None = Field(None, description="Model that `message_llm` asks; the agent's own if unset.")
+    message_llm_system: str | None = Field(None, description="System message of what `message_llm` asks.")
     answer_chars: int = Field(
         12_000, ge=500, description="Longest answer of one call that the model reads, in characters."
     )
@@ -128,6 +114,12 @@ class GrantSettings(SettingsSection):
         description="When a human is asked. `grants`: before a function gets a grant; `always`: also before every"
         " function that an agent makes or changes; `never`: whatever needs an approval is refused.",
     )
+    wait_minutes: float = Field(
+        60,
+        gt=0,
+        description="Minutes that a question waits for you in a turn that another agent began; then `unattended` holds"
+        " for the rest of that turn.",
+    )
     packages_mib: int = Field(
         2048, ge=1, le=1 << 20, description="Largest set of packages that may be installed, in MiB."
     )
@@ -135,6 +127,14 @@ class GrantSettings(SettingsSection):
         "deny",
         description="If no human can be asked: `deny` refuses; `file` accepts the entries of `functions/grants.toml`,"
         " for servers that run reviewed code. Only from the environment or a flag.",
+    )
+
+
+class HelperSettings(SettingsSection):
+    """The rules for helpers, the narrow agents that others call as functions."""
+
+    create: bool = Field(
+        False, description="Let agents make, change and delete helpers; you are asked each time before it is done."
     )
 
 
@@ -157,12 +157,22 @@ class MemorySettings(SettingsSection):
         "wordllama", description="The embedding that finds texts by meaning; `none`: only by words."
     )
     embedding_model: str | None = Field(None, description='The embedding model, with `embedding = "endpoint"`.')
+    language: Literal["auto", "en", "de", "fr", "es"] = Field(
+        "auto",
+        description="The language of what is kept in blocks, for what is said already, denied or untrue now; `auto`: as"
+        " the words of each line tell.",
+    )
     warn_at: float = Field(0.75, gt=0, lt=1, description="Share of the window at which the model is warned once.")
     compact_at: float = Field(
         0.9, gt=0, le=1, description="Share of the window at which the oldest part is summarized."
     )
     compaction: Literal["summary", "spr"] = Field(
         "summary", description="What the oldest part becomes: a summary, or short associative statements (`spr`)."
+    )
+    keep_unsaved: bool = Field(
+        False,
+        description="At the end of a conversation and before a summary, ask the model once which of your sentences that"
+        " are in no block to keep. It costs one short request.",
     )
     page_chars: int = Field(12_000, ge=500, description="Longest message or text that is shown at once, in characters.")
     session_gap_minutes: float = Field(60, gt=0, description="Silence after which a new session begins, for search.")
@@ -173,6 +183,34 @@ class HeartbeatSettings(SettingsSection):
 
     every_minutes: float = Field(0, ge=0, description="Minutes between timed heartbeats; 0: none.")
     pause_max_minutes: float = Field(360, gt=0, description="Longest pause that an agent can give itself, in minutes.")
+
+
+class RunnerSettings(SettingsSection):
+    """How many agents run at the same time, and the limits of a thread: of all that follows from one message."""
+
+    slots: int = Field(4, ge=1, le=64, description="Maximum number of agents that run at the same time.")
+    ask_hours: float = Field(72, gt=0, le=8760, description="Longest wait for the answer of another agent, in hours.")
+    message_chars: int = Field(20_000, ge=100, description="Longest message from agent to agent, in characters.")
+    hops: int = Field(12, ge=0, description="Longest way of messages, each an answer to the one before, in a thread.")
+    messages: int = Field(100, ge=0, description="Maximum number of messages between agents in a thread.")
+    steps: int | None = Field(None, ge=0, description="Maximum number of model replies in a thread.")
+    tokens: int | None = Field(None, ge=0, description="Maximum number of tokens in a thread.")
+    cost: float | None = Field(
+        None, ge=0, description="Maximum cost of a thread, in dollars, by the prices in `[models.NAME]`."
+    )
+    seconds: float | None = Field(None, ge=0, description="Longest time from the beginning of a thread, in seconds.")
+
+
+class McpSettings(SettingsSection):
+    """What MCP clients are offered, by `toolwright mcp` and at `/mcp` of the server."""
+
+    shown: int = Field(
+        50, ge=0, le=500, description="Maximum number of functions that clients see as tools of their own, by use."
+    )
+    standings: tuple[Literal["draft", "trial", "trusted"], ...] = Field(
+        ("trial", "trusted"), description="The standings of the functions that clients see as tools of their own."
+    )
+    grow: bool = Field(False, description="Offer clients tools that create, edit and test functions, through the gate.")
 
 
 class ReplSettings(SettingsSection):
@@ -192,6 +230,7 @@ class ReplSettings(SettingsSection):
 FILE_NAME = "toolwright.toml"
 MOST_BYTES = 256 << 10
 PREFIX = "TOOLWRIGHT_"
+TOKEN = f"{PREFIX}TOKEN"  # of a client at a server
 SECRET = f"{PREFIX}SECRET_"  # what functions are given by name, and no setting
 _NOT_IN_FILE: Mapping[tuple[str, str], tuple[object, str]] = {  # with the default, and how else to set it
     ("sandbox", "unsafe"): (
@@ -230,18 +269,39 @@ class Settings(BaseSettings):
 
     # The folder with the only file that names `model.base_url`: nothing is sent to that address unasked.
     _address_from: Path | None = PrivateAttr(default=None)
+    # The folder, if its file has `[models.NAME]`; and `[model]` without what a named one changed in it.
+    _models_from: Path | None = PrivateAttr(default=None)
+    _plain: tuple[ModelSettings, Path | None] | None = PrivateAttr(default=None)
 
     agent: str = Field("main", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The agent that `run` talks to.")
     instructions: str | None = Field(None, description="Replaces the built-in instructions of the agent.")
     model: ModelSettings = ModelSettings()
+    models: dict[str, NamedModel] = Field(
+        {},
+        description="Models with names of their own, one table `[models.NAME]` each: `name`, `base_url`, `mode`,"
+        " `key_variable`, `temperature`, `context_tokens`, `price`. `--model NAME` and `/model NAME` choose one.",
+    )
     turn: TurnSettings = TurnSettings()
     sandbox: SandboxSettings = SandboxSettings()
     gate: GateSettings = GateSettings()
     standing: StandingSettings = StandingSettings()
     grants: GrantSettings = GrantSettings()
+    helpers: HelperSettings = HelperSettings()
     memory: MemorySettings = MemorySettings()
     heartbeat: HeartbeatSettings = HeartbeatSettings()
+    runner: RunnerSettings = RunnerSettings()
+    mcp: McpSettings = McpSettings()
     repl: ReplSettings = ReplSettings()
+
+    def using(self, name: str) -> "Settings":
+        """Return the settings with another model: one of `[models.NAME]`, or `[model]` with this name."""
+        plain, address_from = self._plain or (self.model, self._address_from)
+        named = self.models.get(name)
+        model = named.over(plain, name) if named else plain.model_copy(update={"name": name})
+        settings = self.model_copy(update={"model": model})
+        settings._plain = plain, address_from
+        settings._address_from = self._models_from if named and named.base_url else address_from
+        return settings
 
 
 def address_of_file(settings: Settings, environment: Mapping[str, str]) -> tuple[Path, str] | None:
@@ -259,7 +319,7 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
         SettingsError: a key is unknown or a value does not fit; the message names it.
     """
     overrides = [(key.split("."), value) for key, value in (flags or {}).items() if value is not None]
-    named = [name for name in os.environ if name.startswith(PREFIX) and not name.startswith(SECRET)]
+    named = [name for name in os.environ if name.startswith(PREFIX) and not name.startswith((SECRET, TOKEN))]
     unknown = [name for name in named if name not in _variables()]
     if unknown:
         raise _unknown(unknown[0], [*_variables()])
@@ -286,7 +346,8 @@ def _combine(root: Path, file: dict[str, Any], overrides: list[tuple[list[str], 
     settings = Settings(**_merge(file, mine))
     if "base_url" in _section(file, "model") and "base_url" not in _section(mine, "model"):
         settings._address_from = root
-    return settings
+    settings._models_from = root if "models" in file else None
+    return settings.using(settings.model.name) if settings.model.name in settings.models else settings
 
 
 def _check_file(values: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Where this user keeps what belongs to no workspace: data, configuration and caches, below the home folder."""
+"""The folders of this user for what belongs to no workspace: data, configuration and caches, below the home folder."""
 
 import os
 from pathlib import Path

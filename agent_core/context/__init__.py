@@ -1,19 +1,31 @@
 """The model's view at one step: the system message, the functions, and the conversation or its summary."""
 
-from .build import BYTES_PER_TOKEN, Budget, Remembered, RequestPrompt, Section, SystemMessage, build
-from .compaction import Compaction
+from .build import (
+    BYTES_PER_TOKEN,
+    Budget,
+    Offer,
+    Remembered,
+    RequestPrompt,
+    Section,
+    SystemMessage,
+    build,
+    function_room,
+)
+from .compaction import Compaction, rebuilt
 from .history import PRESSURE, History, Summary, claim, pop, resume
 from .instructions import INSTRUCTIONS
 from .paging import PageReader, beginning, first_page
-from .shown import Shown
+from .shown import EXPECTED, Shown, size_of
 
 __all__ = [
     "BYTES_PER_TOKEN",
+    "EXPECTED",
     "INSTRUCTIONS",
     "PRESSURE",
     "Budget",
     "Compaction",
     "History",
+    "Offer",
     "PageReader",
     "Remembered",
     "RequestPrompt",
@@ -25,6 +37,9 @@ __all__ = [
     "build",
     "claim",
     "first_page",
+    "function_room",
     "pop",
+    "rebuilt",
     "resume",
+    "size_of",
 ]

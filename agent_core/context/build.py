@@ -14,7 +14,8 @@ from agent_core.base.messages import Message, System
 from agent_core.base.settings import MemorySettings
 from agent_core.base.untrusted import shorten
 from agent_core.memory.block import POSITIONS
-from agent_core.model.request import FunctionShown
+from agent_core.model.reply import Mode
+from agent_core.model.request import FunctionShown, Request
 from agent_core.storage import Counts, SectionRow
 
 from .history import History
@@ -27,6 +28,9 @@ _MOST_SUMMARY: Final = 8_000
 _LEAST_SUMMARY: Final = 600
 _PAGE: Final = 1 / 4  # of the window, for one message
 _LEAST_ROOM: Final = 1_000
+_FOR_FUNCTIONS: Final = 0.45  # of the window, where there are more than fit in it
+_FOR_CONVERSATION: Final = 0.3  # of the window, with memory: functions leave it that much
+_LEAST_CONVERSATION: Final = 1_500  # tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,16 @@ class Budget:
         return max(min(settings.page_chars, answer_chars, int(self.window * BYTES_PER_TOKEN * _PAGE)), 200)
 
 
+def function_room(window: int, reply: int, instructions: str) -> int:
+    """Return how many bytes functions may take: in a small window, the instructions, the reply and the conversation
+    have to fit next to them.
+    """
+    conversation = max(int(window * _FOR_CONVERSATION), _LEAST_CONVERSATION)
+    left = window - conversation - min(reply, window // 4)
+    fixed = len(instructions.encode("utf-8", "replace"))
+    return min(int(window * _FOR_FUNCTIONS * BYTES_PER_TOKEN), int(left * BYTES_PER_TOKEN) - fixed)
+
+
 def tail_bytes(room: int) -> int:
     """Return how many bytes of the newest messages a compaction leaves unchanged."""
     return int(room * _TAIL)
@@ -87,6 +101,21 @@ class RequestPrompt:
     messages: tuple[Message, ...]
     functions: tuple[FunctionShown, ...]
     tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Functions that a step is not offered: `excluded` where the model writes under a schema, `withheld` always."""
+
+    excluded: frozenset[str] = frozenset()
+    withheld: frozenset[str] = frozenset()
+
+    def request(self, prompt: RequestPrompt, max_tokens: int | None, mode: Mode) -> Request:
+        """Return the request for a step. Under a schema the functions stay, since they are in its fixed text."""
+        functions = prompt.functions
+        if self.withheld and mode == "native":
+            functions = tuple(function for function in functions if function.name not in self.withheld)
+        return Request(prompt.messages, functions, max_tokens, self.excluded)
 
 
 def build(

@@ -5,8 +5,7 @@ model writes it; if that fails, the program extracts sentences. Numbers, names a
 added again, as the whole sentences that hold most of them.
 """
 
-import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -16,112 +15,18 @@ from agent_core.base.untrusted import one_line, shorten
 from agent_core.storage import SUMMARY, Entry
 
 from .build import Budget, summary_chars, tail_bytes
-from .history import PRESSURE, USER, History, HistoryItem, Summary, harmless, is_pressure, label_of, of_function
-
-_NUMBER: Final = re.compile(r"(?<![\w.])[$€£#+-]?\d[\w.,:/%@-]*(?<![.,:/-])")
-_CODE: Final = re.compile(r"`([^`\n]{1,60})`")
-_CALLED: Final = re.compile(r"\b[a-z]\w*_\w+\b")
-_WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
-_SENTENCE: Final = re.compile(r"[^.!?;\n]+(?:[.!?;](?=\S)[^.!?;\n]+)*[.!?;]*")
-_LEFT_OUT: Final = "characters left out …"
-_MOST_CHARS: Final = 240
-_BY_USER: Final = 2.0  # as much counts what the user said as the same of another
-_NO_NAMES: Final = """
-I I'm I've I'll I'd A An The This That These Those It He She We You They My Your His Her Our Their What Who When Where
-Why How Which And But Or So If Then Yes No Not Please Thanks Thank Hello Hi Ok Okay Let Can Could Would Should Will Do
-Does Did Is Are Was Were Have Has Had There Here In On At For To Of With By As From Also Just Now Page User Assistant
-"""
-_COMMON: Final = frozenset(_NO_NAMES.split())
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """A sentence, the tokens in it that must not be lost, and its author, as `label_of` has it."""
-
-    text: str
-    tokens: frozenset[str]
-    by: str = ""
-
-    @property
-    def line(self) -> str:
-        """The sentence as it appears in a summary: words of anyone but the assistant are labeled with their author."""
-        return f"{label_of(self.by)}{self.text}"
-
-
-def sentences(text: str, by: str = "") -> list[Sentence]:
-    """Return the sentences of a text, with long ones cut around the facts in them."""
-    pieces = (match[0].strip(" \t-*•") for match in _SENTENCE.finditer(text))
-    return [_sentence(piece, by) for piece in pieces if piece and _LEFT_OUT not in piece]
-
-
-def _sentence(text: str, by: str) -> Sentence:
-    tokens = tokens_of(text)
-    clipped = _clip(text, tokens)
-    return Sentence(clipped if by == USER else harmless(clipped), tokens, by)
-
-
-def tokens_of(sentence: str) -> frozenset[str]:
-    """Return the numbers, capitalized names and names of code in a sentence."""
-    names = {word for word in _WORD.findall(sentence) if word[0].isupper() and word not in _COMMON}
-    return frozenset({*_NUMBER.findall(sentence), *_CODE.findall(sentence), *_CALLED.findall(sentence), *names})
-
-
-def lost(all_sentences: Sequence[Sentence], summary: str, room_chars: int) -> list[Sentence]:
-    """Return the sentences with facts that the summary misses, as many as fit, in their order."""
-    summary_text, words = (
-        summary.casefold(),
-        {token.casefold() for token in (*tokens_of(summary), *_WORD.findall(summary))},
-    )
-    all_tokens = {token for sentence in all_sentences for token in sentence.tokens}
-    missing = {token for token in all_tokens if not _is_told(token.casefold(), summary_text, words)}
-    chosen: dict[int, Sentence] = {}
-    for place in _by_worth(all_sentences, missing):
-        sentence = all_sentences[place]
-        if not sentence.tokens & missing or len(sentence.line) + 3 > room_chars:
-            continue
-        chosen[place] = sentence
-        room_chars -= len(sentence.line) + 3
-        missing -= sentence.tokens
-    return [chosen[place] for place in sorted(chosen)]
-
-
-def extract(all_sentences: Sequence[Sentence], room_chars: int) -> list[Sentence]:
-    """Return a summary by the program: facts first, then the newest sentences, in the order of the conversation."""
-    first = lost(all_sentences, "", room_chars)
-    remaining = room_chars - sum(len(sentence.line) + 3 for sentence in first)
-    chosen = dict.fromkeys(first)
-    for sentence in reversed(all_sentences):
-        if sentence not in chosen and len(sentence.line) + 3 <= remaining:
-            chosen[sentence] = None
-            remaining -= len(sentence.line) + 3
-    return [sentence for sentence in dict.fromkeys(all_sentences) if sentence in chosen]
-
-
-def _is_told(token: str, text: str, words: Collection[str]) -> bool:
-    """Check whether a token is in the text: as a word, or anywhere if it has more than letters and digits."""
-    return token in words or (not token.isalnum() and token in text)
-
-
-def _by_worth(all_sentences: Sequence[Sentence], missing: Iterable[str]) -> list[int]:
-    """Return the places of sentences: the most missing facts per length first, the later one of equals."""
-    tokens = frozenset(missing)
-
-    def worth(place: int) -> tuple[float, int]:
-        sentence = all_sentences[place]
-        weight = _BY_USER if sentence.by == USER else 1.0
-        return weight * len(sentence.tokens & tokens) / (len(sentence.line) + 40), place
-
-    return sorted(range(len(all_sentences)), key=worth, reverse=True)
-
-
-def _clip(text: str, tokens: Iterable[str]) -> str:
-    if len(text) <= _MOST_CHARS:
-        return text
-    first = min((place for token in tokens if (place := text.find(token)) >= 0), default=0)
-    begin = max(min(first - _MOST_CHARS // 3, len(text) - _MOST_CHARS), 0)
-    cut = text[begin : begin + _MOST_CHARS]
-    return f"{'… ' if begin else ''}{cut}{' …' if begin + _MOST_CHARS < len(text) else ''}"
-
+from .history import (
+    PRESSURE,
+    USER,
+    History,
+    HistoryItem,
+    Summary,
+    harmless,
+    is_pressure,
+    of_agent,
+    of_function,
+)
+from .sentences import Sentence, extract, lost, sentences, tokens_of
 
 AskFor = Callable[[str, str], Awaitable[str]]
 """Instructions and material → what a model makes of it; empty where it gives nothing."""
@@ -134,6 +39,8 @@ _ARGUMENT_CHARS: Final = 300
 _ASKED_CHARS: Final = 600
 _LEAST_CHARS: Final = 15
 _NAME_CHARS: Final = 64
+_WORTH: Final = 0.7  # of the room must be filled, or a compaction would win nothing
+_LEAST_MATERIAL: Final = 2_000
 
 _KEEP: Final = (
     "Keep every name, number, date and function name exactly as it was written. What is no longer true leave out."
@@ -202,6 +109,23 @@ async def summarised(history: History, order: CompactionOrder, ask: AskFor) -> t
     return Summary(text, covers, upto, order.style, quotes=own, open_request=request), len(covered)
 
 
+def rebuilt(payload: dict[str, Any], messages: Sequence[Message]) -> dict[str, Any] | None:  # Any: JSON
+    """Return a summary made anew, by the program, of what is left of the messages it covers; None if nothing is."""
+    if not messages:
+        return None
+    before = Summary.read(payload, 0)
+    quotes = extract([sentence for message in messages for sentence in _message_sentences(message)], len(before.text))
+    requests = {shorten(message.text, _ASKED_CHARS) for message in messages if isinstance(message, User)}
+    return Summary(
+        "",
+        sum(not isinstance(message, Notice) for message in messages),
+        before.upto,
+        before.style,
+        quotes=tuple((quote.by, quote.text) for quote in quotes),
+        open_request=before.open_request if before.open_request in requests else "",
+    ).payload()
+
+
 def _is_worth(lines: Sequence[str], before: str, order: CompactionOrder) -> bool:
     """Check whether to ask a model: the program extracts what is hardly longer than its summary would be."""
     return sum(map(len, lines)) + len(before) > order.chars
@@ -251,6 +175,8 @@ def _material_line(message: Message) -> str:
             return "\n".join([*([f"Assistant: {_cut(text)}"] if text else []), *called])
         case Answer(_, name, text):
             return f"{of_function(name)} answered: {_cut(text)}"
+        case User(text, speaker=speaker) if speaker:
+            return f"{of_agent(speaker)} said: {_cut(text)}"
         case User(text):
             return f"User: {shorten(text, _MESSAGE_CHARS)}"
         case Notice(text, is_imported=True):
@@ -281,6 +207,8 @@ def _message_sentences(message: Message) -> list[Sentence]:
         case Assistant(text, calls):
             called = [Sentence(harmless(f"{_called(call)} was called"), frozenset({call.name})) for call in calls]
             return [*sentences(shorten(text, _MESSAGE_CHARS)), *called]
+        case User(text, speaker=speaker) if speaker:
+            return sentences(_cut(text), of_agent(speaker))
         case User(text):
             return sentences(shorten(text, _MESSAGE_CHARS), USER)
         case Answer(_, name, _) if name.startswith(_OF_MEMORY):
@@ -289,10 +217,6 @@ def _message_sentences(message: Message) -> list[Sentence]:
             return sentences(shorten(text, _ARGUMENT_CHARS), of_function(name))
         case _:
             return []
-
-
-_WORTH: Final = 0.7  # of the room must be filled, or a compaction would win nothing
-_LEAST_MATERIAL: Final = 2_000
 
 
 class Journal(Protocol):
@@ -325,7 +249,7 @@ class Compaction:
         return False
 
     async def compact(self, turn: Journal, budget: Budget, ask: AskFor, share: float = 1.0) -> Summary | None:
-        """Replace the older part by a summary; what stays takes at most this share of its limit."""
+        """Replace the older part by a summary. The rest takes at most this share of its limit."""
         history, room = turn.history, int(budget.room(self._settings) * share)
         tail = min(tail_bytes(room), history.size // 2)
         order = CompactionOrder(tail, summary_chars(room), max(room, _LEAST_MATERIAL), self._style)

@@ -5,14 +5,15 @@ restart the same context is read again. The author of a line in a summary is set
 words of others keep what they say, but what in them would pass for the program's word on who speaks stands in quotes.
 """
 
+import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.base.untrusted import visible
-from agent_core.storage import SUMMARY, ClaimedTurn, Entry, Shape, TurnStore, fitting
+from agent_core.storage import BETWEEN, SUMMARY, ClaimedTurn, Entry, Shape, TurnStore, fitting
 
 from .paging import in_part
 
@@ -38,6 +39,11 @@ def label_of(by: str) -> str:
 def of_function(name: str) -> str:
     """Return the author label for a function's answer; no function name is the user's."""
     return f"{name}()" if _NAME.fullmatch(name) else "a function"
+
+
+def of_agent(names: str) -> str:
+    """Return the author label for the words of other agents; no name of an agent is the user's."""
+    return f"the agent {names}"
 
 
 def harmless(text: str) -> str:
@@ -71,7 +77,7 @@ PRESSURE: Final = Notice(
 class Summary:
     """The summary of the older part: it covers `covers` messages up to the entry `upto`; `seq` is its own entry.
 
-    `model_text` is the model's summary (or all there is, in an entry that has no more); `quotes` are sentences, each
+    `model_text` is the model's summary (or all there is, in an older entry); `quotes` are sentences, each
     after its author; `open_request` is what the user wants of the current turn.
     """
 
@@ -156,6 +162,11 @@ class History:
         """True if the model was warned of memory pressure since the last compaction."""
         return any(is_pressure(item.whole) for item in self.items)
 
+    def last_request(self) -> str:
+        """Return the text of the user's last message; empty if there is none."""
+        messages = (item.whole for item in reversed(self.items))
+        return next((message.text for message in messages if isinstance(message, User)), "")
+
     def page(self, page_chars: int) -> None:
         """Show long messages in parts of this size."""
         if page_chars == self.page_chars:
@@ -234,17 +245,20 @@ ReadEntries = Callable[[Sequence[Entry]], Sequence[Message]]
 """Entries of a journal → what the model reads of them."""
 
 
-async def resume(store: TurnStore, agent: str, history: History, read: ReadEntries) -> None:
-    """Rebuild the history from storage, as after a restart or when turns were removed from it."""
+async def resume(store: TurnStore, agent: str, history: History, read: ReadEntries, before: float = math.inf) -> None:
+    """Rebuild the history from storage, as after a restart or when turns were removed from it; or as it was `before`
+    an entry.
+    """
     history.clear()
-    entries = await store.history(agent, kinds=(SUMMARY,))
+    entries = [entry for entry in await store.history(agent, kinds=(SUMMARY,)) if entry.seq < before]
     since = 0
     if entries:
         summary = Summary.read(entries[-1].payload, entries[-1].seq, is_imported=entries[-1].is_imported)
         history.compact(summary)
         since = summary.upto
     for entry in await store.history(agent, since=since):
-        history.add(entry.turn, read([entry]), entry.seq, entry.payload.get("chars", 0))
+        if entry.seq < before:
+            history.add(entry.turn, read([entry]), entry.seq, entry.payload.get("chars", 0))
 
 
 async def pop(store: TurnStore, agent: str) -> list[Entry]:
@@ -255,8 +269,12 @@ async def pop(store: TurnStore, agent: str) -> list[Entry]:
     return []
 
 
-async def claim(store: TurnStore, agent: str, owner: str) -> ClaimedTurn | None:
-    """Return the open turn, or a new one for what is waiting; a requested summary that was never made is abandoned."""
-    while (claimed := await store.next(agent, owner)) is not None and claimed.event.kind == SUMMARY:
+async def claim(store: TurnStore, agent: str, owner: str, *, leaves: Collection[str] = ()) -> ClaimedTurn | None:
+    """Return the open turn, or a new one for what is waiting; a requested summary that was never made is abandoned.
+
+    What other agents sent goes on waiting, as do events of the kinds that it `leaves`: the runner takes them up.
+    """
+    skip = (*BETWEEN, *leaves)
+    while (claimed := await store.next(agent, owner, skip=skip)) is not None and claimed.event.kind == SUMMARY:
         await store.finish(claimed.id, claimed.attempt)
     return claimed

@@ -1,5 +1,6 @@
 """Facts about functions as text for a model: short, in pages, and with the next thing to do."""
 
+import json
 from collections.abc import Sequence
 
 from agent_core.access.grants import Grants
@@ -9,11 +10,19 @@ from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from agent_core.functions.answers import CallReport
 from agent_core.functions.gate import ExampleResult
 from agent_core.functions.gate.verdict import Survivor
+from agent_core.functions.search import SearchReport
 from agent_core.functions.service.call_records import CallTotals, FunctionStatistics
 from agent_core.functions.service.change_texts import ReloadReport
-from agent_core.functions.service.function_facts import Coverage, FunctionDetails, FunctionListing, FunctionTestReport
+from agent_core.functions.service.function_facts import (
+    Coverage,
+    FunctionDetails,
+    FunctionListing,
+    FunctionTestReport,
+    kind_of,
+)
 from agent_core.functions.service.history import FunctionHistory, HistoryEntry
 from agent_core.functions.service.judgment import PendingCandidate
+from agent_core.registry.function import Function
 from sandbox.wire.lines import bare_lines
 
 PAGE = 40
@@ -21,18 +30,55 @@ _MOST_VERSIONS = 20
 _MAX_SOURCE = 8_000
 
 
-def listing(data: FunctionListing, page: int) -> str:
-    """Return a page of functions, one line each, and the number of the others."""
-    rows = data.functions
-    pages = max((len(rows) + PAGE - 1) // PAGE, 1)
+def listing(data: FunctionListing, page: int, own: Sequence[Function] = ()) -> str:
+    """Return a page of functions, one line each, and the number of the others; `own` are those of the program."""
+    rows = [f"- {row.name} ({row.module}, {row.standing}): {shorten(row.description, 120)}" for row in data.functions]
+    both = [
+        *rows,
+        *(f"- {one.name} ({kind_of(one)}): {shorten(one.description.split(chr(10))[0], 120)}" for one in own),
+    ]
+    pages = max((len(both) + PAGE - 1) // PAGE, 1)
     page = min(max(page, 1), pages)
-    shown = rows[(page - 1) * PAGE : page * PAGE]
     lines = [f"{len(rows)} functions, page {page} of {pages}." if rows else "There are no such functions."]
-    lines += [f"- {row.name} ({row.module}, {row.standing}): {shorten(row.description, 120)}" for row in shown]
+    if own:
+        lines[0] += f" Of the program itself there are {len(own)}, marked meta or memory, which cannot be edited."
+    lines += both[(page - 1) * PAGE : page * PAGE]
     lines += [f"Rejected: {_problem(problem)}" for problem in data.rejected[:5]]
     if page < pages:
         lines.append(f"Next: list_functions(page={page + 1}).")
     return "\n".join(lines)
+
+
+def search(report: SearchReport) -> str:
+    """Return what a search found, with why, and what to do with it."""
+    if not report.results:
+        return "No function serves this. Next: create_function."
+    lines = [f"{len(report.results)} functions, the best first; they can be called in your next step."]
+    for match in report.results:
+        takes = ", ".join(match.function.parameters.get("properties", {}))
+        lines.append(f"- {match.function.name}({takes}): {shorten(match.function.description, 120)}")
+        notes = [f"why: {match.why}", f"differs: {match.differs}" if match.differs else ""]
+        notes.append(f"needs: {', '.join(match.needs)}" if match.needs else "")
+        lines.append(f"  ({'; '.join(note for note in notes if note)})")
+    lines.append("If none of them does it: create_function.")
+    return "\n".join(lines)
+
+
+def own_function(function: Function) -> str:
+    """Return what is known of a function of the program."""
+    about = "about memory" if kind_of(function) == "memory" else "a meta-function"
+    return "\n".join(
+        [
+            f"`{function.name}` is part of the program ({about}); it cannot be edited.",
+            function.description,
+            _schema(function),
+        ]
+    )
+
+
+def _schema(function: Function) -> str:
+    """Return the schema of a function's arguments, which its source may not tell in full."""
+    return f"Schema: {json.dumps(function.parameters, ensure_ascii=False)}"
 
 
 def introspection(details: FunctionDetails) -> str:
@@ -42,6 +88,7 @@ def introspection(details: FunctionDetails) -> str:
         f"`{function.name}` in {function.path}, standing {details.standing}.",
         *_quarantine(details.quarantine),
         block(_numbered(details.source, function.line), _MAX_SOURCE),
+        _schema(function),
         *_statistics(details.statistics),
         *_granted(details.grants),
         f"Used by: {', '.join(details.callers) or 'no other'}. Uses: {', '.join(details.callees) or 'none'}.",
@@ -138,6 +185,8 @@ def tested(report: FunctionTestReport) -> str:
 
 
 def _example(result: ExampleResult) -> str:
+    if result.unrun:
+        return f"- did not run: {fence(result.call)}: {result.unrun}"
     word = "holds" if result.agreed else "DIFFERS"
     printed = f" and printed {fence(result.printed)}" if result.printed else ""
     expected = "" if result.agreed else f", expected {fence(result.expected)}"

@@ -4,8 +4,8 @@ Servers cache the longest unchanged prefix of a request, so a name keeps its pla
 what is new goes last, and what must leave is what was used least recently.
 """
 
-import json
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -19,7 +19,56 @@ FOR_SMALL_MODELS: Final = frozenset({"core_memory_append", "core_memory_replace"
 FOR_LARGE_ROOMS: Final = frozenset({"debugger", "clear_debugger", "trace_function"})
 """What goes first where the room is small: a failure tells its frames and locals without them."""
 
-_ENVELOPE: Final = 80
+ALWAYS: Final = frozenset(
+    {
+        "send_message",
+        "core_memory_append",
+        "core_memory_replace",
+        "conversation_search",
+        "archival_memory_insert",
+        "archival_memory_search",
+        "create_function",
+    }
+)
+"""What stays however small the room is: without one of these, an agent cannot speak, remember or grow."""
+
+# The others of the host, least needed first. What is in neither list stays longer than the first, and goes before the
+# second: by search_functions all that is not shown is found.
+_LITTLE_NEEDED: Final = (
+    "debugger",
+    "clear_debugger",
+    "trace_function",
+    "pause_heartbeats",
+    "reload_functions",
+    "remove_function",
+    "add_function",
+    "message_llm",
+    "archival_memory_delete",
+    "function_history",
+    "rollback_function",
+    "conversation_search_date",
+    "core_memory_remove",
+    "add_example",
+    "delete_function",
+    "test_function",
+    "replace_function",
+    "core_memory_rewrite",
+)
+_OFTEN: Final = (
+    "confirm_function",
+    "read_on",
+    "introspect_function",
+    "edit_function",
+    "list_functions",
+    "search_functions",
+)
+
+EXPECTED: Final = 40
+"""So many functions that a message probably needs fill the selection at first; later, the first few of them come in."""
+
+_EXPECTED_LATER: Final = 5
+_FOR_WORKSPACE: Final = 0.25
+_NOT_FITTED: Final[tuple[object, object, tuple[FunctionShown, ...]]] = (None, None, ())
 
 
 class Hidden(Protocol):
@@ -33,11 +82,21 @@ class Shown:
     """The functions that one agent is shown; they persist from step to step."""
 
     def __init__(
-        self, pinned: Iterable[Function], limit: int, hidden: Hidden, memory: frozenset[str] = frozenset()
+        self,
+        pinned: Iterable[Function],
+        limit: int,
+        hidden: Hidden,
+        memory: frozenset[str] = frozenset(),
+        room: int = sys.maxsize,
     ) -> None:
-        """Create the selection; `memory` names the pinned functions that are about memory."""
-        self._pinned = {function.name: _Place.of(function) for function in pinned}
+        """Create the selection; `memory` names the pinned functions that are about memory.
+
+        Functions of the workspace take `room` bytes at most, however many there are.
+        """
+        self._of_host = {function.name: _Place.of(function) for function in pinned}
+        self._pinned = self._of_host
         self._limit = limit
+        self._room = room
         self._hidden = hidden
         self._held: frozenset[tuple[str, str]] = frozenset()
         self._complaints: Mapping[tuple[str, str], str] = {}
@@ -47,16 +106,41 @@ class Shown:
         self._seen: object = None
         self._kept: frozenset[str] = frozenset()
         self._withheld = memory - FOR_SMALL_MODELS
-        self._fitted: tuple[object, object, tuple[FunctionShown, ...]] = (None, None, ())
-        self._known = 0
+        self._fitted = _NOT_FITTED
+        self._known: frozenset[str] | None = None
+        self._is_filled = False
         self.line: tuple[FunctionShown, ...] = ()
+
+    def withhold(self, names: Collection[str]) -> None:
+        """Leave out functions of the host as long as there is nothing to use them on."""
+        pinned = {name: place for name, place in self._of_host.items() if name not in names}
+        if pinned.keys() != self._pinned.keys():
+            self._pinned, self._seen, self._fitted = pinned, None, _NOT_FITTED
 
     def use(self, name: str) -> None:
         """Record a call of a function: recently used ones are the last to be dropped when room is needed."""
         self._uses += 1
         self._used[name] = self._uses
-        if name not in self._places and name not in self._pinned:
-            self._seen = None  # it comes into sight: only then does a use change the choice
+        if name in self._places or any(function.name == name for function in self._fitted[2]):
+            return
+        # It comes into sight: only then does a use change the choice.
+        self._seen, self._fitted = (self._seen, _NOT_FITTED) if name in self._pinned else (None, self._fitted)
+
+    def expect(self, names: Sequence[str]) -> None:
+        """Show what a message probably needs, best first, in place of what was needed longest ago.
+
+        Few are taken once a set is shown: each that comes changes what a server has cached.
+        """
+        if names and not self._is_filled:
+            self._places = {}  # nothing was sent yet: what is expected comes first, before what only fills the room
+        for name in reversed(names[: _EXPECTED_LATER if self._is_filled else EXPECTED]):
+            self.use(name)
+        self._is_filled = True
+
+    @property
+    def is_crowded(self) -> bool:
+        """True if the workspace had more functions than were shown at the last choice."""
+        return len(self._known or ()) > len(self._places)
 
     def choose(
         self, functions: Mapping[str, Function], own_set: frozenset[str] = frozenset()
@@ -73,44 +157,81 @@ class Shown:
             }
         if self._pinned.keys() & functions.keys():  # a memory class of the user's own: its methods are called
             functions = {name: function for name, function in functions.items() if name not in self._pinned}
+        self._note_new(functions)
         staying = self._most_useful(functions, own_set, max(self._limit - len(self._pinned), 0))
-        self._known = len(functions)
         order = [*self._in_place(staying), *self._new(staying)]
         self._places = {name: self._place(name, functions[name]) for name in order}
         places = [*self._pinned.values(), *self._places.values()]
         self.line = tuple(place.shown for place in places)
         return self.line
 
-    def fitting(self, mode: Mode, room: int) -> tuple[FunctionShown, ...]:
+    def fitting(
+        self, mode: Mode, room: int, line: tuple[FunctionShown, ...] | None = None
+    ) -> tuple[FunctionShown, ...]:
         """Return the last choice as this mode shows it in this many bytes; the same object as long as nothing changes.
 
-        A small model, and one in a small room, is shown few functions of memory; then what was used least goes.
+        `line` is the choice as the agent's style writes it, which may take more room. A small model is shown few
+        functions of memory; in a small room, what is needed least goes, one after another, but `ALWAYS` stays.
         """
-        if self._fitted[0] is not self.line or self._fitted[1] != (mode, room):
-            self._fitted = self.line, (mode, room), self._fit(mode, room)
+        line = self.line if line is None else line
+        if self._fitted[0] is not line or self._fitted[1] != (mode, room):
+            self._fitted = line, (mode, room), self._fit(mode, room, line)
         return self._fitted[2]
 
     def hidden(self, shown: tuple[FunctionShown, ...]) -> int:
         """Return how many functions of the workspace are not shown."""
-        return self._known - sum(function.name not in self._pinned for function in shown)
+        return len(self._known or ()) - sum(function.name not in self._pinned for function in shown)
 
-    def _fit(self, mode: Mode, room: int) -> tuple[FunctionShown, ...]:
-        sizes = {function.name: _size(function) for function in self.line}
-        if mode == "native" and sum(sizes.values()) <= room:
-            return self.line
-        if mode == "native":
-            sizes = {name: size for name, size in sizes.items() if name not in FOR_LARGE_ROOMS}
-            if sum(sizes.values()) <= room:
-                return tuple(function for function in self.line if function.name in sizes)
-        staying = {name: size for name, size in sizes.items() if name not in self._withheld}
-        movable = [name for name in staying if name not in self._pinned and name not in self._kept]
-        for name in (
-            sorted(movable, key=lambda movable_name: self._used.get(movable_name, 0)) if mode == "native" else ()
-        ):
-            if sum(staying.values()) <= room:
-                break
+    def held_back(self, shown: tuple[FunctionShown, ...]) -> int:
+        """Return how many functions of the host are not shown."""
+        return len(self._pinned) - sum(function.name in self._pinned for function in shown)
+
+    def _fit(self, mode: Mode, room: int, line: tuple[FunctionShown, ...]) -> tuple[FunctionShown, ...]:
+        if mode == "constrained":
+            withheld = self._withheld if self.is_crowded else self._withheld | {"search_functions"}
+            return tuple(function for function in line if function.name not in withheld)
+        staying = {function.name: function.size for function in line}
+        for name in self._leaving(staying, room):
             del staying[name]
-        return tuple(function for function in self.line if function.name in staying)
+        return line if len(staying) == len(line) else tuple(part for part in line if part.name in staying)
+
+    def _leaving(self, sizes: Mapping[str, int], room: int) -> Iterator[str]:
+        """Yield the names that go until the others fit: those of the workspace keep a part of the room, if any."""
+        host = sorted((name for name in sizes.keys() & self._pinned.keys() - ALWAYS), key=self._host_need)
+        movable = sizes.keys() - self._pinned.keys() - self._kept
+        of_workspace = sorted(movable, key=lambda name: (self._used.get(name, 0), name))
+        own_set = sorted(sizes.keys() & self._kept - self._pinned.keys(), key=lambda name: self._used.get(name, 0))
+        size, movable_size = sum(sizes.values()), sum(sizes[name] for name in movable)
+        while size > room and (host or of_workspace or own_set):
+            is_large = host and host[0] in FOR_LARGE_ROOMS
+            if of_workspace and not is_large and (movable_size > room * _FOR_WORKSPACE or not host):
+                movable_size -= sizes[name := of_workspace.pop(0)]
+            else:
+                name = (host or own_set).pop(0)
+            size -= sizes[name]
+            yield name
+
+    def _host_need(self, name: str) -> tuple[int, int, int]:
+        """Return how much a function of the host is needed, to sort by: what goes first is the least."""
+        used = self._used.get(name, 0)
+        if name in _OFTEN:
+            return 2, 0, _OFTEN.index(name)
+        if used or name not in _LITTLE_NEEDED:
+            return 1, used, 0
+        return 0, 0, _LITTLE_NEEDED.index(name)
+
+    def _note_new(self, functions: Mapping[str, Function]) -> None:
+        """Count what was not there before as used: it has just been made, in order to be called."""
+        names = frozenset(functions)
+        for name in sorted(names - self._known) if self._known is not None else ():
+            self._uses += 1
+            self._used.setdefault(name, self._uses)
+        self._known = names
+
+    @property
+    def pinned(self) -> tuple[Function, ...]:
+        """The functions of the host, whether there is room to show them or not."""
+        return tuple(place.function for place in self._pinned.values())
 
     @property
     def pinned_count(self) -> int:
@@ -121,19 +242,26 @@ class Shown:
         """Return the names in the last choice."""
         return frozenset(shown.name for shown in self.line)
 
-    def _most_useful(self, functions: Mapping[str, Function], own_set: frozenset[str], room: int) -> set[str]:
-        if len(functions) <= room:
-            return set(functions)
+    def _most_useful(self, functions: Mapping[str, Function], own_set: frozenset[str], most: int) -> set[str]:
+        """Return the names of those that fit: the own set, then what was used or expected last, then what is shown."""
         order = sorted(
-            functions, key=lambda name: (name in own_set, self._used.get(name, 0), name in self._places), reverse=True
+            functions, key=lambda name: (name not in own_set, -self._used.get(name, 0), name not in self._places)
         )
-        return set(order[:room])
+        staying, left = set[str](), self._room
+        for name in order[:most]:
+            left -= self._place(name, functions[name]).shown.size
+            if left < 0 and name not in own_set:
+                break
+            staying.add(name)
+        return staying
 
     def _in_place(self, staying: set[str]) -> list[str]:
         return [name for name in self._places if name in staying]
 
     def _new(self, staying: set[str]) -> list[str]:
-        return sorted(name for name in staying if name not in self._places)
+        # What leaves first comes last, so that the beginning stays.
+        names = (name for name in staying if name not in self._places)
+        return sorted(names, key=lambda name: (-self._used.get(name, 0), name))
 
     def _place(self, name: str, function: Function) -> "_Place":
         # The same object from step to step: the wire form of what did not change is not made again.
@@ -142,9 +270,9 @@ class Shown:
         return place if place is not None and is_same else _Place.of(function, complaint)
 
 
-def _size(shown: FunctionShown) -> int:
-    """Return about how many bytes a function takes on the wire."""
-    return len(shown.name) + len(shown.description) + len(json.dumps(shown.parameters)) + _ENVELOPE
+def size_of(functions: Iterable[FunctionShown]) -> int:
+    """Return about how many bytes functions take on the wire."""
+    return sum(function.size for function in functions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The model: from a list of messages to the pieces of one reply.
 
 The door to endpoints that speak chat completions, and to the local model. May touch the network; knows
-nothing of agents, functions' code or storage. `client` and `endpoint` import the SDK, so import them
+nothing of agents, functions' code or storage. `client` and `endpoint` import an HTTP client, so import them
 only when a model is really opened.
 """
 

@@ -1,15 +1,14 @@
-"""Opens the chosen model; the client for native calls; and mode `auto`, which falls back to constrained mode.
+"""Opens the chosen model, in the mode that its profile shows; and the client for native calls.
 
-`auto` switches when the endpoint refuses functions in words that `dialects.toml` knows, or when the functions fill
-the window. The window's size comes from the settings, the endpoint, the table, or a default. A step costs only what
-is new in it: messages that were written before are not written again.
+The window's size comes from the settings, the endpoint, the table, or a default. A step costs only what is new in it:
+messages that were written before are not written again.
 """
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from functools import partial
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
@@ -19,78 +18,20 @@ from agent_core.base.messages import Assistant, Message
 from agent_core.base.settings import ModelSettings
 
 from .constrained import ConstrainedModel
-from .dialect import Loading, changed
+from .dialect import Loading, changed, dialects
 from .discover import DiscoveredModel
+from .either import EitherModel
 from .endpoint import Endpoint
-from .failures import FunctionsRefused
 from .probe import ask
+from .profile import KnownModes, ModelProfile, find_profile, probed, root_of
 from .quirks import quirks
-from .reply import Mode, ModeChanged, Model, Piece, Reply, RetryPiece, TokenUsage
+from .reply import Model, Piece, ReadingPiece, Reply, RetryPiece, TokenUsage
 from .request import FunctionShown, Request
 from .schemas import loosened
 from .stream import Assembly
-from .tokens import Estimator, known_window, listed_window, tells_windows, window
+from .tokens import Estimator, known_window, listed_window, tells_windows, told_window, window
 from .tour.endpoint import TourEndpoint
-from .wire import RequestWriter
-
-_BYTES_PER_TOKEN: Final = 3.4
-_MOST: Final = 0.5  # of the window may be functions
-_FROM_NOW: Final = "from now on, its calls are written under a schema (`model.mode` = constrained)."
-
-
-class EitherModel:
-    """A native model that can change to constrained mode; `room_fix` says how to get a larger window."""
-
-    def __init__(self, native: Model, constrained: Callable[[], Model], room_fix: str = "") -> None:
-        self._model = native
-        self._room_fix = room_fix
-        self._constrained = constrained
-
-    @property
-    def name(self) -> str:
-        """The model's name at its endpoint."""
-        return self._model.name
-
-    @property
-    def mode(self) -> Mode:
-        """The mode in which calls are transmitted at present."""
-        return self._model.mode
-
-    @property
-    def context_limit(self) -> int:
-        """The size of the model's window in tokens."""
-        return self._model.context_limit
-
-    def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
-        """Return the size of the functions as they are shown at present."""
-        return self._model.overhead(functions)
-
-    async def stream(self, request: Request) -> AsyncIterator[Piece]:
-        """Yield the pieces of one reply, in order; the last piece is the one `Reply`."""
-        self._check_room(request)
-        try:
-            async with aclosing(self._model.stream(request)) as pieces:  # type: ignore[type-var]  # a generator
-                async for piece in pieces:
-                    yield piece
-        except FunctionsRefused as error:
-            if self.mode == "constrained":
-                raise
-            raise self._changed(f"{error.message} So {_FROM_NOW}") from error
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._model.aclose()
-
-    def _check_room(self, request: Request) -> None:
-        tokens = int(self.overhead(request.functions) / _BYTES_PER_TOKEN)
-        if self.mode == "native" and tokens > self.context_limit * _MOST:
-            message = f"The functions need about {tokens:,} tokens of {self.name}'s {self.context_limit:,}"
-            raise self._changed(f"{message}, so {_FROM_NOW} {self._room_fix}".rstrip())
-
-    def _changed(self, why: str) -> ModelError:
-        self._model = self._constrained()
-        return ModeChanged(why)
-
+from .wire import RequestWriter, read_progress
 
 _Told: TypeAlias = dict[str, Any]  # Any: foreign JSON
 
@@ -118,7 +59,8 @@ async def find_window(endpoint: Endpoint, chosen: DiscoveredModel) -> Window:
     tokens = chosen.context_tokens
     if tokens is None and tells_windows(endpoint.url):
         entries = await endpoint.listing()
-        tokens = next((listed_window(entry) for entry in entries if entry["id"] == endpoint.model), None)
+        entry = next((entry for entry in entries if entry["id"] == endpoint.model), {})
+        tokens = listed_window(entry) or await _told_beside(endpoint, chosen) or told_window(entry, quirks().own_names)
     if tokens:
         return Window(tokens, "told by the endpoint")
     if size := known_window(endpoint.model):
@@ -126,13 +68,29 @@ async def find_window(endpoint: Endpoint, chosen: DiscoveredModel) -> Window:
     return Window(quirks().assumed_window, "assumed: set model.context_tokens if it is not so")
 
 
+async def _told_beside(endpoint: Endpoint, chosen: DiscoveredModel) -> int | None:
+    """Return the window that a server of the user's own reports next to its endpoint; a known service is not asked."""
+    is_known, servers = bool(endpoint.dialect.address), {server.name for server in quirks().servers}
+    if is_known and endpoint.dialect.name not in servers:
+        return None
+    for place in quirks().beside:
+        answer = await ask(root_of(chosen.endpoint_url) + place.path, key=chosen.key, timeout_s=_ASK_S)
+        entries = answer.get(place.entries) if place.entries else [answer]
+        for entry in entries if isinstance(entries, list) else ():
+            is_meant = isinstance(entry, dict) and entry.get("id", endpoint.model) == endpoint.model
+            if is_meant and (tokens := told_window(entry, place.names)):
+                return tokens
+    loading = next((dialect.loading for dialect in dialects() if dialect.loading), None)
+    loaded = await loaded_window(chosen, loading) if loading and not is_known else None
+    return loaded.tokens if loaded else None
+
+
 async def loaded_window(chosen: DiscoveredModel, loading: Loading) -> Window | None:
     """Return the window with which a server loads its model, which may be far smaller than the model's own.
 
     What is running is the truth. So the model is loaded, as its first request would do; a model of before is asked.
     """
-    address = urlsplit(chosen.endpoint_url)
-    root = f"{address.scheme}://{address.netloc}"
+    address, root = urlsplit(chosen.endpoint_url), root_of(chosen.endpoint_url)
     named = {"model": chosen.model_name}
     shown = await ask(root + loading.shown, named, key=chosen.key, timeout_s=_ASK_S)
     own = _own(shown)
@@ -186,7 +144,7 @@ class NativeModel:
         self.estimator = Estimator()
         self._endpoint = endpoint
         self._settings = endpoint.settings
-        self._clock = clock or Clock()
+        self.clock = clock or Clock()
         self._writer = RequestWriter(endpoint.dialect)
         self._shown: tuple[FunctionShown, ...] = ()
         self._is_loosened_said = False
@@ -211,7 +169,7 @@ class NativeModel:
             try:
                 async with aclosing(self._once(request)) as pieces:
                     async for piece in pieces:
-                        begun = begun or not isinstance(piece, RetryPiece)
+                        begun = begun or not isinstance(piece, RetryPiece | ReadingPiece)
                         yield self._with_loosened(piece) if isinstance(piece, Reply) else piece
             except ModelError as error:
                 dialect = None if begun else changed(self._writer.dialect, error.message)
@@ -237,12 +195,12 @@ class NativeModel:
         assembly = Assembly(
             shown={function.name: (*function.parameters.get("properties", ()),) for function in request.functions},
             used_ids=_ids(request.messages),
-            new_id=lambda: f"call_{self._clock.entropy(12).hex()}",
+            new_id=lambda: f"call_{self.clock.entropy(12).hex()}",
         )
         try:
             async with aclosing(self._endpoint.complete(body)) as chunks:
                 async for chunk in chunks:
-                    for piece in [chunk] if isinstance(chunk, RetryPiece) else assembly.add(chunk):
+                    for piece in [chunk] if isinstance(chunk, RetryPiece) else _pieces(chunk, assembly):
                         yield piece
         except ModelError as error:
             raise _with_what_came(error, assembly.text) from error
@@ -281,8 +239,14 @@ class TourModel(NativeModel):
         return TokenUsage(0, 0)
 
 
-async def open_model(chosen: DiscoveredModel, settings: ModelSettings, *, clock: Clock | None = None) -> Model:
-    """Return the chosen model, ready for requests."""
+async def open_model(
+    chosen: DiscoveredModel,
+    settings: ModelSettings,
+    *,
+    clock: Clock | None = None,
+    found_out: Path | None = None,
+) -> Model:
+    """Return the chosen model, ready for requests; the file `found_out` has the modes that were found out before."""
     if chosen.kind == "local":
         from .local.server import open_local  # noqa: PLC0415 the local engine is an extra that may not be installed
 
@@ -290,19 +254,57 @@ async def open_model(chosen: DiscoveredModel, settings: ModelSettings, *, clock:
     if chosen.kind == "tour":
         return TourModel(await TourEndpoint.start(settings), window=Window(_TOUR_TOKENS, "the tour's"), clock=clock)
     endpoint = Endpoint(chosen.endpoint_url, chosen.model_name, key=chosen.key, settings=settings, clock=clock)
+    if settings.mode == "native":
+        return NativeModel(endpoint, window=await find_window(endpoint, chosen), clock=clock)
+    known = KnownModes(found_out)
+    profile = await find_profile(endpoint, chosen, known)
     window = await find_window(endpoint, chosen)
-    native = NativeModel(endpoint, window=window, clock=clock)
-    ways = endpoint.dialect.ways
-    if settings.mode == "native" or (settings.mode == "auto" and not ways):
-        return native
-    if not ways:
+    if profile.context_tokens and not settings.context_tokens:  # of one slot, where the server has several
+        window = Window(profile.context_tokens, "as its server loads it", window.fix)
+    if not endpoint.dialect.ways and settings.mode == "constrained":
         await endpoint.aclose()
         raise ModelError(
             f"{endpoint.dialect.name} does not enforce a schema on replies, which constrained mode needs.",
             fix="Set `model.mode` to native: its models call functions by themselves.",
         )
-    constrained = partial(ConstrainedModel, endpoint, endpoint.model, window.tokens, settings, clock, ways=ways)
-    return constrained() if settings.mode == "constrained" else EitherModel(native, constrained, window.fix)
+    native = NativeModel(endpoint, window=window, clock=clock)
+    return await _in_mode(native, endpoint, window, profile, known) if endpoint.dialect.ways else native
+
+
+async def _in_mode(
+    native: NativeModel, endpoint: Endpoint, window: Window, profile: ModelProfile, known: KnownModes
+) -> Model:
+    """Return the model in the mode that is set, or that its profile or a probe shows."""
+    settings, ways = endpoint.settings, endpoint.dialect.ways
+
+    def constrained() -> ConstrainedModel:
+        return ConstrainedModel(
+            endpoint, endpoint.model, window.tokens, settings, native.clock, ways=ways, is_tiny=profile.is_tiny
+        )
+
+    if settings.mode == "constrained":
+        return constrained()
+    if profile.mode is None and endpoint.dialect.told:
+        profile = await probed(native, profile)
+        if profile.mode is not None:
+            known.put(profile.key, profile.mode)
+    if profile.mode == "constrained":
+        await keep_loaded(endpoint)
+    return EitherModel(native, constrained, window.fix, profile=profile, known=known)
+
+
+async def keep_loaded(endpoint: Endpoint) -> None:
+    """Ask a server that unloads models early to keep this one, with what it has read, while the user thinks."""
+    loading = endpoint.dialect.loading
+    if loading is None or urlsplit(endpoint.url).hostname in loading.remote:
+        return
+    body = {"model": endpoint.model, "keep_alive": loading.keep_alive, "stream": False}
+    await ask(root_of(endpoint.url) + loading.load, body, timeout_s=_LOAD_S)
+
+
+def _pieces(chunk: dict[str, Any], assembly: Assembly) -> list[Piece]:  # Any: foreign JSON
+    progress = read_progress(chunk)
+    return [progress, *assembly.add(chunk)] if progress else assembly.add(chunk)
 
 
 def _ids(messages: tuple[Message, ...]) -> set[str]:

@@ -24,7 +24,7 @@ from .reply import NOTES, Finish, Piece, Reply, RetryPiece, TextPiece, ThoughtPi
 from .request import FunctionShown, Request
 from .step import REPLY, read_step, step_schema
 from .stream import Splitter, cut_call, note_on
-from .wire import read_chunk, read_usage
+from .wire import read_chunk, read_progress, read_usage
 
 _OPENINGS: Final = (
     ("thought", re.compile(r'\s*(?:```\w*\s*)?\{\s*"thought"\s*:\s*"')),
@@ -89,6 +89,10 @@ class NotHeld(ModelError):
     """Error raised when the endpoint answers as if no schema had been requested."""
 
 
+class NoneHeld(ModelError):
+    """Error raised when an endpoint constrains replies in none of the known ways."""
+
+
 class ReplyFormState:
     """The way in use at one endpoint. `holds` is true once it has constrained a reply."""
 
@@ -127,7 +131,7 @@ def _none_left(failed: Sequence[tuple[str, ModelError]]) -> ModelError:
         return first  # the same words for every way: it is about something else
     tried = "; ".join(f"{name} ({error.message.rstrip('.')})" for name, error in failed)
     message = "The endpoint does not enforce a schema on replies, which constrained mode needs."
-    return ModelError(f"{message} Tried: {tried}.", fix=_FIX)
+    return NoneHeld(f"{message} Tried: {tried}.", fix=_FIX)
 
 
 REPLY_TOKENS: Final = 1_536
@@ -166,6 +170,7 @@ class ConstrainedModel:
         clock: Clock | None = None,
         *,
         ways: Sequence[Way] = _USUAL,
+        is_tiny: bool = False,
     ) -> None:
         self._forms = ReplyFormState(ways)
         self.name = name
@@ -173,15 +178,16 @@ class ConstrainedModel:
         self._completions = completions
         self._settings = settings or ModelSettings()
         self._clock = clock or Clock()
-        self._conversation = WireConversation()
-        self._measured: tuple[tuple[FunctionShown, ...], int] = ((), fixed_size(()))
+        self._is_tiny = is_tiny
+        self._conversation = WireConversation(is_tiny=is_tiny)
+        self._measured: tuple[tuple[FunctionShown, ...], int] = ((), fixed_size((), is_tiny=is_tiny))
 
     def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
         """Return the size of the fixed text: the protocol, the few functions that are always shown, the
         demonstration.
         """
         if functions is not self._measured[0]:
-            self._measured = functions, fixed_size(functions)
+            self._measured = functions, fixed_size(functions, is_tiny=self._is_tiny)
         return self._measured[1]
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece, None]:
@@ -209,6 +215,8 @@ class ConstrainedModel:
                 if isinstance(chunk, RetryPiece):
                     yield chunk
                     continue
+                if progress := read_progress(chunk):
+                    yield progress
                 for piece in whole.take(chunk):
                     yield piece
                 self._check_held(whole.is_prose)

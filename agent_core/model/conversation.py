@@ -9,7 +9,6 @@ announced in the message that it may help with, because its words are in it, or 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, Final, TypeAlias
@@ -18,6 +17,7 @@ from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Not
 from sandbox.wire.foreign import read_json, read_toml
 
 from .demonstration import DEMONSTRATION, TOLD
+from .offer import ConstrainedModels, read_offer
 from .request import FunctionShown, Request
 from .step import write_step
 from .wire import is_object, mark
@@ -26,51 +26,10 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _NAME_WEIGHT: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class ConstrainedModels:
-    """The data of `constrained.toml`."""
-
-    always: tuple[str, ...]
-    finds: frozenset[str]
-    most_found: int
-    enough: int
-    making: re.Pattern[str]
-    after_result: str
-    remembers: Mapping[str, str]
-    after_change: str
-    common: frozenset[str]
-    hidden: Mapping[str, frozenset[str]]
-    on_request: Mapping[str, frozenset[str]]
-
-    @property
-    def about_functions(self) -> frozenset[str]:
-        """The known functions about functions; their answers say what to do next."""
-        return frozenset({*self.always, *self.hidden, *self.on_request}) - self.finds
-
-    def after(self, function: str) -> str:
-        """Return the text to add to the answer of a function."""
-        if function in self.remembers:
-            return self.remembers[function]
-        return self.after_change if function in self.about_functions else self.after_result
-
-
 @cache
 def choice() -> ConstrainedModels:
-    """Return the data on what is always listed, what is found, and what is left out."""
-    data = read_toml(resources.files(__package__).joinpath("constrained.toml").read_text(encoding="utf-8"))
-    return ConstrainedModels(
-        always=tuple(data["always"]),
-        finds=frozenset(data["finds"]),
-        most_found=data["most_found"],
-        enough=data["enough"],
-        making=re.compile(data["making"], re.IGNORECASE | re.DOTALL),
-        after_result=data["after_result"],
-        remembers=data["remembers"],
-        after_change=data["after_change"],
-        common=frozenset(data["common"].split()),
-        hidden={name: frozenset(names) for name, names in data["hidden"].items()},
-        on_request={name: frozenset(words) for name, words in data["asked"].items()},
-    )
+    """Return the data on what a small model is offered, read once."""
+    return read_offer(read_toml(resources.files(__package__).joinpath("constrained.toml").read_text(encoding="utf-8")))
 
 
 def trim(function: FunctionShown, last: str = "") -> FunctionShown:
@@ -186,15 +145,20 @@ _NAMES = re.compile(r"[A-Za-z_]\w*")
 
 
 class WireConversation:
-    """A writer of request messages that remembers which message announced which function."""
+    """A writer of request messages that remembers which message announced which function.
 
-    def __init__(self) -> None:
+    A tiny model is shown the functions of memory only in the messages that are about it.
+    """
+
+    def __init__(self, *, is_tiny: bool = False) -> None:
         self._told: dict[Message, Told] = {}
+        self._is_tiny = is_tiny
+        self._listed = choice().listed(is_tiny=is_tiny)
 
     def write(self, request: Request) -> list[Entry]:
         """Return the messages of the request, with alternating roles."""
         functions = {function.name: trim(function) for function in request.functions}
-        entries: list[Entry] = [{"role": "system", "content": _system_text(request.messages, functions)}]
+        entries: list[Entry] = [{"role": "system", "content": _system_text(request.messages, functions, self._listed)}]
         _append(entries, DEMONSTRATION, TOLD)
         for message in _systems(request.messages)[1:]:  # what this conversation adds leaves the fixed part as it is
             _add(entries, "user", f"{REMEMBERED}\n{message.text}")
@@ -205,7 +169,11 @@ class WireConversation:
         """Return the functions in this step's schema: always shown, announced, called before, or named just now."""
         announced = {function.name for message in request.messages for function in self._told.get(message, ())}
         named = _NAMES.findall(_last_text(request.messages))
-        callable_names = {*choice().always, *announced, *named, *_called(request.messages)} - request.excluded
+        callable_names = {*self._listed, *announced, *named, *_called(request.messages)} - request.excluded
+        if self._is_tiny:
+            now = _since_the_user(request.messages)
+            told = {function.name for message in now for function in self._told.get(message, ())}
+            callable_names -= choice().about_memory - {*told, *named, *_called(now)}
         if _is_about_memory(request.messages):
             callable_names &= {*choice().remembers}
         last = _last_text(request.messages)
@@ -213,9 +181,14 @@ class WireConversation:
 
     def _tell(self, messages: Sequence[Message], functions: Mapping[str, FunctionShown]) -> Mapping[Message, Told]:
         announced: dict[Message, Told] = {}
-        listed = {*choice().always}
+        listed = {*self._listed}
+        own = choice().about_memory if self._is_tiny else frozenset()
         for message in messages:
-            announced[message] = self._told[message] if message in self._told else _news(message, functions, listed)
+            known = self._told.get(message)
+            announced[message] = _news(message, functions, listed | own) if known is None else known
+            if known is None and self._is_tiny and isinstance(message, User):
+                wanted = choice().wanted(message.text)
+                announced[message] += tuple(functions[name] for name in functions if name in wanted)
             listed.update(function.name for function in announced[message])
         self._told = announced
         return announced
@@ -233,11 +206,11 @@ def _demonstrated() -> int:
     return len(entries) - 1
 
 
-def fixed_size(functions: Iterable[FunctionShown]) -> int:
+def fixed_size(functions: Iterable[FunctionShown], *, is_tiny: bool = False) -> int:
     """Return the bytes that precede any conversation, not counting the instructions."""
-    entries: list[Entry] = [
-        {"role": "system", "content": _system_text((), {function.name: trim(function) for function in functions})}
-    ]
+    trimmed = {function.name: trim(function) for function in functions}
+    text = _system_text((), trimmed, choice().listed(is_tiny=is_tiny))
+    entries: list[Entry] = [{"role": "system", "content": text}]
     _append(entries, DEMONSTRATION, TOLD)
     return sum(len(entry["content"].encode("utf-8", "replace")) for entry in entries)
 
@@ -274,13 +247,19 @@ def _last_text(messages: Sequence[Message]) -> str:
     return last.text if isinstance(last, Answer | Notice) else ""
 
 
+def _since_the_user(messages: Sequence[Message]) -> Sequence[Message]:
+    """Return the messages from the user's last one on."""
+    places = [place for place, message in enumerate(messages) if isinstance(message, User)]
+    return messages[places[-1] :] if places else messages
+
+
 def _called(messages: Iterable[Message]) -> set[str]:
     return {call.name for message in messages if isinstance(message, Assistant) for call in message.calls}
 
 
-def _system_text(messages: Iterable[Message], functions: Mapping[str, FunctionShown]) -> str:
+def _system_text(messages: Iterable[Message], functions: Mapping[str, FunctionShown], names: Iterable[str]) -> str:
     instructions = [message.text for message in _systems(messages)[:1]]
-    listed = [describe(functions[name]) for name in choice().always if name in functions]
+    listed = [describe(functions[name]) for name in names if name in functions]
     return "\n\n".join([*instructions, PROTOCOL, "Functions:\n" + "\n".join(listed)])
 
 

@@ -38,6 +38,7 @@ class Loading:
     unset: int
     fix: str
     remote: tuple[str, ...] = ()
+    keep_alive: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,9 @@ class Dialect:
     id_length: int = 32
     constraints: tuple[str, ...] = _EVERY_WAY
     loading: Loading | None = None
+    owner: str = ""
+    told: str = ""
+    beside: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
     missing_extra: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
     instead: Mapping[str, Instead] = field(default_factory=dict)
 

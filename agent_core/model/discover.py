@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from agent_core.base.errors import ModelError, NoModel
 from agent_core.base.settings import ModelSettings
 
-from .probe import list_models
+from .probe import list_models, unreachable
 from .quirks import ServerKind, quirks
 from .tokens import listed_window
 from .tour.script import LABEL as TOUR_LABEL
@@ -106,7 +106,7 @@ async def choose(
     named = _named_address(settings, environment)
     if named:
         url, why = named
-        return await _at_address(url, name, environment.get("OPENAI_API_KEY", ""), why)
+        return await _at_address(url, name, environment.get(settings.key_variable, ""), why)
     chosen = await _on_this_machine(name, quirks().servers if servers is None else servers)
     trusted = (server for server in chosen if _is_ours(server.endpoint_url) or confirmed(server.endpoint_url))
     if ours := next(trusted, None):
@@ -148,9 +148,10 @@ async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredMode
     listed = await list_models(url, key=key, timeout_s=_LISTING_S)
     entry = _pick(listed or [], "")
     if entry is None:
-        does = (
-            "lists no models" if listed is not None else "does not answer, refuses the key, or does not list its models"
-        )
+        if listed is None and (why := await unreachable(url, timeout_s=_LISTING_S)):
+            fix = "Is it running? Check the address; it usually ends in /v1."
+            raise ModelError(f"{url} cannot be reached: {why}.", fix=fix)
+        does = "lists no models" if listed is not None else "answers, but refuses the key or does not list its models"
         raise ModelError(
             f"{url} {does}, and no model is named.",
             fix="Check the address (it usually ends in /v1) and the key, or name a model: --model NAME.",

@@ -122,7 +122,7 @@ class Endpoint:
         await self._transport.aclose()
 
     def _attempt(self, body: Body) -> AsyncGenerator[Chunk, None]:
-        values = {"model": self.model, **body}
+        values = {"model": self.model, **self.dialect.beside, **body}
         for name, instead in self._instead.items():
             value = values.pop(name, None)
             if instead.value:

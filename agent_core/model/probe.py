@@ -10,6 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 from sandbox.wire.foreign import LOOSE, read_json
 
 _MOST_BYTES: Final = 4 << 20
+_PORTS: Final = {"http": 80, "https": 443}
 
 
 async def list_models(url: str, *, key: str = "", timeout_s: float) -> list[dict[str, Any]] | None:  # Any: foreign JSON
@@ -18,6 +19,20 @@ async def list_models(url: str, *, key: str = "", timeout_s: float) -> list[dict
     if not isinstance(entries, list):
         return None
     return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+
+
+async def unreachable(url: str, *, timeout_s: float) -> str:
+    """Return why nothing can be connected to at this address; empty if something can."""
+    address = urlsplit(url)
+    try:
+        async with asyncio.timeout(timeout_s):
+            _, writer = await asyncio.open_connection(address.hostname, address.port or _PORTS.get(address.scheme))
+    except TimeoutError:
+        return f"no connection within {timeout_s:g} s"
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    writer.close()
+    return ""
 
 
 async def ask(

@@ -25,6 +25,15 @@ class Instead:
 
 
 @dataclass(frozen=True, slots=True)
+class WindowPlace:
+    """A path next to an endpoint where some servers report the window of their model, and its names there."""
+
+    path: str
+    names: tuple[str, ...]
+    entries: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Quirks:
     """All data of `quirks.toml`."""
 
@@ -41,6 +50,9 @@ class Quirks:
     windows: tuple[tuple[re.Pattern[str], int], ...]
     assumed_window: int
     silent_hosts: frozenset[str]
+    listed_names: tuple[str, ...]
+    own_names: tuple[str, ...]
+    beside: tuple[WindowPlace, ...]
 
 
 @cache
@@ -64,4 +76,7 @@ def quirks() -> Quirks:
         windows=tuple((re.compile(pattern, re.IGNORECASE), size) for pattern, size in windows["known"]),
         assumed_window=windows["assumed"],
         silent_hosts=frozenset(windows["silent"]),
+        listed_names=tuple(windows["listed"]),
+        own_names=tuple(windows["own"]),
+        beside=tuple(WindowPlace(**{**place, "names": tuple(place["names"])}) for place in data["beside"]),
     )

@@ -54,12 +54,22 @@ class RetryPiece:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadingPiece:
+    """A report that the endpoint is reading the prompt: tokens read, of how many, and the seconds left if known."""
+
+    done: int
+    total: int
+    left_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """The whole reply. Call ids are unique in the conversation; `arguments` are unchanged, even if broken, except that
     a second encoding is removed.
 
     An empty reply has finish `stop`, no text and no calls. `note` says what was fixed or left out in reading it.
     `cut` names the calls that were cut off in the middle, each with its broken argument: they are not among `calls`.
+    `written` names the calls that came as text although functions were shown: known ones are among `calls` as well.
     """
 
     text: str
@@ -69,13 +79,14 @@ class Reply:
     usage: TokenUsage
     note: str = ""
     cut: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
 
 
 class ModeChanged(ModelError):
     """A report that calls are transmitted in another way from now on; nothing was answered yet."""
 
 
-Piece: TypeAlias = TextPiece | ThoughtPiece | RetryPiece | Reply
+Piece: TypeAlias = TextPiece | ThoughtPiece | RetryPiece | ReadingPiece | Reply
 
 
 class Model(Protocol):

@@ -3,20 +3,29 @@
 A model that reads slowly can read the beginning of its requests in advance. Most cannot, and lose nothing.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from functools import cached_property
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from agent_core.base.messages import Message
 
+_ENVELOPE: Final = 80
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)  # without slots: what is made once lies in it
 class FunctionShown:
     """A function as the model sees it; `parameters` is the JSON Schema of an object."""
 
     name: str
     description: str
     parameters: dict[str, Any]  # Any: JSON Schema, passed on as it is
+
+    @cached_property
+    def size(self) -> int:
+        """About how many bytes it takes on the wire."""
+        return len(self.name) + len(self.description) + len(json.dumps(self.parameters)) + _ENVELOPE
 
 
 @dataclass(frozen=True, slots=True)

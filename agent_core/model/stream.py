@@ -12,7 +12,7 @@ from typing import Any, Final
 from agent_core.base.messages import Call
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
-from .reading import Holder, Shown, meant, read_text, unwrapped
+from .reading import Holder, Shown, meant, read_text, unwrapped, written_calls
 from .reply import NOTES, Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUsage
 from .wire import Entry, Fragment, is_object, read_chunk, read_usage
 
@@ -29,7 +29,7 @@ class Splitter:
         self._place = "start"
 
     def feed(self, part: str) -> tuple[str, str]:
-        """Return the thought and the text in this part; what may be half a mark is held back."""
+        """Return the thought and the text in this part, and hold back what may be half a mark."""
         if self._place == "gap":
             part = part.lstrip()
             self._place = "text" if part else "gap"
@@ -195,10 +195,11 @@ class Assembly:
     def _bare(self, reply: Reply) -> Reply:
         read = read_text(reply.text, self._shown) if reply.finish == "stop" else None
         if read is None:
-            return reply
+            return replace(reply, written=written_calls(reply.text) if self._shown else ())
         note = "The call was sent as text and was understood as a call."
         calls = tuple(self._call("", call.name, call.arguments) for call in read.calls)
-        return replace(reply, text=read.lead_in, calls=calls, finish="calls", note=note)
+        written = tuple(call.name for call in calls)
+        return replace(reply, text=read.lead_in, calls=calls, finish="calls", note=note, written=written)
 
     def _call(self, given_id: str, name: str, arguments: str) -> Call:
         is_new = 0 < len(given_id) <= _LONGEST_ID and given_id not in self._taken

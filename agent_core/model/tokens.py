@@ -1,5 +1,6 @@
 """The number of tokens in a text, and the size of the window. An endpoint's report takes precedence."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -42,18 +43,18 @@ class Estimator:
 
 def listed_window(entry: dict[str, Any]) -> int | None:  # Any: foreign JSON
     """Return the window in an entry of GET /models, under one of the names in use."""
-    meta = entry.get("meta")
-    inner = meta if isinstance(meta, dict) else {}
-    candidates = (
-        entry.get("loaded_context_length"),
-        entry.get("max_model_len"),
-        entry.get("context_length"),
-        entry.get("context_window"),
-        entry.get("max_context_length"),
-        inner.get("n_ctx"),
-        inner.get("n_ctx_train"),
-    )
-    return next((size for value in candidates if (size := window(value)) is not None), None)
+    return told_window(entry, quirks().listed_names)
+
+
+def told_window(answer: Mapping[str, Any], names: Iterable[str]) -> int | None:  # Any: foreign JSON
+    """Return the window that an answer tells under the first of these names that it has; dots lead into objects."""
+    return next((size for name in names if (size := window(_at(answer, name))) is not None), None)
+
+
+def _at(answer: object, name: str) -> object:
+    for part in name.split("."):
+        answer = answer.get(part) if isinstance(answer, dict) else None
+    return answer
 
 
 def window(value: object) -> int | None:

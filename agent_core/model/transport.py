@@ -1,21 +1,20 @@
-"""HTTP transport to an endpoint, through the SDK. The only module that imports it (which costs half a second).
+"""HTTP transport to an endpoint: one request, its answer or the error that a user can act on.
 
-The SDK's lower-level `post` keeps its transport, headers and errors; the typed request on top of it walks every
-message on every call. Clients are cheap once they share the TLS context. Server-sent events are read from bytes split
-anywhere.
+Clients are cheap once they share the TLS context. Server-sent events are read from bytes split anywhere.
 """
 
 import asyncio
 import json
+import logging
+import os
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 from functools import cache
-from typing import Final, TypeAlias, TypeVar, cast
+from typing import Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
-import openai
 
 from agent_core.base.errors import ModelError
 from agent_core.base.untrusted import one_line
@@ -60,14 +59,19 @@ class Decoder:
 Chunk: TypeAlias = Entry
 ErrorT = TypeVar("ErrorT", bound=ModelError)
 
-_SHORTEST_SECRET: Final = 6  # `none`, `x` and `dummy` are no secrets, and words of errors
-_NO_KEY: Final = "none"  # the SDK wants a key, servers on this machine do not care
+_SHORTEST_SECRET: Final = 8  # `none`, `x` and `dummy` are no secrets, and words of errors
+_PLACEHOLDERS: Final = frozenset(
+    {"lm-studio", "not-needed", "not-required", "no-key-required", "sk-no-key-required", "placeholder"}
+)
+_WIRE: Final = logging.getLogger("agent_core.wire")
+_NO_KEY: Final = "none"  # some servers want a key, whatever it is
 _CONNECT_S: Final = 10.0
 _LISTING_S: Final = 3.0
 _DRAIN_S: Final = 0.5
 _LONGEST_S: Final = 3_600.0  # for one answer, however lively its stream is
 _PATH_HINT: Final = "Is this the base URL? It usually ends in /v1."
-_HEADERS: Final = {"Content-Type": "application/json"}
+_HEADERS: Final = {"Accept": "application/json", "Content-Type": "application/json", "User-Agent": "toolwright"}
+_ACCOUNTS: Final = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 
 
 class _Elsewhere(httpx2.RequestError):
@@ -81,10 +85,10 @@ class Transport:
         self.url = url
         self._key = key
         self._timeout_s = timeout_s
-        self._client = openai.AsyncOpenAI(
-            base_url=url, api_key=key or _NO_KEY, max_retries=0, http_client=_http_client(url, timeout_s)
-        )
-        self._client._platform = "Unknown"  # else it starts programs to find out, and tells the endpoint
+        self._client = client = _http_client(url, key, timeout_s)
+        # Put together once: the client would do it for each request.
+        self._completions = httpx2.URL(f"{url.rstrip('/')}/chat/completions")
+        self._terms = {"timeout": client.timeout.as_dict()}
 
     async def complete(self, content: bytes, *, streamed: bool) -> AsyncGenerator[Chunk, None]:
         """Make one try: yield the chunks of the answer, or the whole answer as one."""
@@ -108,44 +112,50 @@ class Transport:
         """Return the entries of GET /models; empty if the endpoint does not answer it."""
         try:
             async with asyncio.timeout(_LISTING_S):
-                response = await self._client.get("/models", cast_to=httpx2.Response)
-            entries = read_json(response.content, LOOSE)["data"]
-        except (openai.OpenAIError, TimeoutError, ValueError, LookupError, TypeError):
+                response = await self._client.get("/models")
+            entries = read_json(response.raise_for_status().content, LOOSE)["data"]
+        except (httpx2.HTTPError, TimeoutError, ValueError, LookupError, TypeError):
             return []
         items = entries if isinstance(entries, list) else []
         return [entry for entry in items if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._client.close()
+        await self._client.aclose()
+
+    def _trace(self, arrow: str, content: bytes) -> None:
+        """Log what goes over the wire, without the key, where that is wanted."""
+        if _WIRE.isEnabledFor(logging.DEBUG):
+            text = content.decode("utf-8", "replace")
+            _WIRE.debug("%s %s %s", arrow, self.url, text.replace(self._key, "…") if self._is_secret() else text)
+
+    def _is_secret(self) -> bool:
+        return len(self._key) >= _SHORTEST_SECRET and self._key.lower() not in _PLACEHOLDERS
 
     async def _post(self, content: bytes, *, streamed: bool) -> httpx2.Response:
+        self._trace("→", content)
         try:
-            answer = await self._client.post(
-                "/chat/completions",
-                cast_to=httpx2.Response,
-                content=content,
-                options={"headers": _HEADERS},
-                stream=streamed,
-                stream_cls=openai.AsyncStream[object],
-            )
-        except openai.APIStatusError as error:
-            response = error.response
-            raise self._explain(response.status_code, response.headers, response.text) from error
-        except openai.APITimeoutError as error:
-            if isinstance(error.__cause__, httpx2.ConnectTimeout):
+            address, headers = self._completions, self._client.headers
+            request = httpx2.Request("POST", address, headers=headers, content=content, extensions=self._terms)
+            response = await self._client.send(request, stream=streamed)
+            if response.is_success:
+                return response
+            await response.aread()
+        except httpx2.TimeoutException as error:
+            if isinstance(error, httpx2.ConnectTimeout):
                 raise Unavailable(f"{self.url} did not accept the connection within {_CONNECT_S:g} s.") from error
             raise self._silent() from error
-        except openai.APIConnectionError as error:
-            if isinstance(error.__cause__, _Elsewhere):
-                message = f"{self.url} redirects to {error.__cause__}, which is not followed: nothing was sent to it."
-                raise ModelError(message, fix="If you trust that address, set it as `model.base_url`.") from error
-            if isinstance(error.__cause__, Unbounded):
-                raise self._unbounded(error.__cause__) from error
+        except _Elsewhere as error:
+            message = f"{self.url} redirects to {error}, which is not followed: nothing was sent to it."
+            raise ModelError(message, fix="If you trust that address, set it as `model.base_url`.") from error
+        except Unbounded as error:
+            raise self._unbounded(error) from error
+        except httpx2.HTTPError as error:
             fix = "Is it running?" if is_loopback(self.url) else "Check the address, and that this machine is online."
-            reason = one_line(str(error.__cause__))
+            reason = one_line(str(error))
             raise self._hidden(Unavailable(f"{self.url} cannot be reached: {reason}.", fix=fix)) from error
-        return cast("httpx2.Response", answer)  # what `cast_to` names, whatever the overload says
+        self._trace(f"← {response.status_code}", response.content)
+        raise self._explain(response.status_code, response.headers, response.text)
 
     async def _events(self, response: httpx2.Response) -> AsyncIterator[Chunk]:
         decoder, ended, empty = Decoder(), False, True
@@ -166,6 +176,7 @@ class Transport:
             raise self._broken_off()
 
     def _read(self, text: bytes) -> Chunk:
+        self._trace("←", text)
         try:
             chunk = read_json(text, LOOSE)
         except Malformed as error:
@@ -187,7 +198,7 @@ class Transport:
 
     def _hidden(self, error: ErrorT) -> ErrorT:
         """Return the error without the user's key, which an endpoint may repeat in whatever it says."""
-        if len(self._key) >= _SHORTEST_SECRET:
+        if self._is_secret():
             error.message = error.message.replace(self._key, "…")
         return error
 
@@ -201,7 +212,8 @@ class Transport:
         )
 
     def _broken_off(self) -> ModelError:
-        return Unavailable(f"The connection to {self.url} broke off in the middle of the answer.", fix="Try again.")
+        fix = "Try again; at the prompt: /retry."
+        return Unavailable(f"The connection to {self.url} broke off in the middle of the answer.", fix=fix)
 
 
 def is_loopback(url: str) -> bool:
@@ -210,7 +222,7 @@ def is_loopback(url: str) -> bool:
     return host in {"localhost", "::1"} or host.startswith("127.")
 
 
-def _http_client(url: str, timeout_s: float) -> httpx2.AsyncClient:
+def _http_client(url: str, key: str, timeout_s: float) -> httpx2.AsyncClient:
     secure, chosen = url.startswith("https:"), _origin(httpx2.URL(url))
 
     async def check(request: httpx2.Request) -> None:
@@ -218,13 +230,19 @@ def _http_client(url: str, timeout_s: float) -> httpx2.AsyncClient:
             raise _Elsewhere(one_line(str(request.url)), request=request)
 
     return httpx2.AsyncClient(
-        headers=PLAIN,
+        base_url=url,
+        headers=PLAIN | _HEADERS | _accounts() | {"Authorization": f"Bearer {key or _NO_KEY}"},
         timeout=httpx2.Timeout(timeout_s, connect=_CONNECT_S),
         verify=_tls() if secure else False,
         follow_redirects=secure,
         event_hooks={"request": [check], "response": [bound]},  # also for what a redirect makes of a request
         trust_env=not is_loopback(url),  # a proxy of the environment does not reach this machine's own servers
     )
+
+
+def _accounts() -> dict[str, str]:
+    """Return which of the key's accounts pays, if the environment says so."""
+    return {header: value for header, name in _ACCOUNTS.items() if (value := os.environ.get(name))}
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:

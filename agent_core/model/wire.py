@@ -16,7 +16,7 @@ from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, S
 from sandbox.wire.foreign import Malformed, read_json
 
 from .dialect import Dialect
-from .reply import TokenUsage
+from .reply import ReadingPiece, TokenUsage
 from .request import FunctionShown
 from .schemas import loosened, simple, strict
 from .tokens import count
@@ -94,7 +94,7 @@ def functions_to_wire(functions: Sequence[FunctionShown], dialect: Dialect | Non
 class RequestWriter:
     """A writer of requests as JSON text; parts of the last request are not serialized again.
 
-    A message is known by its identity (messages are immutable), so a step costs what is new in it.
+    A step costs what is new in it: what the last conversation began with is neither checked nor grouped again.
     """
 
     def __init__(self, dialect: Dialect | None = None) -> None:
@@ -105,6 +105,7 @@ class RequestWriter:
     def speak(self, dialect: Dialect) -> None:
         """Serialize everything again, in this endpoint's dialect."""
         self.dialect = dialect
+        self._grouped = _Grouped(dialect.system)
         self._known: dict[tuple[int, ...], tuple[Group, bytes]] = {}
         self._functions: Sequence[FunctionShown] = ()
         self._functions_text = b"[]"
@@ -113,8 +114,14 @@ class RequestWriter:
         """Return the messages of a request as JSON text: system first, neighbors of the same role merged, empty replies
         omitted.
         """
+        messages = tuple(one_by_one(messages) if self.dialect.one_call else messages)
+        if messages[: len(self._grouped.messages)] != self._grouped.messages:
+            self._grouped = _Grouped(self.dialect.system)
+        before, self._grouped = self._grouped, _Grouped(self.dialect.system)  # in case that it cannot be sent
+        before.extend(messages)
+        self._grouped = before
         groups, texts = {}, []
-        for group in _groups(one_by_one(messages) if self.dialect.one_call else messages, self.dialect.system):
+        for group in before.groups:
             key = tuple(map(id, group))
             # The group is kept with its text, so that no other message can get its ids.
             entry = self._known.get(key) or (group, dumps(self._entry(group)))
@@ -154,38 +161,51 @@ def dumps(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def _groups(messages: Sequence[Message], system_role: str) -> list[Group]:
-    """Yield the messages that become one entry each; check that calls and their answers are adjacent."""
-    _check_answers(messages)
-    system = tuple(message for message in messages if type(message) is System)
-    groups: list[Group] = [system] if system else []
-    last = system_role if system else ""
-    for message in messages:
+class _Grouped:
+    """The messages of a conversation that become one entry each; calls and their answers are adjacent."""
+
+    def __init__(self, system_role: str) -> None:
+        self.messages: Group = ()
+        self.groups: list[Group] = []
+        self._last = self._system_role = system_role
+        self._waiting: set[str] = set()
+
+    def extend(self, messages: Group) -> None:
+        """Go on with what follows the messages that are grouped already.
+
+        Raises:
+            InvalidRequest: a call is not answered right after it, or an answer has no call.
+        """
+        for message in messages[len(self.messages) :]:
+            self._check(message)
+            self._add(message)
+        _check_answered(self._waiting, "the conversation ends")
+        self.messages = messages
+
+    def _add(self, message: Message) -> None:
         role = _ROLES[type(message)]
-        if type(message) is System or (type(message) is Assistant and not (message.text or message.calls)):
-            continue
-        if role == last:
-            groups[-1] = (*groups[-1], message)
-        else:
-            groups.append((message,))
-        last = "" if role == "tool" else role
-    return groups
+        if type(message) is System:
+            first = self.groups[0] if self.groups and type(self.groups[0][0]) is System else ()
+            place = sum(type(before) is System for before in first)
+            self.groups[: 1 if first else 0] = [(*first[:place], message, *first[place:])]
+        elif type(message) is not Assistant or message.text or message.calls:
+            if role == self._last and self.groups:
+                self.groups[-1] = (*self.groups[-1], message)
+            else:
+                self.groups.append((message,))
+            self._last = "" if role == "tool" else role
 
-
-def _check_answers(messages: Sequence[Message]) -> None:
-    waiting: set[str] = set()
-    for message in messages:
+    def _check(self, message: Message) -> None:
         if type(message) is Answer:
-            if message.call_id not in waiting:
+            if message.call_id not in self._waiting:
                 raise InvalidRequest(f"The answer {message.call_id!r} of `{message.name}` has no call before it.")
-            waiting.remove(message.call_id)
+            self._waiting.remove(message.call_id)
         elif type(message) is not System:
-            _check_answered(waiting, f"a {type(message).__name__} message follows")
+            _check_answered(self._waiting, f"a {type(message).__name__} message follows")
             if type(message) is Assistant and message.calls:
-                waiting = {call.id for call in message.calls}
-                if len(waiting) < len(message.calls) or "" in waiting:
+                self._waiting = {call.id for call in message.calls}
+                if len(self._waiting) < len(message.calls) or "" in self._waiting:
                     raise InvalidRequest(f"The calls of one reply need ids of their own: {message.calls!r}.")
-    _check_answered(waiting, "the conversation ends")
 
 
 def _check_answered(waiting: set[str], what_follows: str) -> None:
@@ -248,6 +268,20 @@ def read_chunk(chunk: Entry) -> WireDelta:
         fragments=tuple(_fragment(_dict(call), n if whole else None) for n, call in enumerate(calls)),
         finish=_string(choice.get("finish_reason")),
     )
+
+
+def read_progress(chunk: Entry) -> ReadingPiece | None:
+    """Return how far a server says that it has read the prompt, if it does."""
+    progress = _dict(chunk.get("prompt_progress"))
+    done, total = count(progress.get("processed")), count(progress.get("total"), least=1)
+    if done is None or total is None:
+        return None
+    cached, spent_ms = count(progress.get("cache")) or 0, progress.get("time_ms")
+    read = min(done, total) - cached
+    left_s = None
+    if isinstance(spent_ms, int | float) and spent_ms > 0 and read > 0:
+        left_s = spent_ms / 1000 / read * (total - min(done, total))
+    return ReadingPiece(min(done, total), total, left_s)
 
 
 def read_usage(chunk: Entry) -> TokenUsage | None:

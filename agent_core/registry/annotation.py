@@ -6,11 +6,14 @@ is a string or a number; bytes are base64. A recursive type becomes a local `$de
 """
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from . import literals, typenames
+from agent_core.base import syntax
+
+from . import classes, literals, typenames
 from .literals import enumeration, literal_value
 from .tree import Scope
 from .typenames import Impossible, Schema, Unresolved
@@ -34,6 +37,7 @@ class Converter:
         self.scope = scope
         self._budget = budget or TypeBudget()
         self.definitions: dict[str, Schema] = {}
+        self._names: dict[tuple[str, str], str] = {}  # of definitions, by module and name
         self._open: list[str] = []
         self._recursive: set[str] = set()
         self._left = _BUDGET
@@ -58,6 +62,15 @@ class Converter:
         finally:
             self._depth -= 1
 
+    @contextmanager
+    def within(self, scope: Scope) -> Iterator[None]:
+        """Read what is converted meanwhile as it is meant in the module of a scope."""
+        outer, self.scope = self.scope, scope
+        try:
+            yield
+        finally:
+            self.scope = outer
+
     def _convert(self, node: ast.expr) -> Schema:
         match node:
             case ast.Constant(value=None):
@@ -73,9 +86,9 @@ class Converter:
         raise Unresolved(f"`{ast.unparse(node)}` is not a type that syntax can read")
 
     def _named(self, node: ast.expr) -> Schema:
-        origin = self.scope.origin(node)
+        scope, origin = self.scope.resolve(node)
         if origin.startswith("."):
-            return self._own(origin[1:])
+            return self._defined(scope, origin[1:])
         simple = typenames.SIMPLE.get(origin)
         if simple is not None:
             return dict(simple)
@@ -83,26 +96,33 @@ class Converter:
             raise Impossible(f"`{ast.unparse(node)}` cannot be written as JSON")
         raise Unresolved(f"`{ast.unparse(node)}` is known only after an import")
 
-    def _own(self, name: str) -> Schema:
-        """Return the schema of a class or alias of this module; one that contains itself becomes a definition."""
-        if name in self.definitions:
-            return {"$ref": f"#/$defs/{name}"}
-        if name in self._open:
-            self._recursive.add(name)
-            return {"$ref": f"#/$defs/{name}"}
-        self._open.append(name)
+    def _defined(self, scope: Scope, name: str) -> Schema:
+        """Return the schema of a class or alias of the workspace; one that contains itself becomes a definition."""
+        key = self._names.setdefault((scope.module, name), self._free(name))
+        reference = {"$ref": f"#/$defs/{key}"}
+        if key in self.definitions:
+            return reference
+        if key in self._open:
+            self._recursive.add(key)
+            return reference
+        self._open.append(key)
         try:
-            schema = self._own_schema(name)
+            with self.within(scope):
+                schema = self._defined_here(name)
         finally:
             self._open.pop()
-        if name not in self._recursive:
+        if key not in self._recursive:
             return schema
-        self.definitions[name] = schema
-        return {"$ref": f"#/$defs/{name}"}
+        self.definitions[key] = schema
+        return reference
 
-    def _own_schema(self, name: str) -> Schema:
+    def _free(self, name: str) -> str:
+        taken = set(self._names.values())
+        return name if name not in taken else f"{name}_{len(taken)}"
+
+    def _defined_here(self, name: str) -> Schema:
         if name in self.scope.classes:
-            return literals.schema_of(self.scope.classes[name], self)
+            return classes.schema_of(self.scope.classes[name], self)
         if name not in self.scope.values:
             raise Unresolved(f"`{name}` is known only after an import")
         value = self.scope.values[name]
@@ -149,18 +169,23 @@ class Converter:
         return enumeration(values)
 
     def _literal_values(self, node: ast.expr) -> list[Any]:
-        if isinstance(node, ast.Subscript) or (isinstance(node, ast.Name) and node.id in self.scope.values):
+        if isinstance(node, ast.Subscript) or self._is_alias(node):
             nested = self.convert(node)
             return list(nested["enum"]) if "enum" in nested else [nested["const"]] if "const" in nested else []
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            owner = self.scope.classes.get(node.value.id)
-            members = literals.enum_members(owner, self.scope) if owner else None
+        if isinstance(node, ast.Attribute):
+            scope, origin = self.scope.resolve(node.value)
+            owner = scope.classes.get(origin.removeprefix("."))
+            members = classes.enum_members(owner, scope) if owner else None
             if members and node.attr in members:
                 return [members[node.attr]]
         literal = literal_value(node)
         if literal is None or not isinstance(literal.value, str | int | bool | None):
             raise Unresolved(f"`{ast.unparse(node)}` is not a literal of JSON")
         return [literal.value]
+
+    def _is_alias(self, node: ast.expr) -> bool:
+        scope, origin = self.scope.resolve(node)
+        return origin.removeprefix(".") in scope.values
 
     def _read_optional(self, arguments: list[ast.expr]) -> Schema:
         return self.union([*arguments, ast.Constant(None)])
@@ -227,7 +252,7 @@ def key_names(key: Schema) -> Schema:
 
 def _forward(text: str) -> ast.expr:
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        return syntax.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise Unresolved(f"the annotation {text!r} is not Python") from error
 

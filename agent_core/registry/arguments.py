@@ -5,16 +5,16 @@ one), and the rest is reported as `path: expected …, got …`. Coercing twice 
 """
 
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
 
-from agent_core.base.matching import nearest
-from agent_core.base.problem import Place, Problem
+from agent_core.base.problem import Problem
 
+from .explanation import WHERE, problems_of
+from .repair import SCALARS, is_null_word, listed, pieces, placed, unwrapped
 from .typenames import Schema
 from .validation import (
     LIMIT_CHARS,
@@ -23,15 +23,12 @@ from .validation import (
     counted,
     read_nested,
     read_object,
-    shown,
     spend,
     validator_for,
+    without_prose,
 )
 
-_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)", re.ASCII)
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
-_EXACT = 2**53
-_DIGITS = 4_000
+_MOST_HOPS = 50
 
 
 class Coercion:
@@ -42,6 +39,9 @@ class Coercion:
         self.validator = validator_for(root)
         self._parts: dict[int, tuple[Any, Validator]] = {}  # by identity, each with what it must stay identical to
         self._split: dict[int, tuple[Schema, list[Schema]]] = {}
+        self.notes: list[str] = []
+        """What was read as something else than it was written as, in words."""
+        self._path: list[str] = []
 
     def coerce(self, value: Any, schema: Any) -> Any:  # Any: JSON in, JSON out; a schema may be a boolean
         """Return the value as the schema requires it, as far as nothing is lost."""
@@ -59,7 +59,26 @@ class Coercion:
         if isinstance(kind, list):
             entry = self._split.setdefault(id(schema), (schema, [{**schema, "type": type_name} for type_name in kind]))
             return self._union(value, entry[1])
-        return self._typed(value, schema, kind)
+        return self._chosen(self._typed(value, schema, kind), schema)
+
+    def _chosen(self, value: Any, schema: Schema) -> Any:
+        if "enum" not in schema and "const" not in schema:
+            return value
+        choice = listed(value, schema.get("enum", [schema.get("const")]))
+        if choice is not value:
+            self._note(f"{json.dumps(value, ensure_ascii=False)} was read as {json.dumps(choice, ensure_ascii=False)}")
+        return choice
+
+    def _note(self, text: str) -> None:
+        self.notes.append(f"{'.'.join(self._path) or 'arguments'}: {text}")
+
+    def resolved(self, schema: Any) -> Any:
+        """Return the schema that a reference means; another one as it is."""
+        for _hop in range(_MOST_HOPS):
+            if not isinstance(schema, dict) or "$ref" not in schema:
+                return schema
+            schema = self._target(schema["$ref"])
+        return {}
 
     def _target(self, reference: str) -> Any:
         if reference == "#":
@@ -77,15 +96,29 @@ class Coercion:
         return entry[1].is_valid(value)
 
     def _union(self, value: Any, branches: list[Any]) -> Any:
-        """Return an exact match unchanged, else the result of the first branch that a coercion reaches."""
+        """Return an exact match unchanged, else the result of the first branch that a coercion reaches.
+
+        Branches that only a repair of keys reaches count if there is no second one.
+        """
         for branch in branches:
             if self.fits(value, branch):
                 return self.coerce(value, branch)
+        repaired = []
+        if is_null_word(value):  # before a list of that one word
+            branches = sorted(branches, key=lambda branch: not self.fits(None, branch))
         for branch in branches:
+            before = len(self.notes)
             coerced = self.coerce(value, branch)
+            notes = self.notes[before:]
+            del self.notes[before:]
             if self.fits(coerced, branch):
-                return coerced
-        return value
+                if not notes:
+                    return coerced
+                repaired.append((coerced, notes))
+        if len(repaired) != 1:
+            return value
+        self.notes += repaired[0][1]
+        return repaired[0][0]
 
     def _typed(self, value: Any, schema: Schema, kind: Any) -> Any:
         if kind == "array":
@@ -93,9 +126,9 @@ class Coercion:
         if kind == "object":
             return self._object(value, schema)
         # A year is no date, and a number of seconds no duration: text with a format is never made of a number.
-        if kind not in _SCALARS or (kind == "string" and schema.get("format", "path") != "path"):
+        if kind not in SCALARS or (kind == "string" and schema.get("format", "path") != "path"):
             return value
-        return _SCALARS[kind](value)
+        return SCALARS[kind](value)
 
     def _array(self, value: Any, schema: Schema) -> Any:
         if isinstance(value, str):
@@ -104,8 +137,26 @@ class Coercion:
             return self._items(value, schema)
         if value is None:
             return value
+        before = len(self.notes)
         wrapped = self._items([value], schema)
-        return wrapped if self.fits(wrapped, schema) else value
+        is_one = self.fits(wrapped, schema)
+        items = self.resolved(schema.get("items"))
+        items = items if isinstance(items, dict) else {}
+        several = pieces(value, items.get("type")) if isinstance(value, str) else None
+        if several is None or (is_one and ("enum" in items or "const" in items)):
+            return wrapped if is_one else value
+        del self.notes[before:]
+        return self._several(value, several, schema, wrapped if is_one else None)
+
+    def _several(self, value: str, several: list[str], schema: Schema, wrapped: list[Any] | None) -> Any:
+        """Return the items of a text if they are its only reading; both readings leave it as it is."""
+        parts = self._items(several, schema)
+        if not several or self.fits(parts, schema) == (wrapped is not None):
+            return value
+        if wrapped is not None:
+            return wrapped
+        self._note(f"{json.dumps(value, ensure_ascii=False)} was read as a list of {len(parts)}")
+        return parts
 
     def _items(self, value: list[Any], schema: Schema) -> list[Any]:
         first = schema.get("prefixItems", [])
@@ -118,52 +169,42 @@ class Coercion:
             value = read_nested(value, dict)
         if not isinstance(value, dict):
             return value
+        value = self._repaired(value, schema)
         properties, required = schema.get("properties", {}), schema.get("required", ())
         extra = schema.get("additionalProperties", {})
         coerced = {}
         for name, item in value.items():
             own = properties.get(name, extra)
-            if item is None and name in properties and name not in required and not self.fits(None, own):
-                continue  # null for what has a default means the default
+            is_optional = name in properties and name not in required
+            if is_optional and self._stands_for_nothing(item, own):
+                continue
+            self._path.append(name)
+            if is_null_word(item) and (is_optional or self.fits(None, own)) and self.fits(item, own):
+                self._note(f"was taken as the text {json.dumps(item)}; to leave it out, do not send it")
             coerced[name] = self.coerce(item, own)
+            self._path.pop()
         return coerced
 
+    def _stands_for_nothing(self, item: Any, own: Any) -> bool:
+        """Check whether a value for what has a default means the default: null, or its word, where neither fits."""
+        if item is None:
+            return not self.fits(None, own)
+        if not is_null_word(item) or self.fits(item, own) or self.fits(None, own):
+            return False
+        before = len(self.notes)
+        coerced = self.coerce(item, own)
+        del self.notes[before:]
+        return isinstance(coerced, list) or not self.fits(coerced, own)
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _integer(value: Any) -> Any:
-    if isinstance(value, str):
-        value = _number(value)
-    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
-        return int(value)
-    return value
-
-
-def _number(value: Any) -> Any:
-    if not isinstance(value, str) or len(value) > _DIGITS:
+    def _repaired(self, value: dict[str, Any], schema: Schema) -> dict[str, Any]:
+        if schema is self.root:
+            value, wrapper = unwrapped(value, schema, self.resolved)
+            if wrapper:
+                self._note(f"the arguments were taken out of `{wrapper}`")
+        value, moves = placed(value, schema, self.resolved)
+        for key, place in moves.items():
+            self._note(f"`{key}` was read as `{'.'.join(place)}`")
         return value
-    text = value.strip()
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    if _NUMBER.fullmatch(text):
-        number = float(text)
-        return number if abs(number) != float("inf") else value
-    return value
-
-
-def _boolean(value: Any) -> Any:
-    if isinstance(value, str):
-        return {"true": True, "false": False}.get(value.strip().lower(), value)
-    return value
-
-
-def _string(value: Any) -> Any:
-    return str(value) if _is_integer(value) and abs(value) < 10**_DIGITS else value
-
-
-_SCALARS = {"integer": _integer, "number": _number, "boolean": _boolean, "string": _string}
 
 
 def _distinct(items: list[Any]) -> list[Any]:
@@ -171,26 +212,41 @@ def _distinct(items: list[Any]) -> list[Any]:
     return list({json.dumps(item, sort_keys=True): item for item in reversed(items)}.values())[::-1]
 
 
-_WHERE = Place("arguments")
-_MOST = 20
-
-
 def read(
-    raw: str, schema: Schema, *, limit_chars: int = LIMIT_CHARS
+    raw: str, schema: Schema, *, limit_chars: int = LIMIT_CHARS, notes: list[str] | None = None
 ) -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON that fits the schema
-    """Return the arguments in a model's text, coerced and valid; or all problems with them."""
+    """Return the arguments in a model's text, coerced and valid; or all problems with them.
+
+    `notes` gets a line for each repair that a model should know of: what was read as something else than it wrote.
+    """
     try:
-        value = read_object(raw, limit_chars)
+        value, remark = _object_in(raw, limit_chars)
     except NotJson as error:
         fix = "send one JSON object with the parameters' names as keys"
-        return (Problem("arguments-not-json", str(error), _WHERE, fix),)
-    return _fitted(value, schema, len(raw))
+        return (Problem("arguments-not-json", str(error), WHERE, fix),)
+    result = _fitted(value, schema, len(raw))
+    if isinstance(result, tuple):
+        return result
+    if notes is not None:
+        notes += [remark] * bool(remark) + result.notes
+    return result.value
+
+
+def _object_in(raw: str, limit_chars: int) -> tuple[dict[str, Any], str]:
+    """Return the object in a text, and the note that there was more around it."""
+    try:
+        return read_object(raw, limit_chars), ""
+    except NotJson:
+        inner = without_prose(raw) if len(raw) <= limit_chars else None
+        if inner is None:
+            raise
+    return read_object(inner, limit_chars), "arguments: the text around the JSON was left out"
 
 
 def renamed(raw: str, names: Mapping[str, str]) -> str:
     """Return the arguments under their newer names; one given under its own name stays, and so does unreadable text."""
     try:
-        value = read_object(raw)
+        value, _ = _object_in(raw, LIMIT_CHARS)
     except NotJson:
         return raw
     if not names.keys() & value.keys():
@@ -199,145 +255,23 @@ def renamed(raw: str, names: Mapping[str, str]) -> str:
     return json.dumps({**older, **{key: item for key, item in value.items() if key not in names}}, ensure_ascii=False)
 
 
-def _fitted(value: dict[str, Any], schema: Schema, characters: int) -> dict[str, Any] | tuple[Problem, ...]:
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Arguments that fit, and what was repaired."""
+
+    value: dict[str, Any]
+    notes: list[str]
+
+
+def _fitted(value: dict[str, Any], schema: Schema, characters: int) -> _Read | tuple[Problem, ...]:
+    coercion = Coercion(schema)
     try:
         with counted(characters):
-            coerced: dict[str, Any] = Coercion(schema).coerce(value, schema)
-            problems = _problems(coerced, schema)
+            coerced: dict[str, Any] = coercion.coerce(value, schema)
+            problems = problems_of(coerced, schema)
     except TooManySteps:
         fix = "send a smaller value"
-        return (Problem("arguments-invalid", "expected a value that can be checked, got one too nested", _WHERE, fix),)
+        return (Problem("arguments-invalid", "expected a value that can be checked, got one too nested", WHERE, fix),)
     except RecursionError:
-        return (Problem("arguments-invalid", "expected fewer levels of nesting, got too many", _WHERE),)
-    return problems or coerced
-
-
-def _problems(value: dict[str, Any], schema: Schema) -> tuple[Problem, ...]:
-    validator = validator_for(schema)
-    if validator.is_valid(value):
-        return ()
-    by_message: dict[str, Problem] = {}
-    for error in validator.iter_errors(value):
-        for problem in _explain(error, schema, ()):
-            by_message.setdefault(problem.message, problem)
-    problems = sorted(by_message.values(), key=lambda problem: problem.message)
-    if len(problems) > _MOST:
-        more = Problem("arguments-invalid", f"and {len(problems) - _MOST} more", _WHERE)
-        problems = [*problems[:_MOST], more]
-    return tuple(problems)
-
-
-def _explain(error: ValidationError, root: Schema, base: tuple[Any, ...]) -> Iterator[Problem]:
-    path = (*base, *error.relative_path)
-    match error.validator:
-        case "required":
-            yield from _missing(error, path)
-        case "additionalProperties":
-            yield _unknown(error, path)
-        case "anyOf" | "oneOf":
-            yield from _no_branch(error, root, path)
-        case _:
-            yield _problem(path, _expected(error, root), shown(error.instance))
-
-
-def _problem(path: tuple[Any, ...], expected: str, got: str, fix: str | None = None) -> Problem:
-    return Problem("arguments-invalid", f"{_dotted(path)}: expected {expected}, got {got}", _WHERE, fix)
-
-
-def _dotted(path: tuple[Any, ...]) -> str:
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return text.removeprefix(".") or "arguments"
-
-
-def _missing(error: ValidationError, path: tuple[Any, ...]) -> Iterator[Problem]:
-    parent = error.schema if isinstance(error.schema, dict) else {}
-    properties, instance = parent.get("properties", {}), error.instance
-    for name in parent.get("required", ()):
-        if isinstance(instance, dict) and name not in instance:
-            own = properties.get(name, {})
-            described = own.get("description") if isinstance(own, dict) else None
-            fix = f"add `{name}`: {described}" if described else f"add `{name}`"
-            yield _problem((*path, name), describe(own), "nothing", fix)
-
-
-def _unknown(error: ValidationError, path: tuple[Any, ...]) -> Problem:
-    parent = error.schema if isinstance(error.schema, dict) else {}
-    known_names = sorted(parent.get("properties", {}))
-    name = str(path[-1])
-    matches = nearest(name, known_names) or [
-        candidate for candidate in known_names if candidate.replace("_", "").lower() == name.replace("_", "").lower()
-    ]
-    names = ", ".join(f"`{candidate}`" for candidate in known_names[:20]) or "no parameters"
-    fix = f"did you mean `{matches[0]}`?" if matches else f"known are: {names}"
-    return _problem(path, "no such key", shown(error.instance), fix)
-
-
-def _no_branch(error: ValidationError, root: Schema, path: tuple[Any, ...]) -> Iterator[Problem]:
-    """Yield the problems within the only branch of the value's type, or else a problem that lists the branches."""
-    branches: dict[Any, list[ValidationError]] = {}
-    for inner in error.context or ():
-        branches.setdefault(inner.relative_schema_path[0], []).append(inner)
-    close = [errors for errors in branches.values() if not any(_is_other_kind(error) for error in errors)]
-    if len(close) == 1:
-        for inner in close[0]:
-            yield from _explain(inner, root, path)
-    else:
-        yield _problem(path, describe(error.schema, root), shown(error.instance))
-
-
-def _is_other_kind(error: ValidationError) -> bool:
-    return not error.relative_path and error.validator in ("type", "const", "enum", "anyOf", "oneOf")
-
-
-_BOUNDS = {
-    "minimum": "≥ {}",
-    "maximum": "≤ {}",
-    "exclusiveMinimum": "> {}",
-    "exclusiveMaximum": "< {}",
-    "multipleOf": "a multiple of {}",
-    "minLength": "at least {} characters",
-    "maxLength": "at most {} characters",
-    "minItems": "at least {} items",
-    "maxItems": "at most {} items",
-    "minProperties": "at least {} keys",
-    "maxProperties": "at most {} keys",
-}
-
-
-def _expected(error: ValidationError, root: Schema) -> str:
-    bound = _BOUNDS.get(str(error.validator))
-    if bound is None:
-        return describe(error.schema, root)
-    kind = error.schema.get("type", "") if isinstance(error.schema, dict) else ""
-    text = bound.format(error.validator_value)
-    return f"{kind} with {text}" if text.startswith("at ") and kind else f"{kind} {text}".strip()
-
-
-def describe(schema: Any, root: Schema | None = None) -> str:  # Any: a schema may be a boolean
-    """Return a schema in a few words, as messages describe what is expected."""
-    if not isinstance(schema, dict):
-        return "nothing" if schema is False else "any value"
-    if "$ref" in schema:
-        name = str(schema["$ref"]).rpartition("/")[2]
-        target = (root or {}).get("$defs", {}).get(name, {})
-        return describe(target) if "$ref" not in target else name
-    if "const" in schema:
-        return json.dumps(schema["const"], ensure_ascii=False)
-    if "enum" in schema:
-        shown_values = [json.dumps(value, ensure_ascii=False) for value in schema["enum"][:20]]
-        return f"one of {', '.join(shown_values)}{'…' if len(schema['enum']) > 20 else ''}"
-    for keyword in ("anyOf", "oneOf"):
-        if keyword in schema:
-            return " or ".join(dict.fromkeys(describe(branch, root) for branch in schema[keyword]))
-    return _described_type(schema, root)
-
-
-def _described_type(schema: Schema, root: Schema | None) -> str:
-    kind = schema.get("type")
-    if isinstance(kind, list):
-        return " or ".join(kind)
-    if kind == "array" and schema.get("items"):
-        return f"array of {describe(schema['items'], root)}"
-    if kind == "string" and "format" in schema:
-        return f"string ({schema['format']})"
-    return str(kind or "a fitting value")
+        return (Problem("arguments-invalid", "expected fewer levels of nesting, got too many", WHERE),)
+    return problems or _Read(coerced, coercion.notes)

@@ -50,7 +50,7 @@ class Described:
 
 @lru_cache(maxsize=64)
 def read(docstring: str | None) -> Described:
-    """Return the contents of a docstring of any style; what cannot be parsed is plain text."""
+    """Return the contents of a docstring of any style. Parts that cannot be parsed are plain text."""
     if not docstring:
         return Described()
     has_examples = ">>>" in docstring

@@ -14,6 +14,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
+from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
 
 _EXAMPLE = re.compile(
@@ -147,7 +148,7 @@ class _Locator:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What a source is, the names that it binds, and those with values that it may use up or change."""
+    """The kind of a source, the names that it binds, and those with values that it may use up or change."""
 
     is_expression: bool = False
     binds: frozenset[str] = frozenset()
@@ -157,7 +158,7 @@ class _Shape:
 @lru_cache(maxsize=256)
 def _shape(source: str) -> _Shape:
     try:
-        tree = ast.parse(source.strip())
+        tree = syntax.parse(source.strip())
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return _Shape()
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]

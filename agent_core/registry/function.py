@@ -18,7 +18,7 @@ from .source import ModuleSource
 
 # Goes up whenever reading changes, so that no cache outlives the reader that wrote it. The running
 # Python belongs to it: what parses on one version may not on another.
-CACHE_FORMAT = f"2/{sys.version_info.major}.{sys.version_info.minor}"
+CACHE_FORMAT = f"3/{sys.version_info.major}.{sys.version_info.minor}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,8 @@ _values_of = attrgetter(*_STORED)
 class ModuleReading:
     """The functions that a module offers, every problem found, and the workspace modules that it may import.
 
-    `parsed` is false for a module that is rejected whole: its last good version must go on.
+    `parsed` is false for a module that is rejected whole: its last good version must go on. `leans` are the other
+    modules whose text decided a schema, with their versions.
     """
 
     source: ModuleSource
@@ -88,6 +89,11 @@ class ModuleReading:
     problems: tuple[Problem, ...]
     imports: tuple[str, ...]
     parsed: bool = True
+    leans: tuple[tuple[str, str], ...] = ()
+
+    def is_outdated(self, modules: Mapping[str, ModuleSource]) -> bool:
+        """Check whether a module that decided a schema has another text among these modules."""
+        return any(module in modules and modules[module].version != version for module, version in self.leans)
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the reading without its source's text, for the parse cache."""
@@ -112,6 +118,7 @@ class ModuleReading:
             ],
             "imports": list(self.imports),
             "parsed": self.parsed,
+            "leans": self.leans,
         }
 
     @classmethod
@@ -128,6 +135,7 @@ class ModuleReading:
             ),
             tuple(data["imports"]),
             data["parsed"],
+            tuple((module, version) for module, version in data["leans"]),
         )
 
 

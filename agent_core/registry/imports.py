@@ -24,7 +24,12 @@ def is_import(node: ast.stmt) -> bool:
         return True
     if isinstance(node, ast.If):
         return _names_type_checking(node.test) and all(is_import(inner) for inner in [*node.body, *node.orelse])
-    return False
+    # `TYPE_CHECKING = False`, which saves the import of it, must stand above what it decides.
+    return isinstance(node, ast.Assign) and all(map(_names_type_checking, node.targets)) and _is_false(node.value)
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
 
 
 def _names_type_checking(test: ast.expr) -> bool:
@@ -43,7 +48,7 @@ def brought_by(candidate: ParsedText, module: ParsedText, path: str) -> Brought 
     for node in candidate.body:
         if not is_import(node) or ast.dump(node) in dumps:
             continue
-        if isinstance(node, ast.If):
+        if isinstance(node, ast.If | ast.Assign):
             plain.append(candidate.segment(node))
             continue
         missing = [key for key in _keys(node) if key not in present]

@@ -1,20 +1,20 @@
-"""What a module's text writes out, as JSON: literal values, and the JSON Schema of classes and `Annotated[…]`.
+"""Literals in a module's text, as JSON: plain values, and what `Annotated[…]` and `Field(…)` say.
 
-A literal is the value of a default, an enum member or a constraint; a class is an Enum, dataclass, TypedDict or
-NamedTuple.
+A literal is the value of a default, an enum member or a constraint.
 """
 
 import ast
 import math
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from . import docstring, typenames
+from . import typenames
 from .tree import Scope
-from .typenames import Schema, Unresolved
+from .typenames import Schema
 
 _LONGEST = 4_000
+_TEXTS = frozenset({"description", "title", "examples", "default"})
 _MOST_KEYS = 1_000
 _JSON_NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 
@@ -105,150 +105,86 @@ class Types(Protocol):
         """Return the schema of an annotation."""
         ...
 
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One field of a class, required unless it has a default; `default` holds the default if it is a literal."""
-
-    annotation: ast.expr
-    is_required: bool
-    default: Schema
-
-
-def schema_of(node: ast.ClassDef, types: Types) -> Schema:
-    """Return the schema of a class that this module defines.
-
-    Raises:
-        Unresolved: it is no class with fields or members that are written out.
-    """
-    members = enum_members(node, types.scope)
-    if members is not None:
-        return enumeration(list(members.values()))
-    fields = _fields(node, types.scope, seen=())
-    described = docstring.read(ast.get_docstring(node))
-    properties = {name: _property(field, described.parameters.get(name, ""), types) for name, field in fields.items()}
-    summary = described.text.split("\n\n", 1)[0]
-    return {
-        "type": "object",
-        **({"description": summary} if summary else {}),
-        "properties": properties,
-        "required": [name for name, field in fields.items() if field.is_required],
-        "additionalProperties": False,
-    }
-
-
-def _property(field: Field, description: str, types: Types) -> Schema:
-    schema = types.convert(field.annotation)
-    if description and "description" not in schema:
-        schema = {**schema, "description": description}
-    return {**schema, **field.default}
-
-
-def enum_members(node: ast.ClassDef, scope: Scope) -> dict[str, Any] | None:  # Any: scalars of JSON
-    """Return the members of an enumeration with their values; None for a class that is no enumeration.
-
-    Raises:
-        Unresolved: a value is computed, so only an import can tell it.
-    """
-    bases = {scope.origin(base) for base in node.bases}
-    if not bases & typenames.ENUMS:
-        return None
-    members: dict[str, Any] = {}
-    for statement in node.body:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if not name.startswith("_"):
-                members[name] = _member_value(name, value, list(members.values()), scope, bases)
-    if not members:
-        raise Unresolved(f"`{node.name}` has no members that are written out")
-    return members
-
-
-def _member_value(name: str, value: ast.expr, before: list[Any], scope: Scope, bases: set[str]) -> Any:
-    if isinstance(value, ast.Call) and scope.origin(value.func) == "enum.auto":
-        if bases & {"enum.StrEnum", "builtins.str"}:
-            return name.lower() if "enum.StrEnum" in bases else _computed(name)
-        numbers = [number for number in before if isinstance(number, int)]
-        return max(numbers) + 1 if numbers else 1
-    literal = json_literal(value)
-    if literal is None or not isinstance(literal.value, str | int | float | bool | None):
-        return _computed(name)
-    return literal.value
-
-
-def _computed(name: str) -> Any:
-    raise Unresolved(f"the value of the member `{name}` is computed")
-
-
-def _fields(node: ast.ClassDef, scope: Scope, seen: tuple[str, ...]) -> dict[str, Field]:
-    """Return the fields of a class, those of its bases in this module first."""
-    fields: dict[str, Field] = {}
-    is_typed_dict = is_known = False
-    for base in node.bases:
-        origin = scope.origin(base)
-        is_typed_dict |= origin in typenames.TYPED_DICT
-        is_known |= origin in typenames.TYPED_DICT or origin in typenames.NAMED_TUPLE
-        if origin[1:] in scope.classes and origin[1:] not in seen:
-            fields |= _fields(scope.classes[origin[1:]], scope, (*seen, node.name))
-            is_known = True
-        elif origin not in typenames.TYPED_DICT | typenames.NAMED_TUPLE:
-            raise Unresolved(f"`{node.name}` inherits from what is known only after an import")
-    is_known |= any(_is_dataclass(decorator, scope) for decorator in node.decorator_list)
-    if not is_known or any(keyword.arg == "metaclass" for keyword in node.keywords):
-        raise Unresolved(f"`{node.name}` is a class of another kind")
-    is_total = not (is_typed_dict and any(_is_false(keyword, "total") for keyword in node.keywords))
-    return {**fields, **dict(_own_fields(node, scope, is_total))}
-
-
-def _is_dataclass(decorator: ast.expr, scope: Scope) -> bool:
-    return scope.origin(decorator.func if isinstance(decorator, ast.Call) else decorator) in typenames.DATACLASS
-
-
-def _is_false(keyword: ast.keyword, name: str) -> bool:
-    return keyword.arg == name and isinstance(keyword.value, ast.Constant) and keyword.value.value is False
-
-
-def _own_fields(node: ast.ClassDef, scope: Scope, is_total: bool) -> Iterator[tuple[str, Field]]:  # noqa: FBT001
-    for statement in node.body:
-        match statement:
-            case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=value):
-                kind = _wrapper(annotation, scope)
-                if kind in ("ClassVar", "KW_ONLY"):
-                    continue
-                if isinstance(value, ast.Call) and any(_is_false(keyword, "init") for keyword in value.keywords):
-                    continue
-                is_required = kind == "Required" or (is_total and kind != "NotRequired" and not _has_default(value))
-                yield name, Field(annotation, is_required, _default(value))
-
-
-def _wrapper(annotation: ast.expr, scope: Scope) -> str:
-    base = annotation.value if isinstance(annotation, ast.Subscript) else annotation
-    return scope.origin(base).rpartition(".")[2]
-
-
-def _has_default(value: ast.expr | None) -> bool:
-    if isinstance(value, ast.Call):
-        return any(keyword.arg in ("default", "default_factory") for keyword in value.keywords) or bool(value.args)
-    return value is not None
-
-
-def _default(value: ast.expr | None) -> Schema:
-    if isinstance(value, ast.Call):
-        value = next((keyword.value for keyword in value.keywords if keyword.arg == "default"), None)
-    literal = json_literal(value) if value is not None else None
-    return {"default": literal.value} if literal else {}
+    def within(self, scope: Scope) -> AbstractContextManager[None]:
+        """Read what is converted meanwhile as it is meant in the module of a scope."""
+        ...
 
 
 def annotated(arguments: list[ast.expr], types: Types) -> Schema:
     """Return the schema of `Annotated[T, …]`: T with the texts, `Field(…)` and `Doc(…)` that describe and limit it."""
     schema = types.convert(arguments[0])
-    extras: Schema = {}
     for extra in arguments[1:]:
         match extra:
             case ast.Constant(value=str(text)):
-                extras.setdefault("description", text.strip())
+                schema = {"description": text.strip(), **schema}
             case ast.Call():
-                extras |= _constraints(extra, types.scope, schema)
-    return {**schema, **extras}
+                schema = limited(schema, extra, types.scope)
+    return schema
+
+
+def limited(schema: Schema, call: ast.Call, scope: Scope) -> Schema:
+    """Return a schema with what a `Field(…)` says of it; of an optional type, the limits are those of its value."""
+    extras = _constraints(call, scope, schema)
+    declared = field_default(call, scope)
+    if declared is not None:
+        extras |= declared.shown
+    values = [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
+    if len(values) != 1 or not isinstance(values[0].get("type"), str):
+        return {**schema, **extras}
+    limits = {name: value for name, value in _constraints(call, scope, values[0]).items() if name not in _TEXTS}
+    options = [{**option, **limits} if option is values[0] else option for option in schema["anyOf"]]
+    return {**schema, "anyOf": options} | {name: value for name, value in extras.items() if name in _TEXTS}
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """The default of a value, if it has one, and the form in which a schema shows it."""
+
+    is_required: bool
+    shown: Schema
+
+
+def default_of(value: ast.expr | None, scope: Scope) -> Default:
+    """Return the default that an assignment or a parameter has, also as `Field(…)`."""
+    if value is None:
+        return Default(is_required=True, shown={})
+    declared = field_default(value, scope)
+    return declared or Default(is_required=False, shown=_shown(value, scope))
+
+
+def field_default(node: ast.expr | None, scope: Scope) -> Default | None:
+    """Return the default within `Field(…)`; None for any other expression."""
+    if not isinstance(node, ast.Call) or scope.origin(node.func) not in typenames.FIELD:
+        return None
+    named = {keyword.arg: keyword.value for keyword in node.keywords}
+    value = node.args[0] if node.args else named.get("default")
+    if value is not None and not (isinstance(value, ast.Constant) and value.value is ...):
+        return Default(is_required=False, shown=_shown(value, scope))
+    return Default(is_required="default_factory" not in named, shown={})
+
+
+def annotated_default(annotation: ast.expr | None, scope: Scope) -> Default | None:
+    """Return the default that `Annotated[…, Field(default=…)]` gives; None if it gives none."""
+    if not isinstance(annotation, ast.Subscript) or not scope.origin(annotation.value).endswith(".Annotated"):
+        return None
+    parts = annotation.slice.elts[1:] if isinstance(annotation.slice, ast.Tuple) else []
+    defaults = [default for part in parts if (default := field_default(part, scope)) and not default.is_required]
+    return defaults[-1] if defaults else None
+
+
+def _shown(value: ast.expr, scope: Scope) -> Schema:
+    """Return a default as a schema shows it, if it is written out: a literal, or a member of an enumeration."""
+    if isinstance(value, ast.Attribute):
+        home, origin = scope.resolve(value.value)
+        owner = home.classes.get(origin.removeprefix("."))
+        members = {
+            statement.targets[0].id: statement.value
+            for statement in (owner.body if owner else ())
+            if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
+        }
+        value = members.get(value.attr, value)
+    literal = json_literal(value)
+    return {"default": literal.value} if literal else {}
 
 
 def _constraints(call: ast.Call, scope: Scope, schema: Schema) -> Schema:

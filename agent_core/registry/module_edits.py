@@ -6,6 +6,7 @@
 import ast
 from collections.abc import Iterable, Set
 
+from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
 from sandbox.wire.lines import bare_lines, lines_of
 
@@ -188,14 +189,14 @@ def withhold(module_text: str, names: Set[str], *, path: str = "module") -> str 
     if _exported(module) is None:
         if any("__all__" in bound_names(node) for node in module.body):
             return module_text
-        offered = [node.name for node in survey(ast.parse(module_text)).public() if node.name not in names]
+        offered = [node.name for node in survey(syntax.parse(module_text)).public() if node.name not in names]
         heads = [node for node in module.body if _is_head(node, module)]
         at = module.span(heads[-1])[1] if heads else 0
         line = f"__all__ = [{', '.join(map(repr, offered))}]".replace("'", '"')
         text = [module.newline, f"{line}{module.newline}"] if at else [f"{line}{module.newline}", module.newline]
         return applied(module.lines, [LineEdit(at, at, tuple(text))])
     for name in names:
-        module = ParsedText.of(module_text, ast.parse(module_text))
+        module = ParsedText.of(module_text, syntax.parse(module_text))
         module_text = applied(module.lines, dropping(module, name))
     return module_text
 

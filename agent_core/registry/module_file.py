@@ -32,7 +32,20 @@ def save(root: Path, path: str, text: str, expected_version: str | None) -> None
         StaleFile: the file is another than the writer read; the message shows the difference.
         WorkspaceError: the path leaves the folder, goes through a link, or cannot be written.
     """
-    parts = _parts(root, path)
+    _save(root, path, _parts(root, path), text, expected_version)
+
+
+def save_text(root: Path, path: str, text: str, expected_version: str | None) -> None:
+    """Write a text that is no module, such as `helpers/NAME.toml` below the workspace `root`, in the same way.
+
+    Raises:
+        StaleFile: the file is another than the writer read; the message shows the difference.
+        WorkspaceError: it goes through a link, or cannot be written.
+    """
+    _save(root, path, PurePosixPath(path).parts, text, expected_version)
+
+
+def _save(root: Path, path: str, parts: Sequence[str], text: str, expected_version: str | None) -> None:
     with explained(path), _folder_of(root, path, parts, expected_version) as folder_fd:
         target = _File(folder_fd, parts[-1], path)
         before = target.check(text, expected_version)
@@ -58,7 +71,20 @@ def remove(root: Path, path: str, expected_version: str) -> None:
         StaleFile: it is not.
         WorkspaceError: the path leaves the folder, goes through a link, or cannot be removed.
     """
-    parts = _parts(root, path)
+    _remove(root, path, _parts(root, path), expected_version)
+
+
+def remove_text(root: Path, path: str, expected_version: str) -> None:
+    """Delete a text that is no module, if it is still what the caller read.
+
+    Raises:
+        StaleFile: it is not.
+        WorkspaceError: it goes through a link, or cannot be removed.
+    """
+    _remove(root, path, PurePosixPath(path).parts, expected_version)
+
+
+def _remove(root: Path, path: str, parts: Sequence[str], expected_version: str) -> None:
     with explained(path), _folder_of(root, path, parts, expected_version) as folder_fd:
         _File(folder_fd, parts[-1], path).check("", expected_version)
         os.unlink(parts[-1], dir_fd=folder_fd)

@@ -17,7 +17,7 @@ Hand = Literal["human", "agent"]
 
 @dataclass(frozen=True, slots=True)
 class RegistryChange:
-    """The difference that a swap made: names of functions, what is newly rejected, and who did it.
+    """The difference that a swap made: names of functions, what is newly or once more rejected, and who did it.
 
     `fixed` are paths of which nothing is rejected any more; by name, `standings` says how what was judged stands,
     `disagreeing` how examples differ, and `noted` what else is to be said of a save.
@@ -49,14 +49,15 @@ def difference(
     A function has changed when its own source or what the model is shown of it has; a neighbour's edit
     in the same module is no change of it.
     """
-    rejected = frozenset(old.rejected)
+    again = () if change is None else change.rejected
+    told_of = frozenset(old.rejected) | frozenset(again)
     settled = old.rejections.keys() - new.rejections.keys()
     return replace(
         RegistryChange() if change is None else change,
         loaded=tuple(sorted(new.functions.keys() - old.functions.keys())),
         changed=tuple(sorted(name for name in _others(old, new) if _differs(name, old, new))),
         removed=tuple(sorted(old.functions.keys() - new.functions.keys())),
-        rejected=tuple(problem for problem in new.rejected if problem not in rejected),
+        rejected=(*again, *(problem for problem in new.rejected if problem not in told_of)),
         by=by,
         fixed=tuple(sorted(settled & {source.path for source in new.modules.values()})) if settled else (),
     )
@@ -106,6 +107,10 @@ class Registry:
             for listener in tuple(self._listeners):
                 listener(change)
         return change
+
+    def keep_for_helpers(self, names: frozenset[str]) -> None:
+        """Keep these names of helpers from new functions."""
+        self._snapshot = replace(self._snapshot, helpers=names)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Notify `listener` of every change from now on; call the returned function to stop."""

@@ -3,6 +3,8 @@
 import ast
 import hashlib
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 
 from agent_core.base.problem import Place, Problem
 from sandbox.wire.lines import lines_of
@@ -11,10 +13,10 @@ from . import docstring, examples
 from .annotation import Converter, TypeBudget
 from .docstring import Described
 from .function import Function, ModuleReading
-from .literals import json_literal
+from .literals import annotated_default, default_of, field_default, json_literal, limited
 from .loader_names import caller_of
 from .source import MODULE_LIMIT, ModuleSource, is_helper, parse
-from .tree import Definition, Scope, survey, workspace_imports
+from .tree import Definition, Neighbors, Scope, survey, workspace_imports
 from .typenames import Impossible, Schema, Unresolved
 
 _NAME = re.compile(r"^[a-zA-Z0-9_]{1,64}$")
@@ -24,13 +26,24 @@ _UNPASSABLE: Schema = {}  # the schema of a parameter that is not offered, as it
 _EXTRA: Schema = {"type": "object", "description": "Further arguments by their names."}
 
 
-def read_module(source: ModuleSource, limit: int = MODULE_LIMIT, *, tree: ast.Module | None = None) -> ModuleReading:
-    """Return a module's functions, and every problem that excludes others; `tree` saves parsing it again."""
+def read_module(
+    source: ModuleSource,
+    limit: int = MODULE_LIMIT,
+    *,
+    tree: ast.Module | None = None,
+    modules: Mapping[str, ModuleSource] | None = None,
+) -> ModuleReading:
+    """Return a module's functions, and every problem that excludes others; `tree` saves parsing it again.
+
+    Types of the other `modules` of the workspace are read from their text, too.
+    """
     parsed = tree or parse(source, limit)
     if isinstance(parsed, Problem):
         return ModuleReading(source, (), (parsed,), (), parsed=False)
     try:
-        return _Reader(source, survey(parsed)).read(parsed)
+        neighbors = Neighbors(modules) if modules else None
+        reading = _Reader(source, survey(parsed, source, neighbors)).read(parsed)
+        return replace(reading, leans=tuple(neighbors.used.items())) if neighbors and neighbors.used else reading
     except RecursionError:
         message = "the code is nested too deeply to be read"
         problem = Problem("too-deep", message, Place(source.path), "split long expressions and nested types")
@@ -110,23 +123,28 @@ class _Reader:
         converter, name = Converter(self.scope, self.budget), node.name
         properties: Schema = {}
         unresolved = []
+        required = []
         for argument, default in arguments:
             schema = self.typed(name, argument, converter, default)
+            settled = default_of(default, self.scope)
+            if settled.is_required:
+                settled = annotated_default(argument.annotation, self.scope) or settled
+            if settled.is_required:
+                required.append(argument.arg)
             if schema is _UNPASSABLE:
                 continue
             if schema is None:
                 unresolved.append(argument.arg)
                 schema = {}
-            properties[argument.arg] = self.described(name, argument, schema, described)
-            shown = json_literal(default) if default is not None else None
-            if shown is not None:
-                properties[argument.arg]["default"] = shown.value
+            if isinstance(default, ast.Call) and field_default(default, self.scope):
+                schema = limited(schema, default, self.scope)
+            properties[argument.arg] = {**self.described(name, argument, schema, described), **settled.shown}
         properties = self.variadic(node, properties, described, converter)
         self.check_documented(name, properties, described, arguments)
         parameters: Schema = {
             "type": "object",
             "properties": properties,
-            "required": [argument.arg for argument, default in arguments if default is None],
+            "required": required,
             "additionalProperties": False,
         }
         if converter.definitions:

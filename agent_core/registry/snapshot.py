@@ -1,11 +1,12 @@
 """The immutable view of the registry: the callable functions, their sources, and what was rejected.
 
 A snapshot never changes; `with_…` and `without_…` give the next one and replace one module only. The
-maps are copied whole, 10 µs for 1,000 entries (benchmarks/registry.py), which is cheaper than clever.
+maps are copied whole, 10 µs for 1,000 entries (benchmarks/registry.py), which is cheaper than clever;
+of a draft, which nobody else has yet, they are changed in place.
 A name is unique across the workspace: the one already there stays, and the other waits for it to go.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -23,7 +24,11 @@ def _without(mapping: Mapping[str, _T], key: str) -> Mapping[str, _T]:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One moment of the registry. `reserved` are names that functions of the folder cannot have."""
+    """One moment of the registry. `reserved` are names that functions of the folder cannot have.
+
+    `helpers` are the names of helpers, which no new function gets. What one agent sees of a snapshot has that one as
+    its `whole`: functions call each other there.
+    """
 
     functions: Mapping[str, Function]
     modules: Mapping[str, ModuleSource]
@@ -32,6 +37,9 @@ class Snapshot:
     waiting: Mapping[str, tuple[str, ...]]  # function name → modules that would offer it too
     reserved: frozenset[str] = frozenset()
     number: int = 0
+    is_draft: bool = False
+    helpers: frozenset[str] = frozenset()
+    whole: "Snapshot | None" = None
 
     @classmethod
     def empty(cls, reserved: frozenset[str] = frozenset()) -> "Snapshot":
@@ -42,6 +50,25 @@ class Snapshot:
     def rejected(self) -> tuple[Problem, ...]:
         """Every problem that excludes a file or a function, in the order of their paths."""
         return tuple(problem for path in sorted(self.rejections) for problem in self.rejections[path])
+
+    def seen(self, sees: Callable[[Function], bool]) -> "Snapshot":
+        """Return the part of the snapshot that is seen: its functions are those that pass."""
+        functions = {name: function for name, function in self.functions.items() if sees(function)}
+        return replace(self, functions=functions, whole=self)
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The functions that are there, and are not seen."""
+        return frozenset(self.whole.functions.keys() - self.functions.keys()) if self.whole else frozenset()
+
+    def draft(self) -> "Snapshot":
+        """Return a copy in which many modules are placed one after another; it is not shown to anyone."""
+        functions, modules, readings = dict(self.functions), dict(self.modules), dict(self.readings)
+        return replace(self, functions=functions, modules=modules, readings=readings, is_draft=True)
+
+    def finished(self) -> "Snapshot":
+        """Return a draft as a snapshot that no longer changes."""
+        return replace(self, is_draft=False)
 
     def with_module(self, reading: ModuleReading) -> "Snapshot":
         """Return the snapshot with one module as it was read; a fully rejected module changes only the rejections."""
@@ -79,7 +106,7 @@ class Snapshot:
         module, path = reading.source.module, reading.source.path
         old = self.readings.get(module)
         had = {function.name for function in old.functions if self._holds(function.name, module)} if old else set()
-        functions, refused = dict(self.functions), []
+        functions, refused = self._own(self.functions), []
         for name in had - {function.name for function in reading.functions}:
             del functions[name]
         waiting = dict(_not_waiting(self.waiting, module))
@@ -95,11 +122,17 @@ class Snapshot:
         placed = replace(
             self.with_rejection(path, problems),
             functions=functions,
-            modules={**self.modules, module: reading.source},
-            readings={**self.readings, module: reading},
+            modules=self._own(self.modules, {module: reading.source}),
+            readings=self._own(self.readings, {module: reading}),
             waiting=waiting,
         )
         return placed._admit_waiting(had - functions.keys())
+
+    def _own(self, mapping: Mapping[str, _T], more: Mapping[str, _T] | None = None) -> dict[str, _T]:
+        """Return the mapping with more entries: a copy, or of a draft itself."""
+        own = mapping if self.is_draft and isinstance(mapping, dict) else dict(mapping)
+        own.update(more or {})
+        return own
 
     def _holds(self, name: str, module: str) -> bool:
         holder = self.functions.get(name)

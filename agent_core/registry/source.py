@@ -15,6 +15,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
+from agent_core.base import syntax
 from agent_core.base.characters import Flaw, flaw_of, name_flaw_of, name_shown, odd_in_name
 from agent_core.base.problem import Place, Problem
 from sandbox.wire.lines import place_of
@@ -264,7 +265,7 @@ def parse_accepted(source: ModuleSource) -> ast.Module | Problem:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a bad escape in a string is not for the host's terminal
-            return ast.parse(source.text)
+            return syntax.parse(source.text)
     except SyntaxError as error:
         return _syntax_problem(source, error)
     except ValueError as error:
@@ -291,5 +292,5 @@ def _too_much(source: ModuleSource, limit: int) -> Problem | None:
 def _syntax_problem(source: ModuleSource, error: SyntaxError) -> Problem:
     line = (error.text or "").strip()
     message = f"{error.msg}, in `{line}`" if line else str(error.msg)
-    fix = "fix the syntax; the last good version goes on working"
+    fix = "fix the syntax; the last good version stays in use"
     return Problem("syntax", message, Place(source.path, error.lineno or 0, max(error.offset or 0, 0)), fix)

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from agent_core.base.settings import StandingSettings
 from agent_core.storage import Stats
 
-Standing: TypeAlias = Literal["draft", "trial", "trusted", "quarantined"]
+Standing: TypeAlias = Literal["foreign", "draft", "trial", "trusted", "quarantined"]
 STANDINGS: tuple[Standing, ...] = ("draft", "trial", "trusted", "quarantined")
 
 _DAY = 86_400.0

@@ -5,28 +5,73 @@ import builtins
 import dataclasses
 import datetime
 import typing
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
-from .source import FOLDER
+from .source import FOLDER, ModuleSource, parse
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _BUILTINS = frozenset(dir(builtins))
 _ALL = "__all__"
+_MOST_HOPS = 8  # from a name to the module that defines it, through those that pass it on
 # The names that `from … import *` brings, for the standard library modules with types that we read.
 _STARS = {"typing": typing.__all__, "datetime": datetime.__all__, "dataclasses": dataclasses.__all__}
 
 
+@dataclass(frozen=True, slots=True)
+class Neighbors:
+    """The other modules of a workspace, and the versions of those whose text decided something."""
+
+    modules: Mapping[str, ModuleSource] = field(default_factory=dict)
+    used: dict[str, str] = field(default_factory=dict)
+
+    def scope(self, module: str) -> "Scope | None":
+        """Return what a module binds; None if it cannot be read."""
+        source = self.modules[module]
+        self.used[module] = source.version
+        scope = _scope_of(source)
+        return replace(scope, neighbors=self) if scope else None
+
+
 @dataclass(slots=True)
 class Scope:
-    """The names that a module's top level binds, as far as syntax shows; filled once by `survey`, then only read."""
+    """The names that a module's top level binds, as far as syntax shows; filled once by `survey`, then only read.
 
+    `neighbors` are known where types of other modules are read, too.
+    """
+
+    module: str = ""
+    is_package: bool = False
     imports: dict[str, str] = field(default_factory=dict)  # local name → dotted origin
     classes: dict[str, ast.ClassDef] = field(default_factory=dict)
     values: dict[str, ast.expr] = field(default_factory=dict)  # plain and type-alias assignments
     definitions: dict[str, Definition] = field(default_factory=dict)
     redefined: list[tuple[Definition, Definition]] = field(default_factory=list)  # (earlier, later)
     exported: frozenset[str] | None = None
+    neighbors: Neighbors | None = None
+
+    def resolve(self, node: ast.expr) -> "tuple[Scope, str]":
+        """Return the dotted origin of a name or attribute, and the scope that defines it if it is ".Name"."""
+        scope, origin = self, self.origin(node)
+        for _ in range(_MOST_HOPS):
+            home = scope._home(origin)
+            if home is None:
+                break
+            scope, name = home
+            if name not in scope.imports:
+                return scope, f".{name}"
+            origin = scope.imports[name]
+        return scope, origin
+
+    def _home(self, origin: str) -> "tuple[Scope, str] | None":
+        """Return the module of the workspace that an origin leads to, and the name there."""
+        module, _, name = origin.removeprefix(f"{FOLDER}.").rpartition(".")
+        if self.neighbors is None or not origin.startswith(f"{FOLDER}.") or module not in self.neighbors.modules:
+            return None
+        scope = self if module == self.module else self.neighbors.scope(module)
+        has_name = scope is not None and (name in scope.classes or name in scope.values or name in scope.imports)
+        return (scope, name) if scope is not None and has_name else None
 
     def origin(self, node: ast.expr) -> str:
         """Return the dotted origin of a name or attribute; "" if syntax does not show it, ".Name" for the module's
@@ -53,9 +98,20 @@ class Scope:
         return sorted(definitions, key=lambda node: node.lineno)
 
 
-def survey(tree: ast.Module) -> Scope:
-    """Return what the top level of a module binds, including inside `if` and `try`."""
-    scope = Scope()
+@lru_cache(maxsize=64)
+def _scope_of(source: ModuleSource) -> Scope | None:
+    tree = parse(source)
+    return survey(tree, source) if isinstance(tree, ast.Module) else None
+
+
+def survey(tree: ast.Module, source: ModuleSource | None = None, neighbors: Neighbors | None = None) -> Scope:
+    """Return what the top level of a module binds, including inside `if` and `try`.
+
+    Relative imports are read as absolute ones where the source is named.
+    """
+    scope = Scope(neighbors=neighbors)
+    if source is not None:
+        scope.module, scope.is_package = source.module, source.path.endswith("/__init__.py")
     for node, is_conditional in _top_level(tree.body):
         _bind(node, scope, is_conditional)
     return scope
@@ -111,6 +167,8 @@ def _import(node: ast.Import | ast.ImportFrom, scope: Scope) -> None:
             scope.imports[alias.asname or top] = alias.name if alias.asname else top
         return
     base = "." * node.level + (node.module or "")
+    if scope.module:
+        base = _absolute(node, scope.module, is_package=scope.is_package)
     for alias in node.names:
         if alias.name == "*":
             scope.imports |= {name: f"{base}.{name}" for name in _STARS.get(base, ())}

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from agent_core.base import syntax
 from sandbox.wire.lines import lines_of
 
 from .function import Function
@@ -124,7 +125,7 @@ def _behind(module: str, piece: _Piece, snapshot: Snapshot) -> Iterator[tuple[st
 @lru_cache(maxsize=256)
 def _pieces(text: str) -> Mapping[str, _Piece]:
     statements: dict[str, list[ast.stmt]] = {_GROUND: []}
-    for node in ast.parse(text).body:
+    for node in syntax.parse(text).body:
         for name in bound_names(node) or {_GROUND}:
             statements.setdefault(name, []).append(node)
     lines = lines_of(text)
@@ -160,7 +161,7 @@ def _without_docstring(node: ast.stmt) -> ast.AST:
 
 @lru_cache(maxsize=64)  # the functions of a module follow one another
 def _read(text: str) -> tuple[Mapping[str, ast.AST], Mapping[str, str]]:
-    tree = ast.parse(text)
+    tree = syntax.parse(text)
     return survey(tree).definitions, dict(_renamed(tree))
 
 

@@ -226,6 +226,10 @@ _FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 # Strings first, so that a comma inside one is never touched; one that is never closed is read once, to its end.
 _TRAILING_COMMA = re.compile(r'("(?:[^"\\]++|\\.)*+"?)|,(?=\s*+[}\]])', re.DOTALL)
 
+_PART_OF_JSON = re.compile(r'[\[\]{}"=]')
+_A_KEY = re.compile(r"[\w.-]+\s*:")  # as in YAML: what follows would be its value
+_LEAD_IN = re.compile(r"(?:json|arguments?|parameters?|args|params|input|output|answer|result|call)\s*:", re.IGNORECASE)
+
 _NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
 
 
@@ -250,6 +254,21 @@ def read_object(raw: str, limit_chars: int = LIMIT_CHARS) -> dict[str, Any]:  # 
     if not isinstance(value, dict):
         raise NotJson(f"expected a JSON object, got {shown(value)}")
     return value
+
+
+def without_prose(raw: str) -> str | None:
+    """Return the only object in a text that says something around it; None if that may be a part of the JSON."""
+    text = _unfenced(raw)
+    begin, end = text.find("{"), text.rfind("}")
+    if begin < 1 and end == len(text) - 1:
+        return None
+    before, after = text[:begin], text[end + 1 :]
+    if begin < 0 or end < begin or _PART_OF_JSON.search(before) or _PART_OF_JSON.search(after):
+        return None
+    last_line = before.rstrip().rpartition("\n")[2].strip()
+    if before.rstrip().endswith(",") or (_A_KEY.fullmatch(last_line) and not _LEAD_IN.fullmatch(last_line)):
+        return None
+    return text[begin : end + 1]
 
 
 def read_nested(text: str, kind: type) -> Any:  # Any: JSON

@@ -60,7 +60,9 @@ class SaveAgent(Write):
 
 @dataclass(frozen=True, slots=True)
 class DropAgent(Write):
-    """A write that deletes an agent: its conversation, memory, passages, sources and pins; shared blocks stay."""
+    """A write that deletes an agent: its conversation, memory, passages, sources, pins, and the runs of helpers
+    that it called; shared blocks stay.
+    """
 
     agent: str
 

@@ -131,6 +131,12 @@ class CallStore(Subject, Protocol):
     async def releases(self, function: str) -> list[tuple[str, float]]:
         """Return the versions of a function that the user released, with the times, oldest first."""
 
+    async def requests_served(self, each: int) -> list[tuple[str, str]]:
+        """Return (function, request) of the turns in which its newest `each` calls returned, oldest first."""
+
+    async def requests_mark(self) -> str:
+        """Return a text that changes when `requests_served` may."""
+
     async def recorded_call(self, n: int) -> RecordedRow | None:
         """Return one recorded call."""
 

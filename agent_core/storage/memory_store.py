@@ -20,7 +20,8 @@ Value: TypeAlias = str | tuple[str, ...]
 class BlockRow:
     """A block as it is. `limit` is in characters; `version` is 1 for a new one and rises by one with each edit.
 
-    `position` orders the blocks of one agent; a shared block may stand elsewhere in another.
+    `position` orders the blocks of one agent; a shared block may stand elsewhere in another. `writable` is not stored:
+    it says whether the agent whose row it is may change the block.
     """
 
     id: str
@@ -33,6 +34,24 @@ class BlockRow:
     position: int = 0
     version: int = 1
     edited: float = 0.0
+    writable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BlockAccess:
+    """The agents that may read a shared block or change it: names, or `*`. Its `owner` may do both."""
+
+    owner: str
+    readers: tuple[str, ...] = ("*",)
+    writers: tuple[str, ...] = ("*",)
+
+    def may_write(self, agent: str) -> bool:
+        """Return whether an agent may change the block."""
+        return agent == self.owner or not {"*", agent}.isdisjoint(self.writers)
+
+    def may_read(self, agent: str) -> bool:
+        """Return whether an agent may have the block; who may change it, may read it."""
+        return self.may_write(agent) or not {"*", agent}.isdisjoint(self.readers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +91,15 @@ class AttachBlock(Write):
     agent: str
     block: str
     position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LimitBlock(Write):
+    """A write that says who may read a shared block and who may change it; an agent that may not read it loses it."""
+
+    block: str
+    readers: tuple[str, ...]
+    writers: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +196,15 @@ class SaveDocument(Write):
 
 
 @dataclass(frozen=True, slots=True)
+class CopyDocument(Write):
+    """A write that gives another agent a source, with its passages and their vectors."""
+
+    hash: str
+    owner: str
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
 class DropDocument(Write):
     """A write that forgets a source and deletes its passages."""
 
@@ -242,7 +279,7 @@ class Counts:
 
 
 class MemoryStore(Subject, Protocol):
-    """What agents remember."""
+    """The memory of agents."""
 
     async def blocks(self, agent: str) -> list[BlockRow]:
         """Return the blocks of an agent, in order."""
@@ -252,6 +289,9 @@ class MemoryStore(Subject, Protocol):
 
     async def shared_blocks(self) -> list[BlockRow]:
         """Return every block that agents may share, by label."""
+
+    async def block_access(self, block: str) -> BlockAccess:
+        """Return who may read and change a block."""
 
     async def block_history(self, block: str) -> list[BlockChange]:
         """Return every change of a block, oldest first."""

@@ -14,20 +14,26 @@ from agent_core.base.errors import StorageError
 from .agent_store import AgentStore
 from .approval_store import ApprovalStore
 from .call_store import KEEP_CALLS, CallStore
+from .forget_store import ForgetStore
 from .function_store import FunctionStore
 from .memory_store import MemoryStore
 from .sqlite import SqliteStore
 from .subject import StoreClock
+from .thread_store import ThreadStore
+from .token_store import TokenStore
 from .turn_store import TurnStore
 
 
 class Store(
     TurnStore,
+    ThreadStore,
     FunctionStore,
     CallStore,
     ApprovalStore,
     MemoryStore,
     AgentStore,
+    ForgetStore,
+    TokenStore,
     AbstractAsyncContextManager["Store"],
     Protocol,
 ):

@@ -78,11 +78,27 @@ class Appended:
 
 
 @dataclass(frozen=True, slots=True)
+class EndedTurn:
+    """A turn that has ended; `seq` comes after those of its entries, and before those of the next turn."""
+
+    id: str
+    state: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
 class Due:
     """An agent with work that can start now. Takeovers come first."""
 
     agent: str
     is_takeover: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WakeAsker(Write):
+    """The write at the end of each turn: its agent goes on if all that it asked is answered."""
+
+    turn: str
 
 
 class TurnStore(Subject, Protocol):
@@ -98,8 +114,11 @@ class TurnStore(Subject, Protocol):
     async def waiting(self, agent: str) -> list[Inbound]:
         """Return the due events that nobody has taken, oldest first. `append(takes=…)` delivers them in mid-turn."""
 
-    async def next(self, agent: str, owner: str) -> ClaimedTurn | None:
-        """Claim the open turn (a takeover), or a new one for the oldest due event. Return None if nothing is due."""
+    async def next(self, agent: str, owner: str, *, skip: Collection[str] = ()) -> ClaimedTurn | None:
+        """Claim the open turn (a takeover), or a new one for the oldest due event. Return None if nothing is due.
+
+        `skip` has kinds of events that begin no turn now.
+        """
 
     async def load(self, turn: str) -> list[Entry]:
         """Return the journal of one turn, all kinds, in order."""
@@ -122,8 +141,16 @@ class TurnStore(Subject, Protocol):
             ManifestConflict: a compare-and-set among the writes failed.
         """
 
-    async def finish(self, turn: str, attempt: int, state: str = "done", *, posts: Sequence[Post] = ()) -> None:
-        """Close the turn under the same fence as `append`."""
+    async def finish(
+        self,
+        turn: str,
+        attempt: int,
+        state: str = "done",
+        *,
+        posts: Sequence[Post] = (),
+        writes: Sequence[Write] = (),
+    ) -> None:
+        """Close the turn under the same fence as `append`; the answers to its asks are posted, if all are there."""
 
     async def cancel(self, turn: str) -> None:
         """Ask the turn's owner to end it. The next append reports the request."""
@@ -132,9 +159,27 @@ class TurnStore(Subject, Protocol):
         """Return agents with an open turn or a due event, the work list of a runner."""
 
     async def history(
-        self, agent: str, *, since: int = 0, kinds: Collection[str] = SAID, most: int = -1
+        self,
+        agent: str,
+        *,
+        since: int = 0,
+        kinds: Collection[str] = SAID,
+        most: int = -1,
+        with_removed: bool = False,
     ) -> list[Entry]:
-        """Return every visible entry of the agent's turns after `since` (a `seq`), in order, reading at most `most`."""
+        """Return every visible entry of the agent's turns after `since` (a `seq`), in order, reading at most `most`.
+
+        `with_removed`: also those of turns that were removed from the context.
+        """
+
+    async def ended_turns(self, agent: str, since: int) -> list[EndedTurn]:
+        """Return the agent's turns that have ended after `since` (a `seq`), in order, removed ones too."""
+
+    async def turn_of(self, event: str) -> str | None:
+        """Return the id of the turn that took an event; None while it waits, or if there is no such event."""
+
+    async def last_seq(self, agent: str) -> int:
+        """Return the `seq` of the last entry of an agent's turns, or of their last end; 0 before the first."""
 
     async def hide_last_turn(self, agent: str) -> list[Entry]:
         """Remove the last finished turn from the history, never from the record. Return its entries."""

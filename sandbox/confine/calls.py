@@ -2,7 +2,7 @@
 
 Every other call is refused: fork, vfork, exec, every socket but an unnamed pair, sendmsg and recvmsg (they pass
 descriptors), kill and its kin, ptrace, prctl, chmod, chown, links, mknod, xattrs, mounts, memfd, io_uring, bpf, keys,
-perf, userfaultfd, SysV memory, handles, clocks, modules. The aarch64 table lacks open, stat, poll and fork because
+perf, userfaultfd, SysV memory, handles, clocks, modules. The aarch64 table has no open, stat, poll and fork because
 the C library uses the newer calls.
 """
 

@@ -43,7 +43,7 @@ class ZygotePlan:
 
     @property
     def has_outer(self) -> bool:
-        """Whether an outer process surrounds the zygote: its parent, which ends what it leaves."""
+        """True if an outer process surrounds the zygote: its parent, which ends what it leaves."""
         return "namespaces" in self.layers or bool(self.access.packages)
 
     def to_json(self) -> dict[str, Any]:  # JSON

@@ -39,7 +39,7 @@ def serve(job: Frame, channel: Channel, scratch: Path) -> None:
 
 
 def _empty(folder: Path) -> None:
-    """Remove what an attempt left in the folder; what cannot be removed stays."""
+    """Remove what an attempt left in the folder, as far as it can be removed."""
     try:
         with os.scandir(folder) as entries:
             left = [*entries]
@@ -64,6 +64,7 @@ class ModuleAttempts:
 
     def __init__(self, job: Frame, workshop: WorkerJobs) -> None:
         self._workshop = workshop
+        workshop.is_trial = True
         self.texts: list[str] = job["texts"]
         self._codes: dict[int, CodeType] = {}
         self._path: str = job["modules"][job["module"]]["path"]

@@ -16,6 +16,7 @@ class Channel:
     def __init__(self, descriptor: int, lock: _thread.LockType) -> None:
         self._descriptor = descriptor
         self._lock = lock
+        self._asking = 0  # the thread that waits for an answer
 
     def say(self, frame: Frame) -> None:
         """Send one frame."""
@@ -37,9 +38,15 @@ class Channel:
 
     def ask(self, frame: Frame) -> Frame:
         """Send a frame and wait for its answer. Threads of the function take turns."""
+        if self._asking == _thread.get_ident():
+            raise OSError("a destructor asked the host for something in the middle of another request")
         with self._lock:
-            self.say(frame)
-            answer = self.hear()
+            self._asking = _thread.get_ident()
+            try:
+                self.say(frame)
+                answer = self.hear()
+            finally:
+                self._asking = 0
         if answer is None:
             os._exit(0)  # the host has ended this call
         return answer

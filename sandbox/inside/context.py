@@ -46,8 +46,28 @@ class Headers(Mapping[str, str]):
         return list(self._values.get(name.lower(), ()))
 
 
+class BodyText(str):
+    """The text of a body: `response.text`, or `response.text()` for those who call it, perhaps with an encoding."""
+
+    __slots__ = ("_body",)
+    _body: bytes
+
+    def __new__(cls, body: bytes, encoding: str) -> Self:
+        """Decode the body."""
+        text = super().__new__(cls, body.decode(encoding, "replace"))
+        text._body = body
+        return text
+
+    def __call__(self, encoding: str | None = None) -> str:
+        """Return the text, decoded again if an encoding is named."""
+        return self._body.decode(encoding, "replace") if encoding else str(self)
+
+
 class Response:
-    """A response: status, headers and URL are here; the body comes by `read`, `text`, `json` or iteration, once."""
+    """A response: status, headers and URL are here; the body comes by `read`, `text`, `json` or iteration, once.
+
+    `status_code`, `content` and `text` without a call are there as well: HTTP clients that people know have them.
+    """
 
     def __init__(self, head: dict[str, Any], body: Body) -> None:
         self.status: int = head["status"]
@@ -57,10 +77,16 @@ class Response:
         packing = self.headers.get("content-encoding", "").strip().lower()
         self._pieces = _decoded(body, packing, head["decoded"])
         self._left = b""
+        self._whole: bytes | None = None
+
+    @property
+    def status_code(self) -> int:
+        """The status, by the name that other clients have for it."""
+        return self.status
 
     @property
     def ok(self) -> bool:
-        """Whether the status is a success."""
+        """True if the status is a success."""
         return self.status < 400
 
     def raise_for_status(self) -> None:
@@ -84,9 +110,17 @@ class Response:
             self._left = b""
             yield piece
 
-    def text(self, encoding: str | None = None) -> str:
-        """Return the body as text, in the encoding that the response names, else UTF-8."""
-        return self.read().decode(encoding or self._charset(), "replace")
+    @property
+    def content(self) -> bytes:
+        """The whole body, as often as it is wanted."""
+        if self._whole is None:
+            self._whole = self.read()
+        return self._whole
+
+    @property
+    def text(self) -> BodyText:
+        """The body as text, in the encoding that the response names, else UTF-8; `text(encoding)` decodes it again."""
+        return BodyText(self.content, self._charset())
 
     def json(self) -> Any:  # whatever the server sent
         """Return the body as JSON. Raise ValueError, with its beginning, if it is not JSON."""

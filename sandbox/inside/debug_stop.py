@@ -30,6 +30,8 @@ _shortener.maxstring = _shortener.maxother = _shortener.maxlong = 200
 _shortener.maxlevel = 4
 _shortener.maxlist = _shortener.maxdict = _shortener.maxtuple = _shortener.maxset = 12
 
+_ARGUMENT: Final = 40  # characters of one in the stack
+
 
 class StackStop:
     """A stack at one moment, its own frames only, the outermost first. `last` is the stopped frame."""
@@ -51,11 +53,21 @@ class StackStop:
         return cls(frames[::-1])
 
     def frames(self) -> list[list[Any]]:
-        """Return path, line and function of each frame."""
+        """Return path, line and function of each frame, and its arguments as a short text."""
         return [
-            [frame.f_code.co_filename, line or 0, clean(frame.f_code.co_qualname)[: caps.MOST_NAME]]
-            for frame, line in self._frames
+            [
+                frame.f_code.co_filename,
+                line or 0,
+                clean(frame.f_code.co_qualname)[: caps.MOST_NAME],
+                self._given(number),
+            ]
+            for number, (frame, line) in enumerate(self._frames)
         ]
+
+    def _given(self, number: int) -> str:
+        """Return the arguments of a frame on one line: they tell the frames of a recursion apart."""
+        pairs = self.locals(number)[: self.arguments(number)]
+        return ", ".join(f"{name}={text[:_ARGUMENT]}" for name, text in pairs)[: caps.MOST_SEEN_NAME]
 
     def locals(self, number: int) -> list[list[str]]:
         """Return the names of a frame with short texts of their values, arguments first."""
@@ -98,7 +110,7 @@ class StackStop:
         if not self._is_live:
             return "the call has ended: nothing can be set any more"
         if frame is not self._frames[-1][0] and not _HAS_PROXY:
-            return "only the locals of the frame that stands still can be set with this version of Python"
+            return "only the locals of the innermost frame can be set with this version of Python"
         if not name.isidentifier() or (name not in frame.f_code.co_varnames + frame.f_code.co_cellvars):
             where = clean(frame.f_code.co_name)
             return (

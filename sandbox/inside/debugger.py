@@ -5,12 +5,14 @@ Without, it is a record: the first ones are sent at once, the last one with its 
 """
 
 import builtins
+import importlib.machinery
+import importlib.util
 import signal
 import sys
 import threading
 from collections.abc import Iterable
 from dataclasses import fields
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any, ClassVar, Final
 
 from ..wire import caps
@@ -56,7 +58,9 @@ class WorkerDebugger:
         self._steppers: dict[int, Stepper] = {}
         self._one_at_a_time = threading.RLock()
         self._replaced: set[int] = set()  # points with woven calls that no longer count
-        self._last: dict[int, Frame] = {}
+        self._last: dict[tuple[object, ...], Frame] = {}
+        self._hits: dict[tuple[str, int], int] = {}  # of each `breakpoint()`
+        self._is_quiet = True
         self._displayed: list[str] = []
         self._woven: set[tuple[str, int]] = set()
         self._has_human = False
@@ -66,10 +70,20 @@ class WorkerDebugger:
         self._covered: list[str] | None = None
         self.is_active = False
 
-    def begin(self, spec: Frame | None) -> None:
-        """Arm what the host sent along with a job."""
-        WorkerDebugger.present = self
+    def install(self) -> None:
+        """Take over what a source stops by: `breakpoint()` and `pdb.set_trace()`. Until a call begins, both do nothing.
+
+        The rest of `pdb` is loaded by whoever asks for it, which hardly anybody does where no terminal is.
+        """
         sys.breakpointhook = self.hook
+        stand_in = ModuleType("pdb")
+        stand_in.__dict__.update(set_trace=self.hook, __getattr__=_of_pdb)
+        sys.modules["pdb"] = stand_in
+
+    def begin(self, spec: Frame | None, *, is_trial: bool = False) -> None:
+        """Arm what the host sent along with a job. In a trial, such as an example, no `breakpoint()` counts."""
+        WorkerDebugger.present = self
+        self._is_quiet, self._hits = is_trial, {}
         if self.is_active:
             self._disarm()
         if spec is None:
@@ -124,6 +138,11 @@ class WorkerDebugger:
         self._replaced = set()
         self._displayed, self._tracer, self._has_human, self.is_active = [], None, False, False
 
+    @property
+    def has_news(self) -> bool:
+        """True if something has to be reported when the job ends."""
+        return self.is_active or bool(self._last)
+
     def finish(self, outcome: object) -> None:
         """Report what was held back, after the job ended or failed."""
         if self._slow or any(stepper.slow for stepper in self._steppers.values()):
@@ -131,8 +150,9 @@ class WorkerDebugger:
         if self._tracer is not None:
             self._tracer.stop()
             self._tell({"event": "traced", **self._tracer.told(), "lines": self._all_lines()})
-        for id, record in self._last.items():
-            self._tell({**record, "hits": self._points[id].hits if id in self._points else record["hits"]})
+        for record in self._last.values():
+            point = self._points.get(record["id"])
+            self._tell({**record, "hits": point.hits if point else record["hits"]})
         self._last = {}
         if self._looks_back and isinstance(outcome, BaseException):
             self._look_back(outcome)
@@ -157,8 +177,8 @@ class WorkerDebugger:
         self._stepper().stop_in(frame, why)
 
     def hook(self, *_arguments: Any, **_options: Any) -> None:  # the signature of `breakpoint`
-        """Handle a call of `breakpoint()`."""
-        frame = self._own(sys._getframe(1))
+        """Handle a call of `breakpoint()` or `pdb.set_trace()`."""
+        frame = None if self._is_quiet else self._own(sys._getframe(1))
         if frame is None:
             return
         if self._is_refused:
@@ -166,7 +186,9 @@ class WorkerDebugger:
         elif self._has_human:
             self._stepper().stop_in(frame, Why("breakpoint()"))
         else:
-            self._record(frame, 0, 1, [])
+            place = frame.f_code.co_filename, frame.f_lineno
+            self._hits[place] = self._hits.get(place, 0) + 1
+            self._record(frame, 0, self._hits[place], [])
 
     def stop_now(self, frame: FrameType) -> None:
         """Stop at the next line of function code that runs."""
@@ -204,7 +226,7 @@ class WorkerDebugger:
 
     def _record(self, frame: FrameType, id: int, hits: int, expressions: list[str], line: int = 0) -> None:
         stop = StackStop([(frame, line or frame.f_lineno)])
-        path, where, function = stop.frames()[0]
+        path, where, function, _ = stop.frames()[0]
         record: Frame = {"event": "record", "id": id, "hits": hits, "path": path, "line": where, "function": function}
         record |= {"locals": stop.locals(-1), "shown": stop.shown(expressions)}
         if hits <= FIRST:
@@ -212,7 +234,7 @@ class WorkerDebugger:
             if self._is_refused and not id:
                 self._pass_over(frame)
         else:
-            self._last[id] = record
+            self._last[id, path, where] = record
 
     def stopped(self, frame: FrameType, why: Why, **more: Any) -> Frame:
         """Notify the user, and execute their commands until one lets the function continue."""
@@ -249,7 +271,9 @@ class WorkerDebugger:
             case "locals":
                 return {"locals": stop.locals(number), "arguments": stop.arguments(number), "names": stop.names(number)}
             case "evaluate":
-                return {"text": stop.value(number, command["expression"], pretty=command.get("pretty", False))}
+                before = stop.locals(number)
+                text = stop.value(number, command["expression"], pretty=command.get("pretty", False))
+                return {"text": text, "changed": stop.locals(number) != before}
             case "set" | "act" as do:
                 words = (command["name"], command["expression"]) if do == "set" else (command["statement"],)
                 return {"text": getattr(stop, do)(number, *words)}
@@ -295,6 +319,16 @@ class WorkerDebugger:
     def _pass_over(self, frame: FrameType) -> None:
         place = f"{clean(frame.f_code.co_filename)}:{frame.f_lineno}"
         print(f"breakpoint() at {place}: no debugger is attached, so it was passed over")  # noqa: T201 - the call's output
+
+
+def _of_pdb(name: str) -> Any:  # Any: whatever that module has
+    """Return what the real `pdb` has of this name."""
+    spec = None if name.startswith("__") else importlib.machinery.PathFinder.find_spec("pdb")
+    if spec is None or spec.loader is None:
+        raise AttributeError(name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, name)
 
 
 def _told_error(error: BaseException) -> str:

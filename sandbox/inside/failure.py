@@ -4,13 +4,15 @@ import re
 import reprlib
 import traceback
 from collections.abc import Container
-from types import FrameType
+from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
 
 from ..wire import caps
 from ..wire.protocol import Frame as Message
 from .edge import attempt
 
 _SECRET = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
+
+_CONTEXT = "sandbox.inside.context"
 
 _shortener = reprlib.Repr()
 _shortener.maxstring = _shortener.maxother = _shortener.maxlong = caps.MOST_TEXT
@@ -91,8 +93,14 @@ def _frames(error: BaseException, own_paths: Container[str], seen: Container[Fra
 def _locals(frame: FrameType) -> list[list[str]]:
     if frame.f_code.co_name == "<module>":
         return []
-    names = [name for name in frame.f_locals if not name.startswith("__")]
+    names = [name for name, value in frame.f_locals.items() if not name.startswith("__") and _tells(name, value)]
     return [[_name(name), short(name, frame.f_locals[name])] for name in names[: caps.MOST_LOCALS]]
+
+
+def _tells(name: str, value: object) -> bool:
+    """Check whether a local can explain a failure: modules, functions, classes and `self` of a call say nothing."""
+    is_context = name == "self" and type(value).__module__ == _CONTEXT
+    return not (is_context or isinstance(value, ModuleType | FunctionType | BuiltinFunctionType | type))
 
 
 def short(name: str, value: object, shortener: reprlib.Repr = _shortener, most: int = caps.MOST_TEXT) -> str:

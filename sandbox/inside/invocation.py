@@ -2,6 +2,7 @@
 
 import collections.abc
 import importlib
+import sys
 import types
 import typing
 from collections.abc import Awaitable, Callable, Mapping
@@ -185,11 +186,40 @@ def _built(
     if not keywords and (unknown := [name for name in arguments if name not in known]):
         raise Unfit(f"{unknown[0]}: {function.__name__} has no such parameter; it has {', '.join(names) or 'none'}")
     optional = {*positional[len(positional) - len(function.__defaults__ or ()) :], *(function.__kwdefaults__ or {})}
-    if missing := [name for name in names if name not in arguments and name not in optional]:
+    declared = _declared(function, names, arguments, hints) if "pydantic.fields" in sys.modules else {}
+    if missing := [name for name in names if name not in arguments and name not in optional | declared.keys()]:
         raise Unfit(f"{missing[0]}: {function.__name__} needs this argument")
     kinds: dict[str, Hint] = {name: hints.get(name, Any) for name in arguments}
     kinds |= {rest: list[hints.get(rest, Any)], keywords: dict[str, hints.get(keywords, Any)]}  # type: ignore[misc]
-    return {name: build(value, kinds[name], name) for name, value in arguments.items()}
+    return declared | {name: build(value, kinds[name], name) for name, value in arguments.items()}
+
+
+def _declared(
+    function: types.FunctionType, names: tuple[str, ...], arguments: Mapping[str, Any], hints: dict[str, Hint]
+) -> dict[str, Any]:
+    """Return the defaults that `Field(…)` gives to parameters that were left out."""
+    info = sys.modules["pydantic.fields"].FieldInfo
+    defaults = _defaults(function)
+    declared = {}
+    for name in names:
+        if name in arguments:
+            continue
+        own = defaults.get(name, Ellipsis)
+        if own is not Ellipsis and not isinstance(own, info):
+            continue  # Python fills it in
+        fields = [own, *reversed(getattr(hints.get(name), "__metadata__", ()))]
+        field = next((part for part in fields if isinstance(part, info) and not part.is_required()), None)
+        if field is not None:
+            declared[name] = field.get_default(call_default_factory=True)
+        elif own is not Ellipsis:
+            raise Unfit(f"{name}: {function.__name__} needs this argument")
+    return declared
+
+
+def _defaults(function: types.FunctionType) -> dict[str, Any]:
+    """Return the default of each parameter that has one."""
+    names, given = function.__code__.co_varnames[: function.__code__.co_argcount], function.__defaults__ or ()
+    return {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(function.__kwdefaults__ or {})}
 
 
 def run(act: Callable[[], Any]) -> Any:

@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 from ..wire.caps import MOST_IMPORTS, MOST_MESSAGE, MOST_SHOWN
 from ..wire.protocol import Frame
 from ..wire.values import decode, encode
-from . import canaries, failure, web
+from . import canaries, failure, files, web
 from .build import Unfit
 from .channel import Channel
 from .context import Context
@@ -133,7 +133,7 @@ def perform(job: Frame, channel: Channel, scratch: Path) -> Frame:
 def reply_of(act: Callable[[], Frame], workshop: "WorkerJobs") -> Frame:
     """Return the result of an action, or the description of its failure."""
     outcome = attempt(act)
-    if workshop.debugger.is_active:
+    if workshop.debugger.has_news:
         attempt(lambda: workshop.debugger.finish(outcome))
     if isinstance(outcome, Unfit):
         return {"kind": "refused", "reason": failure.clean(str(outcome))[:MOST_MESSAGE]}
@@ -161,17 +161,23 @@ class WorkerJobs:
 
     def __init__(self, channel: Channel, scratch: Path) -> None:
         self._channel = channel
+        self._scratch = scratch
         self.context = Context(channel, scratch)
         self.finder = Finder(channel)
         self.own_paths = self.finder.served
         self.debugger = WorkerDebugger(channel, self.own_paths)
         self.finder.imported = self.debugger.imported
+        self.is_trial = False
+        """Whether calls are tried out, as examples are: then no `breakpoint()` counts."""
 
     def load(self, job: Frame) -> ModuleType:
         """Return the job's module, imported."""
         install()
+        if job["kind"] in _ASKING:
+            files.install(self._channel, self._scratch)
         web.install(self._channel)
         self.finder.install()
+        self.debugger.install()
         for module, answer in job["modules"].items():
             self.finder.offer(module, answer)
             self.own_paths.add(answer.get("path", ""))
@@ -195,7 +201,7 @@ def _call(workshop: WorkerJobs, job: Frame) -> Frame:
 
 def call_in(module: ModuleType, workshop: WorkerJobs, job: Frame, most: int = MOST_SHOWN) -> Frame:
     """Return the reply to a call of one of a module's functions."""
-    workshop.debugger.begin(job.get("debug"))
+    workshop.debugger.begin(job.get("debug"), is_trial=workshop.is_trial)
     function = getattr(module, job["function"], None)
     if not callable(function):
         raise Unfit(f"{job['module']} has no function {job['function']!r}")
@@ -208,7 +214,7 @@ def _evaluate(workshop: WorkerJobs, job: Frame) -> Frame:
 
 def evaluate_in(module: ModuleType, workshop: WorkerJobs, job: Frame, most: int = MOST_SHOWN) -> Frame:
     """Return the reply to an example, which has its own copy of the module's names."""
-    namespace = dict(vars(module))
+    namespace = {"self": workshop.context} | vars(module)  # whose scratch folder takes the files of an example
     for name, value in vars(module).items():
         if is_bare(value):
             namespace[name] = with_context(value, workshop.context)
@@ -216,7 +222,7 @@ def evaluate_in(module: ModuleType, workshop: WorkerJobs, job: Frame, most: int 
         for number, text in enumerate(job["setup"], start=1):
             exec(workshop.compile(text, f"<setup {number}>", "exec"), namespace)
     code = _example_code(workshop, job["expression"].strip())
-    workshop.debugger.begin(job.get("debug"))
+    workshop.debugger.begin(job.get("debug"), is_trial=True)
     return _returned(run(lambda: eval(code, namespace)), most)  # noqa: S307 - in the confined worker, on function code
 
 
@@ -245,6 +251,7 @@ def _canaries(_workshop: WorkerJobs, job: Frame) -> Frame:
     return canaries.fly(job["folder"], job["port"])
 
 
+_ASKING = frozenset({"call", "kept"})  # the jobs in which the user can be asked for a file
 _JOBS: dict[str, Callable[[WorkerJobs, Frame], Frame]] = {
     "call": _call,
     "evaluate": _evaluate,

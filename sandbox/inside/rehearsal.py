@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ..wire.protocol import HEADER, Frame, pack, unpack
+from . import files
 from .channel import Channel
 from .finder import ROOT
 from .jobs import perform
@@ -33,5 +34,6 @@ def rehearse(channel: Channel) -> None:
     finders = list(sys.meta_path)
     perform(unpack(_JOB), channel, Path())
     sys.meta_path[:] = finders
+    files.rest()
     for name in (f"{ROOT}.rehearsal", ROOT):
         del sys.modules[name]

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, Final, NoReturn, TypeAlias
 
 from .channel import Channel
+from .files import connect
 
 PIECE: Final = 32 << 10  # bytes of a body in one frame, whatever the result may take
 Pairs = list[list[str]]
@@ -338,7 +339,14 @@ def _asyncio(module: Any, _channel: Channel) -> None:
 
 
 _VENDORED = ".urllib3.connection"
+
+
+def _sqlite(module: Any, _channel: Channel) -> None:
+    connect(module)
+
+
 _ROUTES: dict[str, Route] = {
+    "sqlite3.dbapi2": _sqlite,
     "http.client": _http_client,
     "urllib3.connection": _urllib3,
     "httpcore._backends.sync": _httpcore,

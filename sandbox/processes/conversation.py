@@ -72,7 +72,7 @@ class Output:
 
     @property
     def is_flood(self) -> bool:
-        """Whether this is no longer output but an attack on the reader."""
+        """True if this is no longer output but an attack on the reader."""
         return self._seen > _FLOOD * self._limit
 
     @property
@@ -105,7 +105,7 @@ class WorkerConversation:
 
     @property
     def has_frame(self) -> bool:
-        """Whether a whole frame has arrived."""
+        """True if a whole frame has arrived."""
         return self._frames.has_frame
 
     async def ready(self) -> bool:
@@ -128,7 +128,7 @@ class WorkerConversation:
 
     @property
     def is_well(self) -> bool:
-        """Whether everything that the worker said and printed has been read."""
+        """True if everything that the worker said and printed has been read."""
         return self._frames.is_empty and not self.output.is_flood
 
     async def reply(self, serve: Serve) -> Message | None:

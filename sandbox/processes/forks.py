@@ -86,7 +86,7 @@ class Forks:
 
     @property
     def has_threads(self) -> bool:
-        """Whether the zygote has more than one thread."""
+        """True if the zygote has more than one thread."""
         return threads_of(self._pid) > 1
 
     def wake(self) -> None:

@@ -3,7 +3,7 @@
 The zygote is exec'd, never forked: a fork of the host would carry the host's keys in its memory.
 Orders go over one socket in their order, and so do the answers. Nothing here ever waits for
 function code, and a worker is killed by its pidfd, never by a number. A zygote that imported a stranger's package
-is no more trusted than the package: what is no answer ends it, and only what it forked is taken for a worker.
+is no more trusted than the package: anything but an answer ends it, and only its own children count as workers.
 """
 
 import asyncio

@@ -38,7 +38,7 @@ class SelfTestReport:
 
     @property
     def is_good(self) -> bool:
-        """Whether function code may run."""
+        """True if function code may run."""
         return not self.escaped and not self.broken
 
 

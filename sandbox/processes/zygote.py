@@ -177,7 +177,7 @@ class WarmProcess:
 
     @property
     def _has_own_user(self) -> bool:
-        """Whether no process of the human counts as one of this user's."""
+        """True if no process of the human counts as one of this user's."""
         plan = self._plan
         return plan.owner is None and (plan.user is not None or self._held.get("namespaces") == "")
 

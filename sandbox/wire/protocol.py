@@ -74,14 +74,14 @@ class FrameBuffer:
 
     @property
     def has_frame(self) -> bool:
-        """Whether a whole frame has arrived."""
+        """True if a whole frame has arrived."""
         if not self._end and len(self._bytes) >= HEADER:
             self._end = HEADER + length(self._bytes[:HEADER], self._cap)
         return 0 < self._end <= len(self._bytes)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left over."""
+        """True if nothing is left over."""
         return not self._bytes
 
 

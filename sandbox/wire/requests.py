@@ -43,7 +43,7 @@ class PausableClock:
 
     @property
     def expired(self) -> bool:
-        """Whether the time ran out."""
+        """True if the time ran out."""
         return self._timeout.expired()
 
     def stop(self) -> None:
@@ -110,7 +110,11 @@ async def answered(handler: RequestHandler, name: str, arguments: dict[str, Any]
 
 
 async def without_handler(name: str, arguments: dict[str, Any]) -> Any:  # the shape of RequestHandler
-    """Handle a request of a call without a handler: progress is ignored, everything else is refused."""
+    """Handle a request of a call without a handler: progress is ignored, files are as the kernel shows them, and
+    everything else is refused.
+    """
     if name == "progress":
         return None
+    if name.startswith("file_"):
+        return {"real": True}
     raise RequestRefused(f"self.{name} has nobody to ask here: this call was made without a handler for requests")

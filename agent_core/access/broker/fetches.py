@@ -35,9 +35,7 @@ class _Stream:
 
 
 class Fetches:
-    """Answers `fetch`, `fetch_send`, `fetch_read` and `fetch_close` of one call; what is still open ends with the
-    call.
-    """
+    """Answers `fetch`, `fetch_send`, `fetch_read` and `fetch_close` of one call, whose end closes the connections."""
 
     def __init__(self, broker: Broker, function: str, hosts: tuple[str, ...], want: Want | None) -> None:
         self._broker = broker

@@ -174,7 +174,7 @@ class Hosts:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Self:
-        """Return the grants that can be parsed; what cannot be parsed grants nothing."""
+        """Return the grants that can be parsed, and leave out the others."""
         return cls(tuple(grant for text in texts if (grant := _readable(text)) is not None))
 
     def with_host(self, text: str) -> Self:

@@ -3,6 +3,7 @@
 from .approval import Answer, Approver, Decision, PendingQuestion, Question
 from .book import Giving, GrantStore
 from .desk import Answered, ApprovalQueue, Approvals
+from .files import FileRequests, WantPath
 from .permit import AccessResolver, Denied, Permit
 from .value import NOTHING, Grants
 
@@ -16,10 +17,12 @@ __all__ = [
     "Approver",
     "Decision",
     "Denied",
+    "FileRequests",
     "Giving",
     "GrantStore",
     "Grants",
     "PendingQuestion",
     "Permit",
     "Question",
+    "WantPath",
 ]

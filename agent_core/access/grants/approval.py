@@ -13,7 +13,7 @@ from .items import UNSAID
 from .value import NOTHING, Grants
 
 Answer: TypeAlias = Literal["once", "yes", "no"]
-Moment: TypeAlias = Literal["join", "call", "run", "grant"]
+Moment: TypeAlias = Literal["join", "call", "run", "grant", "helper"]
 By: TypeAlias = Literal["human", "policy", "earlier", "often", "never", "unavailable", "ended"]
 
 _FLAGS: Mapping[str, str] = MappingProxyType(
@@ -28,7 +28,10 @@ _FLAGS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-_NAMED: Mapping[str, str] = MappingProxyType({"read": "FOLDER", "write": "FOLDER"})  # which one, a human has to say
+# Which one, a human has to say.
+_NAMED: Mapping[str, str] = MappingProxyType(
+    {"network": "HOST", "read": "FOLDER", "write": "FOLDER", "secrets": "NAME", "memory": "LABEL", "functions": "NAME"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +39,12 @@ class Question:
     """The grants that a function is missing: `why` is the model's reason, `lines` are the lines of code that need them.
 
     `granted` is what the version before had, `diff` what became different since; `is_again` says that nothing new is
-    asked for, and only the content is new. It comes up before a function joins, before a call, while one runs, or
-    when the user grants manually; `caller` is the function that calls it, if one does. `installs` says what a yes
-    installs, `doubts` what is not known of what it gives, a line each. Texts are a model's: they are shown as
-    untrusted. `id` names the question where an answer comes from elsewhere.
+    asked for, and only the content is new. It comes up before a function joins, before a call, while one runs, when
+    the user grants manually, or before a helper is changed; `caller` is the function that calls it, if one does.
+    `installs` says what a yes installs, `doubts` what is not known of what it gives, a line each. `folder` is what a
+    yes may be widened to: the folder around the one file that is asked for. `changed` says why an earlier yes is not
+    in force. `asker` is the agent whose turn it is, where it works for another one, `whom`. Texts are a model's: they
+    are shown as untrusted. `id` names the question where an answer comes from elsewhere.
     """
 
     function: str
@@ -54,6 +59,10 @@ class Question:
     installs: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     caller: str = ""
+    folder: str = ""
+    changed: str = ""
+    asker: str = field(default="", compare=False)
+    whom: str = field(default="", compare=False)
     id: str = field(default_factory=lambda: uuid4().hex, compare=False)
 
     @property
@@ -66,6 +75,11 @@ class Question:
             if value != UNSAID
         ]
         return " ".join([f"toolwright functions grant {self.function}", *items])
+
+    @property
+    def wider(self) -> Grants:
+        """The grants that a yes for the folder gives."""
+        return Grants.from_json(dict.fromkeys(self.missing.to_json(), (self.folder,))) if self.folder else self.missing
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the question as it is stored while it is pending."""
@@ -86,23 +100,24 @@ class Decision:
 
     `by` says who gave it: a human now; nobody, for none could be asked; the human's no earlier in the same turn, or
     their several noes in it; nobody ever, for no human can grant it; nobody, for what it needs is not available; or
-    nobody, for the turn ended before.
+    nobody, for the turn ended before. `is_wide`: the yes is for the folder around the file, too.
     """
 
     answer: Answer
     word: str = ""
     by: By = "human"
+    is_wide: bool = False
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the decision as it is stored with its question."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, data: Mapping[str, str]) -> Self:
-        """Build the decision from JSON; what is no decision is a no."""
+    def from_json(cls, data: Mapping[str, Any]) -> Self:  # Any: JSON
+        """Build the decision from JSON; anything else is a no."""
         if data["answer"] not in get_args(Answer) or data["by"] not in get_args(By):
             return cls("no", by="unavailable")
-        return cls(**data)  # type: ignore[arg-type]  # checked above
+        return cls(**data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +162,7 @@ def denial(question: Question, decision: Decision) -> str:
     """Return the refusal message for a question."""
     lacks = "; ".join(question.missing.sentences())
     new = " in this new version" if question.is_again else ""
+    new += f" ({question.changed})" if question.is_again and question.changed else ""
     message = (
         f"`{question.function}` may not{new}: {lacks}." if lacks else f"`{question.function}` needs the user's yes."
     )

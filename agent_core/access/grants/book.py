@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from agent_core.storage import ApprovalStore, DropYes, SaveYes, Write, YesRow
 from sandbox.wire.foreign import read_json
 
 from .approval import Question
-from .content import FunctionContent, content_of, differences, misleading, modules_of
+from .content import FunctionContent, content_of, misleading, since
 from .file import GrantEntry, GrantsFile, Listing
 from .record import GrantRecord
 from .repositories import looked_through
@@ -115,14 +115,21 @@ class GrantStore:
         What its entry proposes for needs of the modules `around` it is asked for with them.
         """
         state = await self.held(function, snapshot)
-        missing = state.wanted(needs, around).without(state.now)
+        missing = state.wanted(needs, around).without(state.now).ahead()
         if not missing:
             return None
+        changed, diff = await self._since(function, snapshot, state)
+        is_again = bool(state.before) and state.last.covers(missing)
+        question = Question(function.name, missing, state.last, diff=diff, version=function.version, is_again=is_again)
+        return replace(question, changed=changed)
+
+    async def lapsed(self, function: Function, snapshot: Snapshot) -> str:
+        """Return what became different in a function since its newest yes, as a sentence."""
+        return (await self._since(function, snapshot, await self.held(function, snapshot)))[0]
+
+    async def _since(self, function: Function, snapshot: Snapshot, state: Held) -> tuple[str, str]:
         texts = {module: await self._store.text(version) or "" for module, version in state.before}
-        now = modules_of(function.module, snapshot).values()
-        diff = await asyncio.to_thread(differences, texts, now) if texts else ""
-        is_again = bool(texts) and state.last.covers(missing)
-        return Question(function.name, missing, state.last, diff=diff, version=function.version, is_again=is_again)
+        return await asyncio.to_thread(since, function, snapshot, texts) if texts else ("", "")
 
     def lend(self, giving: Giving) -> None:
         """Give the next call of this content more grants, and no later call."""
@@ -176,7 +183,7 @@ class GrantStore:
         old_entry = before.entries.get(giving.function, GrantEntry())
         versions, text = giving.content.to_text(), _text(giving.grants | (giving.previous_grants & old_entry.grants))
         seal = self._sealer.seal(
-            giving.function, giving.content.digest, versions, text, giving.by, *self._since(giving.function)
+            giving.function, giving.content.digest, versions, text, giving.by, *self._revoked(giving.function)
         )
         self._record.look_through(*looked_through(self._root, giving.grants.read, giving.grants.write))
         moment = datetime.fromtimestamp(await self._store.now(), UTC).isoformat(timespec="milliseconds")
@@ -252,7 +259,7 @@ class GrantStore:
             if statements.is_trusted and self._sealer.holds(row.seal, *_sealed(row), *statements.since(row.function))
         ]
 
-    def _since(self, function: str) -> tuple[str, ...]:
+    def _revoked(self, function: str) -> tuple[str, ...]:
         return self._record.read().since(function)
 
     def _settled(self, rows: Iterable[YesRow], listing: Listing) -> Iterable[Write]:
@@ -273,7 +280,7 @@ class GrantStore:
                 yield from (self._resealed(row, _text(grants)) for row, grants in narrowed)
 
     def _resealed(self, row: YesRow, text: str) -> SaveYes:
-        seal = self._sealer.seal(row.function, row.digest, row.content, text, row.by, *self._since(row.function))
+        seal = self._sealer.seal(row.function, row.digest, row.content, text, row.by, *self._revoked(row.function))
         return SaveYes(row.function, row.digest, row.content, text, row.by, seal)
 
 

@@ -28,6 +28,8 @@ class TurnSink(Protocol):
     id: str
     step: int
     agent: str
+    works_for: str
+    queue: "ApprovalQueue"
 
     @property
     def emit(self) -> Callable[[events.Event], None]:
@@ -37,15 +39,19 @@ class TurnSink(Protocol):
 class ApprovalQueue:
     """A queue of questions to one approver; without one, every answer is no."""
 
-    def __init__(self, approver: Approver | None = None, rows: ApprovalStore | None = None) -> None:
+    def __init__(
+        self, approver: Approver | None = None, rows: ApprovalStore | None = None, wait_s: float | None = None
+    ) -> None:
+        """Create the queue; `wait_s` is how long an answer is waited for in a turn that another agent began."""
         self.approver = approver
         self.rows = rows
+        self.wait_s = wait_s
         self.one_at_a_time = asyncio.Lock()
         self.waiting: list[list[Answered]] = []  # for each that waits, what was answered meanwhile
 
-    def asking(self, approver: Approver) -> "ApprovalQueue":
+    def asking(self, approver: Approver | None) -> "ApprovalQueue":
         """Return a queue of questions to another approver."""
-        return ApprovalQueue(approver, self.rows)
+        return ApprovalQueue(approver, self.rows, self.wait_s)
 
 
 @dataclass(slots=True)
@@ -62,6 +68,8 @@ class Approvals:
     async def ask(self, question: Question) -> Decision:
         """Ask the user and return the answer, which is no if nobody can be asked."""
         queue, approver = self.queue, self.queue.approver
+        if self.turn is not None and self.turn.works_for:
+            question = replace(question, asker=self.turn.agent, whom=self.turn.works_for)
         if approver is None:
             return self.close(question, Decision("no", by="policy"))
         meanwhile: list[Answered] = []
@@ -88,14 +96,21 @@ class Approvals:
 
     async def _decision(self, question: Question, approver: Approver) -> Decision:
         """Return the first answer: the approver's, or one that somebody gave by the question's id."""
-        turn, rows = self.turn, self.queue.rows
+        turn, queue, rows = self.turn, self.queue, self.queue.rows
         agent, asker = (turn.agent, turn.id) if turn is not None else ("", question.id)
+        limit = asyncio.timeout(queue.wait_s if question.whom else None)
         try:
             if rows is not None:
                 await rows.ask_user(QuestionRow(question.id, agent, asker, question.to_json()))
             if turn is not None:
-                turn.emit(_asked(question, turn))
-            return await (_first_answer(question, approver, rows) if rows is not None else approver(question))
+                turn.emit(asking(question, turn.id, turn.step))
+            async with limit:
+                return await (_first_answer(question, approver, rows) if rows is not None else approver(question))
+        except TimeoutError:
+            if turn is None or not limit.expired():
+                raise
+            turn.queue = queue.asking(None)  # for the rest of the turn, nobody is there
+            return Decision("no", by="policy")
         finally:
             if rows is not None:
                 await rows.settle_questions(asker)
@@ -154,10 +169,11 @@ def _is_same(question: Question, prior: Question, decision: Decision) -> bool:
     return set(prior.missing.sentences()) <= set(question.missing.sentences())
 
 
-def _asked(question: Question, turn: TurnSink) -> events.GrantAsked:
+def asking(question: Question, turn: str, step: int = 0) -> events.GrantAsked:
+    """Return the event of a question."""
     return events.GrantAsked(
-        turn=turn.id,
-        step=turn.step,
+        turn=turn,
+        step=step,
         question=question.id,
         function=question.function,
         moment=question.moment,
@@ -173,6 +189,7 @@ def _asked(question: Question, turn: TurnSink) -> events.GrantAsked:
         doubts=question.doubts,
         command=question.command,
         caller=question.caller,
+        whom=question.whom,
     )
 
 

@@ -42,8 +42,9 @@ from .repositories import (
 )
 from .value import NOTHING, Grants
 
-UNWRITTEN = ("functions", ".toolwright", "toolwright.toml", ".git", "presets", "personas", "humans")
+UNWRITTEN = ("functions", ".toolwright", "toolwright.toml", "mcp.toml", ".git", "presets", "personas", "humans")
 _SYSTEM = ("/proc", "/sys", "/dev")
+_KEYS = (".ssh", ".gnupg")  # in the user's home folder
 _SLACK_S = 10
 _HIDES: Final = {"read": "the state of a workspace", "write": "a repository or a workspace"}
 _DANGER: Final = {
@@ -165,7 +166,7 @@ class AccessResolver:
             path = os.path.normpath(f"{root}/{item}" if not item.startswith("/") else item)
             if writes:
                 with suppress(OSError):  # the sandbox says it better
-                    _make(path, is_folder=item.endswith("/"))
+                    make_path(path, is_folder=item.endswith("/"))
             if os.path.lexists(path):
                 yield path
 
@@ -185,6 +186,7 @@ class AccessResolver:
         yield root / ".toolwright"
         yield data_folder()
         yield config_folder()
+        yield from (Path.home() / name for name in _KEYS)
         yield from map(Path, _SYSTEM)
         if writes:
             yield from (root / name for name in UNWRITTEN)
@@ -215,8 +217,8 @@ def _against_reading(real: Path) -> str:
     return f"holds the state of a workspace: {fence(path)}" if path else ""
 
 
-def _make(path: str, *, is_folder: bool) -> None:
-    """Create missing folders without following links."""
+def make_path(path: str, *, is_folder: bool) -> None:
+    """Create a file or folder that is missing, and the folders above it, without following links."""
     *parents, last = path.strip("/").split("/")
     with ExitStack() as stack:
         above = os.open("/", _FOLDER)

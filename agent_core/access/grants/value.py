@@ -22,8 +22,8 @@ _SAID: Mapping[str, str] = MappingProxyType(
 _UNSAID_AS: Mapping[str, str] = MappingProxyType(
     {
         "network": "hosts that its text does not name (each is asked for when it comes)",
-        "read": "files that its text does not name (none but in folders that you grant by name)",
-        "write": "files that its text does not name (none but in folders that you grant by name)",
+        "read": "files that its text does not name (each is asked for when it is opened)",
+        "write": "files that its text does not name (each is asked for when it is opened)",
         "secrets": "that its text does not name",
         "memory": "that its text does not name",
         "functions": "that its text does not name",
@@ -110,6 +110,11 @@ class Grants:
             memory_mib=self.memory_mib if (self.memory_mib or 0) > (grants.memory_mib or 0) else None,
             stateful=self.stateful and not grants.stateful,
         )
+
+    def ahead(self) -> "Grants":
+        """Return what is asked for before a call: all but the files that a text does not name."""
+        named = {kind: tuple(item for item in self.items(kind) if item != UNSAID) for kind in ("read", "write")}
+        return replace(self, read=named["read"], write=named["write"])
 
     def serving(self, needs: "Grants") -> "Grants":
         """Return the part that these needs, read from a text, can use. Grants that no text shows are kept."""

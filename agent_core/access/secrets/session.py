@@ -184,15 +184,18 @@ class Printing:
 
 
 FETCHES: Final = frozenset({"fetch", "fetch_send", "fetch_read", "fetch_close"})
+FILES: Final = frozenset(
+    {"file_open", "file_stat", "file_list", "file_change", "file_read", "file_write", "file_size"} | {"file_truncate"}
+)
 _OF_VALUES: Final = frozenset({"call"})  # its arguments are another function's, which gets them whole
 Tell: TypeAlias = Callable[[str], None]
 
 
 class RequestSender(Protocol):
-    """A sender of fetches; the one handler that receives a worker's words unmasked."""
+    """The handlers that receive a worker's words unmasked: what they get leaves the sandbox, or goes into a file."""
 
     async def answer(self, name: str, arguments: dict[str, Any], /) -> Any:  # Any: values that cross the sandbox
-        """Return the answer to a fetch."""
+        """Return the answer to one request."""
 
 
 class Keep(Protocol):
@@ -208,15 +211,17 @@ class Curtain:
     Without a broker nothing is reached, as in a replay: then the handler answers for the broker and the vault.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - who answers what
         self,
         secrets: CallSecrets,
         handler: RequestHandler,
         broker: RequestSender | None = None,
         keep: Keep | None = None,
         tell: Tell | None = None,
+        files: RequestSender | None = None,
     ) -> None:
         self._secrets = secrets
+        self._files = files
         self._handler = handler
         self._broker = broker
         self._keep = keep
@@ -241,6 +246,8 @@ class Curtain:
     async def _answer(self, name: str, call_name: str, masked: dict[str, Any], arguments: dict[str, Any]) -> Any:
         if self._broker is not None and name in FETCHES:
             return await self._broker.answer(name, arguments)
+        if self._files is not None and name in FILES:
+            return await self._files.answer(name, arguments)
         if self._broker is not None and name == "secret":
             return await self._secrets.answer(masked.get("name"))
         return await self._handler(call_name, masked)
@@ -270,7 +277,10 @@ LOGGERS = (
     "toolwright.broker",
     "toolwright.grants",
     "toolwright.packages",
+    "agent_core",
+    "agent_core.wire",
     "agent_core.runtime.host_functions",
+    "agent_core.workspace.runner",
     "sandbox.processes.calls",
 )
 

@@ -4,8 +4,20 @@ Lines, names and patterns come from models, files and workers, and are compared 
 longer than its input is long: where an exact answer would cost more, a coarser one is given, and said to be that.
 """
 
-from .differences import Allowance, Comparison, compare, diff_lines
-from .nearest import nearest
+from .differences import Comparison, ComparisonBudget, compare, diff_lines
+from .mention import MARK, NAME, Mention
+from .nearest import look, nearest
 from .wildcard import Wildcard
 
-__all__ = ["Allowance", "Comparison", "Wildcard", "compare", "diff_lines", "nearest"]
+__all__ = [
+    "MARK",
+    "NAME",
+    "Comparison",
+    "ComparisonBudget",
+    "Mention",
+    "Wildcard",
+    "compare",
+    "diff_lines",
+    "look",
+    "nearest",
+]

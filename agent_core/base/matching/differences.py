@@ -21,7 +21,7 @@ COARSE: Final = "\\ Too much differs to be compared line by line: what was and w
 
 
 @dataclass(slots=True)
-class Allowance:
+class ComparisonBudget:
     """The total cost of the comparisons that share it: steps of difflib's inner loop, and lines examined otherwise.
 
     The usual one is for a comparison on the event loop: some 30 ms.
@@ -45,9 +45,9 @@ class Comparison:
         return sum(opcode[4] - opcode[3] for opcode in changed), sum(opcode[2] - opcode[1] for opcode in changed)
 
 
-def compare(old: Sequence[str], new: Sequence[str], allowance: Allowance | None = None) -> Comparison:
+def compare(old: Sequence[str], new: Sequence[str], allowance: ComparisonBudget | None = None) -> Comparison:
     """Return how the old lines become the new ones."""
-    comparing = _Comparing(old, new, allowance or Allowance())
+    comparing = _Comparing(old, new, allowance or ComparisonBudget())
     matches = [*comparing.matches((0, len(old)), (0, len(new))), (len(old), len(new), 0)]
     return Comparison(tuple(_opcodes(matches)), comparing.is_exact)
 
@@ -102,7 +102,7 @@ def _opcodes(matches: Sequence[_Match]) -> Iterator[Opcode]:
 class _Comparing:
     """One comparison, and its remaining budget."""
 
-    def __init__(self, old: Sequence[str], new: Sequence[str], allowance: Allowance) -> None:
+    def __init__(self, old: Sequence[str], new: Sequence[str], allowance: ComparisonBudget) -> None:
         self._old, self._new = old, new
         self._left = allowance
         self.is_exact = True

@@ -35,3 +35,11 @@ def _can_be(length: int, other_length: int, likeness: float) -> bool:
 def _shared(letters: Counter[str], name: str) -> int:
     """Return how many letters two names share, in any order."""
     return sum(min(name.count(letter), count) for letter, count in letters.items())
+
+
+_LOOKS: Final = str.maketrans({"0": "o", "1": "l", "i": "l", "5": "s", "8": "b", "_": "", "-": ""})
+
+
+def look(name: str) -> str:
+    """Return the same text for names that look alike: in case, lines between words, and letters like others."""
+    return name.casefold().translate(_LOOKS).replace("rn", "m").replace("vv", "w")

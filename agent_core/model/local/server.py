@@ -95,6 +95,7 @@ _NEEDED_FLAGS: Final = frozenset({"avx2", "bmi2", "f16c", "fma"})
 # Read in small batches, so that an interruption is noticed within seconds; larger ones were not faster.
 _BATCH: Final = 128
 _CACHE_MIB: Final = 512
+_TINY_BYTES: Final = 1_300_000_000  # of weights with four to five bits for each of two billion parameters
 _COMPACT: Final = {"whitespace_flexible": False}
 
 
@@ -104,11 +105,13 @@ class LocalModel(ConstrainedModel):
     def __init__(self, weights: Weights, engine: pool.Engine, settings: ModelSettings) -> None:
         self.engine = engine
         self._local = LocalCompletions(engine)
-        super().__init__(self._local, PREFIX + weights.name, engine.plan.context, settings)
+        super().__init__(
+            self._local, PREFIX + weights.name, engine.plan.context, settings, is_tiny=weights.size < _TINY_BYTES
+        )
 
     async def prepare(self, request: Request, tell: Tell) -> None:
         """Prefill the engine's prompt cache with the fixed part of the request."""
-        await self._local.prepare(WireConversation().write(request), tell)
+        await self._local.prepare(WireConversation(is_tiny=self._is_tiny).write(request), tell)
 
 
 async def open_local(name: str, settings: ModelSettings | None = None) -> LocalModel:

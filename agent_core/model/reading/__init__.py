@@ -6,5 +6,6 @@ a fence; and only if every one of them names a function that is shown. Else the 
 
 from .forms import Holder, ParsedCall, Shown, meant, unwrapped
 from .reply import ReadText, read_text
+from .written import written_calls
 
-__all__ = ["Holder", "ParsedCall", "ReadText", "Shown", "meant", "read_text", "unwrapped"]
+__all__ = ["Holder", "ParsedCall", "ReadText", "Shown", "meant", "read_text", "unwrapped", "written_calls"]

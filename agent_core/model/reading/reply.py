@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from agent_core.base import syntax
 from sandbox.wire.foreign import LOOSE, Malformed, read_json, read_next
 
 from .forms import MOST_PARTS, ParsedCall, Shown, Tag, announces, forms, meant, parsed_call
@@ -22,19 +23,20 @@ def read_python(text: str, shown: Shown) -> tuple[ParsedCall, ...]:
     """Return the calls that make up the whole text; none if a statement is something else or an argument is no
     literal.
     """
-    calls = [_python_call(node, shown) for node in _expressions(text)]
+    calls = [_python_call(node, shown) for node in expressions(text)]
     whole = tuple(call for call in calls if call is not None)
     return whole if len(whole) == len(calls) else ()
 
 
-def _expressions(text: str) -> Sequence[ast.expr | None]:
+def expressions(text: str) -> Sequence[ast.expr | None]:
+    """Return the expressions that a text in Python consists of, None for another statement; none if it is no Python."""
     text = text.strip()
     name = text.partition("(")[0]  # Python takes other letters for these, and nobody writes them so
     if len(text) > _MOST_CHARS or not text.endswith((")", "]", ";")) or not name.isascii():
         return ()
     try:
         with warnings.catch_warnings(action="ignore"):  # of odd escapes in somebody else's text
-            body = ast.parse(text).body
+            body = syntax.parse(text).body
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return ()
     nodes = [node.value if isinstance(node, ast.Expr) else None for node in body]
@@ -295,7 +297,7 @@ def read_text(text: str, shown: Shown) -> ReadText | None:
 
 def _tagged(text: str, shown: Shown) -> ReadText | None:
     split = split_tagged(text)
-    if split is None or not _is_short(split[0]) or forms().explains.search(split[0].strip()):
+    if split is None or not is_lead_in(split[0]):
         return None
     return _all(split[0], [read_tagged(part, shown) for part in split[1]])
 
@@ -311,6 +313,11 @@ def _fenced(text: str, shown: Shown) -> ReadText | None:
 def _all(lead_in: str, parts: Sequence[tuple[ParsedCall, ...]]) -> ReadText | None:
     """Return the calls of all parts; None if any part is not calls."""
     return ReadText(lead_in.strip(), tuple(call for part in parts for call in part)) if parts and all(parts) else None
+
+
+def is_lead_in(text: str) -> bool:
+    """Check whether a text may stand before the tags of a call: short, and no explanation of it."""
+    return _is_short(text) and not forms().explains.search(text.strip())
 
 
 def _is_short(lead_in: str) -> bool:

@@ -31,6 +31,7 @@ from . import vector_index, word_index
 from .block_tables import block_of, block_value
 from .connection import SqlSession
 from .tables import Tables, apply, change, perform, query
+from .thread_tables import leave_threads
 from .turn_tables import IMPORTED, N_BITS
 
 _TABLES = {"turn": "agent", "event": "agent", "agent": "name", "holding": "agent", "section": "agent"} | {
@@ -40,6 +41,10 @@ _TABLES = {"turn": "agent", "event": "agent", "agent": "name", "holding": "agent
 }
 
 
+_RUNS_OF_HELPERS = (
+    "select name from agent where name glob 'helper--*'"
+    " and case when json_valid(settings) then json_extract(settings, '$.caller') end = ?"
+)
 _ALL_OF_AN_AGENT = (
     "delete from block where not shared and id in (select block from holding where agent = ?1)"
     " and not exists (select 1 from holding where block = id and agent <> ?1)",
@@ -79,7 +84,7 @@ class AgentTables(Tables):
     def agent_names(self, session: SqlSession) -> list[str]:
         """Return the name of every agent with stored data."""
         union = " union ".join(f"select {key} from {table}" for table, key in _TABLES.items())  # noqa: S608
-        return sorted(str(name) for (name,) in session.all(union))
+        return sorted(str(name) for (name,) in session.all(union) if not str(name).startswith("@"))
 
     @query
     def read_agent(self, session: SqlSession, agent: str) -> WholeAgent | None:
@@ -130,9 +135,14 @@ def _save_agent(write: SaveAgent, session: SqlSession) -> None:
 
 @perform.register
 def _drop_agent(write: DropAgent, session: SqlSession) -> None:
-    word_index.remove_agent(session, write.agent)
-    for sql in _ALL_OF_AN_AGENT:
-        session.all(sql, write.agent)
+    agents = [write.agent]
+    while agents:
+        agent = agents.pop()
+        word_index.remove_agent(session, agent)
+        leave_threads(session, agent)
+        for sql in _ALL_OF_AN_AGENT:
+            session.all(sql, agent)
+        agents += [name for (name,) in session.all(_RUNS_OF_HELPERS, agent)]
     vector_index.sweep(session)
 
 

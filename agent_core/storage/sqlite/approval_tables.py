@@ -82,7 +82,7 @@ def _answer(session: SqlSession, id: str, decision: dict[str, str]) -> bool:
 
 
 def _is_answered(session: SqlSession, id: str, decision: str | None, seal: str | None) -> bool:
-    """Check whether this user's program wrote the answer; what a stranger wrote is none."""
+    """Check whether this user's program wrote the answer: a stranger's does not count."""
     return decision is not None and seal is not None and is_signed(session.sealer, seal, "answer", id, decision)
 
 

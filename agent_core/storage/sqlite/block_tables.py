@@ -6,10 +6,12 @@ from agent_core.base.errors import StorageError
 
 from ..memory_store import (
     AttachBlock,
+    BlockAccess,
     BlockChange,
     BlockRow,
     DetachBlock,
     DropSection,
+    LimitBlock,
     SaveBlock,
     SaveSection,
     SectionRow,
@@ -19,9 +21,17 @@ from ..subject import TEXTS, BlockConflict, dump, parse_row
 from .connection import SqlSession
 from .tables import Tables, perform, query
 
+_OWNER = "(select c.agent from block_change c where c.block = b.id order by c.version limit 1)"
+_MAY = (
+    f"(not exists (select 1 from block_access a where a.block = b.id) or {_OWNER} = h.agent or exists (select 1 from"  # noqa: S608  (a text of ours)
+    " block_access a, json_each({lists}) n where a.block = b.id and n.value in ('*', h.agent)))"
+)
+_MAY_WRITE = _MAY.format(lists="a.writers")
+_MAY_READ = f"({_MAY_WRITE} or {_MAY.format(lists='a.readers')})"
 _BLOCKS = (
-    "select b.id, b.label, b.value, b.chars, b.description, b.read_only, b.shared, h.position, b.version, b.edited"
-    " from holding h join block b on b.id = h.block where h.agent = ? and h.attached order by h.position, b.seq"
+    "select b.id, b.label, b.value, b.chars, b.description, b.read_only, b.shared, h.position, b.version, b.edited,"  # noqa: S608  (a text of ours)
+    f" {_MAY_WRITE} from holding h join block b on b.id = h.block where h.agent = ? and h.attached and {_MAY_READ}"
+    " order by h.position, b.seq"
 )
 
 
@@ -46,6 +56,11 @@ class BlockTables(Tables):
             " order by label, seq"
         )
         return [block_of(row) for row in rows]
+
+    @query
+    def block_access(self, session: SqlSession, block: str) -> BlockAccess:
+        """Return who may read and change a block."""
+        return access_of(session, block)
 
     @query
     def block_history(self, session: SqlSession, block: str) -> list[BlockChange]:
@@ -77,8 +92,8 @@ class BlockTables(Tables):
 def shared_versions(session: SqlSession, agent: str) -> dict[str, int]:
     """Return the version of each shared block of an agent, by id."""
     rows = session.all(
-        "select b.id, b.version from holding h join block b on b.id = h.block"
-        " where h.agent = ? and h.attached and b.shared",
+        "select b.id, b.version from holding h join block b on b.id = h.block"  # noqa: S608  (a text of ours)
+        f" where h.agent = ? and h.attached and b.shared and {_MAY_READ}",
         agent,
     )
     return dict(rows)
@@ -87,7 +102,17 @@ def shared_versions(session: SqlSession, agent: str) -> dict[str, int]:
 def block_of(row: tuple[Any, ...]) -> BlockRow:  # Any: columns as SQLite types them
     """Return the block in a row."""
     id, label, value, limit, description, read_only, shared, *columns = row
+    if len(columns) > 3:  # the place, the version, the time, and whether it may be changed
+        columns[3] = bool(columns[3])
     return BlockRow(id, label, block_value(value), limit, description, bool(read_only), bool(shared), *columns)
+
+
+def access_of(session: SqlSession, block: str) -> BlockAccess:
+    """Return who may read and change a block."""
+    made = session.one("select agent from block_change where block = ? order by version limit 1", block)
+    row = session.one("select readers, writers from block_access where block = ?", block)
+    readers, writers = ([*map(str, parse_row(text, TEXTS))] for text in row or ('["*"]', '["*"]'))
+    return BlockAccess(made[0] if made else "", tuple(readers), tuple(writers))
 
 
 def block_value(text: str) -> Value:
@@ -105,6 +130,8 @@ def _save_block(write: SaveBlock, session: SqlSession) -> None:
         raise BlockConflict(block.label, block.version - 1, current)
     if not current:
         _refuse_second(session, write.agent, block.id, block.label)
+    elif write.by in ("agent", "function") and not access_of(session, block.id).may_write(write.agent):
+        raise StorageError(f"`{write.agent}` may not change the block `{block.label}`.")
     value = dump(block.value)
     session.all(
         "insert into block (id, label, value, chars, description, read_only, shared, version, edited)"
@@ -144,11 +171,24 @@ def _attach(write: AttachBlock, session: SqlSession) -> None:
         raise StorageError(f"There is no block {write.block}.", fix="See which blocks are shared.")
     if not block[1] and session.one("select 1 from holding where block = ? and agent <> ?", write.block, write.agent):
         raise StorageError(f"The block `{block[0]}` is not shared.", fix="Share it first.")
+    if not access_of(session, write.block).may_read(write.agent):
+        who = f"toolwright memory share {block[0]} --readers {write.agent}"
+        raise StorageError(
+            f"`{write.agent}` may not read the block `{block[0]}`.", fix=f"Its owner may allow it: {who}"
+        )
     _refuse_second(session, write.agent, write.block, block[0])
     session.all(
         "insert into holding (agent, block, position, attached) values (?, ?, ?, 1)"
         " on conflict do update set position = excluded.position, attached = 1",
         *(write.agent, write.block, write.position),
+    )
+
+
+@perform.register
+def _limit(write: LimitBlock, session: SqlSession) -> None:
+    session.all(
+        "insert or replace into block_access (block, readers, writers) values (?, ?, ?)",
+        *(write.block, dump([*write.readers]), dump([*write.writers])),
     )
 
 

@@ -17,6 +17,29 @@ _STATS = (
     "select function, version, calls, returned, failed, failing, holding, first, last, seconds, worst, since, worked,"
     " longest, memory, cpu from call_total"
 )
+MOST_REQUESTS = 2_000
+# Hops from function to function along the primary key, since only the newest calls of each are wanted
+_REQUESTS = """
+with recursive named(function) as (
+    select min(function) from call
+    union all
+    select (select min(function) from call where function > named.function) from named where named.function is not null
+), served as (
+    select call.function, call.turn, max(call.at) as last from named join call on call.function = named.function
+    and call.n > (select max(n) from call where function = named.function) - ?1
+    where call.outcome = 'returned' and call.turn <> '' group by call.function, call.turn order by last desc limit ?2
+)
+select served.function, (
+    select json_extract(entry.payload, '$.text') from entry
+    where entry.seq between turn.seq << 20 and (turn.seq + 1) << 20 and entry.kind = 'user' order by entry.seq limit 1
+) from served join turn on turn.id = served.turn order by served.last desc
+"""
+# Forgetting ends with a VACUUM, which counts the schema up
+_REQUESTS_MARK = """
+select (select total(calls) || ' ' || ifnull(max(last), '') from call_total), (select count(*) from turn),
+    schema_version
+from pragma_schema_version
+"""
 _AMONG = "(?2 = '[]' or outcome in (select value from json_each(?2)))"
 _ROWS = "select n, function, outcome, turn, data, at, seal from recorded"
 
@@ -61,6 +84,17 @@ class CallTables(Tables):
         """Return versions and times."""
         rows = session.all("select version, at from release where function = ? order by seq", function)
         return [(version, at) for version, at in rows]
+
+    @query
+    def requests_served(self, session: SqlSession, each: int) -> list[tuple[str, str]]:
+        """Return the text of the message that began the turn of each call, of the newest `each` calls of a function."""
+        rows = session.all(_REQUESTS, each, MOST_REQUESTS)
+        return [(function, text) for function, text in reversed(rows) if isinstance(text, str) and text.strip()]
+
+    @query
+    def requests_mark(self, session: SqlSession) -> str:
+        """Return the number and time of calls, the number of turns, and the version of the schema."""
+        return str(session.all(_REQUESTS_MARK))
 
     @query
     def recorded_call(self, session: SqlSession, n: int) -> RecordedRow | None:

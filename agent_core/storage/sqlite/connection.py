@@ -91,6 +91,18 @@ class SqlSession:
             self._undo()
 
     @contextmanager
+    def rehearsal(self) -> Iterator[None]:
+        """Hold the write lock as a transaction does, and take back all that this block writes.
+
+        What began as a reader cannot write once somebody else has: the lock must come first.
+        """
+        self.all("begin immediate")
+        try:
+            yield
+        finally:
+            self._undo()
+
+    @contextmanager
     def transaction(self) -> Iterator[None]:
         """Hold the write lock, so that nothing read in here is stale; all is committed or nothing."""
         self.all("begin immediate")

@@ -65,8 +65,8 @@ class FunctionTables(Tables):
     def function_history(self, session: SqlSession, function: str) -> list[VersionRow]:
         """Return the history of every module of which one version contains the function's `def`."""
         holders = (
-            "select module from change join text on hash = version"
-            " where instr(text, 'def ' || ?1 || '(') or instr(text, 'def ' || ?1 || '[')"
+            "select module from change join text on hash = version where module not glob '*/*'"  # which is no module
+            " and (instr(text, 'def ' || ?1 || '(') or instr(text, 'def ' || ?1 || '['))"
         )
         return [
             _version(row) for row in session.all(f"{_CHANGES} where c.module in ({holders}) order by c.seq", function)

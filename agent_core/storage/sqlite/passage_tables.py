@@ -12,6 +12,7 @@ from typing import Any, Final
 from agent_core.base.errors import StorageError
 
 from ..memory_store import (
+    CopyDocument,
     Counts,
     DocumentRow,
     DropDocument,
@@ -29,7 +30,7 @@ from ..memory_store import (
 from ..subject import dump, parse_row
 from . import vector_index, word_index
 from .connection import SqlSession
-from .lanes import Key, lane, numbers
+from .lanes import Key, lane, numbers, spaces
 from .tables import Tables, perform, query
 
 _HOW_MANY = "select count(*) from said"
@@ -308,3 +309,25 @@ def _save_document(write: SaveDocument, session: SqlSession) -> None:
             document.complete,
         ),
     )
+
+
+_COPY_DOCUMENT: Final = (
+    "insert into document (agent, hash, name, kind, at, done, total, complete)"
+    " select ?3, hash, name, kind, at, done, total, complete from document where agent = ?2 and hash = ?1"
+)
+_COPIED: Final = f"{_PASSAGES} where agent = ? and document = ? order by n"
+_PAIRS: Final = (
+    "select own.seq, v.vector from passage own join passage p on p.agent = ?2 and p.id = own.id"
+    " join vector v on v.lane = ?4 and v.seq = p.seq where own.agent = ?3 and own.document = ?1"
+)
+
+
+@perform.register
+def _copy_document(write: CopyDocument, session: SqlSession) -> None:
+    """Copy a source: nothing is read or embedded again."""
+    session.all(_COPY_DOCUMENT, write.hash, write.owner, write.agent)
+    passages = [_passage(row) for row in session.all(_COPIED, write.owner, write.hash)]
+    _save_passages(SavePassages(tuple(replace(passage, agent=write.agent) for passage in passages)), session)
+    for key, found in spaces(session, write.owner, "archival"):
+        if vectors := session.all(_PAIRS, write.hash, write.owner, write.agent, found.id):
+            vector_index.save(session, key._replace(agent=write.agent), [(seq, vector) for seq, vector in vectors])

@@ -27,7 +27,7 @@ _COSINES: Final = (
 
 def words(session: SqlSession, shelf: Shelf, agent: str, query_words: Sequence[str], limit: int) -> list[Hit]:
     """Return the best rows by BM25."""
-    stems = word_index.stems(session, " ".join(query_words))
+    stems = word_index.sought(session, query_words)
     index = word_index.catch_up(session, Key(agent, shelf))
     if not stems or limit < 1 or index is None:
         return []

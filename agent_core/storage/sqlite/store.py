@@ -21,16 +21,30 @@ from .approval_tables import ApprovalTables
 from .block_tables import BlockTables
 from .call_tables import CallTables
 from .connection import SURROUNDINGS, SqlSession, explain, explain_os
+from .forget_tables import ForgetTables, scrub_if_due
 from .function_tables import FunctionTables
 from .passage_tables import PassageTables
 from .recovery import StatePlace, open_or_replace
 from .tables import apply, change, query
+from .thread_tables import ThreadTables
+from .token_tables import TokenTables
 from .turn_tables import TurnTables
 
 OLDEST_SQLITE: Final = (3, 54)  # the first that deletes nothing at the word of a journal
 
 
-class SqliteStore(TurnTables, FunctionTables, CallTables, ApprovalTables, BlockTables, PassageTables, AgentTables):
+class SqliteStore(
+    TurnTables,
+    ThreadTables,
+    FunctionTables,
+    CallTables,
+    ApprovalTables,
+    BlockTables,
+    PassageTables,
+    AgentTables,
+    ForgetTables,
+    TokenTables,
+):
     """`Store` on SQLite: the sum of its tables."""
 
     @classmethod
@@ -44,6 +58,7 @@ class SqliteStore(TurnTables, FunctionTables, CallTables, ApprovalTables, BlockT
             _check_library()
             sealer = Sealer(None)
             db, recovered = open_or_replace(StatePlace(path, clock, sealer))
+            scrub_if_due(db, path)
         except SURROUNDINGS as error:
             raise explain(error, path) from error
         except OSError as error:

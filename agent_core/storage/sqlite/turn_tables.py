@@ -10,7 +10,7 @@ from typing import Any
 from agent_core.base.errors import LostLease, StorageError
 
 from ..subject import ENTRY, InboxFull, Write, dump, parse_row
-from ..turn_store import SAID, SUMMARY, Appended, ClaimedTurn, Due, Entry, Inbound, Post
+from ..turn_store import SAID, SUMMARY, Appended, ClaimedTurn, Due, EndedTurn, Entry, Inbound, Post, WakeAsker
 from .block_tables import shared_versions
 from .connection import SqlSession
 from .tables import Tables, apply, change, query
@@ -29,7 +29,7 @@ class TurnTables(Tables):
     @change
     def post(self, session: SqlSession, post: Post) -> str:
         """Return the id of the event, or of the first one with its key."""
-        return _post(session, post)
+        return post_event(session, post)
 
     @query
     def waiting(self, session: SqlSession, agent: str) -> list[Inbound]:
@@ -38,13 +38,13 @@ class TurnTables(Tables):
         return [Inbound(id, kind, parse_row(payload, dict)) for id, kind, payload in rows]
 
     @change
-    def next(self, session: SqlSession, agent: str, owner: str) -> ClaimedTurn | None:
+    def next(self, session: SqlSession, agent: str, owner: str, *, skip: Collection[str] = ()) -> ClaimedTurn | None:
         """Return the open turn under a new attempt, or a new turn for the oldest due event."""
         open_turn = session.one(
             "update turn set attempt = attempt + 1, owner = ? where agent = ? and state = 'open' returning seq",
             *(owner, agent),
         )
-        seq = open_turn[0] if open_turn else _begin(session, agent, owner)
+        seq = open_turn[0] if open_turn else _begin(session, agent, owner, skip)
         if seq is None:
             return None
         row = session.all(
@@ -86,14 +86,21 @@ class TurnTables(Tables):
         for event in takes:
             _take(session, event, agent, seq)
         for item in posts:
-            _post(session, item)
+            post_event(session, item)
         apply(session, writes)
         last = (seq << N_BITS | end) - 1 if entries else 0
         return Appended(end, bool(cancelled), _waits(session, agent), last, shared_versions(session, agent))
 
     @change
-    def finish(
-        self, session: SqlSession, turn: str, attempt: int, state: str = "done", *, posts: Sequence[Post] = ()
+    def finish(  # noqa: PLR0913 as in `TurnStore`
+        self,
+        session: SqlSession,
+        turn: str,
+        attempt: int,
+        state: str = "done",
+        *,
+        posts: Sequence[Post] = (),
+        writes: Sequence[Write] = (),
     ) -> None:
         """Close a turn, behind the fence."""
         row = session.one(
@@ -103,7 +110,8 @@ class TurnTables(Tables):
         if row is None:
             raise LostLease(turn)
         for item in posts:
-            _post(session, item)
+            post_event(session, item)
+        apply(session, [*writes, WakeAsker(turn)])
 
     @change
     def cancel(self, session: SqlSession, turn: str) -> None:
@@ -128,8 +136,15 @@ class TurnTables(Tables):
         return _load(session, turn)
 
     @query
-    def history(
-        self, session: SqlSession, agent: str, *, since: int = 0, kinds: Collection[str] = SAID, most: int = -1
+    def history(  # noqa: PLR0913 as in `TurnStore`
+        self,
+        session: SqlSession,
+        agent: str,
+        *,
+        since: int = 0,
+        kinds: Collection[str] = SAID,
+        most: int = -1,
+        with_removed: bool = False,
     ) -> list[Entry]:
         """Return the visible entries after a position in the history; summaries alone are found by an index.
 
@@ -139,10 +154,33 @@ class TurnTables(Tables):
             return _entries(session.all(f"{_SUMMARIES} and not t.hidden order by e.seq", agent, since))
         rows = session.all(
             f"{_PLACE} turn t join entry e on e.seq between max(t.seq << 20, ? + 1) and (t.seq + 1 << 20) - 1"
-            " where t.agent = ? and t.seq >= ? >> 20 and not t.hidden order by t.seq, e.seq limit ?",
-            *(since, agent, since, most),
+            " where t.agent = ? and t.seq >= ? >> 20 and (? or not t.hidden) order by t.seq, e.seq limit ?",
+            *(since, agent, since, with_removed, most),
         )
         return _entries([row for row in rows if row[0] in kinds])
+
+    @query
+    def ended_turns(self, session: SqlSession, agent: str, since: int) -> list[EndedTurn]:
+        """Return the turns that have ended; the last number of a turn's entries is never an entry's."""
+        rows = session.all(
+            "select id, state, (seq + 1 << 20) - 1 as last from turn"
+            " where agent = ? and state <> 'open' and last > ? order by seq",
+            *(agent, since),
+        )
+        return [EndedTurn(*row) for row in rows]
+
+    @query
+    def turn_of(self, session: SqlSession, event: str) -> str | None:
+        """Return the turn that took an event."""
+        row = session.one("select t.id from event e join turn t on t.seq = e.turn where e.id = ?", event)
+        return str(row[0]) if row else None
+
+    @query
+    def last_seq(self, session: SqlSession, agent: str) -> int:
+        """Return the last number that an entry or the end of a turn has."""
+        row = session.one("select seq, n, state from turn where agent = ? order by seq desc limit 1", agent)
+        seq, n, state = row or (0, 0, "open")
+        return int((seq << N_BITS) + n - 1 if state == "open" else (seq + 1 << N_BITS) - 1) if row else 0
 
     @change
     def hide_last_turn(self, session: SqlSession, agent: str) -> list[Entry]:
@@ -164,13 +202,13 @@ class TurnTables(Tables):
         )
 
 
-def _post(session: SqlSession, post: Post) -> str:
-    """Return the id of the event, or of the first one with its key."""
+def post_event(session: SqlSession, post: Post, *, is_limited: bool = True) -> str:
+    """Return the id of the event, or of the first one with its key; one that is not limited passes a full inbox."""
     row = session.one("select id from event where agent = ? and key = ?", post.agent, post.key)  # null equals nothing
     if row:
         return str(row[0])
     waiting = session.all("select count(*) from event where agent = ? and turn is null", post.agent)[0][0]
-    if waiting >= INBOX_LIMIT:
+    if is_limited and waiting >= INBOX_LIMIT:
         raise InboxFull(post.agent, INBOX_LIMIT)
     id, now = session.clock.new_id(), session.clock.now()
     is_timed = post.due is not None
@@ -185,11 +223,11 @@ def _waits(session: SqlSession, agent: str) -> bool:
     return session.one(f"select 1 {_WAITING} limit 1", agent, session.clock.now()) is not None
 
 
-def _begin(session: SqlSession, agent: str, owner: str) -> int | None:
+def _begin(session: SqlSession, agent: str, owner: str, skip: Collection[str]) -> int | None:
     now = session.clock.now()
     event = session.one(
-        f"select seq {_WAITING} order by due, seq limit 1",
-        *(agent, now),
+        f"select seq {_WAITING} and kind not in (select value from json_each(?)) order by due, seq limit 1",  # noqa: S608  (texts of ours)
+        *(agent, now, dump([*skip])),
     )
     if event is None:
         return None
@@ -231,3 +269,13 @@ def _load(session: SqlSession, turn: str) -> list[Entry]:
             turn,
         )
     )
+
+
+def entries_of(session: SqlSession, agent: str, upto: int, kinds: Collection[str]) -> list[Entry]:
+    """Return the visible entries of an agent up to one, in order."""
+    rows = session.all(
+        f"{_PLACE} turn t join entry e on e.seq between t.seq << 20 and min((t.seq + 1 << 20) - 1, ?)"
+        " where t.agent = ? and not t.hidden order by e.seq",
+        *(upto, agent),
+    )
+    return _entries([row for row in rows if row[0] in kinds])

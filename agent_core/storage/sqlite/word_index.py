@@ -11,6 +11,8 @@ from typing import Final
 
 import apsw
 
+from agent_core.base.language import OTHERS, foreign, marked
+
 from .connection import SqlSession
 from .lanes import Key, Lane, advance, grow, lane, numbers
 from .migrate import drop_unread
@@ -22,8 +24,19 @@ _DAMAGED: Final = ("fts5 file format", "no such fts5 table")
 _SHORT = re.compile(r"\b(\w)ies\b", re.IGNORECASE)  # the stemmer makes `pi` of `pies`, and leaves `pie`
 
 
+def sought(session: SqlSession, query_words: Sequence[str]) -> set[str]:
+    """Return the stems of what is searched for, in every language: a question may be too short to tell its own."""
+    words = [word.lower() for word in query_words if len(word) > 1]
+    return stems(session, " ".join(query_words).lower()).union(*(marked(words, language) for language in OTHERS))
+
+
+def _indexed(session: SqlSession, text: str) -> set[str]:
+    language = foreign(text)
+    return stems(session, text).union(marked(text.split(), language) if language else ())
+
+
 def stems(session: SqlSession, text: str) -> set[str]:
-    """Return the words of a text, each without its ending, as they are compared."""
+    """Return the words of a text, each without its English ending, as they are compared."""
     tokenize = session.db.fts5_tokenizer("porter", ["unicode61"])
     found = tokenize(
         _SHORT.sub(r"\1ie", text).encode(),
@@ -93,7 +106,7 @@ def _index_batch(session: SqlSession, key: Key, words: Lane) -> None:
 def _insert(session: SqlSession, key: Key, words: Lane, rows: Iterable[Sequence[object]]) -> None:
     session.db.executemany(
         f"insert into {TABLES[key.shelf]} (rowid, words) values (?, ?)",  # noqa: S608  (a table of ours)
-        ((seq, " ".join(token(words, stem) for stem in stems(session, str(text)))) for seq, text in rows),
+        ((seq, " ".join(token(words, stem) for stem in _indexed(session, str(text)))) for seq, text in rows),
     )
 
 

@@ -1,0 +1,348 @@
+"""The files that a running function asks for: one call's questions about them, and what it was then given.
+
+The worker only names a path. It is resolved here, a human is asked about the real file, and exactly that file is opened
+by its descriptors. Its bytes cross in pieces, so that no descriptor is ever lent, and all is closed with the call.
+"""
+
+import asyncio
+import errno
+import itertools
+import os
+import sys
+from collections.abc import Awaitable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from agent_core.base.untrusted import fence
+from sandbox import Access, RequestRefused
+from sandbox.access import AccessRefused
+from sandbox.confine.opened_grants import OpenedGrant, opened
+
+from .items import UNSAID, oddity, written
+from .permit import UNWRITTEN, AccessResolver, Permit, make_path
+from .value import NOTHING, Grants
+
+MOST_ASKED: Final = 5  # files and folders that one call may have a human asked for
+_MOST_OPEN: Final = 32
+_LONGEST_PATH: Final = 4_096
+_MOST_LISTED: Final = 10_000
+_PIECE: Final = 1 << 20
+_MODES: Final = frozenset({"r", "+r", "w", "+w", "a", "+a", "x", "+x"})
+# Programs look there for settings of their own: to be asked about each would teach a human to say yes.
+_SYSTEM: Final = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys")
+_SHARED: Final = ("/usr", "/var", sys.prefix, sys.base_prefix)
+
+_numbers = itertools.count(1)  # of one process: a worker that is kept may hold a file of an earlier call
+
+
+class WantPath(Protocol):
+    """Asks a human for a path; `folder` is the one around it."""
+
+    def __call__(self, grants: Grants, folder: str, doubt: str, /) -> Awaitable[tuple[Grants, str]]:
+        """Return what they gave, or why not."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A path that a worker named: where it is in truth, and how a grant names it."""
+
+    real: Path
+    item: str
+    is_inside: bool
+
+
+@dataclass(slots=True)
+class _Stream:
+    descriptor: int
+    appends: bool
+
+
+class FileRequests:
+    """Answers a call's requests for files."""
+
+    def __init__(self, resolver: AccessResolver, function: str, permit: Permit, want: WantPath) -> None:
+        self._resolver = resolver
+        self._function = function
+        self._permit = permit
+        self._want = want
+        self._given = NOTHING  # at this call
+        self._noes: dict[Grants, str] = {}
+        self._questions = 0
+        self._one_at_a_time = asyncio.Lock()
+        self._streams: dict[int, _Stream] = {}
+
+    @cached_property
+    def _root(self) -> Path:
+        """The workspace without symbolic links: found at the first request, which most calls never make."""
+        return Path(os.path.realpath(self._resolver.root))
+
+    def close(self) -> None:
+        """Close every file that is still open."""
+        for number in list(self._streams):
+            self._drop(number)
+
+    async def answer(self, name: str, arguments: Mapping[str, Any]) -> Any:  # Any: values that cross the sandbox
+        """Return the answer to one request; an error of the file system is a value too.
+
+        Raises:
+            RequestRefused: it is not granted.
+        """
+        dropped = arguments.get("dropped")
+        for number in dropped if isinstance(dropped, list) else ():
+            self._drop(number)
+        try:
+            match name:
+                case "file_open":
+                    return await self._open(str(arguments.get("path")), str(arguments.get("mode")))
+                case "file_stat" | "file_list":
+                    return await self._look(str(arguments.get("path")), lists=name == "file_list")
+                case "file_change":
+                    return await self._change(str(arguments.get("path")), str(arguments.get("kind")))
+                case _:
+                    stream = self._stream(arguments.get("stream"))
+                    return {"value": await asyncio.to_thread(self._use, name, stream, arguments)}
+        except OSError as error:
+            return {"errno": error.errno or errno.EIO}
+
+    async def _open(self, path: str, mode: str) -> dict[str, Any]:
+        if mode not in _MODES:
+            raise RequestRefused("this is no mode to open a file in")
+        if len(self._streams) >= _MOST_OPEN:
+            raise RequestRefused(f"{_MOST_OPEN} files that were granted at this call are open: close some")
+        writes = mode != "r"
+        asked = self._located(path)
+        if self._is_systems(asked):
+            raise RequestRefused(self._untold(asked, writes=writes))
+        if not await self._permitted(asked, writes=writes):
+            return {"real": True}
+        descriptor = await asyncio.to_thread(self._opened, asked, mode)
+        number = next(_numbers)
+        self._streams[number] = _Stream(descriptor, "a" in mode)
+        return {"value": number}
+
+    async def _look(self, path: str, *, lists: bool) -> dict[str, Any]:
+        asked = self._located(path)
+        if self._is_systems(asked) or self._is_code(asked) or not await self._permitted(asked, writes=False):
+            return {"real": True}
+        return {"value": await asyncio.to_thread(self._listed if lists else self._facts, asked)}
+
+    async def _change(self, path: str, kind: str) -> dict[str, Any]:
+        """Make a new folder. All else that changes a folder, or the marks of a file, needs a grant beforehand."""
+        asked = self._located(path)
+        if self._is_systems(asked):
+            return {"real": True}
+        name = asked.item.rstrip("/")
+        above = name.rpartition("/")[0] or ("/" if name.startswith("/") else ".")
+        place = asked if kind == "marks" else replace(asked, item=f"{name if kind == 'folder' else above}/")
+        grants = Grants(write=(place.item,))
+        if self._permit.grants.covers(grants):
+            return {"real": True}
+        if kind == "folder":
+            await self._permitted(place, writes=True)
+            if self._doubt(asked) == "":
+                raise FileExistsError(errno.EEXIST, "")
+            await asyncio.to_thread(make_path, str(asked.real), is_folder=True)
+        elif kind != "marks" or not self._given.covers(grants):
+            raise RequestRefused(self._untold(place, writes=True))
+        return {"value": 0}
+
+    def _located(self, path: str) -> _Asked:
+        """Return where a path leads in truth, links and all, and the item of a grant that names it.
+
+        Raises:
+            RequestRefused: no grant can name it.
+        """
+        if len(path) > _LONGEST_PATH or "\0" in path:
+            raise RequestRefused("this is no path that can be granted")
+        named = Path(os.path.normpath(self._root / path))
+        real = Path(os.path.realpath(self._root / path))
+        is_inside = real == self._root or real.is_relative_to(self._root)
+        if not is_inside and (named == self._root or named.is_relative_to(self._root)):
+            raise RequestRefused(f"{fence(path, 200)} can never be granted: it leads out of the workspace")
+        text = str(real.relative_to(self._root)) if is_inside else str(real)
+        item = written("read", f"{text}/" if real.is_dir() and text != "/" else text)
+        if item is None or item == UNSAID or (item.rstrip("/") != text.rstrip("/") and item != "./"):
+            why = oddity("read", text) or "it is too long, or not in a form that a human can read"
+            raise RequestRefused(f"the path {fence(text, 200)} cannot be granted: {why}")
+        return _Asked(real, item, is_inside)
+
+    def _is_systems(self, asked: _Asked) -> bool:
+        """Check whether a path is of the system, of Python or of a package."""
+        trees = [tree for tree in (*_SYSTEM, *_SHARED) if not self._root.is_relative_to(tree)]
+        own = [folder for folder in self._permit.access.folders if asked.real.is_relative_to(folder)]
+        return bool(own) or any(asked.real.is_relative_to(tree) for tree in trees)
+
+    def _is_code(self, asked: _Asked) -> bool:
+        """Check whether a path is a function's source, which tracebacks look for."""
+        return asked.is_inside and asked.item.startswith("functions/")
+
+    async def _permitted(self, asked: _Asked, *, writes: bool) -> bool:
+        """Return whether the file was given at this call; False if the worker has it by itself.
+
+        Raises:
+            RequestRefused: it is not granted.
+        """
+        grants = Grants(write=(asked.item,)) if writes else Grants(read=(asked.item,))
+        async with self._one_at_a_time:
+            if self._permit.grants.covers(grants):
+                if why := self._resolver.refusal(grants, self._function) or self._resolver.grown(grants):
+                    raise RequestRefused(why)
+                return False
+            if not self._given.covers(grants):
+                await self._ask(asked, grants)
+        return True
+
+    async def _ask(self, asked: _Asked, grants: Grants) -> None:
+        if said := self._noes.get(grants):
+            raise RequestRefused(said)
+        if self._questions >= MOST_ASKED:
+            raise RequestRefused(
+                f"{self._untold(asked, writes=bool(grants.write))} (One call asks {MOST_ASKED} times.)"
+            )
+        self._questions += 1
+        given, why = await self._want(grants, self._around(asked, grants), self._doubt(asked))
+        if why:
+            self._noes[grants] = why
+            raise RequestRefused(why)
+        self._given |= given
+
+    def _around(self, asked: _Asked, grants: Grants) -> str:
+        """Return the folder of a file as a grant names it, if it can be granted."""
+        folder = asked.item.rstrip("/").rpartition("/")[0]
+        if asked.item.endswith("/") or not folder:
+            return ""
+        wider = Grants.from_json(dict.fromkeys(grants.to_json(), (f"{folder}/",)))
+        return "" if self._resolver.refusal(wider, self._function) else f"{folder}/"
+
+    @staticmethod
+    def _doubt(asked: _Asked) -> str:
+        return "" if os.path.lexists(asked.real) else f"{fence(asked.item)} does not exist now"
+
+    def _untold(self, asked: _Asked, *, writes: bool) -> str:
+        """Return the refusal of a path that nobody is asked for."""
+        grants = Grants(write=(asked.item,)) if writes else Grants(read=(asked.item,))
+        if never := self._resolver.refusal(grants, self._function):
+            return never
+        flag, verb = ("--write", "write") if writes else ("--read", "read")
+        how = f"toolwright functions grant {self._function} {flag} {fence(asked.item)}"
+        why = f"`{self._function}` may not {verb} {fence(asked.item)}, and nobody is asked for it while it runs"
+        return f"{why}. A human grants it with: {how}"
+
+    def _opened(self, asked: _Asked, mode: str) -> int:
+        """Open exactly the file that was asked for, and nothing that took its place."""
+        writes = mode != "r"
+        if "x" in mode and os.path.lexists(asked.real):
+            raise FileExistsError(errno.EEXIST, "")
+        if writes and mode != "+r":
+            make_path(str(asked.real), is_folder=False)
+        with self._held(asked, writes=writes) as grant:
+            if grant.is_folder:
+                raise IsADirectoryError(errno.EISDIR, "")
+            flags = os.O_RDWR if "+" in mode else os.O_WRONLY if writes else os.O_RDONLY
+            flags |= os.O_TRUNC if "w" in mode else 0
+            flags |= os.O_APPEND if "a" in mode else 0
+            return os.open(f"/proc/self/fd/{grant.descriptor}", flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+
+    @contextmanager
+    def _held(self, asked: _Asked, *, writes: bool) -> Iterator[OpenedGrant]:
+        """Hold what is at a path now by a descriptor: a plain file or a folder, reached through no link."""
+        path = str(asked.real)
+        if not os.path.lexists(path):
+            raise FileNotFoundError(errno.ENOENT, "")
+        grants = Grants(write=(asked.item,)) if writes else Grants(read=(asked.item,))
+        if why := self._resolver.refusal(grants, self._function):  # since the question
+            raise RequestRefused(why)
+        access = Access(writable=(path,)) if writes else Access(readable=(path,))
+        try:
+            with opened(access, [str(self._root / name) for name in UNWRITTEN]) as grant:
+                yield grant[0]
+        except AccessRefused as refusal:
+            raise RequestRefused(str(refusal)) from refusal
+
+    def _facts(self, asked: _Asked) -> list[float]:
+        with self._held(asked, writes=False) as grant:
+            return list(os.fstat(grant.descriptor))
+
+    def _listed(self, asked: _Asked) -> list[list[object]]:
+        with self._held(asked, writes=False) as grant:
+            if not grant.is_folder:
+                raise NotADirectoryError(errno.ENOTDIR, "")
+            folder = os.open(f"/proc/self/fd/{grant.descriptor}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with os.scandir(folder) as entries:
+                names = sorted(entry.name for entry in itertools.islice(entries, _MOST_LISTED + 1))
+            if len(names) > _MOST_LISTED:
+                raise RequestRefused(f"{fence(asked.item)} holds more than {_MOST_LISTED} names: grant it by name")
+            rows = ((name, os.lstat(name, dir_fd=folder).st_mode) for name in names if _is_text(name))
+            return [[name, mode] for name, mode in rows]
+        finally:
+            os.close(folder)
+
+    def _stream(self, number: object) -> _Stream:
+        stream = self._streams.get(number) if isinstance(number, int) else None
+        if stream is None:
+            raise RequestRefused("this file is closed: what was opened at a call ends with it")
+        return stream
+
+    def _drop(self, number: object) -> None:
+        stream = self._streams.pop(number, None) if isinstance(number, int) else None
+        if stream is not None:
+            with suppress(OSError):
+                os.close(stream.descriptor)
+
+    def _use(self, name: str, stream: _Stream, arguments: Mapping[str, Any]) -> bytes | int:
+        """Read from an open file, or change it, as far as it was opened for that."""
+        most = self._permit.limits.file_size
+        match name:
+            case "file_read":
+                size = min(_number(arguments.get("size")), _PIECE)
+                return os.pread(stream.descriptor, size, _number(arguments.get("at")))
+            case "file_size":
+                return os.fstat(stream.descriptor).st_size
+            case "file_truncate":
+                os.ftruncate(stream.descriptor, _within(_number(arguments.get("size")), most))
+                return 0
+            case "file_write":
+                return _write(stream, arguments.get("data"), arguments.get("at"), most)
+            case _:
+                raise RequestRefused(f"a file has no {name}")
+
+
+def _write(stream: _Stream, data: object, at: object, most: int) -> int:
+    """Write all of a piece, and return the position after it."""
+    if not isinstance(data, bytes):
+        raise RequestRefused("only bytes can be written")
+    end = os.fstat(stream.descriptor).st_size if stream.appends else _number(at)
+    _within(end + len(data), most)
+    while data:
+        written_size = os.pwrite(stream.descriptor, data, end)
+        data, end = data[written_size:], end + written_size
+    return end
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int) or not 0 <= value < 1 << 62:
+        raise RequestRefused("this is no place in a file")
+    return value
+
+
+def _within(size: int, most: int) -> int:
+    """Return a size that a file may have.
+
+    Raises:
+        OSError: it is beyond the limit of a call.
+    """
+    if size > most:
+        raise OSError(errno.EFBIG, "")
+    return size
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,97 @@
+"""The language of a text, and the stems of its words: English, or another that a Snowball stemmer knows.
+
+A language is recognized by its small words. A text without any may be in each language.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Final
+
+import snowballstemmer
+
+from sandbox.wire.foreign import read_toml
+
+OTHERS: Final = ("de", "fr", "es")
+"""The languages other than English."""
+_WORD: Final = re.compile(r"[^\W_]+")
+_SET: ContextVar[str] = ContextVar("language", default="")
+_STEMMERS: Final = {"de": "german", "fr": "french", "es": "spanish"}
+_LOOKED_AT: Final = 400  # characters
+_LETTERS: Final = {"de": frozenset("äöüß"), "fr": frozenset("àâçèêëîïôùûœ"), "es": frozenset("ñáíóú¿¡")}
+_ENOUGH: Final = 2  # small words of another language, in a text whose English small words were left out
+_SHARE: Final = 7  # one word in so many is one of them
+
+
+@contextmanager
+def spoken(language: str) -> Iterator[None]:
+    """Take what is read in this block to be in a language; an empty text leaves it to the words."""
+    token = _SET.set(language)
+    try:
+        yield
+    finally:
+        _SET.reset(token)
+
+
+def told(*texts: str) -> str:
+    """Return the language that was set, or else that of the first text whose words tell it, or else English."""
+    return _SET.get() or next(filter(None, map(language_of, texts)), "en")
+
+
+@lru_cache(maxsize=4096)
+def language_of(text: str) -> str:
+    """Return the language of a text: `en`, another that is known, or an empty text where nothing tells."""
+    words = _WORD.findall(text[:_LOOKED_AT].lower())
+    counts = {name: sum(word in small for word in words) for name, small in small_words().items()}
+    best = max(counts, key=lambda name: counts[name])
+    if not counts[best]:
+        return ""
+    if best == "en" or counts[best] > counts["en"]:
+        return best
+    return "en"
+
+
+def foreign(text: str) -> str:
+    """Return the language other than English that the indexed words of a text are in, or an empty text."""
+    words = text[:_LOOKED_AT].split()
+    scores = {}
+    for language in OTHERS:
+        small = small_words()[language] - small_words()["en"]
+        count = len({word for word in words if len(word) > 1 and word in small})
+        letters = sum(not _LETTERS[language].isdisjoint(word) for word in words)
+        is_clear = count >= _ENOUGH and count * _SHARE >= len(words)
+        scores[language] = count + letters if is_clear or letters else 0
+    best = max(scores, key=lambda language: scores[language])
+    return best if scores[best] else ""
+
+
+def marked(words: Iterable[str], language: str) -> list[str]:
+    """Return the stems of words in another language, each marked so that no English one reads alike."""
+    return [f"1{language}{stem}" for stem in stems(words, language)]
+
+
+@cache
+def small_words() -> dict[str, frozenset[str]]:
+    """Return the small words of each language, which say nothing about what a text is about."""
+    tables = read_toml(files(__package__).joinpath("language.toml").read_text("utf-8"))
+    return {name: frozenset(table["small"].split()) for name, table in tables.items()}
+
+
+def stems(words: Iterable[str], language: str) -> list[str]:
+    """Return the stems of words in lower case by the rules of one of `OTHERS`, without accents."""
+    return [_stem(word, language) for word in words]
+
+
+@lru_cache(maxsize=1 << 16)
+def _stem(word: str, language: str) -> str:
+    stem = _stemmer(language).stemWord(word)
+    return "".join(mark for mark in unicodedata.normalize("NFD", stem) if not unicodedata.combining(mark))
+
+
+@cache
+def _stemmer(language: str) -> "snowballstemmer.stemmer":
+    return snowballstemmer.stemmer(_STEMMERS[language])

@@ -1,0 +1,130 @@
+"""Limits of a thread, a helper or a group, and what of them is left.
+
+They fail closed: 0 means 0, what is left is asked before each request, and a child spends what its parents have, too.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
+
+from .errors import ConfigError
+from .matching import nearest
+from .untrusted import one_line
+
+Amount: TypeAlias = int | float | None
+
+NAMES: Final = ("hops", "messages", "steps", "tokens", "cost", "seconds", "helpers", "depth")
+FOR_A_REQUEST: Final = ("steps", "tokens", "cost", "seconds")
+"""What another request to a model needs something of."""
+_WHOLE: Final = frozenset(NAMES) - {"cost", "seconds"}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most that may be spent of each; None: no limit of its own. `where` is the file that says so."""
+
+    hops: Amount = None
+    messages: Amount = None
+    steps: Amount = None
+    tokens: Amount = None
+    cost: Amount = None
+    seconds: Amount = None
+    helpers: Amount = None
+    depth: Amount = None
+    where: str = field(default="", compare=False)
+
+    @classmethod
+    def read(cls, table: object, where: str) -> "Limits":
+        """Return the limits in a table of a TOML file; `where` names the file, and the table in it.
+
+        Raises:
+            ConfigError: it is no table, a key is unknown, or a value is negative or no number.
+        """
+        if not isinstance(table, Mapping):
+            raise ConfigError(f"{where}: limits are a table.", fix="Write them as { steps = 20, tokens = 50000 }.")
+        for key, value in table.items():
+            _check(str(key), value, where)
+        return cls(**table, where=where)
+
+    def within(self, rest: "Limits") -> "Limits":
+        """Return the smaller of each; of two that are equal, and of which one is None, the other is taken."""
+        pairs = {name: (getattr(self, name), getattr(rest, name)) for name in NAMES}
+        smaller = {
+            name: min((amount for amount in pair if amount is not None), default=None) for name, pair in pairs.items()
+        }
+        return Limits(**smaller, where=self.where or rest.where)
+
+    def amounts(self) -> dict[str, int | float]:
+        """Return the limits that there are, by name."""
+        return {name: amount for name in NAMES if (amount := getattr(self, name)) is not None}
+
+
+class Allowance:
+    """The rest of some limits. Every parent spends what is spent here, too."""
+
+    def __init__(
+        self, limits: Limits, parent: "Allowance | None" = None, spent: Mapping[str, int | float] | None = None
+    ) -> None:
+        """Create the allowance; `spent` is what was spent before, by a process that has ended."""
+        self.limits = limits
+        self.parent = parent
+        self.spent: dict[str, int | float] = dict.fromkeys(NAMES, 0) | dict(spent or {})
+
+    def spend(self, **amounts: int | float) -> None:
+        """Add to what was spent, here and in every parent: `spend(steps=1, tokens=1200)`."""
+        for allowance in self._line():
+            for name, amount in amounts.items():
+                allowance.spent[name] += max(amount, 0)
+
+    def left(self) -> Limits:
+        """Return what is left of each limit, by this allowance and by every parent; never below 0."""
+        rest = Limits(where=self.limits.where)
+        for allowance in self._line():
+            most = allowance.limits.amounts()
+            left: dict[str, Any] = {  # Any: the fields that are numbers
+                name: max(amount - allowance.spent[name], 0) for name, amount in most.items()
+            }
+            rest = rest.within(replace(allowance.limits, **left))
+        return rest
+
+    def broken(self, *names: str) -> str | None:
+        """Return a sentence about a limit of which nothing is left, or None; asked before each request.
+
+        Without names, it is about what a request to a model needs.
+        """
+        for allowance in self._line():
+            for name, most in allowance.limits.amounts().items():
+                if name in (names or FOR_A_REQUEST) and allowance.spent[name] >= most:
+                    return _sentence(name, most, allowance)
+        return None
+
+    def _line(self) -> "Iterator[Allowance]":
+        allowance: Allowance | None = self
+        while allowance is not None:
+            yield allowance
+            allowance = allowance.parent
+
+
+def _check(key: str, value: object, where: str) -> None:
+    if key not in NAMES:
+        meant = nearest(key, NAMES)
+        hint = f"Did you mean `{meant[0]}`?" if meant else f"Known are: {', '.join(NAMES)}."
+        raise ConfigError(f"{where}: `{one_line(key, 80)}` is not a limit.", fix=hint)
+    if not _is_amount(key, value):
+        kind = "a whole number" if key in _WHOLE else "a number"
+        shown = one_line(str(value), 80)
+        fix = "Write 0 for none at all, or leave it out for no limit of its own."
+        raise ConfigError(f"{where}: the limit `{key}` cannot be {shown}: it is {kind} from 0.", fix=fix)
+
+
+def _is_amount(key: str, value: object) -> bool:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        return False
+    return value >= 0 and (key not in _WHOLE or value == int(value))
+
+
+def _sentence(name: str, most: int | float, allowance: Allowance) -> str:
+    place = allowance.limits.where
+    raised = f"Raise `{name}` in {place}" if place else f"Raise the limit `{name}`"
+    return f"The limit of {most:g} {name} is reached ({allowance.spent[name]:g} spent). {raised} to go on."

@@ -1,0 +1,121 @@
+"""Every occurrence of a text that is to be forgotten, in whatever form a record may hold it.
+
+A record holds JSON in JSON, addresses and sources: a letter may be written as itself, composed or decomposed, or as an
+escape of JSON, Python, HTML or a URL. Each form counts, so that nothing stays because of how it is written.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from html.entities import codepoint2name
+from typing import Final
+
+from agent_core.base.errors import UsageError
+
+MARK: Final = "[forgotten]"
+"""What stands in the place of a forgotten text."""
+NAME: Final = "forgotten"
+"""What stands in its place where only a name can."""
+
+_LEAST: Final = 2
+_LONGEST: Final = 1_000
+_BMP: Final = 0x10000
+_ESCAPING: Final = re.compile(r"[\\%&]")
+_SLASHES: Final = r"\\{1,9}"  # a text in JSON in JSON: bounded, as all here is
+_GAP: Final = rf"(?:\s|{_SLASHES}[nrt]|{_SLASHES}u00(?:20|a0|0a|09)|%20|%0a|\+|&nbsp;){{1,40}}"
+_BEFORE: Final = r"(?:(?<![^\W_])|(?<=\\[nrtbf])|(?<=%20)|(?<=%0a))"
+_AFTER: Final = r"(?![^\W_])"
+_SENTENCE: Final = re.compile(r"[^\n.!?;]+(?:[.!?;](?=\S)[^\n.!?;]+)*[.!?;]*[^\S\n]*")
+
+
+class Mention:
+    """A text to forget: in any case unless `exact`, and within longer words unless `word`.
+
+    `longer` collects the longer words in which it was met.
+    """
+
+    def __init__(self, text: str, *, exact: bool = False, word: bool = False) -> None:
+        """Prepare the search.
+
+        Raises:
+            UsageError: the text is too short or too long to be told from others.
+        """
+        parts = unicodedata.normalize("NFC", text).split()
+        if not _LEAST <= sum(map(len, parts)) <= _LONGEST:
+            fix = f"Give {_LEAST} to {_LONGEST:,} characters."
+            raise UsageError(f"`{text[:60]}` is not a text that can be forgotten everywhere.", fix=fix)
+        self.longer: Counter[str] = Counter()
+        flags = re.NOFLAG if exact else re.IGNORECASE
+        before, after = (_BEFORE, _AFTER) if word else ("", "")
+        plain = r"\s{1,40}".join("".join(_plain(letter) for letter in part) for part in parts)
+        whole = _GAP.join("".join(_written(letter, exact=exact) for letter in part) for part in parts)
+        self._plain = re.compile(f"{before}(?:{plain}){after}", flags)
+        self._whole = re.compile(f"{before}(?:{whole}){after}", flags)
+        self._around = re.compile(rf"[^\W_]{{0,40}}(?:{plain})[^\W_]{{0,40}}", flags)
+
+    def within(self, text: str) -> bool:
+        """Check whether the text occurs in another."""
+        return self._form(text).search(text) is not None
+
+    def count(self, text: str) -> int:
+        """Return how often the text occurs in another."""
+        return len(self._form(text).findall(text))
+
+    def without(self, text: str, instead: str = MARK) -> str:
+        """Return a text with each occurrence replaced; the same object if there is none."""
+        replaced, count = self._form(text).subn(lambda _: instead, text)
+        if not count:
+            return text
+        for match in self._around.finditer(text):
+            if not self._plain.fullmatch(match[0]):
+                self.longer[match[0]] += 1
+        return replaced
+
+    def shortened(self, text: str) -> str:
+        """Return a text without the sentences in which the text occurs, and without the lines that this empties."""
+        if not self.within(text):
+            return text
+        self.without(text)
+        lines = [(line, self._shortened(line)) for line in text.split("\n")]
+        remaining = "\n".join(short for line, short in lines if short or not line.strip())
+        return self.without(remaining)  # one that reaches beyond a sentence
+
+    def _shortened(self, line: str) -> str:
+        return "".join(part for part in _SENTENCE.findall(line) if not self.within(part)).rstrip()
+
+    def _form(self, text: str) -> re.Pattern[str]:
+        return self._whole if _ESCAPING.search(text) else self._plain
+
+
+def _plain(letter: str) -> str:
+    decomposed = unicodedata.normalize("NFD", letter)
+    return re.escape(letter) if decomposed == letter else f"(?:{re.escape(letter)}|{re.escape(decomposed)})"
+
+
+def _written(letter: str, *, exact: bool) -> str:
+    """Return a pattern of all ways to write a letter."""
+    letters = {letter} if exact else {letter, *(form for form in (letter.lower(), letter.upper()) if len(form) == 1)}
+    forms = {form for each in letters for form in _forms(each)}
+    for composed in letters:
+        decomposed = unicodedata.normalize("NFD", composed)
+        if decomposed != composed:
+            forms.add("".join(f"(?:{'|'.join(sorted(_forms(part)))})" for part in decomposed))
+    return f"(?:{'|'.join(sorted(forms))})"
+
+
+def _forms(letter: str) -> set[str]:
+    number, octets = ord(letter), letter.encode("utf-8", "surrogatepass")
+    pairs = letter.encode("utf-16-be", "surrogatepass").hex()
+    escapes = {
+        "".join(rf"{_SLASHES}u{pairs[place : place + 4]}" for place in range(0, len(pairs), 4)),
+        rf"{_SLASHES}U{number:08x}",
+        "".join(f"%{octet:02x}" for octet in octets),
+        "".join(rf"{_SLASHES}x{octet:02x}" for octet in octets),
+        rf"&#0{{0,9}}{number};",
+        rf"&#x0{{0,9}}{number:x};",
+    }
+    if number < _BMP >> 8:
+        escapes.add(rf"{_SLASHES}x{number:02x}")
+    if number in codepoint2name:
+        escapes.add(f"&{codepoint2name[number]};")
+    return {re.escape(letter), *(f"(?i:{escape})" for escape in escapes)}

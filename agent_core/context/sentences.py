@@ -1,0 +1,115 @@
+"""The sentences of a conversation, and which of them a summary must not lose: those with numbers, names or code.
+
+Pure: what the program can do for a summary without a model.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from .history import USER, harmless, label_of
+
+_NUMBER: Final = re.compile(r"(?<![\w.])[$€£#+-]?\d[\w.,:/%@-]*(?<![.,:/-])")
+_CODE: Final = re.compile(r"`([^`\n]{1,60})`")
+_CALLED: Final = re.compile(r"\b[a-z]\w*_\w+\b")
+_WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
+_SENTENCE: Final = re.compile(r"[^.!?;\n]+(?:[.!?;](?=\S)[^.!?;\n]+)*[.!?;]*")
+_LEFT_OUT: Final = "characters left out …"
+_MOST_CHARS: Final = 240
+_BY_USER: Final = 2.0  # as much counts what the user said as the same of another
+_NO_NAMES: Final = """
+I I'm I've I'll I'd A An The This That These Those It He She We You They My Your His Her Our Their What Who When Where
+Why How Which And But Or So If Then Yes No Not Please Thanks Thank Hello Hi Ok Okay Let Can Could Would Should Will Do
+Does Did Is Are Was Were Have Has Had There Here In On At For To Of With By As From Also Just Now Page User Assistant
+"""
+_COMMON: Final = frozenset(_NO_NAMES.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence, the tokens in it that must not be lost, and its author, as `label_of` has it."""
+
+    text: str
+    tokens: frozenset[str]
+    by: str = ""
+
+    @property
+    def line(self) -> str:
+        """The sentence as it appears in a summary: words of anyone but the assistant are labeled with their author."""
+        return f"{label_of(self.by)}{self.text}"
+
+
+def sentences(text: str, by: str = "") -> list[Sentence]:
+    """Return the sentences of a text, with long ones cut around the facts in them."""
+    pieces = (match[0].strip(" \t-*•") for match in _SENTENCE.finditer(text))
+    return [_sentence(piece, by) for piece in pieces if piece and _LEFT_OUT not in piece]
+
+
+def _sentence(text: str, by: str) -> Sentence:
+    tokens = tokens_of(text)
+    clipped = _clip(text, tokens)
+    return Sentence(clipped if by == USER else harmless(clipped), tokens, by)
+
+
+def tokens_of(sentence: str) -> frozenset[str]:
+    """Return the numbers, capitalized names and names of code in a sentence."""
+    names = {word for word in _WORD.findall(sentence) if word[0].isupper() and word not in _COMMON}
+    return frozenset({*_NUMBER.findall(sentence), *_CODE.findall(sentence), *_CALLED.findall(sentence), *names})
+
+
+def lost(all_sentences: Sequence[Sentence], summary: str, room_chars: int) -> list[Sentence]:
+    """Return the sentences with facts that the summary misses, as many as fit, in their order."""
+    summary_text, words = (
+        summary.casefold(),
+        {token.casefold() for token in (*tokens_of(summary), *_WORD.findall(summary))},
+    )
+    all_tokens = {token for sentence in all_sentences for token in sentence.tokens}
+    missing = {token for token in all_tokens if not _is_in(token.casefold(), summary_text, words)}
+    chosen: dict[int, Sentence] = {}
+    for place in _by_worth(all_sentences, missing):
+        sentence = all_sentences[place]
+        if not sentence.tokens & missing or len(sentence.line) + 3 > room_chars:
+            continue
+        chosen[place] = sentence
+        room_chars -= len(sentence.line) + 3
+        missing -= sentence.tokens
+    return [chosen[place] for place in sorted(chosen)]
+
+
+def extract(all_sentences: Sequence[Sentence], room_chars: int) -> list[Sentence]:
+    """Return a summary by the program: facts first, then the newest sentences, in the order of the conversation."""
+    first = lost(all_sentences, "", room_chars)
+    remaining = room_chars - sum(len(sentence.line) + 3 for sentence in first)
+    chosen = dict.fromkeys(first)
+    for sentence in reversed(all_sentences):
+        if sentence not in chosen and len(sentence.line) + 3 <= remaining:
+            chosen[sentence] = None
+            remaining -= len(sentence.line) + 3
+    return [sentence for sentence in dict.fromkeys(all_sentences) if sentence in chosen]
+
+
+def _is_in(token: str, text: str, words: Collection[str]) -> bool:
+    """Check whether a token is in the text: as a word, or anywhere if it has more than letters and digits."""
+    return token in words or (not token.isalnum() and token in text)
+
+
+def _by_worth(all_sentences: Sequence[Sentence], missing: Iterable[str]) -> list[int]:
+    """Return the places of sentences: the most missing facts per length first, the later one of equals."""
+    tokens = frozenset(missing)
+
+    def worth(place: int) -> tuple[float, int]:
+        sentence = all_sentences[place]
+        weight = _BY_USER if sentence.by == USER else 1.0
+        return weight * len(sentence.tokens & tokens) / (len(sentence.line) + 40), place
+
+    return sorted(range(len(all_sentences)), key=worth, reverse=True)
+
+
+def _clip(text: str, tokens: Iterable[str]) -> str:
+    if len(text) <= _MOST_CHARS:
+        return text
+    first = min((place for token in tokens if (place := text.find(token)) >= 0), default=0)
+    begin = max(min(first - _MOST_CHARS // 3, len(text) - _MOST_CHARS), 0)
+    cut = text[begin : begin + _MOST_CHARS]
+    return f"{'… ' if begin else ''}{cut}{' …' if begin + _MOST_CHARS < len(text) else ''}"

@@ -1,0 +1,207 @@
+"""Repair of a model's arguments: keys that are written otherwise or at another place, and texts that mean a value.
+
+A key (re-cased, dotted, flattened out of a nested object, or wrapped in `arguments`) is repaired only if it is none of
+its object's own and exactly one property can be meant that has no value yet. A text becomes a number, boolean, choice,
+null or list only if it can be nothing else. All else stays, to be reported.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+from .typenames import Schema
+from .validation import read_nested
+
+Path = tuple[str, ...]
+Resolve = Callable[[Any], Any]  # a schema → the one that its `$ref` means
+
+_WRAPPERS = frozenset({"arguments", "parameters", "args", "params", "kwargs", "input", "inputs", "properties"})
+_LABELS = frozenset({"name", "function", "tool", "type", "id"})
+_DEEPEST = 4
+_MOST = 300
+_SIGNS = re.compile(r"[\W_]+")
+_PARTS = re.compile(r"[.\[\]/]+")
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)", re.ASCII)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_EXACT = 2**53
+_DIGITS = 4_000
+_WORDS = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False}
+_NULLS = frozenset({"null", "none"})
+_BETWEEN = re.compile(r"(?<=[^\W\d_])[\s_-]+(?=[^\W\d_])")
+_SEPARATOR = re.compile(r"[,;|\n]")
+# One number with separators of thousands, or a comma in place of the point: not certainly several.
+_GROUPED = re.compile(r"\s*-?\d{1,3}(?:,\d{3})+(?:\.\d+)?\s*", re.ASCII)
+_DECIMAL_COMMA = re.compile(r"\s*-?\d+,\d+\s*", re.ASCII)
+
+
+def plain(name: str) -> str:
+    """Return a name without case and separators: `fileName`, `file_name` and `File-Name` are the same."""
+    return _SIGNS.sub("", name).casefold()
+
+
+def unwrapped(value: dict[str, Any], schema: Schema, resolve: Resolve) -> tuple[dict[str, Any], str]:  # Any: JSON
+    """Return the object within `{"arguments": {…}}`, and the key that wrapped it; the value itself without one."""
+    properties = schema.get("properties", {})
+    unknown = [key for key in value if key not in properties]
+    wrappers = [key for key in unknown if key.casefold() in _WRAPPERS]
+    if len(wrappers) != 1 or not _is_closed(schema):
+        return value, ""
+    if any(key not in _LABELS or not isinstance(value[key], str) for key in unknown if key not in wrappers):
+        return value, ""
+    names = {plain(place[-1]) for place in islice(_free({}, schema, resolve, ()), _MOST)}
+    inner = value[wrappers[0]]
+    inner = read_nested(inner, dict) if isinstance(inner, str) else inner
+    outer = {key: item for key, item in value.items() if key in properties}
+    if not isinstance(inner, dict) or outer.keys() & (inner.keys() | _LABELS) or names & set(map(plain, unknown)):
+        return value, ""
+    return {**inner, **outer}, wrappers[0]
+
+
+def placed(value: dict[str, Any], schema: Schema, resolve: Resolve) -> tuple[dict[str, Any], dict[str, Path]]:
+    """Return an object with each unknown key at the one place that it can mean, and where those went."""
+    properties = schema.get("properties")
+    if not properties or not _is_closed(schema) or value.keys() <= properties.keys():
+        return value, {}
+    places = [*islice(_free(value, schema, resolve, ()), _MOST + 1)]
+    if len(places) > _MOST:
+        return value, {}
+    meant = {key: _meant(key, places) for key in value if key not in properties}
+    counts = Counter(place for place in meant.values() if place)
+    moves = {key: place for key, place in meant.items() if place and counts[place] == 1}
+    result = {key: item for key, item in value.items() if key not in moves}
+    for key, place in moves.items():
+        _put(result, place, value[key])
+    return result, moves
+
+
+def _is_closed(schema: Schema) -> bool:
+    return schema.get("additionalProperties", False) is False and "patternProperties" not in schema
+
+
+def _free(value: Any, schema: Schema, resolve: Resolve, path: Path) -> Iterator[Path]:
+    """Yield the place of each property without a value, within nested objects too."""
+    for name, inner in schema.get("properties", {}).items():
+        place = (*path, name)
+        if name not in value:
+            yield place
+        nested = _object_of(inner, resolve)
+        item = value.get(name, {})
+        if nested and isinstance(item, dict) and len(place) < _DEEPEST:
+            yield from _free(item, nested, resolve, place)
+
+
+def _object_of(schema: Any, resolve: Resolve) -> Schema | None:
+    """Return the schema of the only object that a value can be, if it has properties."""
+    schema = resolve(schema)
+    if not isinstance(schema, dict):
+        return None
+    options = [resolve(option) for keyword in ("anyOf", "oneOf", "allOf") for option in schema.get(keyword, ())]
+    objects = [option for option in (schema, *options) if isinstance(option, dict) and option.get("properties")]
+    return objects[0] if len(objects) == 1 else None
+
+
+def _meant(key: str, places: list[Path]) -> Path | None:
+    """Return the one place that a key can mean; None if there is none, or a second."""
+    parts = tuple(plain(part) for part in _PARTS.split(key) if part)
+    if len(parts) > 1:
+        ends = [place for place in places if tuple(map(plain, place))[-len(parts) :] == parts]
+        if ends:
+            return ends[0] if len(ends) == 1 else None
+    name = plain(key)
+    matches = [place for place in places if name and name in (plain(place[-1]), plain("".join(place)))]
+    return matches[0] if len(matches) == 1 else None
+
+
+def _put(result: dict[str, Any], place: Path, item: Any) -> None:
+    """Set the value at a place; the objects on the way are copies of those that were sent."""
+    for name in place[:-1]:
+        result[name] = dict(result.get(name, {}))
+        result = result[name]
+    result[place[-1]] = item
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _integer(value: Any) -> Any:
+    if isinstance(value, str):
+        value = _number(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        return int(value)
+    return value
+
+
+def _number(value: Any) -> Any:
+    if not isinstance(value, str) or len(value) > _DIGITS:
+        return value
+    text = value.strip()
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _NUMBER.fullmatch(text):
+        number = float(text)
+        return number if abs(number) != float("inf") else value
+    return value
+
+
+def _boolean(value: Any) -> Any:
+    if isinstance(value, str):
+        return _WORDS.get(value.strip().lower(), value)
+    return value
+
+
+def _string(value: Any) -> Any:
+    return str(value) if _is_integer(value) and abs(value) < 10**_DIGITS else value
+
+
+def _null(value: Any) -> Any:
+    return None if is_null_word(value) else value
+
+
+SCALARS = {"integer": _integer, "number": _number, "boolean": _boolean, "string": _string, "null": _null}
+"""JSON type → what makes a value of it, without loss; other values stay as they are."""
+
+
+def is_null_word(value: Any) -> bool:  # Any: JSON
+    """Check whether a value is the word for nothing: "null" or "None"."""
+    return isinstance(value, str) and value.strip().casefold() in _NULLS
+
+
+def listed(value: Any, choices: list[Any]) -> Any:  # Any: JSON
+    """Return the only choice that a text means in other letters (case, separators, a number in quotes); else itself."""
+    if isinstance(value, bool) and value not in choices:
+        text = listed(str(value), choices)
+        return text if isinstance(text, str) and text in choices else value
+    if not isinstance(value, str) or value in choices:
+        return value
+    for form in (_cased, _joined):
+        matches = [choice for choice in choices if isinstance(choice, str) and form(choice) == form(value)]
+        if matches:
+            return matches[0] if len(matches) == 1 else value
+    written = [choice for choice in choices if not isinstance(choice, str) and json.dumps(choice) == value.strip()]
+    return written[0] if len(written) == 1 else value
+
+
+def _cased(text: str) -> str:
+    return text.strip().casefold()
+
+
+def _joined(text: str) -> str:
+    return _BETWEEN.sub("", _cased(text))
+
+
+def pieces(text: str, kind: Any) -> list[str] | None:  # Any: the JSON type of the items
+    """Return the items of a text that is written as a list; None if it is not, or may be one number with a comma.
+
+    An empty list says that it may be a list, and is not one that can be read.
+    """
+    if text.lstrip().startswith("["):
+        return []
+    if not _SEPARATOR.search(text):
+        return None
+    items = [item.strip() for item in text.split(",")]
+    is_number = _GROUPED.fullmatch(text) or (kind != "integer" and _DECIMAL_COMMA.fullmatch(text))
+    return [] if is_number or len(items) == 1 else items

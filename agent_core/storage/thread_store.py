@@ -1,0 +1,223 @@
+"""Threads in the store: messages between agents, who waits for whom, what was spent, and who is paused.
+
+A message is an event in its recipient's inbox, and a row that stays. An ask parks the turn that sent it: the turn ends,
+and the last answer to its asks is an event for its agent, which begins the turn that goes on.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, TypeAlias
+
+from agent_core.base.errors import UsageError
+from agent_core.base.limits import NAMES, Allowance, Limits
+
+from .subject import Subject, Write
+from .turn_store import Due
+
+Amounts: TypeAlias = dict[str, int | float]
+
+LIMITS_FROM: Final = "[runner] of toolwright.toml"
+BEAT: Final = "heartbeat"
+"""The kind of event that wakes an agent when nobody has said anything."""
+BETWEEN: Final = ("note", "ask", "answer", "handoff", "stop", "again")
+"""The kinds of events that one agent causes for another; `again` repeats one whose turn was cut off."""
+
+
+FROM_USER: Final = ("message", "login", "notice", BEAT)
+"""The kinds of events that come from the user, or from the program for the user."""
+
+
+class CircleError(UsageError):
+    """Somebody would wait for an agent that waits for them."""
+
+    code = "circle"
+
+
+class ThreadStopped(UsageError):
+    """A thread that takes no further messages: because of a limit, no progress, or a person's word."""
+
+    code = "thread-stopped"
+
+
+class NoProgress(ThreadStopped):
+    """One says nearly the same to the same other for the third time: a person has to decide."""
+
+    code = "no-progress"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRow:
+    """A message between agents. `state` is sent; of an ask it is open, answered, failed, timed_out or stopped."""
+
+    id: str
+    thread: str
+    kind: str
+    sender: str
+    recipient: str
+    text: str
+    turn: str
+    hops: int
+    owes: str
+    state: str
+    answer: str
+    at: float
+    due: float | None
+    ended: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRow:
+    """A thread with its limits, and what each agent spent in it. `state` is open, stopped or stuck."""
+
+    id: str
+    agent: str
+    limits: Amounts
+    state: str
+    why: str
+    started: float
+    spent: dict[str, Amounts] = field(default_factory=dict)
+
+    def allowance(self, **more: int | float) -> Allowance:
+        """Return what is left of the thread's limits; `more` are amounts that replace what was spent."""
+        limits: dict[str, Any] = {name: self.limits.get(name) for name in NAMES}  # Any: the fields that are numbers
+        return Allowance(Limits(**limits, where=LIMITS_FROM), spent={**self.total(), **more})
+
+    def total(self) -> Amounts:
+        """Return what all agents spent together; of the hops, the longest way."""
+        total: Amounts = {}
+        for amounts in self.spent.values():
+            for name, amount in amounts.items():
+                before = total.get(name, 0)
+                total[name] = max(before, amount) if name == "hops" else before + amount
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWork:
+    """The open work of an agent: a turn that is open, or an event that is due. `kind` is that of the event."""
+
+    agent: str
+    is_running: bool
+    kind: str
+    thread: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class SendMessage(Write):
+    """A write that sends a note, an ask or a handoff; a repeated key is the same message. It begins its thread.
+
+    Whether it may be sent is looked at in the same transaction: see `ThreadStore`.
+    """
+
+    id: str
+    kind: str
+    sender: str
+    recipient: str
+    text: str
+    thread: str
+    turn: str
+    hops: int = 1
+    owes: str = ""
+    due: float | None = None
+    key: str | None = None
+    limits: Amounts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerAsk(Write):
+    """A write that answers an ask; an ask that has its answer keeps it. `state`: answered, failed or timed_out."""
+
+    ask: str
+    text: str
+    state: str = "answered"
+
+
+@dataclass(frozen=True, slots=True)
+class RouteAsk(Write):
+    """A write that puts an open ask to another agent; the first answer counts, whoever gives it."""
+
+    ask: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpendInThread(Write):
+    """A write that adds to what an agent spent in a thread, if there is such a thread."""
+
+    thread: str
+    agent: str
+    amounts: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class SetThread(Write):
+    """A write that stops a thread (`stopped`, or `stuck` until a person decides), or opens it again.
+
+    What waits of a stopped one is dropped, its turns are asked to end, and nobody waits any more.
+    """
+
+    thread: str
+    state: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PauseAgent(Write):
+    """A write after which a runner leaves an agent alone; its inbox goes on filling."""
+
+    agent: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeAgent(Write):
+    """A write after which a runner runs an agent again."""
+
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetBeat(Write):
+    """A write that sets when an agent wakes by itself; a time that was set before goes, unless it `stays`."""
+
+    agent: str
+    due: float
+    payload: dict[str, Any]  # Any: JSON
+    stays: bool = False
+
+
+class ThreadStore(Subject, Protocol):
+    """Threads. `SendMessage` fails, and nothing of its transaction is written, with one of these errors:
+
+    CircleError: the recipient waits for the sender, if perhaps by way of others.
+    ThreadStopped: the thread is stopped, or a limit of it is reached, or nothing new was said for the third time.
+    InboxFull: too many events wait for the recipient.
+    """
+
+    async def work(self, kinds: Collection[str] = (*BETWEEN, BEAT), limit: int = 100) -> list[Due]:
+        """Return the agents with an open turn or a due event of these kinds, but not those that are paused."""
+
+    async def next_due(self) -> float | None:
+        """Return when the next timed event, or the end of the next wait, is due. None: nothing is."""
+
+    async def expire(self) -> list[MessageRow]:
+        """Answer the asks whose time is over with the reason why there is no answer, and return them."""
+
+    async def thread(self, id: str) -> ThreadRow | None:
+        """Return one thread."""
+
+    async def threads(self) -> list[ThreadRow]:
+        """Return all threads, the oldest first."""
+
+    async def letters(self, thread: str) -> list[MessageRow]:
+        """Return the messages of a thread, in order."""
+
+    async def asks(self) -> list[MessageRow]:
+        """Return the asks that are open, the oldest first."""
+
+    async def paused(self) -> dict[str, str]:
+        """Return the agents that are paused, with the reasons."""
+
+    async def open_work(self) -> list[OpenWork]:
+        """Return the open turns, and the due events of agents, the oldest first."""

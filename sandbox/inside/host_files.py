@@ -1,0 +1,172 @@
+"""Files that the host has open for a call, as `io.RawIOBase` and `os.scandir` have them: each use is a request."""
+
+import errno
+import io
+import os
+import stat
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Final, Self
+
+from .channel import Channel
+
+PIECE: Final = 512 << 10  # bytes that are read at once
+WRITTEN: Final = 32 << 10  # bytes in one frame, whatever the result may take
+CREATES: Final = frozenset("wax")  # the modes that may make a file
+
+_dropped: list[int] = []  # streams to be closed; a destructor may run in the middle of a request, and so makes none
+
+
+class NotGranted(PermissionError):
+    """A file that the user did not grant. It shows as what it is to the function: a PermissionError."""
+
+
+NotGranted.__name__ = NotGranted.__qualname__ = PermissionError.__name__
+NotGranted.__module__ = PermissionError.__module__
+
+
+class HostFile(io.RawIOBase):
+    """One file that the host has open for this call."""
+
+    def __init__(self, channel: Channel, path: str, mode: str, stream: int) -> None:
+        self._channel = channel
+        self._stream = stream
+        self._at = 0
+        self._reads, self._writes = "r" in mode or "+" in mode, bool(CREATES & {*mode}) or "+" in mode
+        self._appends = "a" in mode
+        self.name, self.mode = path, mode
+
+    def readable(self) -> bool:
+        """Return whether it was opened for reading."""
+        return self._reads
+
+    def writable(self) -> bool:
+        """Return whether it was opened for writing."""
+        return self._writes
+
+    def seekable(self) -> bool:
+        """Return True: it is a plain file."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # anything that holds bytes
+        """Read into a buffer."""
+        if not self._reads:
+            raise io.UnsupportedOperation("not readable")
+        view = memoryview(buffer).cast("B")
+        data: bytes = self._ask("file_read", at=self._at, size=min(len(view), PIECE))
+        view[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def write(self, data: Any) -> int:  # anything that holds bytes
+        """Write the first piece of the data, and return its size."""
+        if not self._writes:
+            raise io.UnsupportedOperation("not writable")
+        piece = bytes(memoryview(data).cast("B")[:WRITTEN])
+        self._at = self._ask("file_write", at=None if self._appends else self._at, data=piece)
+        return len(piece)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move the position."""
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at}.get(whence)
+        at = offset + (self._ask("file_size") if start is None else start)
+        if at < 0:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        self._at = at
+        return at
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._at
+
+    def truncate(self, size: int | None = None) -> int:
+        """Cut the file, or make it longer."""
+        wanted = self._at if size is None else size
+        self._ask("file_truncate", size=wanted)
+        return wanted
+
+    def close(self) -> None:
+        """Close the file, with the next request: a destructor may call this."""
+        if not self.closed:
+            super().close()
+            _dropped.append(self._stream)
+
+    def _ask(self, name: str, **arguments: Any) -> Any:  # values that cross
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+        return value_of(request(self._channel, name, {"stream": self._stream, **arguments}), self.name)
+
+
+def request(channel: Channel, name: str, arguments: dict[str, Any]) -> Any:  # values that cross
+    """Return the host's answer. Raise NotGranted with its sentence if it refuses."""
+    dropped, _dropped[:] = _dropped[:64], _dropped[64:]
+    try:
+        return channel.request(name, {**arguments, "dropped": dropped})
+    except PermissionError as refusal:
+        raise NotGranted(str(refusal)) from None
+
+
+def value_of(answer: Any, path: str) -> Any:  # values that cross
+    """Return what the host gave, or raise the error that the file system gave it."""
+    if "errno" in answer:
+        raise OSError(answer["errno"], os.strerror(answer["errno"]), path)
+    return answer["value"]
+
+
+class HostEntry:
+    """One name in a folder that the host listed, in the terms of `os.DirEntry`."""
+
+    def __init__(self, folder: str, name: str, mode: int) -> None:
+        self.name = name
+        self.path = os.path.join(folder, name)
+        self._mode = mode
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    def __repr__(self) -> str:
+        return f"<DirEntry {self.name!r}>"
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        """Return whether it is a folder."""
+        return stat.S_ISDIR(self._mode)
+
+    def is_file(self, *, follow_symlinks: bool = True) -> bool:
+        """Return whether it is a plain file."""
+        return stat.S_ISREG(self._mode)
+
+    def is_symlink(self) -> bool:
+        """Return whether it is a link."""
+        return stat.S_ISLNK(self._mode)
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        """Return the facts about it."""
+        return os.stat(self.path)
+
+    def inode(self) -> int:
+        """Return its inode."""
+        return self.stat().st_ino
+
+
+class HostListing:
+    """The entries of a folder, in the terms of what `os.scandir` returns."""
+
+    def __init__(self, entries: list[HostEntry]) -> None:
+        self._entries = iter(entries)
+
+    def __iter__(self) -> Iterator[HostEntry]:
+        return self
+
+    def __next__(self) -> HostEntry:
+        return next(self._entries)
+
+    def close(self) -> None:
+        """Do nothing: all entries are here."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        return None
