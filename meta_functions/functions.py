@@ -7,23 +7,38 @@ from agent_core.functions.debug import Breakpoint
 
 
 async def list_functions(self: Agent, pattern: str = "", module: str = "", standing: str = "", page: int = 1) -> str:
-    """List the functions of the workspace with one line each, a page at a time.
+    """List your functions with one line each, a page at a time: those of the workspace, then those of the program.
 
     Args:
         pattern: Part of a name or description, or a shell pattern such as `count_*`; empty for all.
-        module: Only functions of this module.
+        module: Only functions of this module; `meta` or `memory` for those of the program.
         standing: Only functions of this standing: draft, trial, trusted or quarantined.
         page: Which page, from 1.
     """
-    return presentation.listing(await self.workshop.list(pattern, module, standing), page)
+    own = [] if standing else self.own_functions(pattern, module)
+    return presentation.listing(await self.workshop.list(pattern, module, standing, self.hidden), page, own)
+
+
+async def search_functions(self: Agent, need: str, count: int = 5) -> str:
+    """Find functions of the workspace by what they are needed for; what is found can be called in your next step.
+
+    Args:
+        need: What is to be done, in a few words, such as "turn a date into a weekday".
+        count: How many to show at most.
+    """
+    report = await self.workshop.search(need, count, self.hidden)
+    self.show(match.function.name for match in report.results)
+    return presentation.search(report)
 
 
 async def introspect_function(self: Agent, function_name: str) -> str:
     """Show a function's source with line numbers, its schema, examples, standing, statistics, callers and callees.
 
     Args:
-        function_name: The function to look into; a rejected candidate is shown too.
+        function_name: The function to look into, also one of the program; a rejected candidate is shown too.
     """
+    if own := next((function for function in self.own_functions() if function.name == function_name), None):
+        return presentation.own_function(own)
     pending = await self.workshop.pending(function_name)
     if pending is not None and function_name not in self.workshop.names():
         return presentation.pending(function_name, pending)

@@ -14,25 +14,29 @@ async def read_on(self: Agent, name: str, page: int = 2) -> str:
     return text
 
 
-async def conversation_search(self: Agent, query: str, page: int = 0) -> str:
+async def conversation_search(self: Agent, query: str, page: int = 0, count: int = 10) -> str:
     """Search everything that was ever said in this conversation, by words and meaning; the best first.
 
     Args:
         query: What to look for: a question, or words that were said, with names.
         page: Which page of results, from 0.
+        count: How many results a page has.
     """
-    return str(await self.memory.recall.search(query, page))
+    return str(await self.memory.recall.search(query, page, count))
 
 
-async def conversation_search_date(self: Agent, start_date: str, end_date: str = "", page: int = 0) -> str:
+async def conversation_search_date(
+    self: Agent, start_date: str, end_date: str = "", page: int = 0, count: int = 10
+) -> str:
     """Read what was said between two dates, oldest first.
 
     Args:
         start_date: The first day, such as `2023-05-07`, `last tuesday`, `March 2023` or `two weeks ago`.
         end_date: The last day, in the same forms; empty for the same as the first.
         page: Which page of results, from 0.
+        count: How many results a page has.
     """
-    return str(await self.memory.recall.on_dates(start_date, end_date, page))
+    return str(await self.memory.recall.on_dates(start_date, end_date, page, count))
 
 
 async def archival_memory_insert(self: Agent, content: str, tags: list[str] | None = None) -> PlannedChange:
@@ -46,15 +50,18 @@ async def archival_memory_insert(self: Agent, content: str, tags: list[str] | No
     return PlannedChange(edit.text, writes=edit.writes)
 
 
-async def archival_memory_search(self: Agent, query: str, page: int = 0, tags: list[str] | None = None) -> str:
+async def archival_memory_search(
+    self: Agent, query: str, page: int = 0, tags: list[str] | None = None, count: int = 5
+) -> str:
     """Search archival memory, with all attached sources, by words and meaning; the best first.
 
     Args:
         query: What to look for; empty lists the newest.
         page: Which page of results, from 0.
         tags: Only what has all of these tags.
+        count: How many results a page has.
     """
-    return str(await self.memory.archival.search(query, tags or (), page))
+    return str(await self.memory.archival.search(query, tags or (), page, count))
 
 
 async def archival_memory_delete(self: Agent, id: str) -> PlannedChange:

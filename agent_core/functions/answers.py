@@ -100,9 +100,9 @@ def answer(outcome: CallOutcome, limit_chars: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CallReport:
-    """How a call ended, as it is shown and published.
+    """The outcome of a call, as it is shown and published.
 
-    `value` is tagged JSON if plain JSON cannot represent it. `lacks` says which grants were not there, `debugged` what
+    `value` is tagged JSON if plain JSON cannot represent it. `lacks` says which grants were missing, `debugged` what
     breakpoints recorded, and `quarantined` is there if the call put its function into quarantine.
     """
 

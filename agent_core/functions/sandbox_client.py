@@ -19,6 +19,7 @@ from agent_core.base.settings import SandboxSettings
 from sandbox import Access, Attempts, Job, Limits, Outcome, Refused, Sandbox, SandboxUnavailable, Work
 
 from .debug import Debugger, Debugging
+from .foreign.library import ForeignLibrary
 
 _OWN: Final = tuple(str(Path(__file__).parents[2] / room) for room in ("agent_core", "meta_functions", "sandbox"))
 
@@ -52,12 +53,14 @@ class SandboxClient:
         broker: Broker | None = None,
         debugger: Debugger | None = None,
         shared: Sandbox | None = None,
+        foreign: ForeignLibrary | None = None,
     ) -> None:
         """A sandbox that is `shared` stands in for one that would be started."""
         self.limits = limits_of(settings)
         self.settings = settings
         self.secrets = secrets or Secrets()
         self.broker = broker or Broker()
+        self.foreign = foreign
         self.debugging = Debugging(settings.debug_wait_minutes * 60, debugger)
         self._parallel = parallel
         self._guarded = (*guarded, *_OWN)
@@ -77,7 +80,7 @@ class SandboxClient:
         if isinstance(sandbox, SandboxUnavailable):
             return Refused(str(sandbox))
         with curtain.heard() if curtain else nullcontext() as hear:
-            running = sandbox.run(replace(job, handler=curtain, on_output=hear))
+            running = sandbox.run(replace(job, handler=curtain or job.handler, on_output=hear))
             outcome = await without_repositories(running, job.access.writable)
             masked = curtain.over if curtain else self._masked(job.access)
             return await aside(bulk(getattr(outcome, "value", None)), masked, outcome)

@@ -14,8 +14,9 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from agent_core.access.broker import Broker
-from agent_core.access.grants import NOTHING, Denied, Grants, Permit
+from agent_core.access.grants import NOTHING, Denied, FileRequests, Grants, Permit, WantPath
 from agent_core.access.secrets import CallSecrets, Curtain
+from agent_core.access.secrets.session import FILES
 from agent_core.base.offload import aside, bulk
 from agent_core.memory.function_api import FunctionMemoryApi, MemoryAccessRefused
 from agent_core.registry.arguments import read as read_arguments
@@ -24,9 +25,11 @@ from agent_core.registry.snapshot import Snapshot
 from sandbox import FunctionCall, Job, Outcome, RequestRefused, Returned
 from sandbox.processes.debugging import PLAIN
 from sandbox.wire.claimed_collections import Members, Pairs
+from sandbox.wire.requests import without_handler
 
 from .answers import answer, bad_arguments
 from .debug.debugging import Watch
+from .foreign.library import ForeignFunction, ForeignLibrary
 from .sandbox_client import SandboxClient
 
 MAX_DEPTH = 4
@@ -49,9 +52,21 @@ class Permits(Protocol):
         """Return the functions that may be called only by those with the grant for it."""
 
 
+class PathPermits(Protocol):
+    """The access rules of files that a running function opens."""
+
+    async def want_path(  # noqa: PLR0913 - the question's parts
+        self, function: str, snapshot: Snapshot, grants: Grants, folder: str, doubt: str, *, caller: str = ""
+    ) -> tuple[Grants, str]:
+        """Ask whether a running function may open a file. Return what was given, or why nothing was."""
+
+    def files_of(self, function: str, permit: Permit, want: WantPath) -> FileRequests:
+        """Return the handler of a call's requests for files."""
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerApi:
-    """The handler for the requests of one call; what it calls runs on the same snapshot."""
+    """The handler for the requests of one call. Functions that it calls run on the same snapshot."""
 
     cage: SandboxClient
     snapshot: Snapshot
@@ -64,6 +79,7 @@ class WorkerApi:
     secrets: CallSecrets | None = None  # … and the secrets that it is given, which its callees' are masked with
     watch: Watch | None = None  # who debugs and records it
     memory: FunctionMemoryApi | None = None  # the blocks of the agent that has the turn
+    paths: PathPermits | None = None  # asks for the files that it opens
     on_output: OnOutput | None = None  # hears what the call prints, masked; not what those print that it calls
 
     async def run(self, function: Function, arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
@@ -79,20 +95,33 @@ class WorkerApi:
             return await want(Grants(secrets=(name,)))
 
         secrets = CallSecrets(self.cage.secrets, function.name, permit.grants.secrets, want_secret, self.secrets)
+        files = self._files(function.name, permit, secrets)
         async with self.broker.session(function.name, permit.grants.network, want_host) as fetches:
             own = replace(self, secrets=secrets, caller=function.name, grants=permit.grants)
             is_first = self.depth == 1
             keep = self.watch.recording.note if self.watch and is_first else None
-            curtain = Curtain(secrets, own, fetches, keep, self.on_output if is_first else None)
+            curtain = Curtain(secrets, own, fetches, keep, self.on_output if is_first else None, files)
             watched = (
                 self.watch.over(function.name, self.snapshot, arguments)
                 if self.watch
                 else contextlib.nullcontext(PLAIN)
             )
-            with watched as around:
+            with contextlib.closing(files) if files else contextlib.nullcontext(), watched as around:
                 work = FunctionCall(function.name, arguments)
                 job = Job(permit.modules, function.module, work, permit.limits, permit.access)
                 return await self.cage.run(replace(job, keep=permit.keep, around=around), curtain)
+
+    def _files(self, function: str, permit: Permit, secrets: CallSecrets) -> FileRequests | None:
+        """Return the handler of a call's requests for files."""
+        if (paths := self.paths) is None:
+            return None
+
+        async def want(grants: Grants, folder: str, doubt: str) -> tuple[Grants, str]:
+            if secrets.words(path := " ".join((*grants.read, *grants.write))) != path:
+                return NOTHING, "A path that contains a secret cannot be granted."
+            return await paths.want_path(function, self.snapshot, grants, folder, doubt, caller=self.caller)
+
+        return paths.files_of(function, permit, want)
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
         """Answer one request, which is already masked.
@@ -111,6 +140,8 @@ class WorkerApi:
                 return datetime.now().astimezone()
             case "memory":
                 return await self._remember(arguments)
+            case _ if name in FILES:
+                return await without_handler(name, arguments)
             case _:
                 raise RequestRefused(f"`self.{name}` is not there: there is nothing yet that it could reach.")
 
@@ -145,7 +176,9 @@ class WorkerApi:
             raise RequestRefused(str(refusal)) from refusal
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
-        function = self.snapshot.functions.get(name)
+        function, foreign = self.snapshot.functions.get(name), self.cage.foreign
+        if function is None and foreign is not None and name in foreign.functions():
+            return await self._call_foreign(foreign.functions()[name], foreign, arguments)
         if function is None:
             raise RequestRefused(f"there is no function `{name}` that a function may call.")
         if self.depth >= MAX_DEPTH:
@@ -160,20 +193,33 @@ class WorkerApi:
             return outcome.value
         raise RequestRefused(f"`{name}`: {answer(outcome, 2_000)}")
 
+    async def _call_foreign(
+        self, foreign: ForeignFunction, library: ForeignLibrary, arguments: dict[str, Any]
+    ) -> Any:  # Any: JSON
+        """Call a tool of an MCP server; what comes back is masked with the secrets of the function, too."""
+        name = foreign.function.name
+        text = await aside(bulk(arguments), _as_text, arguments)
+        checked = await aside(len(text), read_arguments, text, foreign.function.parameters)
+        if not isinstance(checked, dict):
+            raise RequestRefused(bad_arguments(name, checked))
+        await self._must_have_grant(name, "is a tool of another program")
+        outcome = await library.call(foreign, checked, self.on_progress)
+        if isinstance(outcome, Returned):
+            return self.secrets.words(outcome.value) if self.secrets else outcome.value
+        raise RequestRefused(f"`{name}`: {answer(outcome, 2_000)}")
+
+    async def _must_have_grant(self, name: str, why: str) -> None:
+        grants = Grants(functions=(name,))
+        if not self.grants.covers(grants) and not await self.permits.want(self.caller, self.snapshot, grants):
+            how = f"toolwright functions grant {self.caller} --call {name}"
+            raise RequestRefused(f"`{name}` {why}, and `{self.caller}` may not call it. A human grants it with: {how}")
+
     async def _permit_to_call(self, function: Function) -> Permit:
         """Return the permit of the other function; to call a function with grants, the caller needs the grant for
         it.
         """
-        grants = Grants(functions=(function.name,))
-        is_guarded = function.name in await self.permits.guarded(self.snapshot)
-        if (
-            is_guarded
-            and not self.grants.covers(grants)
-            and not await self.permits.want(self.caller, self.snapshot, grants)
-        ):
-            how = f"toolwright functions grant {self.caller} --call {function.name}"
-            message = f"`{function.name}` has grants of its own, and `{self.caller}` may not call it"
-            raise RequestRefused(f"{message}. A human grants it with: {how}")
+        if function.name in await self.permits.guarded(self.snapshot):
+            await self._must_have_grant(function.name, "has grants of its own")
         permit = await self.permits.permit(function, self.snapshot, self.caller)
         if isinstance(permit, Denied):
             raise RequestRefused(permit.text)

@@ -16,6 +16,19 @@ from .source_catalog import Sources
 _MANY: Final = 100  # messages that wait to be indexed; where nobody searches or idles, a turn indexes them
 
 
+KEPT_IN: Final = "human"
+"""The block about the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFor:
+    """The author of an edit that keeps what an agent's model chose."""
+
+    agent: str
+    turn: str = ""
+    by: str = "agent"
+
+
 async def counts_of(store: Store, agent: str) -> Counts:
     """Count what an agent remembers, including messages that are not indexed yet."""
     indexed = await store.memory_counts(agent)
@@ -48,6 +61,18 @@ class AgentMemory:
         await self.recall.catch_up()
         await self.recall.vectors.embed_all()
         await self.archival.vectors.embed_all()
+
+    def texts(self) -> list[str]:
+        """Return the texts of all blocks."""
+        return [block.text for block in self.blocks.memory.blocks]
+
+    async def keep(self, lines: Sequence[str], turn: str) -> tuple[str, ...]:
+        """Keep sentences of the user in the block about them, in one edit, and return those that were."""
+        if not lines or KEPT_IN not in {row.label for row in self.blocks.rows}:
+            return ()
+        text = "\n".join(filter(None, [self.blocks.memory[KEPT_IN].text, *lines]))
+        edit = await self.blocks.commit(await self.blocks.write(KEPT_IN, text, KeptFor(self.agent, turn)))
+        return tuple(lines) if edit.outcome == "returned" else ()
 
     def render_blocks(self) -> str:
         """Return the blocks as the model reads them."""

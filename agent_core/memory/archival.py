@@ -15,7 +15,7 @@ from . import search_query, words
 from .embedding import Embedder
 from .evidence import pool, weights
 from .planned_edit import PlannedEdit
-from .results import FoundItem, ResultPage, hints, page_of
+from .results import FoundItem, ResultPage, bounded, page_of, remarks
 from .vectors import ShelfVectors
 
 PAGE: Final = 5
@@ -82,6 +82,7 @@ class Archival:
 
     async def search(self, query: str, tags: Iterable[str] = (), page: int = 0, count: int = PAGE) -> ResultPage:
         """Return a page, counted from 0, of the passages that have all of these tags, best match first."""
+        count = bounded(count)
         await self.vectors.embed()
         required_tags = set(_tags(tags))
         if not query.strip():
@@ -89,8 +90,9 @@ class Archival:
         question = search_query.read(search_query.heard(query), (), self._clock.now())
         ranked = [row for row in await self.rank(question) if required_tags <= set(row.tags)]
         shown = page_of(ranked, page, count)
-        notes = hints(question, [row.text for row in shown], self.vectors.trouble)
-        return ResultPage(_PASSAGES, _items(shown), page, len(ranked), count, frozenset(question.terms), notes)
+        told = remarks(question, [row.text for row in shown], self.vectors.trouble)
+        terms, is_usual = frozenset(question.terms), count == PAGE
+        return ResultPage(_PASSAGES, _items(shown), page, len(ranked), count, terms, *told, is_usual=is_usual)
 
     async def rank(self, question: search_query.ParsedQuery) -> list[PassageRow]:
         """Return the passages that contain a word of the question or are near it, best first."""
@@ -110,7 +112,8 @@ class Archival:
         """Return the newest passages first, for a search without a question."""
         first = tags[0] if tags else ""
         total, rows = await self._store.list_passages(self._agent, first, max(page, 0) * count, count)
-        return ResultPage(_PASSAGES, _items([row for row in rows if set(tags) <= set(row.tags)]), page, total, count)
+        items = _items([row for row in rows if set(tags) <= set(row.tags)])
+        return ResultPage(_PASSAGES, items, page, total, count, is_usual=count == PAGE)
 
     def _passage(self, piece: Piece) -> PassageRow:
         return PassageRow(

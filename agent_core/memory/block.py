@@ -70,13 +70,14 @@ class Block(BaseModel):
         """Set the value to these lines, in its current form."""
         self.value = "\n".join(lines) if isinstance(self.value, str) else lines
 
-    def render(self, sibling_labels: Collection[str] = ()) -> str:
-        """Return the block as the model reads it. Text in it that looks like its tag, or one of `sibling_labels`, is
-        escaped.
+    def render(self, sibling_labels: Collection[str] = (), *, is_fixed: bool = False) -> str:
+        """Return the block as the model reads it; `is_fixed`: this agent may not change it.
+
+        Text in it that looks like its tag, or one of `sibling_labels`, is escaped.
         """
         about = one_line(self.description, 2000).translate({ord('"'): "'", ord("<"): "‹"})
         description = f' description="{about}"' if about else ""
-        flag = ' read_only="true"' if self.read_only else ""
+        flag = ' read_only="true"' if self.read_only or is_fixed else ""
         size = f'characters="{len(self.text)}/{self.limit}"'
         tags = "|".join(_JOINING.join(map(re.escape, label)) for label in {self.label, *sibling_labels})
         like_one = rf"<(?=[\s/{_JOINERS}]*(?:{tags})(?![\w.-]))"

@@ -10,8 +10,10 @@ from functools import partial
 from typing import Any
 
 from agent_core.base.clock import Clock
+from agent_core.base.language import spoken
+from agent_core.base.untrusted import one_line
 from agent_core.registry.function import Function
-from agent_core.storage import AttachBlock, BlockChange, BlockRow, DetachBlock, MemoryStore
+from agent_core.storage import AGENT, AttachBlock, BlockChange, BlockRow, DetachBlock, LimitBlock, MemoryStore
 
 from .block import Block
 from .classes import Memory, UnknownBlock, methods_of
@@ -24,6 +26,7 @@ from .planned_edit import (
     StoredMemory,
     adding,
     called,
+    changed_since,
     commit,
     opened,
     plan,
@@ -44,10 +47,12 @@ class _Class:
 class Blocks:
     """The blocks of one agent; call `load` first."""
 
-    def __init__(self, store: MemoryStore, agent: str, memory: Memory, clock: Clock) -> None:
+    def __init__(self, store: MemoryStore, agent: str, memory: Memory, clock: Clock, language: str = "") -> None:
+        """Make the blocks of an agent; where no language is set, the words of each line tell it."""
         self._store = store
         self._agent = agent
         self._clock = clock
+        self._language = language
         self._first = memory
         self._now = StoredMemory(memory, {})
         self._told: dict[str, BlockRow] = {}  # what the model knows, by id
@@ -68,7 +73,7 @@ class Blocks:
         ever = {*(await self._store.block_ids(self._agent)).values()}
         missing = [block for block in self._first.blocks if block.label not in ever]
         if missing:
-            await self.commit(await self._plan(adding(missing), _Class(), "begun"))
+            await self.commit(await self._plan(adding(missing), _Class(), "created"))
         self._told = {row.id: row for row in self.rows}
 
     async def reload(self) -> None:
@@ -94,10 +99,18 @@ class Blocks:
 
     async def plan(self, request: EditRequest, held: Sequence[BlockDifference] = ()) -> PlannedEdit:
         """Plan an edit on top of differences that are not on disk, by applying it to a copy of the memory."""
-        return await plan(request, self.with_differences(held), self._agent, self._clock)
+        with spoken(self._language):
+            return await plan(request, self.with_differences(held), self._agent, self._clock)
 
-    async def write(self, label: str, value: str | list[str], author: EditAuthor) -> PlannedEdit:
-        """Plan to replace a block's whole value."""
+    async def write(
+        self, label: str, value: str | list[str], author: EditAuthor, version: int | None = None
+    ) -> PlannedEdit:
+        """Plan to replace a block's whole value; with a `version`, only if the block is still as it was then.
+
+        A write against an older version is answered with the difference, and changes nothing.
+        """
+        if version is not None and (behind := await self._behind(label, version)):
+            return refused(behind, author.by)
 
         def put(memory: Memory) -> None:
             block = memory[label]
@@ -153,6 +166,39 @@ class Blocks:
             return f"`{label}` is shared: another agent can have it too."
 
         return await self._plan(put, author, "share")
+
+    async def allow(
+        self, label: str, readers: Sequence[str] | None, writers: Sequence[str] | None, author: EditAuthor
+    ) -> PlannedEdit:
+        """Plan who may have a shared block, and who may change it: names of agents, or `*`. None leaves it as it is."""
+        row = self._now.rows.get(label)
+        if row is None or not row.shared:
+            return refused(f"`{label}` is no shared block of this agent's.", author.by)
+        access = await self._store.block_access(row.id)
+        if access.owner not in ("", self._agent):
+            return refused(f"`{label}` belongs to {access.owner}, who says who may have it.", author.by)
+        may_read, may_write = (
+            access.readers if readers is None else tuple(readers),
+            access.writers if writers is None else tuple(writers),
+        )
+        if odd := [name for name in (*may_read, *may_write) if name != "*" and not AGENT.fullmatch(name)]:
+            return refused(f"`{one_line(odd[0], 80)}` cannot be an agent's name.", author.by)
+        read, change = (", ".join(names) or "nobody else" for names in (may_read, may_write))
+        text = f"`{label}` may be read by {read}, and changed by {change}."
+        return PlannedEdit(text, (LimitBlock(row.id, may_read, may_write),), by=author.by)
+
+    async def _behind(self, label: str, version: int) -> str:
+        """Return what differs from an older version of a block; empty if it is the newest one."""
+        await self.reload()
+        row = self._now.rows[self.memory[label].label]
+        if row.version == version:
+            return ""
+        known = next((change for change in await self.history(label) if change.version == version), None)
+        if known is None:
+            return f"`{label}` has no version {version}; the newest is {row.version}."
+        seen = replace(row, value=known.value, version=version)
+        head = f"`{label}` is at version {row.version} now, and this was written for version {version}:"
+        return "\n".join([head, *changed_since(seen, row)])
 
     async def attach(self, label: str, author: EditAuthor) -> PlannedEdit:
         """Plan to attach a block that another agent shares. An own block with the same label is detached."""
@@ -226,7 +272,8 @@ class Blocks:
     def render(self) -> str:
         """Return the blocks as the model reads them, and record that it now knows them."""
         self._told = {row.id: row for row in self.rows}
-        return "\n".join(block.render(self.memory.labels) for block in self.memory.blocks)
+        labels, rows = self.memory.labels, self._now.rows
+        return "\n".join(block.render(labels, is_fixed=not rows[block.label].writable) for block in self.memory.blocks)
 
     async def changed_elsewhere(self, versions: Mapping[str, int] | None = None) -> list[str]:
         """Return what others changed since the model last saw the blocks, as sentences; each is reported once.
@@ -253,7 +300,7 @@ class Blocks:
 
     async def _told_of(self, row: BlockRow) -> str:
         previous = self._told.get(row.id)
-        text = self.memory[row.label].render(self.memory.labels)
+        text = self.memory[row.label].render(self.memory.labels, is_fixed=not row.writable)
         if previous is None:
             return f"A block is new in your memory:\n{text}"
         later = [change for change in await self._store.block_history(row.id) if change.version > previous.version]
@@ -278,6 +325,7 @@ ALIASES: Mapping[str, Alias] = {
     "edit_memory_append": Alias("core_memory_append", _CONTENT),
     "edit_memory_replace": Alias("core_memory_replace", _REPLACED),
     "core_memory_append": Alias("core_memory_append", _CONTENT),
+    "core_memory_save": Alias("core_memory_append", {**_CONTENT, "memory": "content"}),
     "core_memory_replace": Alias("core_memory_replace", _REPLACED),
     "core_memory_remove": Alias("core_memory_remove", {**_BLOCK, "old_content": "content"}),
     "core_memory_rewrite": Alias("core_memory_rewrite", _CONTENT),

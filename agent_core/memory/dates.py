@@ -25,7 +25,7 @@ Days: TypeAlias = tuple[datetime, datetime]
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class TimeMention:
     """A time in a text: from `start` until before `end`, in seconds since the epoch; `month` if no year was given."""
 
     start: float
@@ -38,7 +38,7 @@ class Mention:
         moment = local(at) if self.month else None
         return moment.month == self.month if moment else not self.month and self.start <= at < self.end
 
-    def meets(self, mention: "Mention") -> bool:
+    def meets(self, mention: "TimeMention") -> bool:
         """Check whether this and the other mention have a moment in common."""
         return self.holds(mention.start) if self.month else self.start < mention.end and mention.start < self.end
 
@@ -172,7 +172,7 @@ _HINT: Final = 'Write it as 2023-05-07, "May 2023", "last tuesday", "two weeks a
 _MODAL: Final = frozenset({"may", "march", "mar", "sun"})
 
 
-def mentions(text: str, now: float) -> list[Mention]:
+def mentions(text: str, now: float) -> list[TimeMention]:
     """Return every time that a text names, in order. A bare lower-case "may" or "march" is not one."""
     matches = [match for match in _ANY.finditer(text) if match[0] not in _MODAL]
     return [mention for match in matches if (mention := _mention(match, now))]
@@ -191,12 +191,12 @@ def read(text: str, now: float) -> tuple[float, float]:
     return mention.start, mention.end
 
 
-def _mention(match: Match, now: float) -> Mention | None:
+def _mention(match: Match, now: float) -> TimeMention | None:
     form = next(place for place in range(len(_FORMS)) if match[f"form{place}"] is not None)
     try:
         start, end = _FORMS[form][1](match, datetime.fromtimestamp(now))
         month = start.month if form == _BARE and not match["ny"] else 0
-        return Mention(start.timestamp(), end.timestamp(), match[0], month)
+        return TimeMention(start.timestamp(), end.timestamp(), match[0], month)
     except (ValueError, OverflowError, OSError):  # the 31st of June, the year 0
         return None
 

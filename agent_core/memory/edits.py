@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from agent_core.base.errors import UsageError
 
 from . import repeated
+from .contradictions import Contradiction, contradicted
 
 ALREADY = "Already there"  # so begins what is said where nothing is left to be done
 _WORD = re.compile(r"\w+")
+_LIST = re.compile(r"(?<![\w,])[\w-]+(?:, [\w-]+)*,? (?:and|und|et|y|e|or) [\w-]+(?=\W*$)|[\w-]+(?:, [\w-]+)+(?=\W*$)")
+_BETWEEN = re.compile(r",? (?:and|und|et|y|e|or) |, ")
 _SHOWN = 160
 _MOST_PAIRS = 50_000
+_MOST_ADVISED = 20  # lines of one edit for which those that they make untrue are looked for
 _MOST_TRIES = 1_000  # at places where a text stands, but within a word
 _Span = tuple[int, int]
 
@@ -44,14 +48,14 @@ def append(lines: Sequence[str], content: str) -> Edited:
         fresh = [line for line in dict.fromkeys(new) if line not in existing_lines]
         return Edited([*lines, *fresh], f"Added {len(fresh)} lines.")
     now, summaries = list(lines), []
-    for line in new:
-        added = _add(now, line)
+    for number, line in enumerate(new):
+        added = _add(now, line, advise=number < _MOST_ADVISED)
         now = added.lines
         summaries.append(added.edit_summary)
     return Edited(now, "\n".join(summaries))
 
 
-def _add(lines: list[str], line: str) -> Edited:
+def _add(lines: list[str], line: str, *, advise: bool) -> Edited:
     # Only a denial speaks of each alone: "A and B are friends" is more than that A is one, and B.
     parts = repeated.apart(line) if repeated.read(line).denied else [line]
     line_numbers = [_holding(lines, part) for part in parts]
@@ -62,11 +66,13 @@ def _add(lines: list[str], line: str) -> Edited:
     if len(missing) < len(parts):
         return append(lines, "\n".join(missing))
     facts = [repeated.read(part) for part in parts]
-    rests = {n: remainder for n, old in enumerate(lines) if (remainder := _denied(old, facts)) is not None}
+    rests = {n: denial for n, old in enumerate(lines) if (denial := _denied(old, facts)) is not None}
     if rests:
-        summary = f"It took the place of {listed(lines, [*rests])}, which says otherwise."
-        return Edited(_put(lines, rests, line), summary)
-    return Edited([*lines, line], f"Added as line {len(lines) + 1}.{_conflict_hint(lines, line)}")
+        now = _put(lines, rests, line, parts)
+        hint = _conflict_hint(now, line, but=min(rests)) if advise else ""
+        return Edited(now, f"It took the place of {listed(lines, [*rests])}, which says otherwise.{hint}")
+    hint = _conflict_hint(lines, line) if advise else ""
+    return Edited([*lines, line], f"Added as line {len(lines) + 1}.{hint}")
 
 
 def _is_too_many(some: Sequence[str], others: Sequence[str]) -> bool:
@@ -83,32 +89,61 @@ def _holding(lines: Sequence[str], line: str) -> int | None:
     return next(numbers, None)
 
 
-def _denied(old: str, facts: Sequence[repeated.Fact]) -> str | None:
-    """Return the rest of a line after the clause that one of these facts denies, or None if none does."""
+def _denied(old: str, facts: Sequence[repeated.Fact]) -> tuple[int, str] | None:
+    """Return which of these facts denies the first clause of a line, and the rest of the line; None if none does."""
     for first, remainder in repeated.clauses(old):
-        # "A and B are no friends" may mean of each other, where the line names the friend of A.
-        if any(repeated.opposite(first, fact) and (len(facts) < 2 or fact.whom or not first.whom) for fact in facts):
-            return remainder
+        for number, fact in enumerate(facts):
+            # "A and B are no friends" may mean of each other, where the line names the friend of A.
+            if repeated.opposite(first, fact) and (len(facts) < 2 or fact.whom or not first.whom):
+                return number, remainder
     return None
 
 
-def _put(lines: Sequence[str], rests: Mapping[int, str], line: str) -> list[str]:
-    """Return the lines with a new one in place of several, plus what remains of those."""
-    where = min(rests)
+def _put(lines: Sequence[str], rests: Mapping[int, tuple[int, str]], line: str, parts: Sequence[str]) -> list[str]:
+    """Return the lines with a new one in place of several, or with a part of it before each rest of those."""
+    if len(rests) > 1 and any(rest for _, rest in rests.values()):
+        return [_joined(parts[rests[n][0]], rests[n][1]) if n in rests else old for n, old in enumerate(lines)]
+    where, (_, rest) = min(rests.items())
     remaining = [(n, old) for n, old in enumerate(lines) if n == where or n not in rests]
-    return [line + "".join(rests.values()) if n == where else old for n, old in remaining]
+    return [_joined(line, rest) if n == where else old for n, old in remaining]
 
 
-def _conflict_hint(lines: Sequence[str], line: str) -> str:
-    """Return a hint about a line that the new one may have made untrue: small models add where they should replace."""
-    close = repeated.close(line, lines, 1)
-    if not close:
-        return ""
-    old = lines[close[0]]
-    return (
-        f" Line {close[0] + 1} is about the same: {shown(old)}. If it no longer holds, take it out: "
-        f"core_memory_replace with old_content {_quoted(old)} and new_content {_quoted(line)}."
+def _joined(line: str, rest: str) -> str:
+    """Return a line and the rest of another, which begins with a comma or a semicolon, as one sentence."""
+    return line.rstrip(" .!;,") + rest if rest else line
+
+
+def _conflict_hint(lines: Sequence[str], line: str, but: int = -1) -> str:
+    """Return which lines the new one makes untrue, with the call that takes each out: small models add where they
+    should replace.
+    """
+    return "".join(
+        _advice(lines[untrue.line], line, untrue) for untrue in contradicted(lines, line) if untrue.line != but
     )
+
+
+def _advice(old: str, new: str, untrue: Contradiction) -> str:
+    if not untrue.reason:
+        doubt = f" Line {untrue.line + 1} may be untrue now: {shown(old)}. If the new line takes its place, call"
+        return f"{doubt} core_memory_replace; if both hold, leave it."
+    rest = _without(old, untrue.words)
+    content = f"new_content {_quoted(new if rest == old else rest)}"
+    if rest == old and repeated.clauses(old)[1:]:
+        content = "new_content with what still holds of it"
+    call = f"core_memory_replace with old_content {_quoted(old)} and {content}"
+    return f" Line {untrue.line + 1} no longer fits, {untrue.reason}: {shown(old)}. Correct it: {call}."
+
+
+def _without(line: str, words: frozenset[str]) -> str:
+    """Return a list without a member, in the words of the line; the line itself if it is no list."""
+    listing = _LIST.search(line)
+    if listing is None:
+        return line
+    members = _BETWEEN.split(listing[0])
+    remaining = [member for member in members if not words & repeated.subjects(member)]
+    if len(remaining) in (0, len(members)):
+        return line
+    return line[: listing.start()] + ", ".join(remaining) + line[listing.end() :]
 
 
 def replace(lines: Sequence[str], old: str, new: str) -> Edited:
@@ -232,8 +267,7 @@ def _replaced(text: str, span: _Span, new: str) -> Edited:
 
 def _unchanged(lines: list[str], number: int, old: str) -> Edited:
     """Return a replacement that changes nothing: perhaps the new line was named where an older one was meant."""
-    others = ["" if place == number else line for place, line in enumerate(lines, 1)]
-    hint = _conflict_hint(others, old) or " What is to change in it has to be in new_content."
+    hint = _conflict_hint(lines, old, but=number - 1) or " What is to change in it has to be in new_content."
     return Edited(lines, f"Line {number} reads so already: {shown(old)}.{hint}")
 
 
@@ -255,10 +289,12 @@ def _change_summary(number: int, old: str, new_lines: list[str], fresh: list[str
 
 def _otherwise(others: Sequence[str], fresh: Sequence[str]) -> str:
     facts = [repeated.read(part) for line in fresh for part in repeated.apart(line)]
-    numbers = [
+    opposite = [
         n for n, line in enumerate(others) if any(repeated.opposite(repeated.read(line), fact) for fact in facts)
     ]
-    return f" But {listed(others, numbers)} says otherwise: take it out." if numbers else ""
+    untrue = {place.line for line in fresh[:_MOST_ADVISED] for place in contradicted(others, line) if place.reason}
+    numbers = sorted({*opposite, *untrue})
+    return f" But {listed(others, numbers)} says otherwise: take it out, or what is untrue of it." if numbers else ""
 
 
 def _tidied(line: str) -> list[str]:

@@ -13,7 +13,7 @@ from agent_core.storage import RecallMessage
 from sandbox.wire.foreign import read_toml
 
 from .search_query import ParsedQuery
-from .stem import stem
+from .words import counted_stems
 
 _SELF: Final = frozenset("i i'm i've i'd i'll my me mine we we're we've our us".split())  # noqa: SIM905
 _OTHER: Final = frozenset("you you're you've you'll your yours ya".split())  # noqa: SIM905
@@ -48,10 +48,7 @@ class Evidence:
 def row(utterance: RecallMessage) -> CountedMessage:
     """Return a message prepared for scoring."""
     words = utterance.words.split()
-    counts: dict[str, int] = {}
-    for word in words:
-        term = stem(word)
-        counts[term] = counts.get(term, 0) + 1
+    counts = counted_stems(utterance.words)
     spoken = utterance.text.lower().replace("’", "'").split()
     self_reference, addressed = (min(sum(map(own.__contains__, spoken)), _MOST) / _MOST for own in (_SELF, _OTHER))
     return CountedMessage(utterance, tuple(dict.fromkeys(words)), counts, len(words), self_reference, addressed)

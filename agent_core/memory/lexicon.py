@@ -21,13 +21,16 @@ _K1: Final = 1.2
 _B: Final = 0.75
 
 
-def counted(texts: Sequence[Mapping[str, int]], terms: Sequence[str]) -> Array:
-    """Count each term in each text; the result has one row per text."""
+def counted(texts: Sequence[Mapping[str, int]], terms: Sequence[str], forms: Mapping[str, str]) -> Array:
+    """Count each term in each text, also by its forms in other languages; the result has one row per text."""
     places = {term: place for place, term in enumerate(terms)}
     table = np.zeros((len(texts), len(places)), "f4")
     for row, counts in enumerate(texts):
         for term in places.keys() & counts.keys():  # most texts hold one term or none
             table[row, places[term]] = counts[term]
+        for form in forms.keys() & counts.keys():
+            place = places[forms[form]]
+            table[row, place] = max(table[row, place], counts[form])
     return table
 
 

@@ -16,8 +16,10 @@ from pydantic import ValidationError
 
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ToolwrightError
+from agent_core.base.matching.differences import diff_lines
 from agent_core.storage import BlockChange, BlockRow, DetachBlock, ManifestConflict, SaveBlock, Write
 
+from .blame import lines_of
 from .block import Block, from_row, kept_value, reasons
 from .classes import Memory
 from .edits import EditRefused, difference, listed
@@ -218,7 +220,7 @@ async def plan(order: EditRequest, now: StoredMemory, agent: str, clock: Clock) 
         own = isinstance(error, ToolwrightError)
         return refused(str(error) if own else f"{type(error).__name__}: {error}", order.author.by)
     if lost_lines := lost(order.seen, now, after):
-        return refused(_overtaken(lost_lines, now), order.author.by)
+        return refused(_overtaken(lost_lines, order.seen, now), order.author.by)
     messages = [_spoken(result), *(_reads_now(after[change.after.label]) for change in changed if change.after)]
     writes = tuple(_write(change, order, agent) for change in changed)
     return PlannedEdit(
@@ -257,6 +259,8 @@ def _check(order: EditRequest, changed: Sequence[BlockDifference]) -> None:
     for change in changed:
         if order.author.by in _BOUND and change.before is not None and change.before.read_only:
             raise EditRefused(f"`{change.before.label}` is read-only: only a human may change it.")
+        if order.author.by in _BOUND and change.before is not None and not change.before.writable and change.after:
+            raise EditRefused(f"`{change.before.label}` is another agent's: you may read it, and not change it.")
 
 
 def _write(change: BlockDifference, order: EditRequest, agent: str) -> Write:
@@ -289,7 +293,15 @@ def _reads_now(block: Block) -> str:
     return f"`{block.label}` reads now ({size}):\n{block.text}"
 
 
-def _overtaken(lost_lines: Mapping[str, Sequence[str]], now: StoredMemory) -> str:
+def _overtaken(lost_lines: Mapping[str, Sequence[str]], seen: StoredMemory, now: StoredMemory) -> str:
     listing = "; ".join(f"`{label}`: {listed(lines, range(len(lines)))}" for label, lines in lost_lines.items())
-    texts = "\n".join(_reads_now(now.memory[label]) for label in lost_lines)
-    return f"Someone else changed it meanwhile, and this would remove what was just added ({listing}).\n{texts}"
+    differs = [row for label in lost_lines for row in changed_since(seen.rows[label], now.rows[label])]
+    texts = [*differs, *(_reads_now(now.memory[label]) for label in lost_lines)]
+    message = f"Someone else changed it meanwhile, and this would remove what was just added ({listing})."
+    return "\n".join([message, *texts])
+
+
+def changed_since(seen: BlockRow, now: BlockRow) -> list[str]:
+    """Return how a block differs from the version that somebody knows, as lines of a diff."""
+    names = (f"{now.label}, version {seen.version}", f"{now.label}, version {now.version}")
+    return diff_lines(lines_of(seen.value), lines_of(now.value), names, 0)

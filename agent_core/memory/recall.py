@@ -18,7 +18,7 @@ from . import dates, search_query, words
 from .embedding import Embedder
 from .evidence import CountedMessage, Evidence, pool, row, weights
 from .journal_messages import KINDS, derive, lines
-from .results import FoundItem, ResultPage, hints, page_of
+from .results import FoundItem, ResultPage, bounded, page_of, remarks
 from .vectors import BATCH, ShelfVectors
 
 if TYPE_CHECKING:
@@ -109,18 +109,21 @@ class Recall:
 
     async def search(self, query: str, page: int = 0, count: int = PAGE) -> ResultPage:
         """Return a page, counted from 0, of the messages that fit a question best."""
+        count = bounded(count)
         await self.catch_up()
         ranking = await self.rank(query)
         rows, question = ranking.rows[: ranking.match_count], ranking.question
         shown = page_of(rows, page, count)
-        notes = hints(question, [item.text for item in shown], self.vectors.trouble)
-        return ResultPage(_MESSAGES, _items(shown), page, len(rows), count, frozenset(question.terms), notes)
+        told = remarks(question, [item.text for item in shown], self.vectors.trouble)
+        terms, is_usual = frozenset(question.terms), count == PAGE
+        return ResultPage(_MESSAGES, _items(shown), page, len(rows), count, terms, *told, is_usual=is_usual)
 
     async def between(self, start: float, end: float, page: int = 0, count: int = PAGE) -> ResultPage:
         """Return the messages from `start` until before `end`, oldest first."""
+        count = bounded(count)
         await self.catch_up()
         total, rows = await self._store.messages_between(self._agent, start, end, max(page, 0) * count, count)
-        return ResultPage(_MESSAGES, _items(rows), page, total, count)
+        return ResultPage(_MESSAGES, _items(rows), page, total, count, is_usual=count == PAGE)
 
     async def on_dates(self, first: str, last: str, page: int = 0, count: int = PAGE) -> ResultPage:
         """Return the messages from the beginning of one time to the end of another, each as people write it.

@@ -20,6 +20,7 @@ from .words import STOP, content, split, stems
 
 T = TypeVar("T")
 
+MOST: Final = 100  # results of a page
 EXCERPT: Final = 600
 PASSAGE: Final = 1_300  # a passage of a source is shown whole
 _LOOKED_AT: Final = 50_000  # characters of a text, for the part of it that is shown
@@ -40,7 +41,10 @@ class FoundItem:
 
 @dataclass(frozen=True, slots=True)
 class ResultPage:
-    """A page of results, from 0; `terms` are the stems of the question, `notes` are sentences about the search."""
+    """A page of results, from 0; `terms` are the stems of the question, `notes` are sentences about the search.
+
+    `missing` are words of the question that no result on the page has, `trouble` is why it was by words alone.
+    """
 
     item_kind: str
     items: tuple[FoundItem, ...]
@@ -49,6 +53,9 @@ class ResultPage:
     count: int
     terms: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    trouble: str = ""
+    is_usual: bool = True  # whether a page has as many as where nobody says how many
 
     @property
     def pages(self) -> int:
@@ -57,6 +64,11 @@ class ResultPage:
 
     def __str__(self) -> str:
         return "\n".join([_heading(self), *(_line(item, self.terms) for item in self.items), *self.notes])
+
+
+def bounded(count: int) -> int:
+    """Return how many results a page has when so many are asked for."""
+    return min(max(count, 1), MOST)
 
 
 def page_of(ranked: Sequence[T], page: int, count: int) -> Sequence[T]:
@@ -73,7 +85,8 @@ def _heading(hits: ResultPage) -> str:
     shown = (
         f"Showing {len(hits.items)} of {hits.total} {hits.item_kind} (page {hits.page}, pages 0 to {hits.pages - 1})"
     )
-    return shown + (f"; page={hits.page + 1} has the next." if hits.page + 1 < hits.pages else ".")
+    count = "" if hits.is_usual else f" with count={hits.count}"
+    return shown + (f"; page={hits.page + 1}{count} has the next." if hits.page + 1 < hits.pages else ".")
 
 
 def _line(item: FoundItem, terms: Collection[str]) -> str:
@@ -113,14 +126,24 @@ def hints(question: ParsedQuery, texts: Sequence[str], trouble: str) -> tuple[st
         notes.append(f"Searched by words alone: {trouble}")
     if not texts:
         return (*notes, "Try other words, fewer words, or a date with conversation_search_date.")
-    if lacking := _lacking(question, texts):
-        notes.append(f"None of these holds: {', '.join(lacking)}. Search for it alone, or in other words.")
+    if missing := _lacking(question, texts):
+        notes.append(f"No result contains: {', '.join(missing)}. Search for it alone, or in other words.")
     parts = _parts(question.text)
     if len(parts) >= _FEWEST:
         notes.append(f"The question has parts; search for each alone: {'; '.join(parts)}.")
-    elif (_MANY.search(question.text) or lacking) and (names := _names(question, texts)):
+    elif (_MANY.search(question.text) or missing) and (names := _names(question, texts)):
         notes.append(f"To follow up, search again with what was found, such as: {', '.join(names)}.")
     return tuple(notes)
+
+
+def remarks(question: ParsedQuery, texts: Sequence[str], trouble: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """Return what a page says of its search: `notes`, `missing` and `trouble`."""
+    return hints(question, texts, trouble), tuple(_lacking(question, texts)), trouble
+
+
+def coverage(text: str, terms: Collection[str]) -> int:
+    """Return how many of the stems of a question are in a text."""
+    return len({*stems(split(text[:_READ_FOR_HINTS]))} & {*terms})
 
 
 def _lacking(question: ParsedQuery, texts: Iterable[str]) -> list[str]:

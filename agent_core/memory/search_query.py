@@ -1,13 +1,13 @@
 """The parts of a search query: its words, the speakers and times it names, and its clauses. Pure values."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from . import dates
 from .stem import stem
-from .words import STOP, content, split
+from .words import STOP, content, forms, split
 
 _WHEN: Final = re.compile(
     r"\s*(when\b|what (date|year|month|day|time)\b|how long\b|which (year|month|day|date)\b|since when|how many "
@@ -22,17 +22,18 @@ _ROLES: Final = {"user": frozenset({"user", "human"}), "assistant": frozenset({"
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A parsed question. `terms` are the stems of its content words, `about` its text without the `names` of
-    speakers.
+    """A parsed question. `terms` are the stems of its content words, `forms` those in other languages, `about` is its
+    text without the `names` of speakers.
     """
 
     text: str
     words: tuple[str, ...]
     terms: tuple[str, ...]
+    forms: Mapping[str, str]
     names: frozenset[str]
     named: frozenset[str]
     about: str
-    times: tuple[dates.Mention, ...]
+    times: tuple[dates.TimeMention, ...]
     is_when: bool
 
 
@@ -51,6 +52,7 @@ def read(text: str, speakers: Collection[str], now: float) -> ParsedQuery:
         text,
         tuple(words.values()),
         tuple(words),
+        forms(words.values()),
         all_names,
         frozenset(name for name, forms in names.items() if forms & spoken),
         _without(text, all_names),

@@ -18,7 +18,7 @@ from . import dates
 from .evidence import Evidence
 from .lexicon import Array, bm25, counted, rarity, top
 from .search_query import ParsedQuery
-from .stem import stem
+from .words import counted_stems
 
 Signals: TypeAlias = dict[str, Array]
 """By name, a number for each row."""
@@ -74,7 +74,7 @@ def measure(evidence: Evidence, likeness: Array | None = None) -> Signals:
     if not evidence.rows:
         return {}
     neighbors = _Beside(evidence)
-    counts = counted([row.counts for row in evidence.rows], evidence.question.terms)
+    counts = counted([row.counts for row in evidence.rows], evidence.question.terms, evidence.question.forms)
     worded = np.array([row.utterance.seq in evidence.worded for row in evidence.rows])
     rare = rarity(counts, worded, evidence.total)
     signals = _by_words(evidence, neighbors, counts, rare) | _by_form(evidence, neighbors)
@@ -151,12 +151,12 @@ def _names_time(evidence: Evidence) -> Array:
     return np.array([float(row.utterance.timed and _meets(row.utterance, times)) for row in evidence.rows])
 
 
-def _meets(utterance: RecallMessage, times: tuple[dates.Mention, ...]) -> bool:
+def _meets(utterance: RecallMessage, times: tuple[dates.TimeMention, ...]) -> bool:
     return any(time.meets(mention) for time in times for mention in _spoken(utterance.text, utterance.at))
 
 
 @lru_cache(maxsize=4096)
-def _spoken(text: str, at: float) -> tuple[dates.Mention, ...]:
+def _spoken(text: str, at: float) -> tuple[dates.TimeMention, ...]:
     return tuple(dates.mentions(text, at))
 
 
@@ -200,9 +200,9 @@ def measure_passages(
 ) -> Signals:
     """Return every signal of the passages."""
     stems = [_stems(row.words) for row in rows]
-    counts = counted(stems, question.terms)
+    counts = counted(stems, question.terms, question.forms)
     rare = rarity(counts, np.array([row.seq in worded for row in rows], bool), total)
-    own = top(bm25(counts, np.array([passage_stems.total() for passage_stems in stems], "f4"), rare))
+    own = top(bm25(counts, np.array([len(row.words.split()) for row in rows], "f4"), rare))
     signals = {"own": own, "beside": _neighbor_scores(rows, own)}
     if cosines:
         signals["meaning"] = np.array([cosines.get(row.seq, 0.0) for row in rows])
@@ -211,7 +211,7 @@ def measure_passages(
 
 @lru_cache(maxsize=4096)
 def _stems(words: str) -> Counter[str]:
-    return Counter(map(stem, words.split()))
+    return counted_stems(words)
 
 
 def order_passages(rows: Sequence[PassageRow], signals: Signals, weights: Mapping[str, float]) -> list[PassageRow]:

@@ -13,14 +13,16 @@ from typing import Final, Literal, TypeAlias
 from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
-from agent_core.storage import DocumentRow, DropDocument, MemoryStore, SaveDocument, SavePassages
+from agent_core.storage import CopyDocument, DocumentRow, DropDocument, MemoryStore, SaveDocument, SavePassages
 
 from .archival import Archival, Piece
-from .sources import Cut, SourcePlace, SourceReader, Unreadable, places
+from .sources import Cut, SourcePlace, SourceReader, Unreadable, not_prose, places
 
 OnProgress: TypeAlias = Callable[[int, int, str], None]
 """Hears how many passages of a source are kept, of how many, and its name."""
 
+LOADED: Final = "@loaded"
+"""Who has the sources that were loaded for all agents; no agent can have this name."""
 BATCH: Final = 512
 _LEAST_HASH: Final = 6
 _LONGEST_NAME: Final = 300
@@ -36,6 +38,8 @@ class SourceReport:
     kind: str = ""
     hash: str = ""
     notes: tuple[str, ...] = ()
+    folder: str = ""
+    """The folder that it was found in, as the user named it."""
 
     def __str__(self) -> str:
         many = f"{self.passages:,} passage{'s' * (self.passages != 1)}"
@@ -70,12 +74,30 @@ class Sources:
         async with SourceReader() as reading:
             for source in await asyncio.to_thread(places, place, name or ""):
                 try:
-                    reports.append(await self._add(source, reading, on_progress))
+                    report = await self._add(source, reading, on_progress)
                 except Unreadable as error:
                     if not source.is_found:
                         raise Unreadable(f"{one_line(source.name)}: {error.message}", fix=error.fix) from error
-                    reports.append(SourceReport(one_line(source.name, _LONGEST_NAME), "refused", notes=(str(error),)))
+                    report = SourceReport(one_line(source.name, _LONGEST_NAME), "refused", notes=(str(error),))
+                reports.append(replace(report, folder=one_line(name or place)) if source.is_found else report)
         return reports
+
+    async def attach(self, source: str) -> Sequence[DocumentRow]:
+        """Give the agent what was loaded, with its vectors: by its name, the beginning of its hash, or its folder.
+
+        Raises:
+            UsageError: nothing of that name was loaded.
+        """
+        rows, had = await self._store.documents(LOADED), await self.list()
+        matches = [row for row in _meant(source, rows) if row.complete]
+        if not matches:
+            names = ", ".join(row.name for row in rows[:10])
+            fix = f"Loaded are: {names}." if names else "Type: toolwright sources load PATH"
+            raise UsageError(f"No source {one_line(source)} is loaded.", fix=fix)
+        for row in matches:
+            old = [DropDocument(self._agent, other.hash) for other in had if other.name == row.name]
+            await self._store.apply([*old, CopyDocument(row.hash, LOADED, self._agent)])
+        return matches
 
     async def list(self) -> Sequence[DocumentRow]:
         """Return the sources, oldest first; one that is not complete was interrupted."""
@@ -97,6 +119,8 @@ class Sources:
 
     async def _add(self, place: SourcePlace, reading: SourceReader, on_progress: OnProgress) -> SourceReport:
         material = await place.material()
+        if place.is_found and (why := not_prose(place.name, material.data)):
+            raise Unreadable(f"It is {why}, not a text to read.", fix="To add it nevertheless, name the file itself.")
         hash = (await asyncio.to_thread(hashlib.sha256, material.data)).hexdigest()
         rows = await self.list()
         had = next((row for row in rows if row.hash == hash), None)

@@ -1,10 +1,12 @@
 """The words of a text: which words count for search, and what the form of the text says. Pure values."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
 from agent_core.base.clock import local
+from agent_core.base.language import OTHERS, foreign, marked
 
 from .stem import stem
 
@@ -38,6 +40,21 @@ def content(text: str) -> list[str]:
 def stems(words: Iterable[str]) -> list[str]:
     """Return the stems of the words."""
     return [stem(word) for word in words]
+
+
+def counted_stems(words: str) -> Counter[str]:
+    """Count the stems of the indexed words of a text; those of another language are counted by its rules as well."""
+    split_words = words.split()
+    counts = Counter(map(stem, split_words))
+    language = foreign(words)
+    if language:
+        counts.update(marked(split_words, language))
+    return counts
+
+
+def forms(words: Iterable[str]) -> dict[str, str]:
+    """Return the stems of words in other languages, each with the English stem of the word."""
+    return {form: stem(word) for word in words for language in OTHERS for form in marked([word], language)}
 
 
 def indexed(text: str, at: float | None = None, also: Iterable[str] = ()) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
-from agent_core.base import matching
+from agent_core.base import matching, syntax
 from agent_core.base.errors import UsageError
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
@@ -29,7 +29,7 @@ def text_of(function: Function, snapshot: Snapshot) -> str:
 def stopping(text: str) -> dict[int, int]:
     """Return the lines (from 1) at which a function stops, each with the last line of its statement."""
     try:
-        top = ast.parse(text).body[0]
+        top = syntax.parse(text).body[0]
     except (SyntaxError, ValueError, IndexError, RecursionError):
         return {}
     last_lines: dict[int, int] = {}
@@ -275,7 +275,7 @@ def _check(text: str) -> None:
     if len(text) > MOST_CHARS:
         raise UsageError(f"`{text[:80]}` is no expression for a breakpoint: it has more than {MOST_CHARS} characters.")
     try:
-        tree = ast.parse(text, mode="eval") if text else ast.Expression(ast.Constant(0))
+        tree = syntax.parse(text, mode="eval") if text else ast.Expression(ast.Constant(0))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UsageError(f"`{text[:80]}` is no expression: {error}.") from error
     acting = ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr

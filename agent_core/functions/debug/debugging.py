@@ -117,6 +117,7 @@ class Watch:
         self.was_quit = False  # by the human
         self.stood = 0.0  # seconds in which it waited for a human
         self.running: list[Run] = []  # each called by the one before
+        self.changes: list[str] = []  # by the human, each with its place
         self.records: list[BreakpointRecord] = []
         self.passed = 0  # records beyond those that are kept
         self.lines: tuple[TraceLine, ...] = ()
@@ -183,6 +184,7 @@ class Watch:
             case "answered" if self._halts:
                 if self._halts[-1].heard(claim, reader):
                     self.recording.lack(CHANGED)
+                    self.changes.append(self._halts[-1].change)
                 return Patient(self._standing(self._go_on()))
             case _:
                 return {"do": "continue"}
@@ -262,8 +264,9 @@ class Watch:
             self.seat.one_at_a_time.release()
 
     def note(self, snapshot: Snapshot) -> str:
-        """Return what the breakpoints recorded, for a model; empty if nothing."""
-        return stop.records(self.records, self.passed, snapshot)
+        """Return what the breakpoints recorded and what a human changed, for a model; empty if nothing."""
+        changes = stop.changes(self.changes, self.stood)
+        return "\n".join(filter(None, (changes, stop.records(self.records, self.passed, snapshot))))
 
     @property
     def was_stopped(self) -> bool:

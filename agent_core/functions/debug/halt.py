@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from agent_core.base.errors import UsageError
-from agent_core.base.untrusted import visible
+from agent_core.base.untrusted import fence, visible
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from sandbox import CallEnded, DebugControl, RequestRefused
@@ -13,10 +13,11 @@ from sandbox.wire import caps
 from sandbox.wire.lines import bare_lines
 
 from .breakpoints import Breakpoints, Placed
-from .stop import BY_NAME, COMMANDS, RESUMING, Claim, Command, Debugger, DebugStop, Reader
+from .stop import BY_NAME, COMMANDS, RESUMING, At, Claim, Command, CommandHelp, Debugger, DebugStop, Reader
 from .typed_line import Order, expression_of, order_of, typed_breakpoint
 
 MOST_DIGITS: Final = 9
+_MOST_TYPED: Final = 200
 WHY: Final = frozenset(
     {"breakpoint", "breakpoint()", "step", "return", "waits", "yields", "exception", "raised", "break now"}
 )
@@ -63,9 +64,9 @@ class Halt:
             self.stop = replace(self.stop, message=result)
 
     def heard(self, claim: Claim, reader: Reader) -> bool:
-        """Process the worker's answer to the last order; return whether a local has changed."""
+        """Process the worker's answer to the last order; return whether a local has changed, by whatever was typed."""
         text = reader.text(claim.get("text", ""))
-        has_changed = self.is_setting and not text
+        has_changed = (self.is_setting and not text) or claim.get("changed") is True
         if "locals" in claim:
             names = reader.many(
                 claim.get("names"), lambda name: reader.text(name, caps.MOST_SEEN_NAME), caps.MOST_NAMES
@@ -79,6 +80,15 @@ class Halt:
             text = _place(self.stop) if self.waiting.do in ("up", "down") else self._locals(self.waiting.do)
         self.stop = replace(self.stop, message=self.done or text or "done")
         return has_changed
+
+    @property
+    def change(self) -> str:
+        """The last order as a change: where the call stood still, and what the human typed."""
+        typed = self.waiting.argument.strip()
+        name, _, expression = typed.partition(" ")
+        if self.waiting.do == "set":
+            typed = f"{name} = {expression.strip().removeprefix('=').strip()}"
+        return f"{_place(self.stop)}: {fence(typed, _MOST_TYPED)}"
 
     def _resumed(self, command: Command) -> Order:
         line = command.argument.strip()
@@ -118,7 +128,7 @@ class Halt:
     def _where(self, _argument: str) -> str:
         marks = {self.stop.current: "→"}
         rows = [(marks.get(number, " "), frame) for number, frame in enumerate(self.stop.frames)]
-        return "\n".join(f"{mark} {frame.path}:{frame.line} in {frame.function}" for mark, frame in rows)
+        return "\n".join(f"{mark} {_at(frame)}" for mark, frame in rows)
 
     def _list(self, argument: str) -> str:
         first, last = _range(argument, self.stop.at.line, self.listed)
@@ -219,9 +229,14 @@ _ACTS: Final[dict[str, Callable[[Halt, str], Order | str]]] = {
 }
 
 
+def _short(command: CommandHelp) -> str:
+    """Return the short form of a command, if it has one."""
+    return command.short if command.short != command.name else ""
+
+
 def _help(name: str) -> str:
     if not name:
-        return "\n".join(f"{command.name:10} {command.short:4} {command.description}" for command in COMMANDS)
+        return "\n".join(f"{command.name:10} {_short(command):4} {command.description}" for command in COMMANDS)
     command = BY_NAME.get(name)
     if command is None:
         raise UsageError(f"There is no command `{visible(name[:40])}`.", fix="`help` lists them.")
@@ -287,6 +302,11 @@ def _source(path: str, snapshot: Snapshot, breakpoints: Breakpoints) -> Mapping[
 
 def _place(stop: DebugStop) -> str:
     return f"{stop.at.path}:{stop.at.line} in {stop.at.function}"
+
+
+def _at(frame: At) -> str:
+    given = f"({frame.arguments})" if frame.arguments else ""
+    return f"{frame.path}:{frame.line} in {frame.function}{given}"
 
 
 def _numbered(stop: DebugStop, lines: Any) -> str:  # Any: pairs of number and text

@@ -14,6 +14,7 @@ from hashlib import sha256
 from json import dumps
 from typing import Any, Final, TypeAlias
 
+from agent_core.base import syntax
 from agent_core.base.json_form import fields_to_json
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
@@ -53,7 +54,7 @@ def unrecorded(function: Function, snapshot: Snapshot) -> list[str]:
 @lru_cache(maxsize=256)
 def _unrecorded_calls(text: str, names: frozenset[str]) -> tuple[tuple[str, str, int], ...]:
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     bodies = [statement for statement in tree.body if getattr(statement, "name", None) in names]
@@ -172,7 +173,7 @@ def closure(module: str, snapshot: Snapshot) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class RecordedOutcome:
-    """What a replay is compared by: how a call ended, its value, its error and its output.
+    """The parts of an outcome that a replay is compared by: how the call ended, its value, its error and its output.
 
     A large value is not kept, only its `digest`; an error is kept without its frames.
     """

@@ -21,11 +21,12 @@ _ASSIGNS = re.compile(r"(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)")
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """One frame of the stack; `function` is the name Python gives it."""
+    """One frame of the stack; `function` is the name Python gives it, `arguments` a short text of what it got."""
 
     path: str
     line: int
     function: str
+    arguments: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +218,11 @@ class Reader:
     def at(self, value: object) -> At:
         """Return a place."""
         match value:
-            case [path, line, function]:
-                return At(self.word(path, caps.MOST_PATH), self.number(line), self.word(function, caps.MOST_NAME))
+            case [path, line, function, *arguments] if len(arguments) <= 1:
+                given = self.word(arguments[0], caps.MOST_SEEN_NAME) if arguments else ""
+                return At(
+                    self.word(path, caps.MOST_PATH), self.number(line), self.word(function, caps.MOST_NAME), given
+                )
             case _:
                 raise RequestRefused("the debugger hears a place here")
 
@@ -240,6 +244,7 @@ class Reader:
 
 
 MOST_CHARS: Final = 4_000
+_MOST_TYPED: Final = 20
 Pairs = Sequence[tuple[str, str]]
 
 
@@ -259,6 +264,21 @@ def records(entries: Sequence[BreakpointRecord], passed: int, snapshot: Snapshot
         lines.append(f"  hit {record.hits}: {_pairs(seen) or 'nothing is different'}")
     lines += [f"{passed} more hits are not shown."] if passed else []
     return f"Breakpoints were passed and recorded:\n{block(chr(10).join(lines), MOST_CHARS)}"
+
+
+def changes(typed: Sequence[str], seconds: float) -> str:
+    """Return what a human changed in a call that stood still for so long; empty if nothing."""
+    if not typed:
+        return ""
+    more = [f"- and {len(typed) - _MOST_TYPED} more"] if len(typed) > _MOST_TYPED else []
+    return "\n".join(
+        [
+            f"A human stopped this call at the debugger for {seconds:.0f} s, and changed what it worked on, for this"
+            " call only: the function is as it was, and the next call runs without it.",
+            *(f"- {text}" for text in typed[:_MOST_TYPED]),
+            *more,
+        ]
+    )
 
 
 def trace(lines: Sequence[TraceLine], snapshot: Snapshot, *, is_cut: bool = False, is_whole: bool = True) -> str:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Container
 from typing import Any, Final, TypeAlias
 
+from agent_core.base import syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import visible
 
@@ -26,7 +27,7 @@ _ABSENT: Final = {  # words of `pdb`, each with what is typed here
     **dict.fromkeys(("alias", "unalias", "exceptions"), _LISTS),
     "commands": "display EXPRESSION shows one at each stop.",
     "interact": "Any expression can be typed as it is.",
-    "source": "longlist shows the function that stands still; /introspect NAME any other.",
+    "source": "longlist shows the function that is paused; /introspect NAME any other.",
     "rv": "It is retval.",
 }
 
@@ -57,7 +58,7 @@ def expression_of(text: str) -> str:
     except (ValueError, RecursionError, MemoryError) as error:
         raise UsageError(f"*** {type(error).__name__}: {error}") from error
     if any(isinstance(node, ast.Await | ast.Yield | ast.YieldFrom) for node in ast.walk(tree)):
-        raise UsageError("Nothing can be awaited or yielded here: the function's own loop stands still, too.")
+        raise UsageError("Nothing can be awaited or yielded here: the function's own loop is paused, too.")
     return text
 
 
@@ -104,7 +105,7 @@ def _parsed(text: str, mode: str) -> ast.AST | None:
 def _read(text: str, mode: str) -> ast.AST:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what a human types is warned of nowhere else either
-        return ast.parse(text.strip(), "<debug>", mode)
+        return syntax.parse(text.strip(), "<debug>", mode)
 
 
 USAGE: Final = "[if CONDITION] [after N] [every N] [once]"
@@ -154,7 +155,7 @@ def _counts(text: str, *, is_condition: bool = False) -> tuple[str, dict[str, in
 
 def _is_expression(text: str) -> bool:
     try:
-        ast.parse(text.strip(), mode="eval")
+        syntax.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from agent_core.base import syntax
 from agent_core.registry import docstring
 from agent_core.registry.examples import find as find_examples
 
@@ -158,7 +159,7 @@ def _computation(tree: ast.Module) -> str:
     """Return the tree's text without what no computation depends on: docstrings, hints, imports, an unused `self`."""
     if any(_WATCHING & _names_in(node) for node in nodes_of(tree)):
         return ast.dump(tree)
-    bare = ast.parse(ast.unparse(tree))
+    bare = syntax.parse(ast.unparse(tree))
     bare.body = [node for node in bare.body if not isinstance(node, ast.Import | ast.ImportFrom)]
     for node in functions(bare):
         if ast.get_docstring(node, clean=False) is not None:

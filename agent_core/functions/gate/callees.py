@@ -6,14 +6,19 @@ results are their own doing are answered, and all the others leave a draft as be
 
 import ast
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agent_core.access.grants import NOTHING, Grants, Question
+from agent_core.access.grants.items import written
+from agent_core.base.untrusted import fence
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.snapshot import Snapshot
-from sandbox import FunctionCall, Job, Returned
-from sandbox.access import NOTHING
+from sandbox import FunctionCall, Job, Outcome, Raised, Returned
+from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.wire.requests import RequestRefused, without_handler
 
 from .capability import EFFECTS, uses_context
@@ -21,6 +26,8 @@ from .examples.sufficiency import is_unproven
 from .tree import find, parse
 from .trial import TrialTools
 
+_SHUT = re.compile(r"\[Errno (?:1|2|13|30)\] [^:]{1,60}: (?P<path>'[^']{1,300}'|\"[^\"]{1,300}\")")
+_SCRATCH = re.compile(r"/scratch/|.*/toolwright-scratch-")
 _DEEPEST = 5
 _MOST = 30  # functions that are called, one through another
 
@@ -62,11 +69,12 @@ def _called(tree: ast.Module) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Callees:
-    """The handler of an example's requests: calls of other functions are made, all else is refused."""
+    """The handler of an example's requests: calls of other functions are made, all else is refused, and remembered."""
 
     snapshot: Snapshot
     bench: TrialTools
     depth: int = 1
+    refused: list[str] = field(default_factory=list)
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
         """Return the result of the function that is called.
@@ -75,6 +83,8 @@ class Callees:
             RequestRefused: it cannot be called, or did not return.
         """
         if name != "call":
+            if name != "progress" and not name.startswith("file_"):
+                self.refused.append(f"`self.{name}` reaches what an example does not have")
             return await without_handler(name, arguments)
         function = self.snapshot.functions.get(str(arguments.get("function")))
         if function is None or self.depth > _DEEPEST:
@@ -84,9 +94,32 @@ class Callees:
         if not isinstance(checked, dict):
             raise RequestRefused("; ".join(problem.message for problem in checked))
         job = Job(
-            self.snapshot.modules, function.module, FunctionCall(function.name, checked), self.bench.limits, NOTHING
+            self.snapshot.modules, function.module, FunctionCall(function.name, checked), self.bench.limits, NO_ACCESS
         )
         outcome = await self.bench.sandbox.run(replace(job, handler=replace(self, depth=self.depth + 1)))
         if isinstance(outcome, Returned):
             return outcome.value
+        if path := _shut_path(outcome):
+            self.refused.append(f"`{function.name}` opens {fence(path)}, and what an example calls has no grants")
         raise RequestRefused(f"`{function.name}` did not return")
+
+
+def why_unrun(function: str, outcome: Outcome, refused: Sequence[str], grants: Grants) -> str:
+    """Return what an example needed and did not have, with the command that grants it; empty if it lacked nothing."""
+    path = _shut_path(outcome)
+    missing = Grants(read=(path,)) if path else NOTHING
+    if path and not grants.covers(missing):
+        return f"it opens {fence(path)}, which is not granted. Type: {Question(function, missing).command}"
+    return refused[0] if refused else ""
+
+
+def _shut_path(outcome: Outcome) -> str:
+    """Return the path that an outcome says could not be opened, as a grant names it; empty for one in scratch."""
+    failure = outcome.failure if isinstance(outcome, Raised) else None
+    while failure is not None:
+        match = _SHUT.match(failure.message)
+        if match and failure.type in ("FileNotFoundError", "PermissionError", "OSError"):
+            path = match["path"][1:-1]
+            return "" if _SCRATCH.match(path) else written("read", posixpath.normpath(path)) or ""
+        failure = failure.cause
+    return ""

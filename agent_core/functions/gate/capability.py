@@ -8,7 +8,7 @@ from agent_core.access.grants import Grants
 
 from .draft import D, Finding
 from .grants import FIXES, Way
-from .uses import Use, needs_of, uses
+from .uses import Use, modules_of_workspace, needs_of, uses
 
 STAGE = "capability"
 EFFECTS = frozenset({"call", "fetch", "secret", "memory", "now"})
@@ -18,7 +18,8 @@ def capability(draft: D) -> D:
     """Return the draft with every use that needs a grant, and with those that have none."""
     if draft.tree is None:
         return draft.skip("the code could not be read")
-    all_uses = uses(draft.tree, draft.rules.packages, draft.guarded)
+    own = modules_of_workspace(draft.snapshot.modules, draft.granted)
+    all_uses = uses(draft.tree, draft.rules.packages, draft.guarded, own)
     draft = replace(draft, needs=needs_of(all_uses), asking=_lines(all_uses, draft.granted))
     return draft.with_findings(STAGE, lacking(all_uses, draft.granted, draft.approval_mode))
 
@@ -27,7 +28,7 @@ def lacking(uses: Iterable[Use], granted: Grants, approval_mode: Way = "none") -
     """Return the findings for the uses that are not granted, and how the user is asked."""
     findings: dict[tuple[int, str], Finding] = {}
     for use in uses:
-        if not (use.kind and granted.gives(use.kind, use.item)):
+        if not use.is_asked_later and not (use.kind and granted.gives(use.kind, use.item)):
             fix = FIXES[approval_mode].format(use.finding.fix) if use.kind else use.finding.fix
             findings.setdefault((use.finding.line, use.finding.code), replace(use.finding, fix=fix))
     return list(findings.values())
@@ -35,7 +36,7 @@ def lacking(uses: Iterable[Use], granted: Grants, approval_mode: Way = "none") -
 
 def _lines(uses: Iterable[Use], granted: Grants) -> tuple[int, ...]:
     """Return the lines for which the user is asked: none if one of their uses can never be granted."""
-    missing = [use for use in uses if not (use.kind and granted.gives(use.kind, use.item))]
+    missing = [use for use in uses if not use.is_asked_later and not (use.kind and granted.gives(use.kind, use.item))]
     return tuple(dict.fromkeys(use.finding.line for use in missing)) if all(use.kind for use in missing) else ()
 
 

@@ -24,6 +24,8 @@ from .draft import Draft, Finding
 from .examples.agreement import doctest_form, literal_value, same
 from .examples.prediction import predictions
 from .examples.sufficiency import is_unproven
+from .promise.code import literals
+from .promise.probes import unshown
 from .proof import run
 from .reviewer import Opinion
 from .rules import CHALLENGED
@@ -35,8 +37,8 @@ _GENERATED = 150  # calls, of which those most like the examples' are tried
 _TRIED = 24
 _MOST_CHANGES = 8
 _LONGEST = 80  # characters of a call, or of a result, that somebody can work out
+_LONGEST_TELLING = 300  # of a result that shows a doubt: rather a long answer than none
 _LONG_NUMBER = re.compile(r"\d{8}|\.\d{5}")
-_SILENT = "doubt-examples"
 _FEW = 2  # calls, where none notices more than another
 
 
@@ -60,9 +62,10 @@ async def challenge(draft: Draft, bench: TrialTools) -> Draft:
     if reason or function is None:
         return draft.skip(reason)
     draft, disputed = await _reviewed(draft, function, bench)
+    promised = await _promised(draft, function, bench)
     tried = await _tried(draft, function, bench) if is_doubtful(draft) else []
     known = {example.expected.strip() for example in _examples(draft, function)}
-    chosen = [*disputed, *_silent(draft), *_chosen(tried, known, draft.rules.challenges)]
+    chosen = [*disputed, *_telling(draft), *promised, *_chosen(tried, known, draft.rules.challenges)]
     calls = tuple(dict.fromkeys(chosen))[: draft.rules.challenges]
     if not calls:
         return replace(draft, note="no other call would show more" if is_doubtful(draft) else "")
@@ -84,13 +87,17 @@ def _not_for(draft: Draft, function: Function | None, *, is_reviewed: bool) -> s
     asked = shown(draft.candidate.asked, function.name, function.parameters, function.rest, function.extra)
     if asked and all(call in _shown(draft, function) for call in asked):
         return "its author has answered"
-    return "" if is_reviewed or is_doubtful(draft) else "its examples leave little open"
+    is_open = is_reviewed or is_doubtful(draft) or bool(_unshown(draft, function))
+    return "" if is_open else "its examples leave little open"
 
 
 def is_doubtful(draft: Draft) -> bool:
-    """Check whether a finding calls for a challenge, or most changes of the body would go unnoticed."""
+    """Check whether a finding calls for a challenge, or most changes of the body would go unnoticed: fewer of them
+    where the words promise more than computing.
+    """
     unnoticed, rules = len(draft.unnoticed), draft.rules
-    is_weak = unnoticed >= rules.weak_least and unnoticed >= rules.weak_share * draft.mutants_tried
+    share = rules.weak_share / 2 if draft.shows("doubt-words") else rules.weak_share
+    is_weak = unnoticed >= rules.weak_least and unnoticed >= share * draft.mutants_tried
     return is_weak or draft.shows(*CHALLENGED)
 
 
@@ -114,6 +121,28 @@ async def _reviewed(draft: Draft, function: Function, bench: TrialTools) -> tupl
     opinions = tuple(Opinion(result.call, result.expected, result.returned, result.agreed) for result in results)
     disputed = [opinion.call for opinion in opinions if not opinion.agreed]
     return replace(draft, review=replace(review, opinions=opinions)), disputed
+
+
+def _unshown(draft: Draft, function: Function) -> list[Arguments]:
+    """Return calls with the values that a description gives for instance, of which nothing shows what they give."""
+    texts = [ast.literal_eval(text) for text in literals(draft.tree) if text[:1] in "\"'"] if draft.tree else []
+    return unshown(function, _shown(draft, function), texts)[:_FEW]
+
+
+async def _promised(draft: Draft, function: Function, bench: TrialTools) -> list[str]:
+    """Return those calls that end in an error, or in something that somebody can work out."""
+    calls = _unshown(draft, function)
+    if not calls or draft.trial is None or draft.tree is None or draft.function is None:
+        return []
+    work = Attempts(function.name, [Attempt(call) for call in calls], draft.rules.robust_each_s)
+    outcomes = await bench.attempt(draft.trial.modules, function.module, work, draft.rules.challenge_s)
+    allowed, names = named(draft.tree, draft.function, function.examples), [*function.parameters["properties"]]
+    return [
+        text
+        for call, outcome in zip(calls, outcomes, strict=True)
+        if _is_clear(text := written(function.name, call, names, function.rest, function.extra))
+        and (isinstance(outcome, Raised) or _result(outcome, allowed))
+    ]
 
 
 async def _tried(draft: Draft, function: Function, bench: TrialTools) -> list[TriedCall]:
@@ -150,10 +179,10 @@ def _oddity(call: Arguments, seen: Domain) -> int:
     return sum(difference.weight > Weight.SLIGHT for difference in seen.outside(call))
 
 
-def _silent(draft: Draft) -> Iterator[str]:
-    """Yield calls that got the answer that nearly all calls get, where that is the doubt."""
-    calls = [call for doubt in draft.doubts if doubt.code == _SILENT for call in doubt.calls]
-    clear = (text for text, result in calls if _is_clear(text) and _is_clear(result))
+def _telling(draft: Draft) -> Iterator[str]:
+    """Yield the calls that show a doubt: they got the answer that nearly all calls get, or break a relation."""
+    calls = [call for doubt in draft.doubts if doubt.code in CHALLENGED for call in doubt.calls]
+    clear = (text for text, result in calls if _is_clear(text) and len(result) <= _LONGEST_TELLING)
     yield from islice(clear, _FEW)
 
 

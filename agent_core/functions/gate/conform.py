@@ -51,7 +51,11 @@ def conform(draft: Draft) -> Draft:
     """Return the draft with everything that would keep the model from calling the function correctly."""
     if draft.function is None or draft.tree is None:
         return draft.skip("there is no function to look at")
-    reading = read_module(ModuleSource.of(draft.candidate.module, draft.text, draft.candidate.path), tree=draft.tree)
+    reading = read_module(
+        ModuleSource.of(draft.candidate.module, draft.text, draft.candidate.path),
+        tree=draft.tree,
+        modules=draft.snapshot.modules,
+    )
     problems = [weighed(problem, draft) for problem in reading.problems if problem.code != "redefined"]
     findings = [*check(draft.function), *undefined(draft.text, draft.tree, draft.module_names)]
     findings = [_with_self_call(finding, draft) for finding in findings]
@@ -129,7 +133,7 @@ def _return_type(node: FunctionNode) -> Iterator[Finding]:
     if node.returns is None:
         message = f"`{node.name}` does not say what type it returns"
         yield Finding(
-            "no-return-type", message, f"write `def {node.name}(…) -> str:`, with the type that it returns", node.lineno
+            "no-return-type", message, f"write the type that it returns: `def {node.name}(…) -> …:`", node.lineno
         )
 
 

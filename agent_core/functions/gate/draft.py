@@ -50,6 +50,7 @@ class ExampleTrials:
     disagreements: tuple[Disagreement, ...] = ()
     is_unproven: bool = False
     values: tuple[tuple[str, object], ...] = ()  # the calls that agreed, with what came back
+    slowest_s: float = 0.0  # of processor time, for one example
     offered: Disagreement | None = None  # a call that would make too few examples enough, with what it returned
 
 

@@ -6,14 +6,18 @@ names the function that it is not.
 """
 
 import ast
+import asyncio
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from agent_core.base.offload import aside
+from agent_core.base.untrusted import one_line
 from agent_core.registry.function import Function
 
+from ..search import FunctionSearch
+from ..search.confusion import mistaken, told_apart
 from .clones.index import Alike, Similarity, Sketch, sketch, surroundings
 from .draft import Draft, Finding
 from .trial import TrialTools
@@ -21,6 +25,8 @@ from .trial import TrialTools
 STAGE = "duplicate"
 NEAR, SAME_WORDS, SAME_BODY = 0.65, 0.9, 0.65
 WORTH_TELLING = 0.3
+_REQUEST = 120
+_SEARCH_S = 5.0  # the first search of a process reads all functions
 SMALL = 15  # words of a form: what says so little means what its types say
 
 
@@ -35,7 +41,38 @@ async def duplicate(draft: Draft, bench: TrialTools) -> Draft:
     pending = await bench.alike.see(draft.snapshot, draft.rules.duplicate_s)
     after = _compared(draft, own_sketch, bench)
     late = f"{pending} functions not reached: time was up" if pending else ""
-    return replace(after, note="; ".join(filter(None, [late, after.note])))
+    after = replace(after, note="; ".join(filter(None, [late, after.note])))
+    if bench.finder is None or draft.policy == "import" or after.shows("copy", "near-copy"):
+        return after
+    return after.with_findings(STAGE, await _confusion(draft, bench.finder))
+
+
+async def _confusion(draft: Draft, finder: FunctionSearch) -> list[Finding]:
+    """Return what is wrong with a description by which search finds another function, as far as there is time."""
+    own, name = _own(draft), draft.candidate.name
+    if own is None or (draft.candidate.file and name not in draft.snapshot.functions):
+        return []
+    functions = draft.snapshot.functions
+    if not draft.candidate.file:  # without its module, which lacks its text: once it has joined, it is read anew
+        functions = {**functions, name: replace(own, module="")}
+    snapshot = replace(draft.snapshot, functions=functions)
+    try:
+        async with asyncio.timeout(_SEARCH_S):
+            pair = await mistaken(finder.index, snapshot, name)
+            is_stuffed = name in await finder.index.word_lists(snapshot)
+    except TimeoutError:
+        return []
+    line = draft.function.lineno if draft.function else 0
+    if is_stuffed:
+        message = f"the description of `{name}` is a list of words, which search does not read"
+        return [Finding("stuffed-description", message, "say in a sentence what it does", line)]
+    if pair is None or is_apart(draft, pair.other if pair.name == name else pair.name):
+        return []
+    asked, other = functions[pair.name], functions[pair.other]
+    message = (
+        f"“{one_line(pair.request, _REQUEST)}” finds `{other.name}` before `{asked.name}`: {shown_function(other)}"
+    )
+    return [Finding("confusable", message, f"of `{asked.name}`, {told_apart(asked, other)}", line)]
 
 
 def _compared(draft: Draft, own_sketch: Sketch, bench: TrialTools) -> Draft:
@@ -44,7 +81,7 @@ def _compared(draft: Draft, own_sketch: Sketch, bench: TrialTools) -> Draft:
     apart = {function_name for function_name in draft.snapshot.functions if _names(function_name, reason)}
     copies = [copy for copy in bench.alike.copies(own_sketch) if copy not in draft.apart]
     if name in copies and not draft.candidate.file:
-        return replace(draft, note="it computes what it did")
+        return replace(draft, note="it computes the same as before")
     copies = [copy for copy in copies if copy != name]
     if set(copies) & apart:
         return replace(draft, note=f"said to differ from `{copies[0]}`")
@@ -67,9 +104,9 @@ def _with_nearest(draft: Draft, own_sketch: Sketch, alike: Alike, copies: list[s
         return draft.with_findings(STAGE, [_other_types(draft, functions[copies[0]])])
     nearest = alike.nearest(own_sketch, [draft.candidate.name, *apart, *draft.apart])
     if nearest is None:
-        return replace(draft, note="nothing is like it")
+        return replace(draft, note="no function is similar")
     findings = list(_like(draft, functions[nearest.name], nearest))
-    note = f"nearest: `{nearest.name}`, {nearest.score:.2f} of 1" if nearest.score >= WORTH_TELLING else ""
+    note = f"most similar: `{nearest.name}`, {nearest.score:.0%}" if nearest.score >= WORTH_TELLING else ""
     return replace(draft.with_findings(STAGE, findings), note=note)
 
 

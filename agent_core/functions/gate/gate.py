@@ -8,18 +8,19 @@ itself whether it can still run. The verdict is made here, from values.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Generic, TypeAlias
 
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from sandbox import Limits
 from sandbox.wire.lines import lines_of
 
+from ..search import FunctionSearch
 from .autofix import fix
 from .candidate import Candidate, Policy
 from .capability import capability
@@ -33,14 +34,15 @@ from .examples.example_text import with_returned_values
 from .mutation.stage import check_mutants
 from .neighbours import neighbours
 from .promise.stage import check_promise
-from .proof import ExampleResult, prove, run
+from .proof import ExampleResult, prove, rerun
 from .read import read
 from .reviewer import Reviewer
+from .rewrite import Sameness, compared
 from .robust import robust
 from .rules import UNPROVEN, Rules
 from .saved_file import SavedFile, draft_of, look, prove_changed, read_file, try_import, try_users
 from .substance import substance
-from .trial import UNGRANTED, Granted, TrialTools, Workers, load
+from .trial import UNGRANTED, Granted, TrialTools, Workers, load, try_module
 from .verdict import Look, ModuleVerdict, StageReport, Standing, Verdict
 
 Run: TypeAlias = Callable[[D, TrialTools], Awaitable[D]]
@@ -110,7 +112,7 @@ FILE_STAGES: tuple[Stage[SavedFile], ...] = (
 class Gate:
     """Judges candidates and saved files; holds the sandbox in which they are tried, and the rules."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it works with
         self,
         sandbox: Workers,
         *,
@@ -118,16 +120,16 @@ class Gate:
         rules: Rules | None = None,
         stages: tuple[Stage[Draft], ...] = STAGES,
         shelf: IndexStore | None = None,
+        reviewer: Reviewer | None = None,
+        finder: FunctionSearch | None = None,
     ) -> None:
-        self._bench = TrialTools(sandbox, limits or Limits(), Alike(shelf))
+        """Create the gate; `reviewer` is a model that is asked what calls must return.
+
+        By the `finder`, a function is held to be found by what it says of itself.
+        """
+        self._bench = TrialTools(sandbox, limits or Limits(), Alike(shelf), reviewer=reviewer, finder=finder)
         self._rules = rules or Rules()
         self._stages = stages
-
-    def reviewed_by(self, reviewer: Reviewer | None) -> "Gate":
-        """Return this gate with a model that is asked what calls must return; None for none."""
-        gate = copy(self)
-        gate._bench = replace(self._bench, reviewer=reviewer)
-        return gate
 
     @property
     def rules(self) -> Rules:
@@ -192,6 +194,15 @@ class Gate:
             reports.append(report)
         return Look(name, draft.problems[before:], tuple(reports), draft.survivors)
 
+    async def read_again(self, reading: ModuleReading, snapshot: Snapshot) -> ModuleReading:
+        """Return the reading of a good module with the schemas that types of other modules have by now.
+
+        A function that no longer has one keeps the last.
+        """
+        fresh = read_module(reading.source, self._rules.module_bytes, modules=snapshot.modules)
+        resolved, problems = await try_module(fresh, snapshot, self._bench)
+        return replace(reading, leans=fresh.leans) if problems else resolved
+
     async def confirm(self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot) -> Verdict:
         """Return the verdict on the same source with the returned results, marked as confirmed.
 
@@ -207,7 +218,7 @@ class Gate:
         after = replace(after, fixes=(*verdict.fixes, *after.fixes), confirmed=confirmed)
         if verdict.agreed or not after.admitted:
             return after
-        message = f"no example of `{after.name}` agreed before its results were confirmed, so it joins as a draft"
+        message = f"no example of `{after.name}` agreed before its results were confirmed, so it is added as a draft"
         return replace(
             after,
             standing="draft",
@@ -217,14 +228,17 @@ class Gate:
     async def run_examples(
         self, function: Function, snapshot: Snapshot, granted: Granted = UNGRANTED
     ) -> tuple[ExampleResult, ...]:
-        """Run the examples of an existing function again."""
-        bench = self._bench.granted(granted)
-        return await run(function.examples, function.module, snapshot, bench, returns=function.returns)
+        """Run the examples of an existing function again, and say which of them lack a grant."""
+        return await rerun(function, snapshot, self._bench.reading(granted), granted.grants)
+
+    async def compare(self, first: Function, second: Function, snapshot: Snapshot) -> Sameness:
+        """Return whether two existing functions give the same results, on the examples of both."""
+        return await compared(first, second, snapshot.modules, self._rules.promise_s, self._bench)
 
 
 async def _ask_all(stages: Sequence[Stage[D]], draft: D, bench: TrialTools) -> tuple[D, list[StageReport]]:
-    """Run stages at the same time and return the draft with their findings; only the first may change the draft
-    otherwise.
+    """Run stages at the same time and return the draft with their findings and doubts; only the first may change the
+    draft otherwise.
     """
     if len(stages) == 1:
         after, report = await _ask(stages[0], draft, bench)
@@ -234,8 +248,9 @@ async def _ask_all(stages: Sequence[Stage[D]], draft: D, bench: TrialTools) -> t
         after, report = await _ask(stages[0], draft, bench)
     results = [task.result() for task in tasks]
     more = [problem for sibling, _ in results for problem in sibling.problems[len(draft.problems) :]]
+    doubts = [doubt for sibling, _ in results for doubt in sibling.doubts[len(draft.doubts) :]]
     reports = [report, *(replace(other_report, beside=True) for _, other_report in results)]
-    return after.with_problems(more), reports
+    return replace(after.with_problems(more), doubts=(*after.doubts, *doubts)), reports
 
 
 async def _ask(stage: Stage[D], draft: D, bench: TrialTools) -> tuple[D, StageReport]:

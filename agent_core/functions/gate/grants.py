@@ -39,7 +39,7 @@ Way: TypeAlias = Literal["none", "joining", "calling", "file"]
 
 FIXES: Mapping[Way, str] = MappingProxyType(
     {
-        "none": "{}; a grant is a human's decision",
+        "none": "{}, or let a human grant it: toolwright functions grant NAME",
         "joining": "leave it if the task needs it, the user is asked before it joins; else {}",
         "calling": "a human is asked before it is called, or grants it now: toolwright functions grant NAME",
         "file": "leave it if the task needs it, a human has to grant it; else {}",

@@ -15,7 +15,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Evaluation, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
-from .callees import Callees, can_be_called
+from .callees import Callees, can_be_called, why_unrun
 from .candidate import GivenExample
 from .capability import uses_context
 from .draft import Draft, ExampleTrials, Finding
@@ -40,11 +40,15 @@ MOST = 50  # examples that are run of one function
 
 @dataclass(frozen=True, slots=True)
 class ExampleResult:
-    """One example as it ran: what is written, what it returned, and whether the two agree."""
+    """One example as it ran: what is written, what it returned, and whether the two agree.
+
+    `unrun` says what it reached for in vain: then it did not run, and shows nothing.
+    """
 
     example: Example | GivenExample
     outcome: Outcome
     agreed: bool
+    unrun: str = ""
 
     @property
     def call(self) -> str:
@@ -95,9 +99,12 @@ async def prove(draft: Draft, bench: TrialTools) -> Draft:
         return draft.skip("the body does nothing yet")
     unproven = _unproven(draft, function, len(function.examples) + len(draft.candidate.examples))
     if unproven == "effects":
-        message = f"`{function.name}` uses what an example cannot have here, so it joins as a draft"
+        message = f"`{function.name}` uses what an example cannot have here, so it is added as a draft"
         draft = replace(draft, trials=ExampleTrials(is_unproven=True))
-        return replace(draft.with_findings(STAGE, [Finding("unproven", message)]), note="its effects cannot run here")
+        return replace(
+            draft.with_findings(STAGE, [Finding("unproven", message)]),
+            note="it acts on the outside, which is not tried here",
+        )
     draft, examples, results = await _tried(draft, function, bench)
     if draft.shows("unproven"):
         unproven = "effects"
@@ -122,7 +129,7 @@ async def _tried(
     results = [result for result in tried if not wants_grant(result, draft.needs)]
     draft, excused = await _excused(draft, results, bench)
     if unrun := len(tried) - len(results):
-        message = f"{unrun} of its examples need what a grant alone gives, so it joins as a draft"
+        message = f"{unrun} of its examples need what a grant alone gives, so it is added as a draft"
         draft = draft.with_findings(STAGE, [Finding("unproven", f"`{function.name}`: {message}")])
     return (draft, examples, results) if excused is None else (draft, [item.example for item in excused], excused)
 
@@ -133,6 +140,8 @@ def _unproven(draft: Draft, function: Function, count: int) -> Unproven:
     unproven = is_unproven(draft.tree, draft.function, function)
     if unproven == "effects" and draft.trial and can_be_called(draft.tree, draft.trial, draft.guarded):
         return "calls"
+    if not unproven and (draft.needs.read or draft.needs.write):
+        return "calls"  # what it does depends on files, which an example has only if it makes them itself
     if not unproven and count < _ENOUGH and "scratch" in uses_context(draft.tree):
         return "calls"  # its files are those of earlier calls, which an example does not have
     return unproven
@@ -187,12 +196,17 @@ def _reason(result: ExampleResult, again: ExampleResult, draft: Draft) -> tuple[
 def _trials(results: Sequence[ExampleResult], unproven: str) -> ExampleTrials:
     agreed = sum(result.agreed for result in results)
     is_unproven = unproven == "effects" or (bool(unproven) and agreed < (2 if unproven == "calls" else 1))
-    return ExampleTrials(agreed, tuple(_disagreements(results)), is_unproven, tuple(_values(results)))
+    ended = [result.outcome for result in results if not isinstance(result.outcome, Refused)]
+    slowest_s = max((outcome.cpu_s or 0.0 for outcome in ended), default=0.0)
+    return ExampleTrials(
+        agreed, tuple(_disagreements(results)), is_unproven, tuple(_values(results)), slowest_s=slowest_s
+    )
 
 
 async def _other_call(results: Sequence[ExampleResult], draft: Draft, bench: TrialTools) -> Disagreement | None:
-    """Return a call with another result than the examples that agree."""
+    """Return a call with another result than the examples that agree, or than they return if none agrees."""
     known_results = {result.returned for result in results if result.agreed}
+    known_results = known_results or {disagreement.returned for disagreement in _disagreements(results)}
     if not known_results or draft.trial is None:
         return None
     return await other_call(
@@ -227,13 +241,25 @@ async def run(
     """Run every example in a worker of its own, as parallel as the sandbox allows; `returns` is the promised type."""
     is_float = promises_floats(returns)
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_outcome(example, module, snapshot, bench)) for example in examples]
+        tasks = [group.create_task(_outcome(example, module, Callees(snapshot, bench))) for example in examples]
     return tuple(_result(example, task.result(), is_float) for example, task in zip(examples, tasks, strict=True))
 
 
-async def _outcome(example: Example | GivenExample, module: str, snapshot: Snapshot, bench: TrialTools) -> Outcome:
+async def rerun(function: Function, snapshot: Snapshot, bench: TrialTools, grants: Grants) -> tuple[ExampleResult, ...]:
+    """Run the examples of a function that has these grants; those that lack one are said not to have run."""
+    is_float, name = promises_floats(function.returns), function.name
+
+    async def tried(example: Example) -> ExampleResult:
+        handler = Callees(snapshot, bench)
+        result = _result(example, await _outcome(example, function.module, handler), is_float)
+        return replace(result, unrun="" if result.agreed else why_unrun(name, result.outcome, handler.refused, grants))
+
+    return tuple(await asyncio.gather(*map(tried, function.examples)))
+
+
+async def _outcome(example: Example | GivenExample, module: str, handler: Callees) -> Outcome:
     setup = example.setup if isinstance(example, Example) else ()
-    return await bench.run(snapshot.modules, module, Evaluation(setup, example.call), Callees(snapshot, bench))
+    return await handler.bench.run(handler.snapshot.modules, module, Evaluation(setup, example.call), handler)
 
 
 def _result(example: Example | GivenExample, outcome: Outcome, is_float: bool) -> ExampleResult:  # noqa: FBT001 - a fact
@@ -268,7 +294,9 @@ def example_finding(result: ExampleResult, name: str) -> Finding:
             back = fence(result.returned)
             fix = f"if {back} is right, write it there; if not, fix the body"
             came = f"it printed {back}" if result.printed and result.value == "None" else f"it returned {back}"
-            came = f"it printed, then returned {back}" if result.printed and result.value != "None" else came
+            if result.printed and result.value != "None":
+                came = f"it printed {fence(result.printed, 120)} and returned {fence(result.value, 120)}"
+                fix = f"an example shows both: write {back} there if that is right; if not, fix the body"
             return Finding("example-disagrees", f"{wrote}, {came}", fix, result.line)
         case Raised(failure=failure):
             frame = failure.frames[-1] if failure.frames else None

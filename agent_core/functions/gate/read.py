@@ -87,6 +87,9 @@ def _names(draft: Draft) -> Iterator[Finding]:
 
 def _name_conflict(draft: Draft) -> Iterator[Finding]:
     name = draft.candidate.name
+    if name in draft.snapshot.helpers:
+        message = f"there is already a helper `{name}` (helpers/{name}.toml), which agents call by that name"
+        yield Finding("name-taken", message, "choose another name")
     present = draft.snapshot.functions.get(name)
     if present is None or (draft.candidate.replaces and present.module == draft.candidate.module):
         return

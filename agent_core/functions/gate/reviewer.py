@@ -109,7 +109,7 @@ async def _asked(model: Model, described: str) -> Reply:
         try:
             async with aclosing(model.stream(request)) as pieces:  # type: ignore[type-var]
                 async for piece in pieces:
-                    if isinstance(piece, Reply):
+                    if isinstance(piece, Reply) and (piece.calls or not piece.written):
                         return piece
         except ModeChanged:
             continue

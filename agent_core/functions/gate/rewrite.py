@@ -11,22 +11,27 @@ from datetime import date, time
 from decimal import Decimal
 from itertools import islice
 from pathlib import PurePath
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from agent_core.registry.function import Function
-from sandbox import Attempt, Attempts, Outcome, Raised, Refused, Returned
+from sandbox import Attempt, Attempts, Outcome, Raised, Refused, Returned, TimedOut
+from sandbox.code import Modules
 
 from .arguments.generation import Arguments, shown
 from .draft import Draft, Finding
 from .duplicate import STAGE, fix_of_copy, is_apart, shown_function
 from .examples.agreement import literal_value, same
-from .promise.probes import probes
+from .promise.probes import is_of_digits, probes
 from .tree import nodes_of, parse
 from .trial import TrialTools
 
 _MOST, _EXAMPLES, _LEAST = 40, 4, 2
 _TEXTS, _LONGEST = 24, 200
 _EACH_S = 0.25
+
+Sameness: TypeAlias = Literal["same", "different", "other arguments", "unknown"]
+"""What is known of the results of two functions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,7 @@ class _Known:
     result: object
 
 
-async def rewritten(draft: Draft, bench: TrialTools) -> Draft:
+async def check_rewrite(draft: Draft, bench: TrialTools) -> Draft:
     """Return the draft with the function of the workspace that it writes again, if there is one."""
     own = draft.loaded
     if own is None or own.takes_self or draft.trial is None or draft.shows("copy") or draft.candidate.replaces:
@@ -47,12 +52,38 @@ async def rewritten(draft: Draft, bench: TrialTools) -> Draft:
     if len(mine) < _LEAST or not others:
         return draft
     calls = [(name, known) for name, all_known in others.items() for known in all_known]
-    given = await _results(own, [known.values for _name, known in calls], draft, bench)
+    given = await _results(own, [known.values for _name, known in calls], *_ground(draft), bench)
     wrong = {name for (name, known), outcome in zip(calls, given, strict=True) if not _is(outcome, known.result)}
     for name in [name for name in others if name not in wrong]:
         if await _agrees(own, draft.snapshot.functions[name], mine, draft, bench):
             return draft.with_findings(STAGE, [_finding(draft, draft.snapshot.functions[name])])
     return draft
+
+
+async def compared(first: Function, second: Function, modules: Modules, wall_s: float, bench: TrialTools) -> Sameness:
+    """Return whether two functions give the same results, on the examples of both."""
+    if first.takes_self or second.takes_self:
+        return "unknown"
+    if not _kinds(first) or _kinds(first) != _kinds(second):
+        return "other arguments"
+    calls = [call for function in (first, second) for call in _calls(function)]
+    if not calls:
+        return "unknown"
+    ours = await _results(first, calls, modules, wall_s, bench)
+    theirs = await _results(second, calls, modules, wall_s, bench)
+    pairs = [pair for pair in zip(ours, theirs, strict=True) if None not in pair]
+    if any(not _are_same(*pair) for pair in pairs):
+        return "different"
+    are_returned = sum(all(isinstance(outcome, Returned) for outcome in pair) for pair in pairs)
+    return "same" if are_returned >= _LEAST else "unknown"
+
+
+def _calls(function: Function) -> Iterator[tuple[object, ...]]:
+    """Yield the arguments of the examples, as far as they are given without a gap."""
+    calls, names = [example.call for example in function.examples[:_EXAMPLES]], [*function.parameters["properties"]]
+    for arguments in shown(calls, function.name, function.parameters):
+        if [*arguments] == names[: len(arguments)]:
+            yield tuple(map(_sent, arguments.values()))
 
 
 def _alike(draft: Draft, own: Function) -> Iterator[Function]:
@@ -94,14 +125,17 @@ def _sent(value: object) -> object:
             return value
 
 
-async def _results(
-    function: Function, calls: Sequence[tuple[object, ...]], draft: Draft, bench: TrialTools
-) -> tuple[Outcome | None, ...]:
+def _ground(draft: Draft) -> tuple[Modules, float]:
     assert draft.trial is not None
+    return draft.trial.modules, draft.rules.promise_s
+
+
+async def _results(
+    function: Function, calls: Sequence[tuple[object, ...]], modules: Modules, wall_s: float, bench: TrialTools
+) -> tuple[Outcome | None, ...]:
     names = list(function.parameters["properties"])
     attempts = [Attempt(dict(zip(names, values, strict=False))) for values in calls]
-    work = Attempts(function.name, attempts, _EACH_S)
-    return await bench.attempt(draft.trial.modules, function.module, work, draft.rules.promise_s)
+    return await bench.attempt(modules, function.module, Attempts(function.name, attempts, _EACH_S), wall_s)
 
 
 def _is(outcome: Outcome | None, result: object) -> bool:
@@ -112,17 +146,17 @@ async def _agrees(own: Function, other: Function, mine: Sequence[_Known], draft:
     """Check whether the other function gives the results of the candidate, on its examples and on other calls."""
     calls = [known.values for known in mine]
     more = [tuple(map(_sent, call.values())) for call in _others(own, other, draft) if len(call) == len(_kinds(own))]
-    theirs = await _results(other, [*calls, *more], draft, bench)
+    theirs = await _results(other, [*calls, *more], *_ground(draft), bench)
     if not all(_is(outcome, known.result) for outcome, known in zip(theirs, mine, strict=False)):
         return False
-    ours = await _results(own, more, draft, bench)
+    ours = await _results(own, more, *_ground(draft), bench)
     return all(_are_same(*pair) for pair in zip(ours, theirs[len(calls) :], strict=True))
 
 
 def _others(own: Function, other: Function, draft: Draft) -> list[Arguments]:
     """Return calls that no example has: everyday texts, other letters and numbers, the texts in the code of both."""
     calls = shown([example.call for example in own.examples], own.name, own.parameters)
-    more = [probe.arguments for probe in probes(own, calls)]
+    more = [probe.arguments for probe in probes(own, calls) if not is_of_digits(probe)]
     trees = (draft.tree, parse(draft.snapshot.modules[other.module].text))
     written = {value for tree in trees if isinstance(tree, ast.Module) for value in _texts(tree)}
     names = [name for name, value in calls[0].items() if isinstance(value, str)] if calls else []
@@ -136,8 +170,8 @@ def _texts(tree: ast.Module) -> Iterator[str]:
 
 
 def _are_same(first: Outcome | None, second: Outcome | None) -> bool:
-    if isinstance(first, Refused) or isinstance(second, Refused):
-        return True  # the hints of one exclude the call, which says nothing about what they compute
+    if any(outcome is None or isinstance(outcome, Refused | TimedOut) for outcome in (first, second)):
+        return True  # the hints of one exclude the call, or it was too slow: that says nothing about what they compute
     if isinstance(first, Returned) and isinstance(second, Returned):
         return same(first.value, second.value, is_float=True)
     return isinstance(first, Raised) and isinstance(second, Raised)

@@ -4,31 +4,51 @@ Many calls share a worker, so what they show is advice, confirmed in workers of 
 anything in the examples may be outside what the author promises: it is a warning that says so.
 """
 
+import ast
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from agent_core.base import syntax
 from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
+from .arguments.dependence import EndedCall, is_idle, variations, without_effect
 from .arguments.domain import Domain, domain, unlike
-from .arguments.failed_call import FailedCall, described, fix_of, is_right, line_of, named, takes_apart
+from .arguments.failed_call import (
+    FailedCall,
+    described,
+    fix_of,
+    is_much,
+    is_right,
+    line_of,
+    may_loop,
+    named,
+    takes_apart,
+)
 from .arguments.generation import Arguments, generate, shown, written
 from .arguments.likeness import CallDifference, Weight
 from .arguments.schema_fit import fits
 from .arguments.shrink import shrink
 from .draft import Draft, Finding
 from .examples.sufficiency import is_unproven
+from .promise.constants import trial_values
 from .substance import HOLLOW
 from .trial import TrialTools
+from .verdict import Doubt
 
 STAGE = "robust"
 _MOST = 3  # failures that are reported
+_USE = "use it in the body, or leave it out of the parameters and of `Args:`"
 _ALONE_S = 1.0  # for a call that seems to hang
 _FIRST = 0.5  # the part of the time in which all calls are tried once
 _LONG = 3600.0
+_PATIENT_S = 4.0  # for one that had little of a processor meanwhile
+_BUSY_S = 0.5  # on a processor: who had less of it waits for something, or for the processor
+_WAITING_S = 0.05
+_SLOW_S = 0.05  # examples that take this long are of a function that takes its time
 
 
 async def robust(draft: Draft, bench: TrialTools) -> Draft:
@@ -47,8 +67,13 @@ async def robust(draft: Draft, bench: TrialTools) -> Draft:
     if not any(isinstance(outcome, Returned | Raised | TimedOut | Killed) for outcome in outcomes):
         return draft.skip(refused or "no arguments are known for it" if not calls else "time was up")
     reached = sum(outcome is not None for outcome in outcomes)
+    idle = await trial.idle([*zip(calls, outcomes, strict=True)])
     failures = await trial.smallest(trial.failures(calls, outcomes))
-    findings = [trial.told(failure) for failure in failures]
+    findings = [
+        *(Finding(doubt.code, doubt.message, _USE, function.line) for doubt in idle),
+        *map(trial.told, failures),
+    ]
+    draft = replace(draft, doubts=(*draft.doubts, *idle))
     late = f"{reached} of {len(calls)} calls tried: time was up" if reached < len(calls) else f"{reached} calls tried"
     return replace(draft.with_findings(STAGE, findings), note=late)
 
@@ -65,7 +90,7 @@ def _not_for(draft: Draft, function: Function | None) -> str:
     if not function.parameters["properties"]:
         return "it takes no arguments"
     is_outward = draft.needs.is_outward or is_unproven(draft.tree, draft.function, function) == "effects"
-    return "its effects cannot run here" if is_outward else ""
+    return "it acts on the outside, which is not tried here" if is_outward else ""
 
 
 class Trial:
@@ -86,6 +111,9 @@ class Trial:
         self._right = named(draft.tree, draft.function, function.examples)
         self._takes_apart = bool(function.description) and takes_apart(draft.tree)
         self._by_chance = is_unproven(draft.tree, draft.function, function) == "chance"
+        # What a library returns for some arguments may be of no use here; for others it is.
+        is_sent = any(_is_bare_call(call, function.name) for call, _ in draft.trials.values)
+        self._may_send_nothing = draft.policy == "import" and is_sent
         self._until = time.monotonic() + draft.rules.robust_s
 
     def calls(self) -> Iterator[Arguments]:
@@ -95,7 +123,10 @@ class Trial:
 
     async def first(self, calls: Sequence[Arguments]) -> tuple[Outcome | None, ...]:
         """Return how calls end, with enough time left over to look at failures."""
-        return await self._outcomes(calls, self._draft.rules.robust_s * _FIRST)
+        outcomes = await self._outcomes(calls, self._draft.rules.robust_s * _FIRST)
+        is_sent = any(isinstance(outcome, Returned) for outcome in outcomes)
+        self._may_send_nothing |= is_sent and self._draft.policy == "import"
+        return outcomes
 
     async def _outcomes(
         self, calls: Sequence[Arguments], most_s: float = _LONG, each_s: float = 0
@@ -108,6 +139,31 @@ class Trial:
         work = Attempts(self._function.name, attempts, each_s or self._draft.rules.robust_each_s)
         most_s = min(remaining_s, self._bench.limits.wall_s)
         return await self._bench.attempt(self._modules, self._function.module, work, most_s)
+
+    async def idle(self, calls: Sequence[EndedCall]) -> list[Doubt]:
+        """Return the doubts about parameters that change nothing, with calls that should show a difference."""
+        function = self._function
+        names = [name for name in function.parameters["properties"] if name not in (function.rest, function.extra)]
+        doubtful = without_effect(calls, names) if len(names) > 1 and not self._by_chance else []
+        return [doubt for name in doubtful if (doubt := await self._doubt(calls, name))]
+
+    async def _doubt(self, calls: Sequence[EndedCall], name: str) -> Doubt | None:
+        own, schema = self._function, self._function.parameters
+        assert self._draft.tree is not None
+        shown_values = [example[name] for example in self._examples if name in example]
+        values = [*shown_values, *trial_values(self._draft.tree)]
+        wanted = [call for call in variations(calls, name, values) if fits(call, schema, schema)]
+        more = [*zip(wanted, await self._outcomes(wanted), strict=True)]
+        if name.startswith("_") or not is_idle([*calls, *more], name):
+            return None
+        names = [*schema["properties"]]
+        telling = {
+            written(own.name, call, names, own.rest, own.extra): outcome.shown
+            for call, outcome in more
+            if isinstance(outcome, Returned) and call not in self._examples
+        }
+        message = f"`{name}` changes nothing in what `{own.name}` returns: calls that differ in it alone gave the same"
+        return Doubt("doubt-parameter", message, tuple(telling.items())[:_MOST])
 
     def failures(self, calls: Sequence[Arguments], outcomes: Sequence[Outcome | None]) -> Iterator[FailedCall]:
         """Yield the calls that failed."""
@@ -144,11 +200,34 @@ class Trial:
             small = replace(failure, call=await shrink(failure.call, lambda calls: self._still(failure, calls)))
             small = replace(small, outside=self._outside(small.call))
         for attempt in (small, failure):
-            (outcome,) = await self._outcomes([attempt.call], each_s=_ALONE_S)
+            outcome = await self._alone(attempt.call)
             repeat = next(self.failures([attempt.call], [outcome]), None)
             if repeat is not None and repeat.is_like(failure):  # what only shrinking brought about is no excuse
-                return replace(repeat, outside=tuple(how for how in repeat.outside if how in failure.outside))
+                repeat = replace(repeat, outside=tuple(how for how in repeat.outside if how in failure.outside))
+                return replace(repeat, allowed_s=self._bench.limits.wall_s) if self._is_slow(repeat) else repeat
         return None
+
+    async def _alone(self, call: Arguments) -> Outcome | None:
+        """Return how a call ends by itself, with more time if the machine was busy."""
+        (outcome,) = await self._outcomes([call], each_s=_ALONE_S)
+        if isinstance(outcome, TimedOut) and _WAITING_S <= (outcome.cpu_s or 0.0) < _BUSY_S:
+            work = Attempts(self._function.name, [Attempt(call)], _PATIENT_S)
+            (outcome,) = await self._bench.attempt(self._modules, self._function.module, work, 2 * _PATIENT_S)
+        return outcome
+
+    def _is_slow(self, failure: FailedCall) -> bool:
+        """Check whether a call that did not end may end later: no endless loop is the only reason for it."""
+        if not isinstance(failure.outcome, TimedOut):
+            return False
+        cpu_s = failure.outcome.cpu_s
+        if cpu_s is not None and cpu_s < _BUSY_S:
+            return True
+        return is_much(failure.call) or not self._may_loop() or self._draft.trials.slowest_s >= _SLOW_S
+
+    def _may_loop(self) -> bool:
+        """Check whether the code has something that need not end."""
+        assert self._draft.tree is not None
+        return may_loop(self._draft.tree, self._function.name)
 
     async def _still(self, failure: FailedCall, calls: Sequence[Arguments]) -> list[bool]:
         """Return which of these calls fail in the same way, and are about as close to the examples."""
@@ -170,7 +249,8 @@ class Trial:
         """Return the finding about a call that fails."""
         own = self._function
         call = written(own.name, failure.call, list(own.parameters["properties"]), own.rest, own.extra)
-        return Finding(failure.code, described(failure, call), fix_of(failure), self._line(failure))
+        code = "fails-on" if failure.code == "not-json" and self._may_send_nothing else failure.code
+        return Finding(code, described(failure, call), fix_of(failure), self._line(failure))
 
     def _line(self, failure: FailedCall) -> int:
         """Return the line in the candidate's text, which may be further down in the module."""
@@ -181,3 +261,12 @@ class Trial:
         line = line_of(failure.outcome)
         is_inside = self._function.line <= line <= self._function.end_line
         return line - self._function.line + start if start and is_inside else start
+
+
+def _is_bare_call(text: str, name: str) -> bool:
+    """Check whether an example shows what the function itself returns."""
+    try:
+        node = syntax.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name

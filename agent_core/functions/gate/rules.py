@@ -42,6 +42,7 @@ DOUBTS: Mapping[str, Severity] = MappingProxyType(
         "doubt-work": "warns",
         "doubt-chance": "warns",
         "doubt-template": "warns",
+        "doubt-parameter": "warns",
         "doubt-words": "warns",
     }
 )
@@ -57,11 +58,14 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
             {
                 "hides-builtin": "warns",
                 "near-copy": "warns",
+                "confusable": "warns",
+                "stuffed-description": "warns",
                 "rest-parameter": "warns",  # offered as a list of what its hint says
                 "unproven": "warns",
                 "unreachable-code": "warns",
                 "weak-examples": "warns",
                 "fails-on": "warns",
+                "slow-on": "warns",
                 **DOUBTS,
             }
         ),
@@ -76,6 +80,7 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "near-copy": "warns",
                 "rewrite": "warns",
                 "needs-packages": "refuses",
+                "workspace-import": "refuses",
                 "needs-processes": "refuses",  # which no human can grant
                 "native-code": "refuses",
                 "top-level-statement": "warns",

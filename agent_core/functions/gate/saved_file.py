@@ -34,7 +34,7 @@ from .proof import ExampleResult
 from .rules import Rules
 from .tree import FunctionNode, find, functions, parse
 from .trial import TrialTools, try_module
-from .uses import needs_of
+from .uses import modules_of_workspace, needs_of
 from .uses import uses as reached
 from .verdict import Breakage, Disagreement, ModuleVerdict, StageReport, Standing
 
@@ -90,7 +90,7 @@ class SavedFile(Draft):
 
 def read_file(file: SavedFile) -> SavedFile:
     """Return the file as the registry reads it; its problems are weighed by the policy."""
-    reading = read_module(file.source, file.rules.module_bytes)
+    reading = read_module(file.source, file.rules.module_bytes, modules=file.snapshot.modules)
     tree = parse(file.text) if reading.parsed else None
     file = replace(file, reading=reading, tree=tree if isinstance(tree, ast.Module) else None)
     return file.with_problems(conform.weighed(problem, file) for problem in reading.problems)
@@ -127,7 +127,8 @@ def _lacks_package(file: SavedFile, problems: tuple[Problem, ...]) -> bool:
         return False
     after = file.snapshot.with_module(file.module)
     trees = [parse(source.text) for source in modules_of(file.source.module, after).values()]
-    needs = joined(needs_of(reached(tree, file.rules.packages)) for tree in trees if isinstance(tree, ast.Module))
+    listed = (*file.rules.packages, *modules_of_workspace(after.modules))
+    needs = joined(needs_of(reached(tree, listed)) for tree in trees if isinstance(tree, ast.Module))
     return project_of(match[1]) in needs.packages
 
 

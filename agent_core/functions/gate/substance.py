@@ -94,9 +94,7 @@ def _same_answer(node: FunctionNode, statements: list[ast.stmt], own: list[ast.A
 
 
 def _unused(node: FunctionNode) -> Iterator[Finding]:
-    loaded = {
-        child.id for child in nodes_of(node) if isinstance(child, ast.Name) and not isinstance(child.ctx, ast.Store)
-    }
+    loaded = _read_names(node)
     if loaded & {"locals", "vars", "eval", "exec"}:
         return
     for parameter in parameters(node):
@@ -105,6 +103,39 @@ def _unused(node: FunctionNode) -> Iterator[Finding]:
             fix = f"use `{parameter.arg}` in the body, or leave it out of the parameters and of `Args:`"
             yield Finding("dead-parameter", message, fix, parameter.lineno, parameter.col_offset + 1)
     yield from _unreachable(node)
+
+
+def _read_names(node: FunctionNode) -> set[str]:
+    """Return the names that are read: one that only goes into a name that nobody reads is not, nor is a bare one."""
+    every = [child for child in nodes_of(node) if isinstance(child, ast.Name)]
+    moved = [move for child in nodes_of(node) if (move := _moved(child))]
+    passed_on = {id(part) for _target, parts in moved for part in parts}
+    read = {name.id for name in every if not isinstance(name.ctx, ast.Store) and id(name) not in passed_on}
+    kept = {name for child in nodes_of(node) if isinstance(child, ast.Global | ast.Nonlocal) for name in child.names}
+    read |= kept
+    for _ in moved:
+        read |= {part.id for target, parts in moved if target in read for part in parts}
+    return read
+
+
+def _moved(node: ast.AST) -> tuple[str, list[ast.Name]] | None:
+    """Return the name that a statement only puts other names into, and those; no name if it does nothing with them."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=target)], value=value):
+            pass
+        case ast.Expr(value=ast.Name() as value):
+            target = ""
+        case ast.Delete(targets=[ast.Name() as value]):
+            target = ""
+        case _:
+            return None
+    parts = [*ast.walk(value)]
+    return (target, [part for part in parts if isinstance(part, ast.Name)]) if all(map(_is_inert, parts)) else None
+
+
+def _is_inert(node: ast.AST) -> bool:
+    """Check for a part of an expression that can neither fail nor do anything."""
+    return isinstance(node, ast.Name | ast.Constant | ast.JoinedStr | ast.FormattedValue | ast.Tuple | ast.expr_context)
 
 
 def _unreachable(node: FunctionNode) -> Iterator[Finding]:

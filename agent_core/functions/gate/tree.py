@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from agent_core.base import syntax
 from agent_core.registry.literals import has_many_keys
 from agent_core.registry.source import HUGE_NUMBER, MANY_TOKENS, too_much
 from sandbox.wire.lines import lines_of, place_of
@@ -40,7 +41,7 @@ def parse(text: str) -> ast.Module | Unparsable:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(text)
+            return syntax.parse(text)
     except SyntaxError as error:
         return _explain(error, text)
     except ValueError as error:

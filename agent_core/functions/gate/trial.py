@@ -3,6 +3,7 @@
 Here are also the means that every stage in a worker uses. What a worker says is a claim, shown fenced.
 """
 
+import asyncio
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
@@ -36,12 +37,14 @@ from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
 from sandbox.wire.requests import RequestHandler
 
+from ..search import FunctionSearch
 from .clones.index import Alike
 from .draft import Draft, Finding
 from .grants import Way
 from .reviewer import Reviewer
 
 STAGE = "import"
+_BUSY = 0.5  # of its time on a processor, or seconds of it: who had that was not kept waiting
 
 
 class Workers(Protocol):
@@ -72,27 +75,49 @@ UNGRANTED: Final = Granted()
 
 @dataclass(frozen=True, slots=True)
 class TrialTools:
-    """The means of trying out code: the workers, what each may use, and the index of existing functions."""
+    """The means of trying out code: the workers, what each may use, and the indexes of existing functions."""
 
     sandbox: Workers
     limits: Limits
     alike: Alike = field(default_factory=Alike)
     access: Access = NO_ACCESS
     reviewer: Reviewer | None = None
+    finder: FunctionSearch | None = None
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # of what runs alone
 
     def granted(self, granted: Granted) -> "TrialTools":
         """Return a bench with the granted packages, time and memory, but without access to the outside world."""
         access = replace(granted.access, readable=(), writable=(), home="")
         return replace(self, access=access, limits=raised(self.limits, granted.grants))
 
+    def reading(self, granted: Granted) -> "TrialTools":
+        """Return such a bench that reads the granted files, too; it writes none, as nobody wants that of a test."""
+        access = granted.access
+        return replace(self.granted(granted), access=replace(access, readable=access.paths, writable=()))
+
     async def run(self, modules: Modules, module: str, work: Work, handler: RequestHandler | None = None) -> Outcome:
-        """Run one piece of work in a fresh worker; the handler answers what it asks for through `self`."""
-        return await self.sandbox.run(Job(modules, module, work, self.limits, self.access, handler))
+        """Run one piece of work in a fresh worker; the handler answers what it asks for through `self`.
+
+        What was stopped and may only have been short of a processor runs again, alone and with twice the time.
+        """
+        job = Job(modules, module, work, self.limits, self.access, handler)
+        outcome = await self.sandbox.run(job)
+        if not is_short_of_time(outcome):
+            return outcome
+        async with self.turn:
+            return await self.sandbox.run(replace(job, limits=replace(self.limits, wall_s=2 * self.limits.wall_s)))
 
     async def attempt(self, modules: Modules, module: str, work: Attempts, wall_s: float) -> tuple[Outcome | None, ...]:
         """Run many attempts within a time, in one worker as far as it gets. The results are advice."""
         limits = replace(self.limits, wall_s=wall_s)
         return await self.sandbox.attempt(Job(modules, module, work, limits, self.access))
+
+
+def is_short_of_time(outcome: Outcome) -> bool:
+    """Check whether work was stopped that had not much of a processor: the machine may be busy, or nothing is wrong."""
+    if isinstance(outcome, TimedOut):
+        return outcome.cpu_s is None or outcome.cpu_s < _BUSY * outcome.limit_s
+    return isinstance(outcome, Killed) and (outcome.cpu_s is None or outcome.cpu_s < _BUSY)
 
 
 async def load(draft: Draft, bench: TrialTools) -> Draft:
@@ -109,7 +134,9 @@ async def load(draft: Draft, bench: TrialTools) -> Draft:
     if len(text.encode("utf-8")) > draft.rules.module_bytes:
         message = f"with this function, the module `{draft.candidate.module}` would be larger than it may be"
         return draft.with_findings(STAGE, [Finding("module-too-long", message, "choose another module_name")])
-    reading = read_module(ModuleSource.of(draft.candidate.module, text, around.path if around else ""))
+    reading = read_module(
+        ModuleSource.of(draft.candidate.module, text, around.path if around else ""), modules=draft.snapshot.modules
+    )
     if not reading.parsed:
         return draft.with_problems(reading.problems)
     if lacking:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from agent_core.access.grants import Grants
+from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.items import UNSAID, written
 from agent_core.access.grants.value import joined
 from agent_core.access.packages.projects import project_of
@@ -92,6 +92,11 @@ class Use:
     finding: Finding
 
     @property
+    def is_asked_later(self) -> bool:
+        """Whether it is of a file that the text does not name: a call asks for it when it opens it."""
+        return self.kind in ("read", "write") and self.item == UNSAID
+
+    @property
     def needs(self) -> Grants:
         """The grants that the use needs."""
         return Grants.from_json({self.kind: [self.item]}) if self.kind else Grants()
@@ -107,13 +112,14 @@ class _Text:
     guarded: frozenset[str]
     calls: dict[int, ast.Call] = field(hash=False)  # by the id of what is called
     aliases: dict[str, str] = field(hash=False)
+    own: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, tree: ast.Module, packages: tuple[str, ...], guarded: frozenset[str]) -> "_Text":
+    def of(cls, tree: ast.Module, packages: tuple[str, ...], guarded: frozenset[str], own: frozenset[str]) -> "_Text":
         nodes = nodes_of(tree)
         calls = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
         imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
-        return cls(tree, nodes, packages, guarded, calls, _aliases(imports))
+        return cls(tree, nodes, packages, guarded, calls, _aliases(imports), own)
 
     @cached_property
     def optional(self) -> frozenset[int]:
@@ -138,9 +144,21 @@ def _takes_absence(handler: ast.ExceptHandler) -> bool:
     return any(name in caught for name in ("ImportError", "ModuleNotFoundError", "Exception"))
 
 
-def uses(tree: ast.Module, packages: tuple[str, ...], guarded: frozenset[str] = frozenset()) -> list[Use]:
-    """Return every use in a module, in text order. Calls of `guarded` functions need a grant."""
-    text = _Text.of(tree, packages, guarded)
+def modules_of_workspace(modules: Iterable[str], granted: Grants = NOTHING) -> frozenset[str]:
+    """Return the names that an import without `functions.` means a workspace's module by: no package of a stranger."""
+    return frozenset(module.partition(".")[0] for module in modules) - {*granted.packages} - sys.stdlib_module_names
+
+
+def uses(
+    tree: ast.Module,
+    packages: tuple[str, ...],
+    guarded: frozenset[str] = frozenset(),
+    own: frozenset[str] = frozenset(),
+) -> list[Use]:
+    """Return every use in a module, in text order. Calls of `guarded` functions need a grant; `own` are the modules of
+    the workspace.
+    """
+    text = _Text.of(tree, packages, guarded, own)
     all_uses = [
         *(use for node in text.nodes if isinstance(node, ast.Import | ast.ImportFrom) for use in _imports(node, text)),
         *_attributes(text),
@@ -166,7 +184,10 @@ def _use(kind: str, item: str | None, shown: str, node: ast.AST) -> Use:
 
 
 def _never(grant: str, shown: str, node: ast.AST) -> Use:
-    message = f"`{shown}` needs the grant `{grant}`, which no human can give for this"
+    if grant == "secrets":
+        message = f"`{shown}` shows only the sandbox's own environment, which holds nothing of the user's"
+    else:
+        message = f"`{shown}` needs the grant `{grant}`, which no human can give for this"
     return Use("", "", _finding(f"needs-{grant}", message, INSTEAD.get(grant, "do without it"), node))
 
 
@@ -189,6 +210,9 @@ def _imported(name: str, shown: str, node: ast.Import | ast.ImportFrom, text: _T
     grant = grant_of(name)
     is_package = top not in sys.stdlib_module_names and top not in (*text.packages, "functions", "__future__")
     is_package = is_package and id(node) not in text.optional
+    if is_package and top in text.own:
+        yield _misplaced(shown, node)
+        return
     if is_package and (grant is None or is_in(name, BROKERED)):
         yield _use("packages", written("packages", project_of(name)), shown, node)
     if top in ("ctypes", "cffi", "_ctypes"):
@@ -196,6 +220,14 @@ def _imported(name: str, shown: str, node: ast.Import | ast.ImportFrom, text: _T
         yield Use("", "", _finding("native-code", message, "do the work in Python itself", node))
     elif grant and not (isinstance(node, ast.Import) and name in _PLAIN):
         yield from _granted(grant, name, shown, node, text)
+
+
+def _misplaced(shown: str, node: ast.Import | ast.ImportFrom) -> Use:
+    """Return the use of a module of the workspace by an import that does not find it."""
+    names = ", ".join(ast.unparse(alias) for alias in node.names)
+    source = f"functions.{node.module}" if isinstance(node, ast.ImportFrom) else "functions"
+    message = f"`{shown}` does not find the module of this workspace, which lies in `functions`"
+    return Use("", "", _finding("workspace-import", message, f"write `from {source} import {names}`", node))
 
 
 def _granted(grant: str, name: str, shown: str, node: ast.AST, text: _Text) -> Iterator[Use]:

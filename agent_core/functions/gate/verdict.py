@@ -121,9 +121,10 @@ class Verdict:
     def to_confirm(self) -> tuple[Disagreement, ...]:
         """The calls that would let the candidate in if their results were confirmed as returned."""
         codes = {problem.code for problem in self.refusals}
-        if self.disagreements:
-            return self.disagreements if codes == {"example-disagrees"} else ()
-        return (self.offered,) if self.offered and len(codes) == 1 and codes <= TOO_FEW else ()
+        missing = (self.offered,) if self.offered and codes & TOO_FEW else ()
+        if not codes <= {"example-disagrees", *TOO_FEW} or bool(codes & TOO_FEW) != bool(missing):
+            return ()
+        return (*self.disagreements, *missing) if codes else ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the published shape of a verdict."""

@@ -9,6 +9,7 @@ from statistics import median
 from textwrap import dedent
 from typing import Any
 
+from agent_core.base import syntax
 from agent_core.base.json_form import fields_to_json, to_json
 from agent_core.registry.docstring import read
 from agent_core.registry.function import Function
@@ -69,7 +70,7 @@ def source_of(function: Function, snapshot: Snapshot) -> str:
 
 def _docstring(function: Function, snapshot: Snapshot) -> str | None:
     try:
-        tree = ast.parse(dedent(source_of(function, snapshot)))
+        tree = syntax.parse(dedent(source_of(function, snapshot)))
     except SyntaxError:  # its lines do not stand by themselves: nothing is known of it
         return None
     defined = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
@@ -137,7 +138,7 @@ _NEVER_CALLED = ("calls", "returned", "failed", "last_called", "seconds")
 
 @dataclass(frozen=True, slots=True)
 class FailureKind:
-    """How many calls ended in one way other than returning, and when the last did."""
+    """The number of calls that ended in one way other than returning, and when the last did."""
 
     outcome: str
     error: str

@@ -19,6 +19,7 @@ from sandbox import Evaluation, Job, Refused, Returned
 
 from ..answers import CallReport, bad_arguments, size_of
 from ..debug import Watch, stop
+from ..foreign.library import ForeignFunction
 from ..sandbox_client import SandboxClient
 from ..worker_api import OnProgress, WorkerApi
 from .call_records import noted, recorded
@@ -75,29 +76,43 @@ class CallService:
         Raises:
             UsageError: the arguments do not fit.
         """
-        arguments_json = _text(arguments)
-        checked = await aside(len(arguments_json), read_arguments, arguments_json, function.parameters)
-        if not isinstance(checked, dict):
-            raise UsageError(bad_arguments(function.name, checked))
+        arguments_json = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        checked = await _checked(function, arguments_json)
         granting = self._granting.during(author.approvals if author else None)
         permit = await granting.permit(function, snapshot)
         if isinstance(permit, Denied):
             refused = Refused(permit.text)
             return CallReport.of(refused), (recorded(function, snapshot, refused, 0.0),)
-        watch, tell = (
-            watch or self.debugging.watch(seat=author.seat if author else None),
-            on_progress or (lambda done, total, note: None),
-        )
-        requests = WorkerApi(self._cage, snapshot, tell, granting, broker=self._cage.broker, watch=watch)
+        watch = watch or self.debugging.watch(seat=author.seat if author else None)
+        tell = on_progress or (lambda done, total, note: None)
+        api = WorkerApi(self._cage, snapshot, tell, granting, broker=self._cage.broker, watch=watch, paths=granting)
         try:
-            outcome = await requests.run(function, checked, permit)
+            outcome = await api.run(function, checked, permit)
         finally:
             watch.close()
         size = max(size_of(outcome), len(arguments_json))
         report = await aside(size, CallReport.of, outcome)
         writes = await aside(size, noted, watch, function, snapshot, outcome, seconds=report.seconds, arguments=checked)
         lacks = "" if isinstance(outcome, Returned) and permit.grants else permit.note
+        if author is None:
+            watch.changes.clear()  # a user who calls it knows what they typed
         return replace(report, lacks=lacks, debugged=watch.note(snapshot)), writes
+
+    async def made_abroad(
+        self, foreign: ForeignFunction, arguments: str | Mapping[str, Any], on_progress: OnProgress | None = None
+    ) -> CallReport:
+        """Call a function of another program. Return the report on it.
+
+        Raises:
+            UsageError: the arguments do not fit.
+        """
+        arguments_json = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        checked = await aside(len(arguments_json), read_arguments, arguments_json, foreign.function.parameters)
+        if not isinstance(checked, dict):
+            raise UsageError(bad_arguments(foreign.function.name, checked))
+        assert self._cage.foreign is not None
+        outcome = await self._cage.foreign.call(foreign, checked, on_progress or (lambda done, total, note: None))
+        return CallReport.of(outcome)
 
     async def traced(
         self, function: Function, snapshot: Snapshot, arguments: str | Mapping[str, Any], author: Author | None = None
@@ -148,5 +163,8 @@ class CallService:
         return ran, {line for line in watch.can_run if line in own}
 
 
-def _text(arguments: str | Mapping[str, Any]) -> str:
-    return arguments if isinstance(arguments, str) else json.dumps(arguments)
+async def _checked(function: Function, arguments_json: str) -> dict[str, Any]:  # Any: JSON
+    checked = await aside(len(arguments_json), read_arguments, arguments_json, function.parameters)
+    if not isinstance(checked, dict):
+        raise UsageError(bad_arguments(function.name, checked))
+    return checked

@@ -11,12 +11,16 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, path_of
 from agent_core.storage import DropPending, FunctionStore, SavePending, SaveVerdict
+from sandbox.wire.lines import lines_of
 
-from ..gate import Candidate, Gate, GivenExample, Policy, Verdict
+from ..gate import CONTEXT, Candidate, Fix, Gate, GivenExample, Policy, Verdict
+from ..gate.draft import unified
 from ..gate.examples.agreement import error_of
 from ..gate.examples.example_text import with_example, with_returned_values
 from ..gate.trial import UNGRANTED, Granted
 from . import change_texts, example_regression
+from .file_sync import own_text
+from .foreign import adapt
 from .grant_service import CandidateGrants, GrantService
 from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
 from .plan import ChangeSummary, PlannedChange, planned
@@ -44,6 +48,7 @@ class CandidateReview:
         challenging: bool = False,
     ) -> PlannedChange:
         """Return the plan for a candidate. If it is `challenging`, the author can be asked to predict results."""
+        candidate, fixes = self._translated(candidate)
         ground = _with_text(snapshot, candidate.module, candidate.around)
         granting = self._granting.during(work.author.approvals)
         granted = await granting.ungranted(ground)
@@ -55,9 +60,21 @@ class CandidateReview:
                 owner = f"{candidate.module}.{candidate.name}"
                 granted = await granting.granted(allowance.grants, ground, owner)
                 verdict = await self.gate.judge(candidate, ground, policy, granted=granted)
+        verdict = replace(verdict, fixes=(*fixes, *verdict.fixes))
         if candidate.examples and verdict.admitted:
             candidate, verdict = await self._with_given(candidate, verdict, ground, policy, granted)
         return await self.plan(candidate, verdict, snapshot, work, allowance)
+
+    def _translated(self, candidate: Candidate) -> tuple[Candidate, tuple[Fix, ...]]:
+        """Return the candidate with what it uses of another agent's `self` written as here, as an import does."""
+        if candidate.exact or not self.gate.rules.makes(CONTEXT):
+            return candidate, ()
+        adapted = adapt(candidate.code, candidate.path)
+        if not adapted.mapped or adapted.brings:  # a module that comes along is for an import
+            return candidate, ()
+        lines = enumerate(lines_of(adapted.text), 1)
+        code = "".join(line for number, line in lines if number not in adapted.unused)
+        return replace(candidate, code=code), tuple(Fix(CONTEXT, *note) for note in adapted.mapped.values())
 
     async def plan(
         self,
@@ -76,7 +93,7 @@ class CandidateReview:
         if allowance.denied:
             verdict = _ungranted(verdict, allowance.denied, candidate.path)
         if not verdict.admitted or verdict.module_text is None:
-            return await self._refused(candidate, verdict, before, allowance)
+            return await self._refused(candidate, verdict, snapshot, allowance)
         existing = snapshot.modules.get(verdict.module)
         path = existing.path if existing else path_of(verdict.module)
         reading = verdict.reading or read_module(ModuleSource.of(verdict.module, verdict.module_text, path))
@@ -89,7 +106,8 @@ class CandidateReview:
         saved_verdict = {**verdict.to_json(), "by": work.author.by}
         writes = (SaveVerdict(function.body_hash, verdict.name, saved_verdict), DropPending(verdict.name))
         source = existing or ModuleSource(verdict.module, path, "", "")
-        plan = planned(change_texts.admitted(verdict, function, work.said), Judgment.of(verdict), source, reading, work)
+        judgment = replace(Judgment.of(verdict), diff=_diff(verdict, snapshot))
+        plan = planned(change_texts.admitted(verdict, function, work.said), judgment, source, reading, work)
         plan = replace(plan, writes=(*plan.writes, *writes), lent=allowance.lent)
         return replace(
             plan, giving=allowance.giving, text="\n".join([plan.text, *change_texts.granted(allowance.grants)])
@@ -138,8 +156,9 @@ class CandidateReview:
         return (extended, after) if after.admitted else (candidate, verdict)
 
     async def _refused(
-        self, candidate: Candidate, verdict: Verdict, before: Function | None, allowance: CandidateGrants
+        self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, allowance: CandidateGrants
     ) -> PlannedChange:
+        before = snapshot.functions.get(verdict.name)
         previous, judgment = await pending_candidate(self._store, candidate.name), Judgment.of(verdict)
         pending = PendingCandidate.of(candidate, before.body_hash if before else "", judgment)
         is_repeat = previous is not None and _sent(previous) == _sent(pending)
@@ -158,7 +177,7 @@ class CandidateReview:
         return PlannedChange(
             "\n".join(filter(None, [message, promised, denied, change_texts.source_of_pending(verdict)])),
             "refused",
-            replace(judgment, denied=denied),
+            replace(judgment, denied=denied, diff=_diff(verdict, snapshot)),
             writes=(SavePending(candidate.name, pending.to_json()),),
             refused=candidate.name,
             excluded=change_texts.excluded(verdict, is_repeat=is_repeat),
@@ -171,9 +190,17 @@ async def confirmed(
     """Return the calls of a version with results that were accepted as returned, now or earlier and kept since."""
     calls = [*anew]
     for earlier in filter(None, (before, after)):
+        if not (earlier.examples and after.examples):
+            continue  # there is no result that could still hold
         verdict = await judgment_on(store, earlier.body_hash, earlier.name)
         calls += example_regression.still_there(verdict.confirmed if verdict else (), earlier, after)
     return tuple(dict.fromkeys(calls))
+
+
+def _diff(verdict: Verdict, snapshot: Snapshot) -> str:
+    """Return how a candidate differs from the function that it would replace; empty if it is new."""
+    before = own_text(verdict.name, snapshot)
+    return unified(before, verdict.source, f"{verdict.name}.py") if before and verdict.source else ""
 
 
 def held_to_examples(candidate: Candidate, verdict: Verdict, before: Function | None, work: ChangeSummary) -> Verdict:

@@ -1,6 +1,6 @@
 """Answers to a model about verbs on functions: what happened, what it means, what to do next."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -151,26 +151,30 @@ def source_of_pending(verdict: Verdict) -> str:
     return "The candidate now reads:\n" + block(verdict.source, 6_000) if verdict.fixes and verdict.source else ""
 
 
-def changes(change_events: Iterable[FunctionsChanged], functions: dict[str, Function]) -> str:
-    """Return one notice about functions that someone else changed."""
+def changes(
+    change_events: Iterable[FunctionsChanged], functions: Mapping[str, Function], hidden: Collection[str] = ()
+) -> str:
+    """Return one notice about functions that someone else changed, as far as they are not hidden; it may be empty."""
     sentences: list[str] = []
+    seen = {name: function for name, function in functions.items() if name not in hidden}
     for change in change_events:
+        sentences += [f"`{name}` appeared: {signature(seen[name])}." for name in change.loaded if name in seen]
         sentences += [
-            f"`{name}` appeared: {signature(functions[name])}." for name in change.loaded if name in functions
+            f"`{name}` changed: it is now {signature(seen[name])}." for name in change.changed if name in seen
         ]
-        sentences += [
-            f"`{name}` changed: it is now {signature(functions[name])}." for name in change.changed if name in functions
-        ]
-        sentences += [f"`{name}` is a draft now: {how}." for name, how in change.disagreeing.items()]
-        sentences += [f"Of `{name}`: {note}." for name, notes in change.noted.items() for note in bare_lines(notes)]
+        drafts = {name: how for name, how in change.disagreeing.items() if name not in hidden}
+        sentences += [f"`{name}` is a draft now: {how}." for name, how in drafts.items()]
+        noted = {name: notes for name, notes in change.noted.items() if name not in hidden}
+        sentences += [f"Of `{name}`: {note}." for name, notes in noted.items() for note in bare_lines(notes)]
         sentences += [f"`{name}` is gone." for name in change.removed]
-        sentences += [f"`{path}`, which was rejected, is good again." for path in change.fixed]
+        sentences += [f"`{path}`, which was rejected, loads again." for path in change.fixed]
         sentences += [
-            f"A saved file was rejected, and its last good version, if it had one, goes on: {problem}."
+            f"A saved file was rejected, and its last good version, if it had one, stays in use: {problem}."
             + (f" That line reads {fence(change.lines[problem], 200)}." if problem in change.lines else "")
             for problem in change.rejected
         ]
-    return shorten("Functions changed by someone else. " + " ".join(dict.fromkeys(sentences)), 4_000)
+    news = " ".join(dict.fromkeys(sentences))
+    return shorten(f"Functions changed by someone else. {news}", 4_000) if news else ""
 
 
 def heard(change: RegistryChange, root: Path) -> FunctionsChanged:
@@ -200,7 +204,7 @@ def _line_of(root: Path, where: Place) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReloadReport:
-    """What a look at the folder changed: names, files that are good again or rejected, standings and doubts."""
+    """Changes that a look at the folder found: names, files that are good again or rejected, standings and doubts."""
 
     loaded: tuple[str, ...]
     changed: tuple[str, ...]
@@ -253,11 +257,16 @@ def breakage(breakage: Breakage) -> tuple[str, str]:
 
 
 def seen_later(problems: Sequence[Problem]) -> str:
-    """Return the findings of the background review, each on its line with place and fix, the doubtful ones last."""
-    ordered = sorted(problems, key=lambda problem: problem.code == "weak-examples")
+    """Return the findings of the background review, each on its line with place and fix, the doubtful ones last.
+
+    With which function it may be confused is always among them.
+    """
+    confusions = [problem for problem in problems if problem.code == "confusable"]
+    ordered = [problem for problem in problems if problem not in confusions]
+    ordered.sort(key=lambda problem: problem.code == "weak-examples")
     shown = [
         f"{problem.message} ({problem.where})" + (f": {problem.fix}" if problem.fix else "")
-        for problem in ordered[:_MOST_SEEN]
+        for problem in [*ordered[:_MOST_SEEN], *confusions]
     ]
     return "\n".join([*shown, *([f"{len(ordered) - _MOST_SEEN} more"] if len(ordered) > _MOST_SEEN else [])])
 

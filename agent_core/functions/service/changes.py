@@ -134,6 +134,7 @@ class ChangePlanner:
                 "refused",
                 Judgment.of(final_verdict),
                 refused=name,
+                excluded=frozenset({"confirm_function"}),
             )
         plan = await self._judging.plan(candidate, verdict, snapshot, work)
         return self._ground.repeatable(plan, replan, name, snapshot)

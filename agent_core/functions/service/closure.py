@@ -8,6 +8,7 @@ import ast
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
+from agent_core.base import syntax
 from agent_core.base.problem import Problem
 from agent_core.registry import examples
 from agent_core.registry.module_edits import remove_function
@@ -260,7 +261,7 @@ def _shown(node: ast.stmt) -> set[str]:
         return names
     for entry in entries:
         try:
-            names |= {inner.id for inner in ast.walk(ast.parse(entry.source)) if isinstance(inner, ast.Name)}
+            names |= {inner.id for inner in ast.walk(syntax.parse(entry.source)) if isinstance(inner, ast.Name)}
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
     return names
@@ -272,7 +273,7 @@ def _in_text(hint: ast.expr | None) -> set[str]:
         if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
             try:
                 names |= {
-                    node.id for node in ast.walk(ast.parse(inner.value, mode="eval")) if isinstance(node, ast.Name)
+                    node.id for node in ast.walk(syntax.parse(inner.value, mode="eval")) if isinstance(node, ast.Name)
                 }
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 continue

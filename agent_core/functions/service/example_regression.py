@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
+from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem, Severity
 from agent_core.base.untrusted import fence
 from agent_core.registry.examples import Example
@@ -108,7 +109,7 @@ def written(example: Example) -> str:
 
 def _normal(call: str) -> str:
     try:
-        return ast.unparse(ast.parse(call.strip(), mode="eval"))
+        return ast.unparse(syntax.parse(call.strip(), mode="eval"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return call.strip()
 
@@ -147,7 +148,7 @@ def _fits(example: Example, before: Function, after: Function) -> bool:
     if before.returns != after.returns:
         return False
     try:
-        tree = ast.parse(example.call.strip(), mode="eval")
+        tree = syntax.parse(example.call.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return True
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]

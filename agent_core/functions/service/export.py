@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent_core.base import syntax
 from agent_core.base.characters import flaw_of
 from agent_core.base.errors import UsageError
 from agent_core.base.problem import Problem
@@ -182,7 +183,7 @@ def relative(text: str, source: ModuleSource, package: str) -> str:
     lines = lines_of(text)
     depth = len(source.module.split(".")) + source.path.endswith("/__init__.py")
     edits: list[tuple[int, int, str, str]] = []
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(syntax.parse(text)):
         match node:
             case ast.ImportFrom(module=str(base), level=0) if base.partition(".")[0] == FOLDER:
                 new = f"from {'.' * depth}{base.removeprefix(FOLDER).removeprefix('.')}"
@@ -266,7 +267,7 @@ def _packages(texts: Iterable[str]) -> set[str]:
 
 
 def _imported(text: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(syntax.parse(text)):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:

@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, TypeAlias
 
+from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.spans import column_of
 from agent_core.registry.tree import Definition
@@ -83,7 +84,7 @@ def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
     Where nothing is to be mapped, all that is foreign is named.
     """
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Adapted(text, {}, (), frozenset())
     takers = [node for node in ast.walk(tree) if isinstance(node, Definition) and _takes_self(node)]
@@ -96,7 +97,7 @@ def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
     for (first, _, last, *_), description in edits:
         diff = [*_marked("-", before[first - 1 : last]), *_marked("+", after[first - 1 : last])]
         mapped[first] = description, "\n".join(diff)
-    tree = ast.parse(text)
+    tree = syntax.parse(text)
     imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom) and _is_foreign(node)]
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     needed = [node for node in imports if {alias.asname or alias.name.split(".")[0] for alias in node.names} & used]

@@ -25,6 +25,7 @@ from .call_records import FunctionStatistics, by_function, source_of, statistics
 from .judgment import Judgment, judgment_on
 
 MOST_SURVIVORS = 3
+_META = frozenset({"meta_functions.functions", "meta_functions.talk"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class FunctionListing:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many lines of a function can run, how many its examples reach, and which ones none reaches."""
+    """The number of lines of a function that can run and that its examples reach, and the lines that none reaches."""
 
     lines: int
     reached: int
@@ -144,6 +145,30 @@ async def listing(sight: ViewContext, query: ViewFilter) -> FunctionListing:
     return FunctionListing(tuple(selected), () if query.unused else sight.snapshot.rejected, len(retirable))
 
 
+def foreign_rows(functions: Iterable[Function], query: ViewFilter) -> list[FunctionSummary]:
+    """Return the foreign functions that match, by name."""
+    matching = (
+        [] if query.unused else [one for one in functions if _matches(one, query, Wildcard(query.pattern.lower()))]
+    )
+    rows = [
+        FunctionSummary(one.name, one.module, one.description, "foreign", "foreign", 0, None, None) for one in matching
+    ]
+    return sorted((row for row in rows if query.standing in ("", row.standing)), key=lambda row: row.name)
+
+
+def kind_of(function: Function) -> str:
+    """Return whether a function of the program is about memory or about all else: `memory` or `meta`."""
+    return "meta" if function.module in _META else "memory"
+
+
+def matches(functions: Iterable[Function], pattern: str = "", module: str = "") -> list[Function]:
+    """Return functions of the program that match, by name; their modules are `meta` and `memory`."""
+    query = ViewFilter(pattern, "")
+    chosen = [function for function in functions if _matches(function, query, Wildcard(pattern.lower()))]
+    of_module = [function for function in chosen if module in ("", kind_of(function))]
+    return sorted(of_module, key=lambda function: function.name)
+
+
 async def unused(sight: ViewContext, stats: Mapping[str, Sequence[Stats]]) -> dict[str, float]:
     """Return the functions that may be retired, each with its last call or its joining. They are never removed here."""
     if not sight.rules.retire_days:
@@ -213,7 +238,13 @@ class FunctionTestReport:
 
 def _result_json(result: ExampleResult) -> dict[str, Any]:
     shown = {"call": result.call, "expected": result.expected, "returned": result.returned, "line": result.line}
-    return {**shown, "passed": result.agreed, "printed": result.printed, "value": result.value}
+    return {
+        **shown,
+        "passed": result.agreed,
+        "printed": result.printed,
+        "value": result.value,
+        "unrun": result.unrun,
+    }
 
 
 def unknown_function(name: str, names: Iterable[str] = ()) -> UsageError:
@@ -222,7 +253,7 @@ def unknown_function(name: str, names: Iterable[str] = ()) -> UsageError:
     fix = (
         f"Did you mean `{suggestions[0]}`?"
         if suggestions
-        else "See the list: list_functions, /functions, `toolwright functions list`."
+        else "The list has the names: /functions, or `toolwright functions list`."
     )
     return UsageError(f"There is no function `{name}` in functions/.", fix=fix)
 

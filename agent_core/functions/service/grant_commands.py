@@ -1,13 +1,14 @@
 """Manual commands for grants: grant, revoke, list. A pending candidate joins the same way."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from agent_core.access.grants import NOTHING, Giving, Grants, Question
 from agent_core.access.grants.book import who
 from agent_core.access.grants.content import content_of, misleading, unshowable
 from agent_core.access.grants.file import checked
 from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.base.json_form import IF_SET
 from agent_core.base.problem import Problem
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Registry
@@ -43,6 +44,7 @@ class ProposedGrants:
     in_force: Grants
     by: str
     at: str
+    changed: str = field(default="", metadata=IF_SET)  # why it is not in force
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,10 @@ class GrantCommands:
             if name in ("", owner):
                 function = snapshot.functions.get(owner)
                 now = await self._granting.in_force(function, snapshot) if function else NOTHING
-                rows.append(ProposedGrants(owner, function is not None, entry.grants, now, entry.by, entry.at))
+                is_lapsed = function is not None and not now.covers(entry.grants)
+                changed = await self._granting.book.lapsed(function, snapshot) if function and is_lapsed else ""
+                row = ProposedGrants(owner, function is not None, entry.grants, now, entry.by, entry.at, changed)
+                rows.append(row)
         return GrantListing(tuple(rows), tuple(await self._granting.book.problems()))
 
     async def _pending(self, name: str) -> PendingCandidate | None:

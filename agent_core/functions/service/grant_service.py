@@ -4,8 +4,8 @@ Where nobody can be asked the answer is no, and it says how a human grants it. W
 call that runs stands still.
 """
 
-import ast
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -17,20 +17,22 @@ from agent_core.access.grants import (
     Approver,
     Decision,
     Denied,
+    FileRequests,
     Giving,
     Grants,
     Permit,
     Question,
+    WantPath,
 )
 from agent_core.access.grants.approval import denial
 from agent_core.access.grants.book import who
 from agent_core.access.grants.content import content_of, misleading, modules_of, unshowable
-from agent_core.access.grants.items import UNSAID
+from agent_core.access.grants.file import GrantEntry
 from agent_core.access.grants.permit import raised
 from agent_core.access.packages import PackagesError
+from agent_core.base import syntax
 from agent_core.base.problem import Problem
 from agent_core.base.settings import GrantSettings
-from agent_core.base.untrusted import fence
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Limits
@@ -42,7 +44,7 @@ from ..gate.capability import lacking
 from ..gate.draft import unified
 from ..gate.grants import Way
 from ..gate.trial import Granted
-from ..gate.uses import needs_of, uses
+from ..gate.uses import modules_of_workspace, needs_of, uses
 from .call_records import source_of
 from .closure import ModuleParts
 from .package_grants import PackageGrants, imported_at_the_top
@@ -78,6 +80,8 @@ class GrantService:
         self.book = packing.book
         self.reach = reach
         self.queue = queue
+        self.foreign: Callable[[], frozenset[str]] = frozenset
+        """The names of foreign functions, which are called by a grant alone."""
         self._approvals = Approvals(queue)
         self._settings = settings
         self._limits = limits
@@ -85,7 +89,7 @@ class GrantService:
 
     @property
     def approver(self) -> Approver | None:
-        """Who is asked where a turn has nobody of its own."""
+        """The approver of a turn that has none of its own."""
         return self.queue.approver
 
     @approver.setter
@@ -100,7 +104,7 @@ class GrantService:
 
     async def ungranted(self, snapshot: Snapshot) -> Granted:
         """Return the grants with which a candidate is judged before anybody is asked."""
-        return Granted(guarded=await self.book.needed_to_call(snapshot), approval_mode=self._way())
+        return Granted(guarded=await self.guarded(snapshot), approval_mode=self._way())
 
     def _way(self) -> Way:
         """Return how the user is asked for the missing grants of a candidate."""
@@ -220,7 +224,7 @@ class GrantService:
         """Return the gate's messages about those uses in its module that a function has no grant for now."""
         granted = self.reach.spelled(self.packing.known(await self.in_force(function, snapshot)))
         try:
-            tree = ast.parse(snapshot.modules[function.module].text)
+            tree = syntax.parse(snapshot.modules[function.module].text)
             findings = lacking(uses(tree, self._packages, await self.guarded(snapshot)), granted)
         except RecursionError:
             return frozenset()
@@ -228,28 +232,46 @@ class GrantService:
 
     async def guarded(self, snapshot: Snapshot) -> frozenset[str]:
         """Return the functions that can only be called with a grant."""
-        return await self.book.needed_to_call(snapshot)
+        return await self.book.needed_to_call(snapshot) | self.foreign()
 
     async def needs(self, function: Function, snapshot: Snapshot) -> Grants:
         """Return what a workspace function needs, by its own text and its helpers."""
-        guarded = await self.book.needed_to_call(snapshot)
+        guarded = await self.guarded(snapshot)
         text = snapshot.modules[function.module].text
         entry = (await self.book.entries()).get(function.name)
-        needs = self.reach.inside(_needs(text, function.name, self._packages, guarded))
+        needs = self.reach.inside(_needs(text, function.name, self._known(snapshot, entry), guarded))
         return self.packing.named(needs, entry.grants) if entry else needs
+
+    def _known(self, snapshot: Snapshot, entry: GrantEntry | None) -> tuple[str, ...]:
+        """Return what an import may name without needing a package: those that are listed, and the workspace's own."""
+        granted = entry.grants if entry else NOTHING
+        return (*self._packages, *sorted(modules_of_workspace(snapshot.modules, granted)))
 
     async def want(self, function: str, snapshot: Snapshot, grants: Grants, caller: str = "") -> bool:
         """Ask during a call for a grant that it turned out to need. Return whether the call may go on with it."""
+        return not (await self.want_path(function, snapshot, grants, "", "", caller=caller))[1]
+
+    async def want_path(  # noqa: PLR0913 - the question's parts
+        self, function: str, snapshot: Snapshot, grants: Grants, folder: str, doubt: str, *, caller: str = ""
+    ) -> tuple[Grants, str]:
+        """Ask during a call for a file that is being opened. Return what was given, or why nothing was."""
         target = snapshot.functions[function]
+        question = Question(function, grants, version=target.version, moment="run", caller=caller, folder=folder)
+        question = replace(question, doubts=(doubt,) if doubt else ())
         if why := misleading(target, snapshot):
-            self._approvals.close(Question(function, grants), Decision("no", why, "unavailable"))
-            return False
-        now = await self.book.allowed(target, snapshot)
-        question = Question(function, grants, now, version=target.version, moment="run", caller=caller)
-        decision = await self._ask(question)
+            self._approvals.close(question, Decision("no", why, "unavailable"))
+            return NOTHING, why
+        decision = await self._ask(replace(question, granted=await self.book.allowed(target, snapshot)))
+        if decision.answer == "no":
+            return NOTHING, denial(question, decision)
+        given = question.wider if decision.is_wide else grants
         if decision.answer == "yes":
-            await self.book.give(target, snapshot, grants, who())
-        return decision.answer != "no"
+            await self.book.give(target, snapshot, given, who())
+        return given, ""
+
+    def files_of(self, function: str, permit: Permit, want: WantPath) -> FileRequests:
+        """Return the handler of a call's requests for files."""
+        return FileRequests(self.reach, function, permit, want)
 
     def _permit(self, function: Function, snapshot: Snapshot, grants: Grants, note: str) -> Permit:
         if not grants:
@@ -260,20 +282,22 @@ class GrantService:
             grants,
             self.reach.access(grants, f"{function.module}.{function.name}"),
             function.name if grants.stateful else "",
-            note
-            or self.reach.refusal(grants, function.name)
-            or self.reach.grown(grants)
-            or _unnamed(function.name, grants),
+            note or self.reach.refusal(grants, function.name) or self.reach.grown(grants),
         )
 
     def _around(self, function: Function, snapshot: Snapshot) -> Grants:
         """Return the needs of the modules that a function's own module imports."""
         others = [source for name, source in modules_of(function.module, snapshot).items() if name != function.module]
-        return _needs_of_all(tuple(source.text for source in others), self._packages, frozenset())
+        return _needs_of_all(tuple(source.text for source in others), self._known(snapshot, None), frozenset())
+
+    async def agreed(self, question: Question) -> str:
+        """Ask the user for a yes to something that needs no grant, and return why it was denied; empty for a yes."""
+        decision = await self._ask(question)
+        return denial(question, decision) if decision.answer == "no" else ""
 
     async def explained(self, question: Question, having: Grants) -> Question:
         """Return the question with what an approval installs, and what is unknown about it."""
-        doubts = self.reach.doubts(question.missing)
+        doubts = (*question.doubts, *self.reach.doubts(question.missing))
         return await self.packing.explained(replace(question, doubts=doubts), having)
 
     async def _ask(self, question: Question, having: Grants = NOTHING) -> Decision:
@@ -294,16 +318,6 @@ class GrantService:
         return decision
 
 
-def _unnamed(function: str, grants: Grants) -> str:
-    """Return a hint on naming folders for a function that takes its paths from the caller, or an empty string."""
-    if UNSAID not in grants.read + grants.write:
-        return ""
-    flag = "--write" if UNSAID in grants.write else "--read"
-    named = ", ".join(map(fence, dict.fromkeys(path for path in grants.write + grants.read if path != UNSAID)))
-    sentence = f"`{function}` gets its paths from its caller, and reaches those in folders that the user named"
-    return f"{sentence} (so far {named or 'none'}). To name one: toolwright functions grant {function} {flag} FOLDER"
-
-
 def _joined(verdict: Verdict, snapshot: Snapshot) -> tuple[Snapshot, Function | None]:
     """Return the snapshot with the candidate's module in it, and the candidate there."""
     if verdict.reading is None:
@@ -318,7 +332,7 @@ def _shown(function: Function, snapshot: Snapshot) -> tuple[tuple[int, str], ...
     text = snapshot.modules[function.module].text
     lines, own = bare_lines(text), range(function.line, function.end_line + 1)
     try:
-        numbers = [use.finding.line for use in uses(ast.parse(text), ()) if use.kind and use.finding.line in own]
+        numbers = [use.finding.line for use in uses(syntax.parse(text), ()) if use.kind and use.finding.line in own]
     except RecursionError:
         return ()
     return tuple((line, lines[line - 1].strip()) for line in dict.fromkeys(numbers))
@@ -338,7 +352,7 @@ def _needs_of_all(texts: tuple[str, ...], packages: tuple[str, ...], guarded: fr
     needs = NOTHING
     for text in texts:
         try:
-            needs |= needs_of(uses(ast.parse(text), packages, guarded))
+            needs |= needs_of(uses(syntax.parse(text), packages, guarded))
         except (SyntaxError, RecursionError, ValueError, MemoryError):
             continue
     return needs

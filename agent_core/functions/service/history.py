@@ -12,7 +12,7 @@ from typing import Any
 
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UsageError
-from agent_core.base.matching import Allowance, compare, diff_lines
+from agent_core.base.matching import ComparisonBudget, compare, diff_lines
 from agent_core.registry.source import ModuleSource, parse_accepted
 from agent_core.registry.tree import survey
 from agent_core.storage import VersionRow
@@ -154,7 +154,7 @@ def _moved(versions: Sequence[Version], source: str, row: VersionRow) -> bool:
     )
 
 
-def _version(source: str, row: VersionRow, before: Sequence[Version], allowance: Allowance) -> Version:
+def _version(source: str, row: VersionRow, before: Sequence[Version], allowance: ComparisonBudget) -> Version:
     last = before[-1].source if before else ""
     kind = "changed" if source and last else "created" if not before else "deleted" if last else "restored"
     added, removed = compare(bare_lines(last), bare_lines(source), allowance).counts
@@ -248,13 +248,13 @@ def blame(versions: Sequence[Version]) -> list[tuple[str, Version]]:
 
 
 def _carried(
-    before: list[tuple[str, Version]], version: Version, allowance: Allowance
+    before: list[tuple[str, Version]], version: Version, allowance: ComparisonBudget
 ) -> Iterator[tuple[str, Version]]:
     now = bare_lines(version.source)
     for kind, start, end, first, last in compare([text for text, _ in before], now, allowance).opcodes:
         yield from before[start:end] if kind == "equal" else [(text, version) for text in now[first:last]]
 
 
-def _for_all() -> Allowance:
+def _for_all() -> ComparisonBudget:
     """Return the time budget for all versions of a function: a second or two of a thread."""
-    return Allowance(steps=4_000_000, lines=4_000_000)
+    return ComparisonBudget(steps=4_000_000, lines=4_000_000)

@@ -18,13 +18,18 @@ def in_order(uses: Mapping[str, Set[str]], also: Mapping[str, Set[str]] | None =
     """
     order: list[str] = []
     seen: set[str] = set()
+    reach = _reach(uses)
 
     def visit(name: str) -> None:
-        if name not in seen:
-            seen.add(name)
-            for dependency in (*sorted(uses[name]), *sorted((also or {}).get(name, ()))):
-                visit(dependency)
-            order.append(name)
+        if name in seen:
+            return
+        seen.add(name)
+        for dependency in sorted(uses[name]):
+            visit(dependency)
+        for other in sorted((also or {}).get(name, ())):
+            if not reach[other] & (seen - set(order)):  # what is only shown waits for those that use what waits
+                visit(other)
+        order.append(name)
 
     for name in uses:
         visit(name)
@@ -33,12 +38,18 @@ def in_order(uses: Mapping[str, Set[str]], also: Mapping[str, Set[str]] | None =
 
 def circles(uses: Mapping[str, Set[str]]) -> dict[str, frozenset[str]]:
     """Return for each name those that it uses and that use it, directly or through others."""
+    reach = _reach(uses)
+    return {name: frozenset(target for target in reach[name] if name in reach[target]) - {name} for name in uses}
+
+
+def _reach(uses: Mapping[str, Set[str]]) -> dict[str, set[str]]:
+    """Return for each name those that it uses, directly or through others."""
     reach = {name: {target for target in used if target in uses} for name, used in uses.items()}
     for middle in uses:
         for reachable in reach.values():
             if middle in reachable:
                 reachable |= reach[middle]
-    return {name: frozenset(target for target in reach[name] if name in reach[target]) - {name} for name in uses}
+    return reach
 
 
 def circled(parts: Mapping[str, LibraryFile]) -> dict[str, frozenset[str]]:

@@ -23,11 +23,14 @@ from .closure import ModuleParts
 from .file_checks import parse_line
 from .foreign import Adapted
 from .library_files import LibraryFile, escaping, fitting, is_passed_over, modules
+from .name_clashes import told_apart
 
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """An import request. `hosted` are the agent's own functions with their parameters."""
+    """An import request. `hosted` are the agent's own functions with their parameters, `holders` the modules of the
+    functions that the workspace has.
+    """
 
     path: Path
     policy: Policy = "import"
@@ -35,6 +38,7 @@ class Taking:
     dry_run: bool = False
     maps: bool = True  # what was written for another agent
     hosted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    holders: Mapping[str, str] = field(default_factory=dict)
 
 
 Outcome = Literal["joined", "fixed", "skipped", "refused"]
@@ -138,7 +142,7 @@ def read(taking: Taking, report: ImportReport) -> tuple[dict[str, LibraryFile], 
             report.files += (
                 _methods(part) if part.file != part.module else ()
             )  # what takes a package's place has its own
-    return parts, {}
+    return told_apart(parts, taking.holders), {}
 
 
 def _methods(part: LibraryFile) -> Iterator[SkippedFile]:

@@ -18,14 +18,15 @@ from ..gate import Candidate, GivenExample, Verdict
 from ..gate.rules import CHALLENGED
 from ..gate.verdict import GRANTABLE, Fix, StageReport, Survivor
 
-_WEAK = 2  # changes of the body that are told, and that no example notices
+_WEAK = 2  # changes of the body that are reported, and that no example notices
 
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
     """The verdict on a candidate or on a function of a saved file; with `error`, the reason why there is none.
 
-    `thumb` is a human's opinion, `good` or `bad`, and `note` what they said of it.
+    `thumb` is a human's opinion, `good` or `bad`, and `note` what they said of it; `diff` is how the candidate differs
+    from the function that it would replace.
     `line` is that of the function when a saved file was judged, `unfit_with` the hash of the code that breaks it.
     """
 
@@ -41,6 +42,7 @@ class Judgment:
     error: str = ""
     denied: str = ""
     conflict: str = ""
+    diff: str = ""
     unfit_with: str = ""
     line: int = 0
     agreed: int = 0
@@ -83,7 +85,7 @@ class Judgment:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What is unproven of an admitted function, as long as no human has called it good."""
+        """The unproven claims of an admitted function, as long as no human has called it good."""
         if self.thumb == "good" or not self.admitted:
             return ()
         calls = tuple(f"nobody predicted what {one_line(call, 200)} returns" for call in self.challenges)

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.source import FOLDER, path_of
+from agent_core.registry.tree import Definition
 from sandbox.wire.lines import lines_of
 
 from ..gate.reading.text_fixes import write_escapes
@@ -80,7 +82,7 @@ def modules(library: Library, prefix: str, *, maps: bool = True) -> Iterator[Lib
         if not dotted:
             continue
         shown = library.base + name
-        adapted = adapt(write_escapes(text), shown, maps=maps)
+        adapted = adapt(_without_overloads(write_escapes(text)), shown, maps=maps)
         own = f"{dotted}.__init__" if name.endswith("__init__.py") else dotted
         moved, uses, stuck = _moved(adapted.text, targets, own, shown)
         parts = ModuleParts.of(moved, shown, targets[dotted])
@@ -95,6 +97,26 @@ def modules(library: Library, prefix: str, *, maps: bool = True) -> Iterator[Lib
         brought |= adapted.brings
         yield LibraryFile(shown, targets[dotted], place, parts, merged, (*adapted.problems, *stuck), uses)
     yield from map(_counterpart, sorted(brought))
+
+
+def _without_overloads(text: str) -> str:
+    """Return the text with blank lines for the signatures that a function has for type checkers alone."""
+    if "overload" not in text:
+        return text
+    try:
+        tree = syntax.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    lines = lines_of(text)
+    for node in tree.body:
+        if isinstance(node, Definition) and any(map(_is_overload, node.decorator_list)):
+            first, last = node.decorator_list[0].lineno - 1, node.end_lineno or node.lineno
+            lines[first:last] = ["\n"] * (last - first)
+    return "".join(lines)
+
+
+def _is_overload(node: ast.expr) -> bool:
+    return (node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")) == "overload"
 
 
 def _name_of(module: str) -> str:
@@ -114,20 +136,29 @@ def demands(parts: Mapping[str, LibraryFile]) -> dict[str, frozenset[str]]:
     wanted: dict[str, set[str]] = {module: set() for module in parts}
     used = {module for part in parts.values() for module in part.uses}
     for part in (part for part in parts.values() if part.module in used or not part.is_facade):
-        aliases: dict[str, str] = {}
         nodes = [node for statement in part.parts.text.body for node in ast.walk(statement)]
         for node in nodes:
             if isinstance(node, ast.ImportFrom):
-                base = part.base_of(node)
-                for alias in node.names:
-                    wanted.get(base, set()).add(alias.name)
-                    aliases[alias.asname or alias.name] = f"{base}.{alias.name}".removeprefix(f"{FOLDER}.")
-            elif isinstance(node, ast.Import):
-                aliases |= {alias.asname or alias.name: alias.name.removeprefix(f"{FOLDER}.") for alias in node.names}
+                wanted.get(part.base_of(node), set()).update(alias.name for alias in node.names)
+        modules_by_name = aliases(part, nodes)
         for node in nodes:
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                wanted.get(aliases.get(node.value.id, ""), set()).add(node.attr)
+                wanted.get(modules_by_name.get(node.value.id, ""), set()).add(node.attr)
     return {module: frozenset(names) for module, names in wanted.items()}
+
+
+def aliases(part: LibraryFile, nodes: Iterable[ast.AST]) -> dict[str, str]:
+    """Return the names that these nodes import in a module, each with what it may mean as a module of the library."""
+    names: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            base = part.base_of(node)
+            names |= {
+                alias.asname or alias.name: f"{base}.{alias.name}".removeprefix(f"{FOLDER}.") for alias in node.names
+            }
+        elif isinstance(node, ast.Import):
+            names |= {alias.asname or alias.name: alias.name.removeprefix(f"{FOLDER}.") for alias in node.names}
+    return names
 
 
 def escaping(text: str) -> dict[int, tuple[str, str]]:
@@ -165,7 +196,7 @@ def _target(name: str, prefix: str) -> str:
 def _moved(text: str, targets: Mapping[str, str], own: str, path: str) -> tuple[str, frozenset[str], list[Problem]]:
     """Return the text with the library's modules renamed, those of them that it uses, and the problems."""
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return text, frozenset(), []
     lines, uses, stuck = lines_of(text), set[str](), []

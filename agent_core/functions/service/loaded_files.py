@@ -52,10 +52,11 @@ class LoadedFile:
     noted: tuple[tuple[str, str], ...] = ()
     verdict: ModuleVerdict | None = None
     previous: ModuleReading | None = None
+    rejected_version: str = ""  # of a text that is rejected
 
     @property
     def lacks_import(self) -> bool:
-        """Whether the file could not be imported. Its missing import may still arrive."""
+        """True if the file could not be imported. Its missing import may still arrive."""
         return _lacks_import(self.problems)
 
 
@@ -72,13 +73,13 @@ def all_placed(
     before: Snapshot, results: Collection[LoadedFile], baseline: GoodVersions, finished: frozenset[str]
 ) -> tuple[Snapshot, list[Write]]:
     """Return the snapshot with the results of all files, and the writes for them."""
-    snapshot, writes = before, list[Write]()
+    snapshot, writes = before.draft(), list[Write]()
     moved = {result.module for result in results if result.reading is not None}
     for file_result in sorted(results, key=lambda result: precedence(result, baseline)):
         snapshot = placed(snapshot, file_result)
         file_writes = kept_writes(file_result, snapshot, moved)
         writes += map(by_agent, file_writes) if file_result.path in finished else file_writes
-    return snapshot, writes
+    return snapshot.finished() if snapshot.number != before.number else before, writes
 
 
 def unchanged(path: str, source: ModuleSource, baseline: GoodVersions, before: Snapshot) -> ModuleReading | None:
@@ -176,8 +177,12 @@ def admission(
         )
         for name, standing in verdict.standings
     ]
-    reading = SaveReading(path, _NO_STAMP, source.version, json.dumps(verdict.reading.to_json()))
-    return (*entered, *verdicts, reading)
+    return (*entered, *verdicts, saved_reading(verdict.reading))
+
+
+def saved_reading(reading: ModuleReading) -> SaveReading:
+    """Return the write that keeps a reading for the next start."""
+    return SaveReading(reading.source.path, _NO_STAMP, reading.source.version, json.dumps(reading.to_json()))
 
 
 def _verdict_on(function: Function, verdict: ModuleVerdict) -> dict[str, Any]:  # Any: JSON

@@ -36,6 +36,7 @@ from .loaded_files import (
     noted,
     removed_file,
     said_of,
+    saved_reading,
     since,
     standings,
     stored,
@@ -75,6 +76,7 @@ class Loader:
         self._limit = limit_bytes
         self._then = then
         self.since = RegistryChange()
+        self._rejected: dict[str, str] = {}  # the version of each rejected file, by its path
 
     async def start(self) -> None:
         """Settle writes that a crash interrupted, then take the whole folder."""
@@ -151,16 +153,40 @@ class Loader:
             # What it imports may have come in the same moment.
             unfit = {path for path, result in results.items() if result.lacks_import}
             retried = unfit if unfit < retried else set()
+        renewed = await self._renewed(snapshot)
+        if renewed:
+            snapshot, more = all_placed(snapshot, renewed, baseline, finished)
+            writes += more
         if writes:
             async with only_writer(self._state):  # a file that another process just wrote is its to write down
                 await self._store.apply(writes)
         if not before.readings:
             self.since = since(baseline, results.values(), finished)
-        change = self._registry.swap(snapshot, known_change=said_of(results.values()))
+        known_change = replace(said_of(results.values()), rejected=self._still_rejected(results.values()))
+        change = self._registry.swap(snapshot, known_change=known_change)
         for file_result in results.values():
             if file_result.verdict is not None:
                 self._then(file_result.verdict)
         return change
+
+    async def _renewed(self, snapshot: Snapshot) -> list[LoadedFile]:
+        """Return the modules with schemas that are made of types of other modules, where those have changed."""
+        outdated = [reading for reading in snapshot.readings.values() if reading.is_outdated(snapshot.modules)]
+        readings = await asyncio.gather(*(self._gate.read_again(reading, snapshot) for reading in outdated))
+        return [
+            LoadedFile(reading.source.path, reading.source.module, reading, writes=(saved_reading(reading),))
+            for reading in readings
+        ]
+
+    def _still_rejected(self, results: Iterable[LoadedFile]) -> tuple[Problem, ...]:
+        """Return the problems of files that were saved once more with another text, which is rejected as well."""
+        again: list[Problem] = []
+        for result in results:
+            known_version = self._rejected.pop(result.path, "")
+            if result.rejected_version:
+                self._rejected[result.path] = result.rejected_version
+                again += result.problems if known_version not in ("", result.rejected_version) else ()
+        return tuple(again)
 
     def _read(self, paths: list[Path] | None, baseline: GoodVersions) -> dict[str, Found]:
         listed = list(scan(self._folder, {}).stamps) if paths is None else paths
@@ -194,7 +220,8 @@ class Loader:
         granted = await self._packing.of_text(source.text)
         verdict = await self._gate.judge_module(source, before, "human", previous=previous, granted=granted)
         if not verdict.admitted:
-            return await self._keep_last_good(path, verdict.problems, baseline, before)
+            kept = await self._keep_last_good(path, verdict.problems, baseline, before)
+            return replace(kept, rejected_version=source.version)
         verdict = replace(verdict, problems=(*verdict.problems, *example_regression.of_save(previous, verdict.reading)))
         writes = admission(path, source, verdict, baseline, await self._confirmed(previous, verdict))
         writes = (*writes, *(await self._unfit(verdict)))

@@ -26,7 +26,7 @@ from .plan import Author, ChangeSummary, PlannedChange, planned
 
 @dataclass(frozen=True, slots=True)
 class PrivateNames:
-    """What stays in a module and is not offered: functions that are withheld, and other names that modules import."""
+    """Names that stay in a module and are not offered: withheld functions, and others that modules import."""
 
     functions: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
@@ -99,7 +99,7 @@ class ModuleProgress:
             self.text = _placed(self.text, {name: code})
 
     def take_alone(self) -> Iterator[tuple[str, list[str]]]:
-        """Remove and yield the functions that depend on a rejected function of their circle, with what they lack."""
+        """Remove and yield the functions that depend on a rejected function of their circle, with what is missing."""
         while alone := {name: lacking for name in self.verdicts if (lacking := self._missed(name))}:
             for name, lacking in alone.items():
                 del self.verdicts[name]

@@ -1,6 +1,6 @@
 """Quarantined functions, hidden from the model because they kept failing: names, reasons, and the way out.
 
-Also knows those that a human called bad, which the model is told wherever it is shown them.
+Also knows those that a human called bad: the model reads that wherever it is shown them.
 
 Held as (function, version), so that another version is free at once. What another process records is seen at the
 next turn.

@@ -1,4 +1,4 @@
-"""What humans think of a function's results, and what is unproven of it: the evidence beside its examples and calls.
+"""The opinions of humans on a function's results, and what is unproven of it: evidence next to examples and calls.
 
 A thumb is kept with the gate's verdict on the version, so another version starts without one.
 """

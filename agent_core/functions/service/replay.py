@@ -37,7 +37,7 @@ _ALIKE: Final = {"fetch": "url", "call": "function", "memory": "block"}
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A recorded call: how it ended, in a word and in a line, and what a replay of it lacks."""
+    """A recorded call: how it ended, in a word and in a line, and what is missing to replay it."""
 
     call: int
     function: str

@@ -1,7 +1,7 @@
 """The verbs on functions, each of them one call, for every interface."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,14 @@ from agent_core.registry.registry import Registry, RegistryChange
 from agent_core.storage import FAILURES, Store
 
 from ..answers import CallReport
+from ..foreign.library import ForeignFunction
 from ..gate import Candidate, Gate
 from ..sandbox_client import SandboxClient
+from ..search import FunctionSearch, SearchReport
+from ..search.search import COUNT
 from ..worker_api import OnProgress
 from . import change_texts, function_facts
+from .audit import Audit
 from .background_review import BackgroundReview
 from .batch import BatchOperations
 from .call_service import CallService, TraceReport
@@ -56,28 +60,29 @@ class FunctionService:
         granting: GrantService,
         starters: Callable[[], frozenset[str]],
         hosted: Mapping[str, tuple[str, ...]],
+        finder: FunctionSearch,
     ) -> None:
         self.registry = registry
         self.second_look = BackgroundReview(store, registry, gate, granting.packing, self._seen)
         self.loader = Loader(
             root, store, registry, gate, granting.packing, limit_bytes=module_bytes, then=self.second_look.ask
         )
-        self._root = root
-        self._store = store
-        self._gate = gate
-        self._cage = cage
+        self._root, self._store, self._gate = root, store, gate
         self.granting = granting
+        self._cage = cage
         self.calls, self.replays = CallService(cage, granting), Replays(store, registry, cage)
         self._carrier = ChangeExecutor(root, store, registry, granting.book)
         self.bulk = BatchOperations(
-            root, store, registry, gate, cage, lambda plan: self._now(plan, None), hosted, granting.packing
+            root, store, registry, gate, cage, lambda plan: self.finish(plan, None), hosted, granting.packing
         )
         ground, judging = FileSync(root, registry, module_bytes, self._catch_up), CandidateReview(store, gate, granting)
         self.plans = ChangePlanner(store, ground, judging)
         self.past = VersionHistory(store, ground, judging)
-        self.grants = GrantCommands(store, registry, self.plans, granting, self._now)
+        self.grants = GrantCommands(store, registry, self.plans, granting, self.finish)
         self.quarantine = Quarantine(store, registry, rules)
-        self.ratings = Ratings(store, rules, self.quarantine, self._tell)
+        self.ratings = Ratings(store, rules, self.quarantine, self.tell)
+        self.finder = finder
+        self.auditing = Audit(self._sight, finder, gate, self.quarantine)
         self._rules = rules
         self._starters = starters
         self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
@@ -134,7 +139,7 @@ class FunctionService:
         Raises:
             WorkspaceError: others use it (they are named), or its file holds something unsaved here.
         """
-        plan = await self._now(await self.plans.delete(name, author or Author()), author)
+        plan = await self.finish(await self.plans.delete(name, author or Author()), author)
         if plan.outcome == "refused":
             raise WorkspaceError(plan.text)
         assert isinstance(plan.detail, Deletion)
@@ -178,17 +183,50 @@ class FunctionService:
                 async with self._carrier.one_at_a_time:
                     await self.loader.refresh(paths)
         except ToolwrightError as error:
-            self._tell(events.FunctionsChanged(turn="", rejected=(str(error),)))
+            self.tell(events.FunctionsChanged(turn="", rejected=(str(error),)))
 
-    async def list(self, pattern: str = "", module: str = "", standing: str = "") -> function_facts.FunctionListing:
-        """Return the functions of the workspace and the problems of rejected files."""
-        return await function_facts.listing(self._sight(), function_facts.ViewFilter(pattern, module, standing))
+    async def list(
+        self, pattern: str = "", module: str = "", standing: str = "", hidden: Collection[str] = ()
+    ) -> function_facts.FunctionListing:
+        """Return the functions of the workspace that are not hidden, and the problems of rejected files."""
+        sight, query = self._sight(), function_facts.ViewFilter(pattern, module, standing)
+        seen = sight.snapshot.seen(lambda function: function.name not in hidden) if hidden else sight.snapshot
+        listing = await function_facts.listing(replace(sight, snapshot=seen), query)
+        foreign = function_facts.foreign_rows((one.function for one in self.foreign().values()), query)
+        foreign = [row for row in foreign if row.name not in hidden]
+        return replace(listing, functions=(*listing.functions, *foreign)) if foreign else listing
+
+    def foreign(self) -> Mapping[str, ForeignFunction]:
+        """Return the functions of other programs that can be called, by name."""
+        taken = self.registry.snapshot().functions
+        offered = self._cage.foreign.functions() if self._cage.foreign else {}
+        return {name: foreign for name, foreign in offered.items() if name not in taken}
 
     async def unused(self, pattern: str = "", module: str = "", standing: str = "") -> function_facts.FunctionListing:
         """Return functions that nobody has called for long, which the user may want to retire."""
         return await function_facts.listing(
             self._sight(), function_facts.ViewFilter(pattern, module, standing, unused=True)
         )
+
+    async def search(self, need: str, count: int = COUNT, hidden: Collection[str] = ()) -> SearchReport:
+        """Return the functions that serve a need, best first, with why, and how they differ from their neighbors.
+
+        What is hidden is not among them.
+
+        Raises:
+            UsageError: the need is empty.
+        """
+        return await self.finder.search(need, count, {*self._quarantined(), *hidden})
+
+    async def likely(self, message: str, count: int, hidden: Collection[str] = ()) -> Sequence[str]:
+        """Return the names of the functions that a message probably needs, best first, without the hidden ones."""
+        return await self.finder.likely(message, count, {*self._quarantined(), *hidden})
+
+    def _quarantined(self) -> Sequence[str]:
+        functions = self.registry.snapshot().functions
+        return [
+            name for name, version in self.quarantine.held if name in functions and functions[name].body_hash == version
+        ]
 
     async def introspect(self, name: str) -> function_facts.FunctionDetails:
         """Return everything that is known about a function."""
@@ -227,14 +265,19 @@ class FunctionService:
         name: str,
         arguments: str | Mapping[str, Any],
         on_progress: OnProgress | None = None,
+        author: Author | None = None,
     ) -> CallReport:
         """Call a function once in a worker, on the record. Return how it ended.
+
+        `author` says who is asked about grants, if not the approver of the workspace.
 
         Raises:
             UsageError: there is no such function, or its arguments do not fit.
         """
+        if (foreign := self.foreign().get(name)) is not None:
+            return await self.calls.made_abroad(foreign, arguments, on_progress)
         function, snapshot = self._function(name), self.registry.snapshot()
-        report, writes = await self.calls.made(function, snapshot, arguments, on_progress)
+        report, writes = await self.calls.made(function, snapshot, arguments, on_progress, author=author)
         await self._store.apply(writes)
         news = await self.quarantine.entered({name}) if report.outcome in FAILURES else []
         return replace(report, quarantined=news[0]) if news else report
@@ -279,9 +322,9 @@ class FunctionService:
         """Return the problems that keep files or functions out now."""
         return self.registry.snapshot().rejected
 
-    def tell_changes(self, changes: Iterable[events.FunctionsChanged]) -> str:
-        """Return the notice to the model about functions that someone else changed."""
-        return change_texts.changes(changes, dict(self.registry.snapshot().functions))
+    def tell_changes(self, changes: Iterable[events.FunctionsChanged], hidden: Collection[str] = ()) -> str:
+        """Return the notice to the model about functions that someone else changed, without the hidden ones."""
+        return change_texts.changes(changes, self.registry.snapshot().functions, hidden)
 
     def changed_since(self) -> events.FunctionsChanged | None:
         """Return the changes that others made while no program ran, if any."""
@@ -294,12 +337,13 @@ class FunctionService:
 
     def _heard(self, change: RegistryChange) -> None:
         if change.by != "agent":
-            self._tell(change_texts.heard(change, self._root))
+            self.tell(change_texts.heard(change, self._root))
 
     def _seen(self, name: str, problems: Sequence[Problem]) -> None:
-        self._tell(events.FunctionsChanged(turn="", noted={name: change_texts.seen_later(problems)}))
+        self.tell(events.FunctionsChanged(turn="", noted={name: change_texts.seen_later(problems)}))
 
-    def _tell(self, event: events.FunctionsChanged) -> None:
+    def tell(self, event: events.FunctionsChanged) -> None:
+        """Notify those who follow changes of functions of one by someone else."""
         for listener in tuple(self._listeners):
             listener(event)
 
@@ -314,14 +358,16 @@ class FunctionService:
 
     async def make(self, plan: PlannedChange, author: Author | None) -> Detail | None:
         """Carry out a plan, outside of a turn. Return its detail."""
-        return (await self._now(plan, author)).detail
+        return (await self.finish(plan, author)).detail
 
     async def _judged(self, plan: PlannedChange, author: Author | None) -> Judgment:
         verdict = await self.make(plan, author)
         assert isinstance(verdict, Judgment)
         return verdict
 
-    async def _now(self, plan: PlannedChange, author: Author | None) -> PlannedChange:
+    async def finish(self, plan: PlannedChange, author: Author | None) -> PlannedChange:
+        """Carry out a plan, outside of a turn. Return it as it was carried out."""
+
         async def record(result: PlannedChange) -> None:
             await self._store.apply(result.writes)
 

@@ -5,7 +5,7 @@ for what they read may be hostile. Nothing of a source is ever run.
 """
 
 from .parts import Chunk, Cut, SourcePart, Unreadable
-from .places import Material, SourcePlace, places
+from .places import Material, SourcePlace, not_prose, places
 from .reading import SourceReader
 
-__all__ = ["Chunk", "Cut", "Material", "SourcePart", "SourcePlace", "SourceReader", "Unreadable", "places"]
+__all__ = ["Chunk", "Cut", "Material", "SourcePart", "SourcePlace", "SourceReader", "Unreadable", "not_prose", "places"]

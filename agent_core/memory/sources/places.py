@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,11 @@ MOST_FILES: Final = 20_000
 """Of one folder."""
 _LEFT_OUT: Final = frozenset({"__pycache__", "node_modules"})
 STDIN: Final = "-"
+_SAMPLE: Final = 1 << 16
+_PICTURE: Final = (b"<svg", b"<?xml", b"<!doctype svg")
+_SCRIPTS: Final = frozenset((".js", ".mjs", ".cjs", ".css"))
+_MINIFIED: Final = re.compile(r"[.-]min\.\w+$|\.map$")
+_DENSE: Final = 500  # characters of an average line; of a script that people wrote it has fewer than 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,16 @@ def _files(folder: Path) -> Iterator[Path]:
             if count > MOST_FILES:
                 raise Unreadable(f"{folder} holds more than {MOST_FILES:,} files.", fix="Add its folders one by one.")
             yield path.relative_to(folder)
+
+
+def not_prose(name: str, data: bytes) -> str:
+    """Return why a file of a folder is not worth reading, although it is text; "" if it is."""
+    head, suffix = data[:1_000].lstrip(b"\xef\xbb\xbf \t\r\n").lower(), Path(name).suffix.lower()
+    if suffix == ".svg" or (head.startswith(_PICTURE) and b"<svg" in head):
+        return "SVG"
+    sample = data[:_SAMPLE]
+    is_dense = suffix in _SCRIPTS and len(sample) > _DENSE * (sample.count(b"\n") + 1)
+    return "minified" if is_dense or _MINIFIED.search(name.lower()) else ""
 
 
 def _file(path: Path) -> bytes:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from agent_core.base import syntax
 from sandbox.wire.lines import bare_lines
 
 from .parts import GOAL, LONGEST, SourcePart, SourceParts
@@ -112,7 +113,7 @@ def python(text: str) -> SourceParts:
     """Return each function and class with its decorators and the comments above; a long class method by method."""
     try:
         with warnings.catch_warnings(action="ignore"):
-            tree = ast.parse(text)
+            tree = syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return split_blocks(text)
     lines = bare_lines(text)

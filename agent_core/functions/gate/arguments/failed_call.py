@@ -22,10 +22,12 @@ from .shrink import measure
 
 CRASHES = frozenset({"TypeError", "AttributeError", "RecursionError", "AssertionError", "ReturnTypeError", "Killed"})
 _OF_NOTHING = frozenset({"TypeError", "AttributeError", "ReturnTypeError"})
-_NONE = re.compile(r"NoneType|got None")
-_APART = frozenset({"match", "search", "fullmatch", "group", "loads"})  # give None for a text of another format
+_NONE = re.compile(r"NoneType|got None|'(?:str|int|float|bool|list)' object has no attribute")
+_APART = frozenset({"match", "search", "fullmatch", "group", "loads", "DictReader"})  # give something else, or nothing
 UNDEFINED = frozenset({"NameError", "UnboundLocalError"})
 _NAME = re.compile(r"name '(\w{1,100})'")
+_MUCH = 1000
+_ENDLESS = frozenset({"count", "cycle", "repeat", "iter", "append", "extend", "add", "update", "insert"})
 _TOO_MUCH = frozenset({"ResultTooLarge", "MemoryError", "OverflowError", "Unsendable", "TimedOut"})
 
 
@@ -37,6 +39,7 @@ class FailedCall:
     outcome: Raised | TimedOut | Killed
     outside: tuple[CallDifference, ...]
     is_other_text: bool = False  # where the body takes texts apart, which may be of one format only
+    allowed_s: float = 0.0  # the time limit of a call, if this one may only be slow; 0 if it looks endless
 
     @property
     def kind(self) -> tuple[str, int]:
@@ -77,13 +80,15 @@ class FailedCall:
         is_excused = self.weight > Weight.SLIGHT or (self.outside and kind == "RecursionError")
         if (is_excused or self._is_of_no_format) and not self._lacks_a_name:
             return "fails-on"
+        if kind == "TimedOut" and self.allowed_s:
+            return "slow-on"
         if kind in CRASHES or kind in UNDEFINED:
             return "crashes"
         return {"TimedOut": "hangs-on", "Unsendable": "not-json"}.get(kind, "fails-on")
 
     @property
     def _is_of_no_format(self) -> bool:
-        """True if nothing was there to work on, in a text that may not have the format that the body takes apart."""
+        """True if nothing, or something else, was in a text that may not have the format that the body takes apart."""
         is_missing = isinstance(self.outcome, Raised) and _NONE.search(self.outcome.failure.message) is not None
         return self.is_other_text and is_missing and self.kind[0] in _OF_NOTHING
 
@@ -105,7 +110,10 @@ def line_of(outcome: Outcome) -> int:
 def described(failure: FailedCall, call: str) -> str:
     """Return what happens, where, and how the call differs from every example."""
     excuses = [difference.words for difference in failure.outside if difference.weight == failure.weight][:2]
-    unseen = f"; in no example {' and '.join(excuses)}" if excuses and failure.code == "fails-on" else ""
+    unseen = f"; there is no example in which {' and '.join(excuses)}" if excuses and failure.code == "fails-on" else ""
+    if failure.code == "slow-on" and isinstance(failure.outcome, TimedOut):
+        taken = f"takes longer than {failure.outcome.limit_s:g} s"
+        return f"{fence(call, 160)} {taken}; the limit of a call is {failure.allowed_s:g} s"
     return f"{fence(call, 160)} {_how(failure.outcome)}{unseen}"
 
 
@@ -123,6 +131,8 @@ def _how(outcome: Raised | TimedOut | Killed) -> str:
 def fix_of(failure: FailedCall) -> str:
     """Return what would resolve the failure."""
     kind = failure.kind[0]
+    if failure.code == "slow-on":
+        return "make it faster if such arguments are meant"
     if kind in _FIXES:
         return _FIXES[kind]
     named = f"`{kind}`" if kind.isidentifier() and kind.isascii() else "the exception"
@@ -134,7 +144,7 @@ _FIXES = {
     "UnboundLocalError": "give that variable a value on every way to this line",
     "ReturnTypeError": "return what the hint promises, or widen the hint",
     "Unsendable": "return text, numbers, lists or dictionaries",
-    "TimedOut": "look for a loop that these arguments never end",
+    "TimedOut": "look for a loop that these arguments never end; if it is only slow, show that by an example",
     "Killed": "fix the body where it asks for too much",
 }
 
@@ -178,6 +188,24 @@ def takes_apart(tree: ast.Module) -> bool:
     """Check whether code matches texts in ways that give None for another format."""
     calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return any((part.attr if isinstance(part, ast.Attribute) else "") in _APART for part in calls)
+
+
+def may_loop(tree: ast.Module, name: str) -> bool:
+    """Check whether code can run forever: by a `while`, by itself, by an endless iterator or a list that grows."""
+    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    called = {func.id if isinstance(func, ast.Name) else getattr(func, "attr", "") for func in calls}
+    return bool(called & (_ENDLESS | {name})) or any(isinstance(node, ast.While) for node in ast.walk(tree))
+
+
+def is_much(value: object) -> bool:
+    """Check whether arguments hold a number or a collection that may rightly take long to work through."""
+    if isinstance(value, int | float):
+        return abs(value) > _MUCH
+    if isinstance(value, str | bytes):
+        return len(value) > _MUCH
+    if isinstance(value, dict):
+        return len(value) > _MUCH or any(map(is_much, value.values()))
+    return isinstance(value, list | tuple | set | frozenset) and (len(value) > _MUCH or any(map(is_much, value)))
 
 
 _BUILTIN: dict[str, type] = {name: value for name, value in vars(builtins).items() if isinstance(value, type)}

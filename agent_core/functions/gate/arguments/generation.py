@@ -14,6 +14,7 @@ from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import Any
 
+from agent_core.base import syntax
 from agent_core.registry.typenames import Schema
 
 from ..tree import literal
@@ -126,7 +127,7 @@ def shown(calls: Sequence[str], name: str, parameters: Schema, rest: str = "", e
 
 def _calls_in(text: str, name: str) -> Iterator[ast.Call]:
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        tree = syntax.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in ast.walk(tree):

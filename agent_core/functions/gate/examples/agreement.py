@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from agent_core.base import syntax
 from agent_core.registry.examples import Example
 from sandbox.outcome import Outcome, Raised, Returned
 from sandbox.wire.claimed_collections import Members, Pairs, by_text
@@ -69,7 +70,7 @@ def expectation(example: Example) -> str:
     if example.expected.strip() or example.raises:
         return example.expected
     try:
-        tree = ast.parse(example.call, mode="eval")
+        tree = syntax.parse(example.call, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     return "True" if isinstance(tree.body, ast.Compare) else ""
@@ -101,7 +102,7 @@ def error_of(text: str) -> str:
 def literal_value(text: str) -> Any:  # any literal
     """Return the value of a Python literal in text; a marker that equals nothing if it is none."""
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        tree = syntax.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return _MISSING
     is_literal, value = literal(tree.body)

@@ -9,6 +9,7 @@ import ast
 import re
 from typing import Final
 
+from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.source import parse as parse_source
@@ -42,7 +43,7 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
         return Problem(
             "no-docstring", f"`{name}` is not at the top level of its text", Place(name), "edit its file manually"
         )
-    call = ast.unparse(ast.parse(call, mode="eval")) if "\n" in call else call
+    call = ast.unparse(syntax.parse(call, mode="eval")) if "\n" in call else call
     if expected.strip() == "None":  # nothing is shown of it, and what has nothing below it is no example
         call, expected = f"{call} is None", "True"
     shown = [f">>> {call}", *_shown(expected)]
@@ -53,7 +54,7 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
 
 def _wrong_call(name: str, call: str) -> str:
     try:
-        tree = ast.parse(call, mode="eval")
+        tree = syntax.parse(call, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return f"the call of an example is an expression, and `{call[:120]}` is none"
     words = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -123,14 +124,13 @@ def _escaped(line: str, quotes: str, *, is_raw: bool) -> str:
 def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
     """Return the candidate with the returned results in place of the written or missing ones."""
     text = verdict.source
-    if not verdict.disagreements:
-        for mismatch in verdict.to_confirm:
-            added = with_example(text, candidate.name, mismatch.call, mismatch.returned)
-            text = text if isinstance(added, Problem) else added
     raw = _is_raw(text, candidate.name)
     for mismatch in sorted(verdict.disagreements, key=lambda disagreement: -disagreement.line):
         if mismatch.line:
             text = _rewrite(text, mismatch, raw=raw)
+    for missing in verdict.to_confirm[len(verdict.disagreements) :]:
+        added = with_example(text, candidate.name, missing.call, missing.returned)
+        text = text if isinstance(added, Problem) else added
     returned = {
         disagreement.call: disagreement.returned for disagreement in verdict.disagreements if not disagreement.line
     }

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from agent_core.base import syntax
 from agent_core.registry.examples import Example
 from sandbox import Outcome, Raised, Returned, TimedOut
 from sandbox.wire.lines import lines_of
@@ -38,7 +39,7 @@ def option_for(example: Example, outcome: Outcome, *, is_float: bool) -> str:
 def _text_options(example: Example) -> Iterator[tuple[str, ...]]:
     """Yield options for a text that is no literal: of a literal, each character counts."""
     try:
-        nodes = list(ast.walk(ast.parse(example.expected.strip(), mode="eval")))
+        nodes = list(ast.walk(syntax.parse(example.expected.strip(), mode="eval")))
         is_plain = not any(isinstance(node, ast.Constant) and node.value is ... for node in nodes)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         is_plain = False

@@ -1,4 +1,4 @@
-"""What an author expects a call to return, as it was written, in the form of an example. Pure.
+"""The result that an author expects of a call, as it was written, in the form of an example. Pure.
 
 Somebody who predicts a result writes it as Python, as JSON, or without quotes; the promised type says what is meant.
 """

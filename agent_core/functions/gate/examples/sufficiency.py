@@ -66,7 +66,7 @@ def too_few(function: Function, examples: Sequence[Example | GivenExample], unpr
     if not unproven:
         yield from _missing(function, examples)
     elif not examples:
-        message = f"`{function.name}` has no example that could show what it does, so it joins as a draft"
+        message = f"`{function.name}` has no example that could show what it does, so it is added as a draft"
         yield Finding("unproven", message, line=function.line)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice, zip_longest
 
+from agent_core.base import syntax
 from agent_core.base.problem import Problem
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.schema import read_module
@@ -54,7 +55,7 @@ def _result(outcome: Outcome) -> str:
 def changed(call: str) -> Iterator[str]:
     """Yield the call with one of its literal arguments changed, the gentlest change of each argument first."""
     try:
-        node = ast.parse(call, mode="eval").body
+        node = syntax.parse(call, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     if not isinstance(node, ast.Call):

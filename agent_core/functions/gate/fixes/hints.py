@@ -10,6 +10,7 @@ from inspect import cleandoc
 from docstring_parser import ParseError
 from docstring_parser import parse as parse_docstring
 
+from agent_core.base import syntax
 from agent_core.registry.examples import without_examples
 from sandbox.wire.lines import lines_of
 
@@ -115,7 +116,7 @@ def _hint(named: str, names: frozenset[str] | set[str]) -> str | None:
     words = re.sub(r"\b[A-Za-z]+\b", lambda match: _OLD.get(match[0], _WORDS.get(match[0].lower(), match[0])), words)
     words = re.sub(r"\bOptional\[(.*)\]$", r"\1 | None", words)
     try:
-        tree = ast.parse(words, mode="eval")
+        tree = syntax.parse(words, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return words if words and _is_type(tree.body, names) else None
@@ -161,7 +162,9 @@ def modernize(view: View) -> str:
     for start, end, hint in sorted(places, key=lambda place: place[0], reverse=True):
         if _is_old(hint) and not isinstance(hint, ast.Constant):
             text = (
-                text[:start] + ast.unparse(_Modern().visit(ast.parse(text[start:end], mode="eval")).body) + text[end:]
+                text[:start]
+                + ast.unparse(_Modern().visit(syntax.parse(text[start:end], mode="eval")).body)
+                + text[end:]
             )
     return _without_unused_imports(text) if text != view.text else text
 

@@ -8,6 +8,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from agent_core.base import syntax
 from agent_core.registry.examples import find as find_prompts
 
 from ..returns import always_leaves, returned
@@ -40,7 +41,9 @@ def _written(view: View) -> Iterator[Sample]:
     for prompt in prompts:
         for node in _calls(view, prompt.source) if not prompt.raises else ():
             source = ast.unparse(node)
-            is_alone = isinstance(_parsed(prompt.source), ast.Expr) and source == ast.unparse(ast.parse(prompt.source))
+            is_alone = isinstance(_parsed(prompt.source), ast.Expr) and source == ast.unparse(
+                syntax.parse(prompt.source)
+            )
             yield Sample(source, _arguments(view, node), _results(prompt.want) if is_alone else ())
 
 
@@ -53,7 +56,7 @@ def _given_samples(view: View) -> Iterator[Sample]:
 
 def _results(text: str) -> tuple[object, ...]:
     try:
-        is_literal, value = literal(ast.parse(text.strip(), mode="eval").body)
+        is_literal, value = literal(syntax.parse(text.strip(), mode="eval").body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     return (value,) if is_literal else ()
@@ -189,7 +192,7 @@ def hint_result(view: View, shown: dict[str, object]) -> str:
 
 
 def _names(hint: str) -> set[str]:
-    return {node.id for node in ast.walk(ast.parse(hint, mode="eval")) if isinstance(node, ast.Name)}
+    return {node.id for node in ast.walk(syntax.parse(hint, mode="eval")) if isinstance(node, ast.Name)}
 
 
 def _of_parameter(view: View, parameter: ast.arg, seen: list[Sample]) -> str | None:

@@ -6,6 +6,7 @@ Only a call of the promised function next to a literal counts as an example; bot
 import ast
 import re
 
+from agent_core.base import syntax
 from sandbox.wire.lines import bare_lines
 
 from ..tree import literal
@@ -78,7 +79,7 @@ def _example(line: str, name: str, following: str) -> list[str]:
 
 def _is_call(text: str, name: str) -> bool:
     try:
-        tree = ast.parse(text, mode="eval").body
+        tree = syntax.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name) or tree.func.id != name:
@@ -90,6 +91,6 @@ def _is_call(text: str, name: str) -> bool:
 
 def _is_literal(text: str) -> bool:
     try:
-        return literal(ast.parse(text.strip(), mode="eval").body)[0]
+        return literal(syntax.parse(text.strip(), mode="eval").body)[0]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False

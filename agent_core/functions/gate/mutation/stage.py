@@ -39,7 +39,7 @@ _NOTHINGS: Final = {bool: ("True", "False"), int: ("0",), float: ("0.0",), str: 
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class MutatedFunction:
     """A function with agreeing examples, and the module in which they agree."""
 
     function: Function
@@ -78,7 +78,7 @@ class MutationResult:
     def note(self) -> str:
         """A note about what was tried and what was not reached."""
         if not self.usable:
-            return "nothing tried: time was up" if self.late else "no example agrees in a shared worker"
+            return "nothing tried: time was up" if self.late else "nothing tried: its examples take too long"
         if not self.mutant_count:
             return "there is nothing in it to change"
         late = (
@@ -104,7 +104,7 @@ async def check_mutants(draft: Draft, bench: TrialTools) -> Draft:
     return draft.with_findings(STAGE, findings(outcome, subject.function.name, line))
 
 
-def _subject(draft: Draft) -> Subject | str:
+def _subject(draft: Draft) -> MutatedFunction | str:
     """Return the function to test, or why none can be."""
     functions = (
         [function for function in draft.reading.functions if function.name == draft.candidate.name]
@@ -124,19 +124,19 @@ def _subject(draft: Draft) -> Subject | str:
         return "its examples are too few"
     if draft.trials.disagreements or draft.trials.agreed < min(len(written), MOST):
         return "its examples do not agree yet"
-    return Subject(function, draft.trial, tuple(written[:MOST_EXAMPLES]))
+    return MutatedFunction(function, draft.trial, tuple(written[:MOST_EXAMPLES]))
 
 
 _NO_PROOF: Final = {
     "": "there are no examples",
-    "effects": "its effects cannot run here",
+    "effects": "it acts on the outside, which is not tried here",
     "chance": "chance or the clock decides its result",
     "no-parameters": "it takes nothing that an example could vary",
     "no-result": "it gives no result",
 }
 
 
-async def run_mutants(subject: Subject, bench: TrialTools, rules: Rules) -> MutationResult:
+async def run_mutants(subject: MutatedFunction, bench: TrialTools, rules: Rules) -> MutationResult:
     """Return what the examples notice, tried in one worker as far as it gets."""
     rounds, function = _Rounds(_bitten(subject, rules)), subject.function
     work = Attempts(function.name, rounds.more(()), _AT_MOST_S, rounds.more)
@@ -144,7 +144,7 @@ async def run_mutants(subject: Subject, bench: TrialTools, rules: Rules) -> Muta
     return rounds.ended(outcomes)
 
 
-def _bitten(subject: Subject, rules: Rules) -> _Steps[MutationResult]:
+def _bitten(subject: MutatedFunction, rules: Rules) -> _Steps[MutationResult]:
     """Try stubs on every example, then mutants on the first, then the survivors on the others."""
     trial = _Trial(subject)
     name, text = subject.function.name, subject.text
@@ -215,7 +215,7 @@ class _Rounds:
 class _Trial:
     """Attempts at one function, and the record of those that agree."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: MutatedFunction) -> None:
         self._subject = subject
         self._most_s = _AT_MOST_S
 

@@ -1,4 +1,4 @@
-"""What comes back of a call, with the pieces of its arguments taken out: the skeleton of an answer.
+"""The skeleton of an answer: the result of a call without the pieces of its arguments.
 
 Pure. Two calls whose skeletons are equal differ in nothing but what was handed on. `loose` leaves numbers and codes
 out, too: the number of a confirmation says nothing.
@@ -8,10 +8,15 @@ import base64
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from datetime import date, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, TypeAlias
 
+from sandbox.wire.claimed_collections import Members
+
 WORD = re.compile(r"[^\W\d_]+")
+RUNNING = re.compile(r"(?<![^\W\d_])([^\W\d_]{3,})[ _#-]{0,2}(?:\d+|[A-Z])(?![^\W_])")
 _PIECES = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?|[\W_]")
 _CODE = re.compile(r"(?<![^\W_])(?=[0-9A-Fa-f-]*\d)[0-9A-Fa-f][0-9A-Fa-f-]{5,}(?![^\W_])")
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]+=*")
@@ -27,7 +32,7 @@ class _Given:
     words: Mapping[str, tuple[int, ...]]
     numbers: frozenset[str]
     together: str = ""
-    kept: frozenset[str] = frozenset()  # words that are those of the code, wherever they stand
+    code_words: frozenset[str] = frozenset()  # words that are those of the code, wherever they stand
 
 
 def skeleton(
@@ -35,12 +40,12 @@ def skeleton(
     arguments: Mapping[str, Any],
     *,
     loose: bool = False,
-    kept: frozenset[str] = frozenset(),
+    code_words: frozenset[str] = frozenset(),
 ) -> str:
     """Return what a value says beyond the words and numbers of the arguments it was computed from; words that are
     `kept` stay.
     """
-    return _of(value, replace(_given(arguments), kept=kept), loose, 0)
+    return _of(value, replace(_given(arguments), code_words=code_words), loose, 0)
 
 
 _HANDED_ON = re.compile(r"(?:(?:(?!<[wn]\d*>)[\W_])*<[wn]\d*>)+(?:(?!<[wn]\d*>)[\W_])*")
@@ -93,18 +98,47 @@ def shape(value: Any, depth: int = 0) -> Shape:  # Any: whatever an argument is
             return (type(value).__name__,)
 
 
+def _size_of(value: Any) -> tuple[int, str]:  # Any: a value that crossed
+    return len(repr(value)), repr(value)
+
+
+class Bag(list[Any]):  # Any: values that crossed
+    """The members of a set, in an order that says nothing."""
+
+
+def plain(value: Any, depth: int = 0) -> Any:  # Any: a value that crossed
+    """Return a value with lists for sets and texts for bytes, dates and the like, which are compared as such."""
+    match value:
+        case Members() | set() | frozenset():
+            return Bag(sorted(value.items if isinstance(value, Members) else value, key=_size_of))
+        case bytes() | bytearray():
+            return value.decode("latin-1")
+        case list() | tuple() if depth < _DEPTH:
+            return type(value)(plain(part, depth + 1) for part in value)
+        case dict() if depth < _DEPTH:
+            return {key: plain(part, depth + 1) for key, part in value.items()}
+        case date() | time() | timedelta() | Decimal() | Fraction():
+            return str(value)
+        case _:
+            return value
+
+
 _MARKS = re.compile(r"[\W_]+")  # a mark among signs is as good as one alone
 
 
 def parts_of(value: Any, arguments: Mapping[str, Any]) -> frozenset[str]:  # Any: a value that crossed
     """Return the texts and numbers in a value, with a mark for each whole one that came in, also where it is pasted."""
-    given = {str(leaf) for leaf in leaves([*arguments.values()]) if not isinstance(leaf, bool | None) and str(leaf)}
-    whole = re.compile("|".join(map(re.escape, sorted(given, key=len, reverse=True)[:_MOST_WORDS])) or r"(?!)")
+    argument_pieces = {
+        str(leaf) for leaf in leaves([*arguments.values()]) if not isinstance(leaf, bool | None) and str(leaf)
+    }
+    whole = re.compile(
+        "|".join(map(re.escape, sorted(argument_pieces, key=len, reverse=True)[:_MOST_WORDS])) or r"(?!)"
+    )
     return frozenset(
         _MARKS.sub("<*>", whole.sub("<*>", leaf))
         if isinstance(leaf, str)
         else "<*>"
-        if str(leaf) in given
+        if str(leaf) in argument_pieces
         else repr(leaf)
         for leaf in leaves(value)
     )
@@ -160,20 +194,28 @@ def _is_small(number: float) -> bool:
     return -1e15 < number < 1e15
 
 
-def _of(value: Any, given: _Given, loose: bool, depth: int) -> str:  # noqa: FBT001 - Any: a value that crossed
+def _of(value: Any, argument_pieces: _Given, loose: bool, depth: int) -> str:  # noqa: FBT001, PLR0911 - Any: a value that crossed
     match value:
         case str():
-            return f'"{_of_text(value, given, loose)}"'
+            return f'"{_of_text(value, argument_pieces, loose)}"'
         case bool() | None:
             return repr(value)
         case int() | float():
             text = f"{value:g}" if isinstance(value, float) else str(value) if value.bit_length() < 64 else "large"
-            return "#" if loose else "<n>" if text in given.numbers or str(value)[:20] in given.numbers else text
+            return (
+                "#"
+                if loose
+                else "<n>"
+                if text in argument_pieces.numbers or str(value)[:20] in argument_pieces.numbers
+                else text
+            )
+        case Bag():
+            return f"[{' '.join(sorted({_of(part, argument_pieces, loose, depth + 1) for part in value}))}]"
         case list() | tuple() if depth < _DEPTH:
-            return f"[{' '.join(dict.fromkeys(_of(part, given, loose, depth + 1) for part in value))}]"
+            return f"[{' '.join(dict.fromkeys(_of(part, argument_pieces, loose, depth + 1) for part in value))}]"
         case dict() if depth < _DEPTH:
             pairs = (
-                f"{_of(key, given, loose, depth + 1)}: {_of(part, given, loose, depth + 1)}"
+                f"{_of(key, argument_pieces, loose, depth + 1)}: {_of(part, argument_pieces, loose, depth + 1)}"
                 for key, part in value.items()
             )
             return f"{{{' '.join(dict.fromkeys(pairs))}}}"
@@ -181,28 +223,28 @@ def _of(value: Any, given: _Given, loose: bool, depth: int) -> str:  # noqa: FBT
             return type(value).__name__
 
 
-def _of_text(text: str, given: _Given, loose: bool) -> str:  # noqa: FBT001 - of its caller
+def _of_text(text: str, argument_pieces: _Given, loose: bool) -> str:  # noqa: FBT001 - of its caller
     if loose:
         text = _CODE.sub("#", text)
-    text = _decoded(text, given)
+    text = _decoded(text, argument_pieces)
     pieces: list[str | int] = []
     last = -1
     for piece in _PIECES.findall(text[:20_000]):
-        place = _place(piece.lower(), given, last) if piece[0].isalpha() else None
+        place = _place(piece.lower(), argument_pieces, last) if piece[0].isalpha() else None
         if place is not None:
             pieces.append(place)
             last = place
         elif piece[0].isdigit():
-            pieces.append("#" if loose else "<n>" if piece in given.numbers else piece)
+            pieces.append("#" if loose else "<n>" if piece in argument_pieces.numbers else piece)
         else:
             pieces.append(piece)
     return "".join(_joined(pieces))
 
 
-def _decoded(text: str, given: _Given) -> str:
+def _decoded(text: str, argument_pieces: _Given) -> str:
     """Return what a text encodes in base64 or hexadecimal digits, if that is what was given: nothing is hidden so."""
     bare = text.strip()
-    if len(bare) < _CODED or not given.together or not _ENCODED.fullmatch(bare):
+    if len(bare) < _CODED or not argument_pieces.together or not _ENCODED.fullmatch(bare):
         return text
     for decode in (bytes.fromhex, base64.urlsafe_b64decode, base64.b64decode):
         try:
@@ -210,20 +252,20 @@ def _decoded(text: str, given: _Given) -> str:
         except (ValueError, UnicodeError):
             continue
         letters = "".join(filter(str.isalpha, decoded.lower()))
-        if letters and (letters in given.together or given.together in letters):
+        if letters and (letters in argument_pieces.together or argument_pieces.together in letters):
             return decoded
     return text
 
 
-def _place(word: str, given: _Given, last: int) -> int | None:
+def _place(word: str, argument_pieces: _Given, last: int) -> int | None:
     """Return the place of a word, or of the word that it begins: the one after the last if there are several."""
-    if word in given.kept or (len(word) == 1 and len(given.words) > _FEW_WORDS and last < 0):
+    if word in argument_pieces.code_words or (len(word) == 1 and len(argument_pieces.words) > _FEW_WORDS and last < 0):
         return None
-    places = given.words.get(word)
+    places = argument_pieces.words.get(word)
     if places is None and len(word) >= _LEAST:
-        places = next((places for whole, places in given.words.items() if whole.startswith(word)), None)
+        places = next((places for whole, places in argument_pieces.words.items() if whole.startswith(word)), None)
     if not places:
-        return 0 if len(word) >= 2 * _LEAST and word in given.together else None
+        return 0 if len(word) >= 2 * _LEAST and word in argument_pieces.together else None
     return next((place for place in places if place in (last + 1, last - 1)), places[0])
 
 
@@ -246,71 +288,15 @@ def _joined(pieces: list[str | int]) -> Iterator[str]:
     yield from waiting
 
 
-@lru_cache(maxsize=2048)
-def lemma(word: str) -> str:
-    """Return the verb that a form belongs to, as far as its ending tells."""
-    word = word.lower()
-    if word in _IRREGULAR:
-        return _IRREGULAR[word]
-    for ending, put in (("ied", "y"), ("ies", "y"), ("sses", "ss"), ("ches", "ch"), ("shes", "sh"), ("xes", "x")):
-        if word.endswith(ending) and len(word) > len(ending) + 1:
-            return word[: -len(ending)] + put
-    for ending in ("ing", "ed"):
-        stem = word.removesuffix(ending)
-        if stem != word and len(stem) >= _LEAST - 1 and any(letter in "aeiouy" for letter in stem):
-            return stem[:-1] if len(stem) > _LEAST and stem[-1] == stem[-2] and stem[-1] not in "lsz" else stem
-    return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > _LEAST else word
+def share_of(text: str, value: Any, *, whole: bool) -> float:  # Any: a value that crossed
+    """Return how many of a text's words are in a value, from 0 to 1; if `whole`, only all of it counts."""
+    if whole:
+        return float(any(text.casefold() in part.casefold() for part in texts_of(value)))
+    words, results = words_of({"": text}), words_of({"": value})
+    return sum(word in results or any(_is_disguise(word, result) for result in results) for word in words) / len(words)
 
 
-def forms_of(word: str) -> tuple[str, ...]:
-    """Return a word with the base forms that it may have."""
-    base = lemma(word)
-    return (word,) if base == word else (word, base, f"{base}e")
-
-
-def is_same_verb(first: str, second: str) -> bool:
-    """Check whether two forms are of one verb; a final `e` may have been dropped."""
-    one, other = lemma(first), lemma(second)
-    return one == other or f"{one}e" == other or one == f"{other}e" or (one[:-1] == other and one[-1:] == one[-2:-1])
-
-
-_IRREGULAR = {
-    form: verb
-    for verb, forms in {
-        "send": "sent",
-        "buy": "bought",
-        "pay": "paid",
-        "sell": "sold",
-        "write": "wrote written",
-        "keep": "kept",
-        "make": "made",
-        "build": "built",
-        "set": "set setting",
-        "put": "put",
-        "take": "took taken",
-        "give": "gave given",
-        "begin": "began begun",
-        "forget": "forgot forgotten",
-        "hide": "hid hidden",
-        "ring": "rang rung",
-        "run": "ran",
-        "shut": "shut",
-        "withdraw": "withdrew withdrawn",
-        "drive": "drove driven",
-        "wake": "woke woken",
-        "feed": "fed",
-        "light": "lit",
-        "find": "found",
-        "get": "got",
-        "hold": "held",
-        "tell": "told",
-        "say": "said",
-        "speak": "spoke spoken",
-        "do": "did done does",
-        "store": "stored storing",
-        "schedule": "scheduled scheduling",
-        "archive": "archived",
-        "eject": "ejected",
-    }.items()
-    for form in forms.split()
-}
+def _is_disguise(word: str, result: str) -> bool:
+    """Check whether a word is another one with an ending or a beginning."""
+    is_longer = len(word) >= _LEAST and len(word) < len(result) <= len(word) + _LEAST
+    return is_longer and (result.startswith(word) or result.endswith(word))

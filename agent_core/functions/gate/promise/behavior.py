@@ -4,15 +4,28 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from sandbox import Outcome, Raised, Returned
+from sandbox import Outcome, Raised, Returned, TimedOut
 
-from .answers import Shape, coarse, holds_row, invented, leaves, parts_of, shape, skeleton, texts_of, words_of
-from .memory import RAISED, OtherCase, answer_of, is_echo
-from .probes import Probe
-from .reach import FreshCall
+from .answers import (
+    Shape,
+    coarse,
+    holds_row,
+    invented,
+    leaves,
+    parts_of,
+    plain,
+    shape,
+    share_of,
+    skeleton,
+    texts_of,
+    words_of,
+)
+from .probes import APART, Probe, is_of_digits
+from .reach import RAISED, FreshCall, OtherCase, answer_of, is_echo
 
 _WORDED = frozenset({"example", "twin", "everyday-twin", "number"})
 _SOME, _MOST = 5, 0.6
+_MUCH = 0.8  # of the calls
 _RICH = 3  # results: more than a yes and a no
 _FORMS = 2  # one, and one for what it does not take
 _OTHERS = frozenset({"twin", "number", "other"})
@@ -22,22 +35,50 @@ class Behavior:
     """The outcomes of calls next to their arguments."""
 
     def __init__(
-        self, tried: Sequence[Probe] = (), outcomes: Sequence[Outcome | None] = (), words: frozenset[str] = frozenset()
+        self, probes: Sequence[Probe] = (), outcomes: Sequence[Outcome | None] = (), words: frozenset[str] = frozenset()
     ) -> None:
         self._words = words  # of the code
-        self._tried = [*tried]
+        self._tried = [*probes]
         self._outcomes = [*outcomes] or [None] * len(self._tried)
+
+    def completed(self, reached: Sequence[Outcome | None]) -> "Behavior":
+        """Return it with the outcomes of the calls that had none, in their order."""
+        more = iter(reached)
+        return Behavior(self._tried, [next(more) if old is None else old for old in self._outcomes], self._words)
 
     @property
     def count(self) -> int:
         """The number of calls that ended."""
         return sum(outcome is not None for outcome in self._outcomes)
 
+    @property
+    def has_hung(self) -> bool:
+        """True if a call did not end: the others are not worth waiting for."""
+        return any(isinstance(outcome, TimedOut) for outcome in self._outcomes)
+
+    @property
+    def is_cut_short(self) -> bool:
+        """True if a fifth of the calls was not reached in time: what never came back says nothing."""
+        return not self.is_reached(_MUCH)
+
+    def is_reached(self, share: float) -> bool:
+        """Check whether that share of the calls ended."""
+        return self.count >= share * len(self._tried)
+
     @cached_property
     def returned(self) -> list[tuple[Probe, Any]]:  # Any: values that crossed
         """The calls that returned, with their values."""
         pairs = zip(self._tried, self._outcomes, strict=True)
-        return [(probe, outcome.value) for probe, outcome in pairs if isinstance(outcome, Returned)]
+        return [
+            (probe, plain(outcome.value))
+            for probe, outcome in pairs
+            if isinstance(outcome, Returned) and probe.kind not in APART
+        ]
+
+    @property
+    def outcomes(self) -> list[tuple[Probe, Outcome | None]]:
+        """All calls with what became of them."""
+        return [*zip(self._tried, self._outcomes, strict=True)]
 
     @property
     def gives_nothing(self) -> bool:
@@ -47,13 +88,13 @@ class Behavior:
     @property
     def is_by_chance(self) -> bool:
         """True if the same call gave different results."""
-        again = [
+        repetitions = [
             repr(value)
             for probe, value in self.returned
             if probe.kind == "again" or (probe.of < 0 and probe.kind == "example")
         ]
         first = [repr(value) for probe, value in self.returned if probe.kind == "again"]
-        return len(set(first)) > 1 and bool(again)
+        return len(set(first)) > 1 and bool(repetitions)
 
     def answer(self, at: int, *, loose: bool = False) -> str | None:
         """Return the skeleton of an outcome, `raises`, or None if there is none."""
@@ -61,7 +102,7 @@ class Behavior:
             return None
         outcome = self._outcomes[at]
         if isinstance(outcome, Returned):
-            return skeleton(outcome.value, self._tried[at].arguments, loose=loose)
+            return skeleton(plain(outcome.value), self._tried[at].arguments, loose=loose)
         return RAISED if isinstance(outcome, Raised) else None
 
     def is_free(self, *, loose: bool = False, texts_only: bool = False) -> bool:
@@ -82,11 +123,11 @@ class Behavior:
             if is_pair or (
                 probe.kind == "number" and (at + 1 < len(self._tried)) and self._tried[at + 1].kind == "number"
             ):
-                other = probe.of if is_pair else at + 1
+                partner = probe.of if is_pair else at + 1
                 is_row = probe.kind == "number" and probe.is_row
-                if not is_pair and self._tried[other].parameter != probe.parameter:
+                if not is_pair and self._tried[partner].parameter != probe.parameter:
                     continue
-                first, second = (self.answer(place, loose=loose and not is_row) for place in (at, other))
+                first, second = (self.answer(place, loose=loose and not is_row) for place in (at, partner))
                 if first is not None and second is not None and not (not is_pair and RAISED in (first, second)):
                     yield first, second
 
@@ -106,9 +147,15 @@ class Behavior:
 
     @cached_property
     def is_by_length(self) -> bool:
-        """True if the results are many numbers, and hang on the lengths of the arguments alone."""
+        """True if the results are many numbers, and hang on the lengths of the arguments, or of their words, alone."""
         results = {repr(value) for _probe, value in self.returned}
-        return self.gives_numbers and len(results) >= _RICH and not any(len(one) > 1 for one in self._by_shape.values())
+        if not self.gives_numbers or len(results) < _RICH:
+            return False
+        by_letters: dict[int, set[str]] = {}
+        for probe, value in self.returned:
+            count = sum(map(str.isalpha, "".join(texts_of([*probe.arguments.values()]))))
+            by_letters.setdefault(count, set()).add(repr(value))
+        return any(all(len(answers) == 1 for answers in groups.values()) for groups in (self._by_shape, by_letters))
 
     @cached_property
     def is_computed(self) -> bool:
@@ -135,7 +182,9 @@ class Behavior:
     @cached_property
     def updates_rows(self) -> bool:
         """True if every result has all of a list or mapping that came in, with more or other values in it."""
-        rows = [(probe.arguments, value) for probe, value in self.returned if probe.kind in ("example", "kin", "twin")]
+        rows = [
+            (probe.arguments, value) for probe, value in self.returned if probe.kind in ("example", "similar", "twin")
+        ]
         changed = [value not in list(arguments.values()) for arguments, value in rows]
         return any(changed) and all(holds_row(value, arguments) for arguments, value in rows)
 
@@ -166,7 +215,7 @@ class Behavior:
         outcome = self._outcomes[at] if 0 <= at < len(self._outcomes) else None
         if not isinstance(outcome, Returned):
             return RAISED
-        return coarse(skeleton(outcome.value, self._tried[at].arguments, kept=self._words))
+        return coarse(skeleton(plain(outcome.value), self._tried[at].arguments, code_words=self._words))
 
     @cached_property
     def example_hits(self) -> int:
@@ -216,7 +265,11 @@ class Behavior:
     @cached_property
     def invented(self) -> frozenset[str]:
         """The words and numbers that every result has and no argument had."""
-        sets = [invented(skeleton(value, probe.arguments, kept=self._words)) for probe, value in self.returned if value]
+        sets = [
+            invented(skeleton(value, probe.arguments, code_words=self._words))
+            for probe, value in self.returned
+            if value
+        ]
         return frozenset.intersection(*sets) if len(sets) > _SOME else frozenset()
 
     @cached_property
@@ -237,7 +290,7 @@ class Behavior:
                 for probe, value in self.returned
                 if probe.kind == "everyday" and probe.parameter == name
             ]
-            shares = [_share(text, value, whole=whole) for text, value in texts if words_of({"": text})]
+            shares = [share_of(text, value, whole=whole) for text, value in texts if words_of({"": text})]
             if len(shares) > _SOME:
                 yield shares
 
@@ -263,8 +316,8 @@ class Behavior:
                 and id(origin) in by_place
                 and by_place[id(origin)] == value
             ):
-                gone = words_of(origin.arguments) - words_of(probe.arguments)
-                if words_of({"": value}) & gone:
+                absent_words = words_of(origin.arguments) - words_of(probe.arguments)
+                if words_of({"": value}) & absent_words:
                     return True
         return False
 
@@ -277,10 +330,10 @@ class Behavior:
         """The calls unlike the examples."""
         calls = []
         for probe, outcome in zip(self._tried, self._outcomes, strict=True):
-            if probe.kind in ("example", "again", "everyday-twin"):
+            if probe.kind in ("example", "again", "everyday-twin", *APART) or is_of_digits(probe):
                 continue
             if isinstance(outcome, Returned):
-                answer = answer_of(outcome.value, probe.arguments)
+                answer = answer_of(plain(outcome.value), probe.arguments)
                 calls.append(FreshCall(probe.arguments, answer, repr(outcome.value), probe.kind, probe.parameter))
             elif isinstance(outcome, Raised):
                 calls.append(FreshCall(probe.arguments, RAISED, "", probe.kind, probe.parameter))
@@ -289,15 +342,9 @@ class Behavior:
     def is_of(self, literals: frozenset[str]) -> bool:
         """Check whether every value that was returned stands in the code, or was handed on."""
         for probe, value in self.returned:
-            given = {repr(leaf) for leaf in leaves([*probe.arguments.values()])}
-            if not all(repr(leaf) in literals or repr(leaf) in given or leaf is None for leaf in leaves(value)):
+            argument_leaves = {repr(leaf) for leaf in leaves([*probe.arguments.values()])}
+            if not all(
+                repr(leaf) in literals or repr(leaf) in argument_leaves or leaf is None for leaf in leaves(value)
+            ):
                 return False
         return bool(self.returned)
-
-
-def _share(text: str, value: Any, *, whole: bool) -> float:  # Any: a value that crossed
-    """Return how many of a text's words are in a value, from 0 to 1; if `whole`, only all of it counts."""
-    if whole:
-        return float(any(text.casefold() in part.casefold() for part in texts_of(value)))
-    words = words_of({"": text})
-    return len(words & words_of({"": value})) / len(words)

@@ -1,20 +1,38 @@
 """A function with its promise, its means and its behavior, and what makes it worth calling at all."""
 
+import re
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 from agent_core.registry.function import Function
 
-from ..draft import Draft
-from .answers import WORD
+from ..draft import Draft, Finding
+from .answers import RUNNING, WORD, texts_of
 from .behavior import Behavior
 from .claims import Promise
-from .code import admission, by_chance, by_hash, by_length_only, has_silence, keeps_in_vain, literals
-from .constants import is_arithmetic, is_loopless
-from .lexicon import lexicon
-from .memory import Memory
+from .code import admission, by_chance, by_hash, by_length_only, code_words, has_silence, keeps_in_vain, literals
+from .constants import is_arithmetic, is_loopless, sums_compared
+from .lexicon import forms_of, lexicon, relation_words
+from .memorization import Memorization
+from .reach import FreshCall
+from .state import VanishingStore, vanishing_stores
 
 _PICKING = frozenset({"pick", "picks", "flip", "roll", "rolls", "test", "sample", "samples"})
 _FEW, _FIRST = 3, 9
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """A reason to doubt a promise, and calls that show it."""
+
+    finding: Finding
+    calls: tuple[FreshCall, ...] = ()
+
+
+def is_row_in(value: Any, row: Any) -> bool:  # Any: values that crossed
+    """Check whether a value is a list, or holds it as one of its parts."""
+    return isinstance(row, list) and (value == row or (isinstance(value, dict) and row in list(value.values())))
 
 
 @dataclass(frozen=True)
@@ -25,13 +43,13 @@ class Case:
     function: Function
     promise: Promise
     has_means: bool
-    memory: Memory | None
+    memorization: Memorization | None
     behavior: Behavior = field(default_factory=Behavior)
 
     @property
     def is_suspect(self) -> bool:
         """True if something in its words or constants makes it worth calling."""
-        if self.memory is not None and (self.memory.is_suspect or self.is_divided):
+        if self.memorization is not None and (self.memorization.is_suspect or self.is_divided or self.is_fitted):
             return True
         if self.has_means:
             return False
@@ -46,13 +64,61 @@ class Case:
             or self.promise.says("work", "qualities")
             or self.is_kept_in_vain
             or self.names_entity
+            or self.vanishing
+            or self.is_held
+            or self.returns_rows
         )
+
+    @cached_property
+    def vanishing(self) -> list[VanishingStore]:
+        """The stores that it makes itself, changes, and leaves behind."""
+        tree, node = self.draft.tree, self.draft.function
+        return vanishing_stores(tree, node) if tree is not None and node is not None else []
 
     @property
     def is_divided(self) -> bool:
         """True if some of its answers are constants, or arguments as they came, and others are not."""
         node = self.draft.function
         return node is not None and (self.function.returns == "bool" or has_silence(node))
+
+    @property
+    def is_held(self) -> bool:
+        """True if its words promise what can be held against the results of several calls, or one shows a filler."""
+        words = relation_words()
+        leading = {*self.promise.name, *self.promise.sentence[:5]}
+        said = {*self.promise.name, *self.promise.sentence}
+        if words["media"]["formats"] & said or words["filler"]["vague"] & self.code_words or self.is_choice:
+            return True
+        if self.takes_rows and not words["order"]["free"].isdisjoint(leading):
+            return True
+        if not words["filler"]["words"].isdisjoint(self.code_words):
+            return True
+        shown = [
+            text for case in (self.memorization.cases if self.memorization else ()) for text in texts_of(case.value)
+        ]
+        return not words["text"]["changing"].isdisjoint(self.heads) or any(map(RUNNING.search, shown))
+
+    @property
+    def is_choice(self) -> bool:
+        """True if the best of rows is promised, and no place in them."""
+        words, said = relation_words()["choice"], {*self.promise.name, *self.promise.sentence}
+        is_best = any(word.endswith("est") for word in said - words["none"]) or not words["best"].isdisjoint(said)
+        return self.takes_rows and is_best and words["place"].isdisjoint(said)
+
+    @property
+    def returns_rows(self) -> bool:
+        """True if each example got one of its lists back as it came, and its words promise more than that."""
+        cases = self.memorization.cases if self.memorization else ()
+        return (
+            self.takes_rows
+            and bool(cases)
+            and all(any(is_row_in(case.value, row) for row in case.arguments.values()) for case in cases)
+        )
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The first words of its name and of its sentence."""
+        return (*self.promise.name[:1], *(form for word in self.promise.sentence[:1] for form in forms_of(word)))
 
     @property
     def is_computed(self) -> bool:
@@ -64,7 +130,13 @@ class Case:
     @property
     def is_told(self) -> bool:
         """True if its description lists the values that it looks its argument up by."""
-        return self.memory is not None and self.memory.is_told()
+        return self.memorization is not None and self.memorization.is_told()
+
+    @property
+    def is_fitted(self) -> bool:
+        """True if a sum of its parameters is compared with a number of which its description tells nothing."""
+        node, described = self.draft.function, set(re.findall(r"\d+", self.function.description))
+        return node is not None and any(f"{value:g}" not in described for value in sums_compared(node))
 
     @property
     def takes_rows(self) -> bool:
@@ -103,6 +175,16 @@ class Case:
         return lexicon().among(self.promise.sentence[:1] or self.promise.name[:1], "plain", "asking")
 
     @property
+    def code_words(self) -> frozenset[str]:
+        """The words in the texts of its code."""
+        return code_words(self.draft.tree) if self.draft.tree is not None else frozenset()
+
+    @property
+    def is_about_media(self) -> bool:
+        """True if it is to know what a picture or a sound shows."""
+        return not relation_words()["media"]["nouns"].isdisjoint((*self.promise.name, *self.promise.sentence))
+
+    @property
     def is_kept_in_vain(self) -> bool:
         """True if it changes what its module holds."""
         return self.draft.tree is not None and keeps_in_vain(self.draft.tree)
@@ -127,11 +209,16 @@ class Case:
         tree = self.draft.tree
         if tree is None or not (by_chance(tree) or by_hash(tree)):
             return False
-        said = self.promise.words & lexicon().sections["chance"]["said"]
-        is_picked = said <= _PICKING and lexicon().among(
+        chance_words = self.promise.words & lexicon().sections["chance"]["said"]
+        is_picked = chance_words <= _PICKING and lexicon().among(
             (*self.promise.name, *self.promise.sentence), "chance", "judged"
         )
-        return not said or is_picked
+        return not chance_words or is_picked
+
+    @property
+    def is_said_to_draw(self) -> bool:
+        """True if chance decides, as its description says."""
+        return self.draft.tree is not None and by_chance(self.draft.tree) and not self.draws
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -152,7 +239,8 @@ class Case:
         """True if its very name promises what no line of arithmetic gives, or it only picks from a list."""
         arithmetic = lexicon().sections["arithmetic"]
         beyond = arithmetic["beyond"] | arithmetic["loops"] | arithmetic["rows"]
-        return self._takes_a_list or not (beyond - arithmetic["formulas"]).isdisjoint(self.promise.name)
+        named = not (beyond - arithmetic["formulas"]).isdisjoint(self.promise.name)
+        return self._takes_a_list or (named and arithmetic["few"].isdisjoint(self.promise.name))
 
     @property
     def is_formula(self) -> bool:
@@ -160,13 +248,14 @@ class Case:
         node = self.draft.function
         formulas = frozenset() if self._takes_a_list else lexicon().sections["arithmetic"]["formulas"]
         words = {*self.promise.name, *(word for word in self.promise.sentence[:4] if word not in formulas)}
-        said = {*self.promise.name, *(word for word in self.promise.sentence[:_FIRST] if word not in formulas)}
+        leading_words = {*self.promise.name, *(word for word in self.promise.sentence[:_FIRST] if word not in formulas)}
         if node is None:
             return False
         if lexicon().among(words, "arithmetic", "beyond") and is_arithmetic(node):
             return True
-        needs = ("loops", "rows") if self._takes_a_list else ("loops",)
-        return any(lexicon().among(said, "arithmetic", key) for key in needs) and is_loopless(node)
+        is_in_order = not relation_words()["order"]["kept"].isdisjoint((*self.promise.name, *self.promise.sentence[1:]))
+        needs = ("loops", "rows") if self._takes_a_list and not is_in_order else ("loops",)
+        return any(lexicon().among(leading_words, "arithmetic", key) for key in needs) and is_loopless(node)
 
     @property
     def _takes_a_list(self) -> bool:

@@ -1,4 +1,4 @@
-"""What the name and the first sentence of a function promise, read with a lexicon.
+"""The promises in the name and the first sentence of a function, read with a lexicon.
 
 Pure. A promise is an effect on the world, a fact from outside, or work that needs to understand its argument.
 What acts on a part of an argument (`delete_vowels`) or words a text (`order_confirmation`) promises a result only.
@@ -12,10 +12,10 @@ from typing import Literal
 
 from agent_core.registry.typenames import Schema
 
-from .answers import forms_of, lemma
-from .lexicon import lexicon
+from .lexicon import forms_of, joined, lemma, lexicon
 
 ClaimKind = Literal["effect", "knowledge", "work"]
+_ADVERB = re.compile(r"\w{5,}ly")
 _WORDS = re.compile(r"[A-Za-z][a-z]+|[A-Z]+(?![a-z])|[a-z]")
 _PREFACE = re.compile(
     r"^(?:this (?:function|method|tool)|write a (?:python )?(?:function|program|method)"
@@ -38,7 +38,7 @@ _LIMITS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class PromiseClaim:
     """A promise beyond computing. `weight` is 2 where the words leave no doubt, else 1.
 
     `is_kept` tells of something that should outlast the call, `changes` of a fact that does not stay.
@@ -66,9 +66,9 @@ class Promise:
     name: tuple[str, ...]
     sentence: tuple[str, ...]
     words: frozenset[str]
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[PromiseClaim, ...] = ()
 
-    def claim(self, kind: ClaimKind) -> Claim | None:
+    def claim(self, kind: ClaimKind) -> PromiseClaim | None:
         """Return the claim of a kind, if there is one."""
         return next((claim for claim in self.claims if claim.kind == kind), None)
 
@@ -90,7 +90,7 @@ def promise_of(name: str, description: str, parameters: Schema) -> Promise:
         tuple(_stripped(_words(_PREFACE.sub("", " ".join(first.split()))))),
         frozenset([*_words(name), *_words(description)]),
     )
-    effect = _effect(promise)
+    effect = _effect(promise, parameters)
     if effect and _is_about_rows(effect, promise, parameters):
         effect = None
     claims = [effect or _placed(promise, parameters), _knowledge(promise, parameters), _work(promise, parameters)]
@@ -98,19 +98,20 @@ def promise_of(name: str, description: str, parameters: Schema) -> Promise:
 
 
 def _words(text: str) -> list[str]:
-    return [word.lower() for word in _WORDS.findall(text)]
+    return joined([word.lower() for word in _WORDS.findall(text)])
 
 
 def _stripped(words: Sequence[str]) -> Sequence[str]:
-    start = next((at for at, word in enumerate(words) if word not in _LEADING), 0)
+    start = next((at for at, word in enumerate(words) if word not in _LEADING and not _ADVERB.fullmatch(word)), 0)
     return words[start:]
 
 
-def _effect(promise: Promise) -> Claim | None:
+def _effect(promise: Promise, parameters: Schema) -> PromiseClaim | None:
     """Return the effect that a function promises: by its sentence, by its name, or by what its sentence adds."""
     book, sentence = lexicon(), promise.sentence
     deeds = [_deed(sentence, promise), *(_deed(sentence[at + 1 :], promise) for at in _joints(sentence))]
-    by_name = _deed(promise.name, promise)
+    is_argument = len(promise.name) > 1 and promise.name[0] in parameters["properties"]  # no verb: `message_banner`
+    by_name = None if is_argument and not deeds[0] else _deed(promise.name, promise)
     if sentence and book.has(sentence[0], "plain", "wording") and book.has(promise.name[-1], "plain", "texts"):
         return deeds[1] if len(deeds) > 1 else None  # it is named for the text that it makes
     if by_name and sentence and book.has(sentence[0], "plain", "verbs") and not deeds[0]:
@@ -119,7 +120,7 @@ def _effect(promise: Promise) -> Claim | None:
     return max((deed for deed in (*deeds, by_name) if deed), key=lambda deed: deed.weight, default=None)
 
 
-def _is_about_rows(claim: Claim, promise: Promise, parameters: Schema) -> bool:
+def _is_about_rows(claim: PromiseClaim, promise: Promise, parameters: Schema) -> bool:
     """Check whether an effect is on rows that come in as an argument of that name, such as `switches`."""
     if not lexicon().has(claim.verb, "plain", "verbs"):
         return False
@@ -132,7 +133,7 @@ def _is_about_rows(claim: Claim, promise: Promise, parameters: Schema) -> bool:
     return bool(rows & {lemma(word) for word in (*promise.name[1:], *claim.about.split())})
 
 
-def _placed(promise: Promise, parameters: Schema) -> Claim | None:
+def _placed(promise: Promise, parameters: Schema) -> PromiseClaim | None:
     """Return the effect that a function promises if it puts something where no argument is: `in the cart`."""
     book, words = lexicon(), promise.sentence
     if not words or not book.has(words[0], "effect", "placing") or _brings_rows(parameters):
@@ -143,7 +144,8 @@ def _placed(promise: Promise, parameters: Schema) -> Claim | None:
             place = [*takewhile(lambda word: word not in OF, words[at + 1 : at + 6])]
             stores = [word for word in place if book.has(word, "effect", "stores") and word not in named]
             if stores and place[0] not in ("a", "an"):
-                return Claim("effect", lemma(words[0]), " ".join(words[1 : at + 1 + len(place)]), 2, is_kept=True)
+                about = " ".join(words[1 : at + 1 + len(place)])
+                return PromiseClaim("effect", lemma(words[0]), about, 2, is_kept=True)
     return None
 
 
@@ -158,35 +160,35 @@ def _joints(words: Sequence[str]) -> list[int]:
     return [at for at, word in enumerate(words) if word in ("and", "then") and words[at + 1 : at + 2] != ("not",)]
 
 
-def _deed(words: Sequence[str], promise: Promise) -> Claim | None:
+def _deed(words: Sequence[str], promise: Promise) -> PromiseClaim | None:
     """Return the effect that words beginning with a verb promise."""
     if not words or words[1:2] in (("whether",), ("if",)):
         return None
     book = lexicon()
-    rest = [word for word in takewhile(lambda word: word not in _MANNER, words[1:8]) if word not in _SMALL]
-    first = next((word for word in rest if word not in _PARTICLES), "")
-    verb = next((form for form in forms_of(words[0]) if form in book.outside or form in book.kept), "")
+    following = [word for word in takewhile(lambda word: word not in _MANNER, words[1:8]) if word not in _SMALL]
+    first = next((word for word in following if word not in _PARTICLES), "")
+    verb = next((form for form in forms_of(words[0]) if form in book.outside or form in book.lasting), "")
     if not verb:
         return None
-    objects = {form for word in (*rest, *promise.name[1:]) for form in (word, lemma(word))}
-    about = " ".join(rest[:2])
-    for is_kept, lists in ((False, book.outside), (True, book.kept)):
-        wanted = lists.get(verb, frozenset())
+    objects = {form for word in (*following, *promise.name[1:]) for form in (word, lemma(word))}
+    about = " ".join(following[:2])
+    for is_kept, lists in ((False, book.outside), (True, book.lasting)):
+        objects_of_verb = lists.get(verb, frozenset())
         is_part = book.has(first, "plain", "parts") and not book.has(verb, "effect", "always")
-        if "*" in wanted and not is_part:
-            return Claim("effect", verb, about, 2, is_kept)
-        if objects & wanted:
-            return Claim("effect", verb, about, 2, is_kept)
-    if book.among(rest[:3], "plain", "parts") or book.has(verb, "plain", "verbs"):
+        if "*" in objects_of_verb and not is_part:
+            return PromiseClaim("effect", verb, about, 2, is_kept)
+        if objects & objects_of_verb:
+            return PromiseClaim("effect", verb, about, 2, is_kept)
+    if book.among(following[:3], "plain", "parts") or book.has(verb, "plain", "verbs"):
         return None
-    return Claim("effect", verb, about, 1, verb in book.kept)
+    return PromiseClaim("effect", verb, about, 1, verb in book.lasting)
 
 
 _MANNER = frozenset(["with", "as", "by", "of", "about", "per", "like", "between", "that", "which", "if", "when"])
 _PARTICLES = frozenset(["on", "off", "up", "down", "in", "out", "over", "each", "every", "two", "several"])
 
 
-def _knowledge(promise: Promise, parameters: Schema) -> Claim | None:
+def _knowledge(promise: Promise, parameters: Schema) -> PromiseClaim | None:
     """Return the fact from outside that a function promises."""
     claims = [claim for words in (promise.name, promise.sentence) if (claim := _fact(words, promise, parameters))]
     if len(claims) == 2 and claims[0].changes == claims[1].changes:
@@ -194,16 +196,16 @@ def _knowledge(promise: Promise, parameters: Schema) -> Claim | None:
     return max(claims, key=lambda claim: claim.weight, default=None)
 
 
-def _fact(words: Sequence[str], promise: Promise, parameters: Schema) -> Claim | None:
+def _fact(words: Sequence[str], promise: Promise, parameters: Schema) -> PromiseClaim | None:
     """Return the fact that words promise: their verb asks for it, or their noun can be nothing else."""
     if not words or promise.says("knowledge", "disclosed"):
         return None
     book, is_sentence = lexicon(), words is promise.sentence
     if is_sentence and (claim := _state(words, parameters) or _measure(words, parameters)):
         return claim
-    is_asked = book.among(words[:1], "plain", "asking")
-    if is_sentence and is_asked and book.among(words[:9], "knowledge", "sources"):
-        return Claim("knowledge", words[0], " ".join(_nouns(words[1:6])), 2, changes=True)
+    places = [word for word in words[:9] if word not in parameters["properties"]]
+    if is_sentence and book.has(words[0], "plain", "asking") and book.among(places, "knowledge", "sources"):
+        return PromiseClaim("knowledge", words[0], " ".join(_nouns(words[1:6])), 2, changes=True)
     is_asked = book.has(words[0], "knowledge", "asking") or (is_sentence and lemma(words[0]) == "return")
     if book.has(words[0], "plain", "verbs") and not is_asked:
         return None
@@ -211,20 +213,20 @@ def _fact(words: Sequence[str], promise: Promise, parameters: Schema) -> Claim |
     return _fact_of(words[0] if is_asked else "", nouns, promise, parameters) if nouns else None
 
 
-def _state(words: Sequence[str], parameters: Schema) -> Claim | None:
+def _state(words: Sequence[str], parameters: Schema) -> PromiseClaim | None:
     """Return the state of somebody or something outside that words ask for, of this moment or of any."""
     knowledge = lexicon().sections["knowledge"]
     state = next((word for word in words if word in knowledge["states"]), "")
     if not state:
         return None
     if not knowledge["now"].isdisjoint(words):
-        return Claim("knowledge", words[0], f"who or what is {state}", 2, changes=True)
+        return PromiseClaim("knowledge", words[0], f"who or what is {state}", 2, changes=True)
     is_asked = words[1:2] in (("whether",), ("if",)) and words[2:3] in (("a",), ("an",), ("the",))
     is_named = is_asked and words[4:6] == ("is", state) and not _brings_rows(parameters)
-    return Claim("knowledge", words[0], f"whether it is {state}", 1, changes=True) if is_named else None
+    return PromiseClaim("knowledge", words[0], f"whether it is {state}", 1, changes=True) if is_named else None
 
 
-def _measure(words: Sequence[str], parameters: Schema) -> Claim | None:
+def _measure(words: Sequence[str], parameters: Schema) -> PromiseClaim | None:
     """Return the fact about somebody or something that is only named, if it is asked for as if it were computed."""
     knowledge, properties = lexicon().sections["knowledge"], parameters["properties"]
     named = {part for name in properties for part in name.lower().split("_")}
@@ -233,7 +235,7 @@ def _measure(words: Sequence[str], parameters: Schema) -> Claim | None:
     if not nouns or kinds != {"string"} or named.isdisjoint(knowledge["entities"]) or named & knowledge["carriers"]:
         return None
     is_fact = nouns[-1] in knowledge["changing"] | knowledge["lasting"]
-    return Claim("knowledge", words[0], " ".join(nouns[-2:]), 1) if is_fact else None
+    return PromiseClaim("knowledge", words[0], " ".join(nouns[-2:]), 1) if is_fact else None
 
 
 def _nouns(words: Iterable[str]) -> list[str]:
@@ -241,7 +243,7 @@ def _nouns(words: Iterable[str]) -> list[str]:
     return nouns[1:] if nouns[:1] == ["up"] else nouns
 
 
-def _fact_of(verb: str, nouns: Sequence[str], promise: Promise, parameters: Schema) -> Claim | None:
+def _fact_of(verb: str, nouns: Sequence[str], promise: Promise, parameters: Schema) -> PromiseClaim | None:
     book = lexicon()
     is_now = not book.sections["knowledge"]["now"].isdisjoint((*promise.name, *promise.sentence))
     is_reaching = book.has(verb, "knowledge", "reaching") or promise.sentence[1:2] == ("up",)
@@ -254,7 +256,7 @@ def _fact_of(verb: str, nouns: Sequence[str], promise: Promise, parameters: Sche
     is_sure = is_now or is_outside or is_reaching
     if _brings_data(parameters, nouns[-1], rows_only=is_sure):
         return None
-    return Claim("knowledge", verb or "know", " ".join(nouns[-2:]), 2 if is_sure else 1, changes=changes)
+    return PromiseClaim("knowledge", verb or "know", " ".join(nouns[-2:]), 2 if is_sure else 1, changes=changes)
 
 
 def _kinds(parameters: Schema) -> set[str]:
@@ -262,9 +264,7 @@ def _kinds(parameters: Schema) -> set[str]:
 
 
 def _brings_data(parameters: Schema, head: str, *, rows_only: bool) -> bool:
-    """Check whether the arguments may hold the fact themselves: rows, texts to be read, numbers, or what is called
-    like it.
-    """
+    """Check whether the arguments may hold the fact themselves: rows, texts, numbers, or what is called like it."""
     properties, book = parameters["properties"], lexicon()
     named = {part for name in properties for part in name.lower().split("_")}
     carried = {
@@ -290,7 +290,7 @@ def _brings_data(parameters: Schema, head: str, *, rows_only: bool) -> bool:
     )
 
 
-def _work(promise: Promise, parameters: Schema) -> Claim | None:
+def _work(promise: Promise, parameters: Schema) -> PromiseClaim | None:
     """Return the work on the argument that a function promises."""
     claims = [
         claim for words in (promise.sentence, promise.name) if words and (claim := _task(words, promise, parameters))
@@ -298,27 +298,28 @@ def _work(promise: Promise, parameters: Schema) -> Claim | None:
     return max(claims, key=lambda claim: claim.weight, default=None)
 
 
-def _task(words: Sequence[str], promise: Promise, parameters: Schema) -> Claim | None:
+def _task(words: Sequence[str], promise: Promise, parameters: Schema) -> PromiseClaim | None:
     book, work = lexicon(), lexicon().sections["work"]
-    rest = [word for word in words[1:8] if word not in _SMALL]
-    about = " ".join(rest[:2])
+    following = [word for word in words[1:8] if word not in _SMALL]
+    about = " ".join(following[:2])
     understood = next((form for form in forms_of(words[0]) if form in work["verbs"]), "")
     if understood:
         is_closed = book.among((*promise.name[1:], *promise.sentence[1:8]), "work", "closed")
-        return None if is_closed else Claim("work", understood, about, 2)
+        return None if is_closed else PromiseClaim("work", understood, about, 2)
     judged = next((form for form in forms_of(words[0]) if form in work["judging"]), "")
     noun = _noun(words, is_judged=bool(judged))
-    if noun:
-        return Claim("work", "" if noun == words[0] else words[0], noun, 2)
+    is_worded = book.among(promise.sentence[:1], "plain", "wording") and book.has(noun, "plain", "texts")
+    if noun and not is_worded:
+        return PromiseClaim("work", "" if noun == words[0] else words[0], noun, 2)
     if not work["qualities"].isdisjoint(words[:6]):
-        return Claim("work", words[0], about, 2)
+        return PromiseClaim("work", words[0], about, 2)
     is_handled = book.has(words[0], "work", "handling") or words[0] == "list"
-    if is_handled and (medium := _medium(rest) or _file(words, parameters)):
-        return Claim("work", words[0], medium, 2, is_on_media=True)
+    if is_handled and (medium := _medium(following) or _file(words, parameters)):
+        return PromiseClaim("work", words[0], medium, 2, is_on_media=True)
     letters = next((word for word in words[:8] if book.has(word, "work", "letters")), "")
     if letters:
-        return Claim("work", words[0] if words[0] != letters else "", letters, 2, is_read=True)
-    return Claim("work", judged, about, 1) if judged else None
+        return PromiseClaim("work", words[0] if words[0] != letters else "", letters, 2, is_read=True)
+    return PromiseClaim("work", judged, about, 1) if judged else None
 
 
 def _medium(words: Sequence[str]) -> str:
@@ -345,5 +346,5 @@ def _noun(words: Sequence[str], *, is_judged: bool) -> str:
     is_created = book.has(words[0], "work", "making") and book.has(head, "work", "created")
     if is_created or book.has(head, "work", "nouns"):
         return head
-    rest = [word for word in words[1:8] if word not in _SMALL]
-    return next((word for word in rest[:5] if book.has(word, "work", "nouns")), "") if is_judged else ""
+    following = [word for word in words[1:8] if word not in _SMALL]
+    return next((word for word in following[:5] if book.has(word, "work", "nouns")), "") if is_judged else ""

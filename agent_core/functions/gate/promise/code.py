@@ -1,4 +1,4 @@
-"""What a candidate's code could do: its means, its use of chance, and what its comments admit.
+"""The abilities of a candidate's code: its means, its use of chance, and what its comments admit.
 
 Pure, from the tree. A means is a grant, a part of the call's context, or a function of the workspace.
 """
@@ -86,7 +86,35 @@ def by_hash(tree: ast.Module) -> bool:
     handed_on = {node.id for node in nodes if isinstance(node, ast.Name)}  # as in `map(ord, text)`
     measures = (names | handed_on) & {"ord", "from_bytes"}
     adds = "sum" in names or any(isinstance(node, ast.AugAssign) for node in nodes)
-    return bool(measures and adds) or any(_is_cut(node) for node in nodes)
+    guards = {
+        id(child)
+        for node in nodes
+        if isinstance(node, ast.If | ast.Assert) and _is_guard(node)
+        for child in nodes_of(node.test)
+    }
+    return bool(measures and adds) or any(_is_cut(node) and id(node) not in guards for node in nodes)
+
+
+def _is_guard(node: ast.If | ast.Assert) -> bool:
+    """Check whether a branch only refuses something, or adds to it: it chooses no answer."""
+    return isinstance(node, ast.Assert) or all(
+        isinstance(step, ast.Raise | ast.Expr | ast.AugAssign) for step in node.body
+    )
+
+
+def by_place(tree: ast.Module) -> bool:
+    """Check whether no more than the codes of single letters are reckoned with, as of the name of a square."""
+    calls = [node for node in nodes_of(tree) if isinstance(node, ast.Call)]
+    names = {_called(node) for node in calls}
+    letters = [node for node in calls if _called(node) == "ord"]
+    is_single = all(isinstance(argument, ast.Subscript) for node in letters for argument in node.args)
+    hashes = words_of_code("hashes") | {"sum", "from_bytes"}
+    return bool(letters) and is_single and not names & hashes and len(letters) + len(_read(tree)) > 1
+
+
+def _read(tree: ast.Module) -> list[ast.Call]:
+    """Return the calls that read a number out of a text."""
+    return [node for node in nodes_of(tree) if isinstance(node, ast.Call) and _called(node) == "int"]
 
 
 def by_letters(tree: ast.Module) -> bool:
@@ -118,7 +146,7 @@ def _called(node: ast.Call) -> str:
 
 
 def by_length_only(node: FunctionNode) -> tuple[str, ...]:
-    """Return the parameters of which only the length is read; empty if any other is read in another way."""
+    """Return the parameters of which nothing but the length is read."""
     measured, read = set[str](), set[str]()
     nodes = nodes_of(node)
     inside = {id(child.args[0]) for child in nodes if _is_len(child)}  # type: ignore[attr-defined] # a call
@@ -127,7 +155,7 @@ def by_length_only(node: FunctionNode) -> tuple[str, ...]:
     for child in nodes:
         if isinstance(child, ast.Name) and child.id in names and id(child) not in tested:
             (measured if id(child) in inside else read).add(child.id)
-    return tuple(sorted(measured)) if measured and not read else ()
+    return tuple(sorted(measured - read))
 
 
 def _tested(node: ast.AST) -> Iterator[ast.AST]:
@@ -143,14 +171,14 @@ def _tested(node: ast.AST) -> Iterator[ast.AST]:
 
 def has_silence(node: FunctionNode) -> bool:
     """Check whether a function may answer with a constant or an argument in some cases: by a branch, or a default."""
-    own = nodes_of(node)
+    nodes = nodes_of(node)
     names = {parameter.arg for parameter in parameters(node)}
-    answers = [child.value for child in own if isinstance(child, ast.Return) and child.value is not None]
-    if any(isinstance(child, ast.Call) and _called(child) == "get" and len(child.args) > 1 for child in own):
+    answers = [child.value for child in nodes if isinstance(child, ast.Return) and child.value is not None]
+    if any(isinstance(child, ast.Call) and _called(child) == "get" and len(child.args) > 1 for child in nodes):
         return True
-    if any(isinstance(child, ast.If | ast.Try | ast.IfExp | ast.Match) for child in own):
+    if any(isinstance(child, ast.If | ast.Try | ast.IfExp | ast.Match) for child in nodes):
         return any(_is_silent(answer, names) for answer in answers) or len(answers) == 1
-    return any(isinstance(child, ast.In | ast.NotIn) for child in own)
+    return any(isinstance(child, ast.In | ast.NotIn) for child in nodes)
 
 
 def _is_silent(answer: ast.expr, names: set[str]) -> bool:
@@ -169,21 +197,21 @@ def _is_silent(answer: ast.expr, names: set[str]) -> bool:
 
 def keeps_in_vain(tree: ast.Module) -> bool:
     """Check whether a function changes a container at the top of its module, which is new at every call."""
-    held = {
+    containers = {
         target.id
         for node in tree.body
         if isinstance(node, ast.Assign | ast.AnnAssign)
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name) and isinstance(node.value, ast.List | ast.Dict | ast.Set | ast.Call)
     }
-    return any(_changes(node, held) for node in nodes_of(tree))
+    return any(_changes(node, containers) for node in nodes_of(tree))
 
 
-def _changes(node: ast.AST, held: set[str]) -> bool:
+def _changes(node: ast.AST, containers: set[str]) -> bool:
     match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if name in held:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if name in containers:
             return method in _CHANGING
-        case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()) if name in held:
+        case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()) if name in containers:
             return True
         case _:
             return False
@@ -221,6 +249,11 @@ def code_words(tree: ast.Module) -> frozenset[str]:
     return frozenset(
         word.lower() for text in literals(tree) if text[:1] in "\"'" for word in re.findall(r"[^\W\d_]+", text)
     )
+
+
+def docstring_of(node: FunctionNode | None) -> str:
+    """Return the docstring of a function, or nothing."""
+    return (ast.get_docstring(node) or "") if node is not None else ""
 
 
 def _prose(tree: ast.Module) -> Iterator[object]:

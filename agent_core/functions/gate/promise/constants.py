@@ -9,7 +9,7 @@ import ast
 import base64
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -33,14 +33,14 @@ class Selectors:
 
     def are_told(self, description: str, values: set[Form], least: int) -> bool:
         """Check whether a description names each value of the code, and quotes none but these and `values`."""
-        written = {int(each) if isinstance(each, float) and each.is_integer() else each for each in self.exact}
-        words = {str(each) for each in written - {"", 0, 1} if isinstance(each, str | int | float)}
+        written = {int(value) if isinstance(value, float) and value.is_integer() else value for value in self.exact}
+        words = {str(value) for value in written - {"", 0, 1} if isinstance(value, str | int | float)}
         quoted = {form(word) for word in QUOTED.findall(description)}
-        told = description.casefold()
+        text = description.casefold()
         return (
             len(words) >= least
             and quoted <= self.exact | values
-            and all(re.search(rf"(?<![\w.]){re.escape(word)}(?!\w|\.\d)", told) for word in words)
+            and all(re.search(rf"(?<![\w.]){re.escape(word)}(?!\w|\.\d)", text) for word in words)
         )
 
 
@@ -118,9 +118,9 @@ def _docstrings(tree: ast.Module) -> Iterator[int]:
 
 def _exact(node: ast.AST, returned: set[int]) -> Iterator[Any]:
     match node:
-        case ast.Compare(left=left, ops=ops, comparators=others):
-            for operator, other in zip(ops, others, strict=True):
-                yield from _compared(left, operator, other)
+        case ast.Compare(left=subject, ops=ops, comparators=others):
+            for operator, operand in zip(ops, others, strict=True):
+                yield from _compared(subject, operator, operand)
         case ast.MatchValue(value=value):
             yield from _value(value)
         case ast.MatchSequence(patterns=patterns):
@@ -130,11 +130,11 @@ def _exact(node: ast.AST, returned: set[int]) -> Iterator[Any]:
             yield from _listed(node)
 
 
-def _compared(left: ast.expr, operator: ast.cmpop, other: ast.expr) -> Iterator[Any]:
+def _compared(subject: ast.expr, operator: ast.cmpop, operand: ast.expr) -> Iterator[Any]:
     if isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
-        yield from (*_value(left), *_value(other))
+        yield from (*_value(subject), *_value(operand))
     elif isinstance(operator, ast.In | ast.NotIn):
-        yield from _members(other)
+        yield from _members(operand)
 
 
 def _listed(node: ast.expr) -> Iterator[Any]:
@@ -191,7 +191,7 @@ def _value(node: ast.expr) -> list[Any]:
 def is_arithmetic(node: FunctionNode) -> bool:
     """Check whether a function is one line of arithmetic on its arguments, with numbers of its own."""
     statements = body(node)
-    if not statements or not all(isinstance(each, ast.Return | ast.Assign | ast.If) for each in statements):
+    if not statements or not all(isinstance(value, ast.Return | ast.Assign | ast.If) for value in statements):
         return False
     nodes = [child for statement in statements for child in nodes_of(statement)]
     if any(isinstance(child, _NOT_PLAIN) for child in nodes) or len(parameters(node)) != 1:
@@ -200,6 +200,31 @@ def is_arithmetic(node: FunctionNode) -> bool:
     if not all(isinstance(called, ast.Name) and called.id in _PLAIN_CALLS for called in calls):
         return False
     return any(isinstance(child, ast.BinOp) for child in nodes) and bool(own_numbers(node))
+
+
+def sums_compared(node: FunctionNode) -> list[float]:
+    """Return the odd numbers with which a sum or product of several parameters is compared: few calls come to them."""
+    names = {parameter.arg for parameter in parameters(node)}
+    nodes = nodes_of(node)
+    sums = {
+        child.targets[0].id
+        for child in nodes
+        if isinstance(child, ast.Assign) and isinstance(child.targets[0], ast.Name) and _is_sum(child.value, names)
+    }
+    return [
+        float(value)
+        for child in nodes
+        if isinstance(child, ast.Compare) and [*map(type, child.ops)] == [ast.Eq]
+        if _is_sum(child.left, names) or (isinstance(child.left, ast.Name) and child.left.id in sums)
+        for value in _value(child.comparators[0])
+        if isinstance(value, int | float) and value not in (-1, 0, 1, 2)
+    ]
+
+
+def _is_sum(value: ast.expr, names: set[str]) -> bool:
+    parts = [part for part in ast.walk(value) if not isinstance(part, ast.Load)]
+    is_plain = all(isinstance(part, ast.BinOp | ast.Name | ast.Add | ast.Sub | ast.Mult | ast.Div) for part in parts)
+    return is_plain and len({part.id for part in parts if isinstance(part, ast.Name)} & names) > 1
 
 
 def is_loopless(node: FunctionNode) -> bool:
@@ -262,3 +287,16 @@ def own_numbers(node: FunctionNode) -> list[float]:
     """Return the numbers that stand in a function."""
     constants = [child.value for child in nodes_of(node) if isinstance(child, ast.Constant)]
     return [value for value in constants if isinstance(value, int | float) and not isinstance(value, bool)]
+
+
+def members_of(selector: Form) -> tuple[Form, ...]:
+    """Return what a row is made of, or a selector that is none."""
+    is_row = isinstance(selector, tuple) and selector[:1] == ("row",)
+    return tuple(selector[1:]) if is_row else (selector,)
+
+
+def is_part(selector: Form, seen: set[Form], texts: Sequence[str]) -> bool:
+    """Check whether a selector is made of arguments of examples, or is a part of one."""
+    if isinstance(selector, tuple) and selector[0] == "row":
+        return all(part in seen or is_part(part, seen, texts) for part in selector[1:])
+    return isinstance(selector, str) and any(selector in text or (len(text) > 2 and text in selector) for text in texts)

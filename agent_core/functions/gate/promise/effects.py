@@ -4,28 +4,30 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from ..draft import Finding
-from .answers import WORD, is_same_verb, lemma, texts_of
+from .answers import WORD, texts_of
 from .case import Case
-from .claims import OF, Claim
-from .lexicon import lexicon
+from .claims import OF, PromiseClaim
+from .lexicon import is_same_verb, lemma, lexicon
 
 KEEPS = "what it sets is gone when the call ends"
 
 
-def judge_effect(case: Case, claim: Claim) -> Iterator[Finding]:
+def judge_effect(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
     """Yield what speaks against a claimed effect."""
     behavior, name = case.behavior, case.function.name
+    if case.is_said_to_draw and lexicon().has(claim.verb, "chance", "said"):
+        return  # dice are rolled, and nothing outside is
     reported = _report(case, claim)
     is_free = behavior.is_free(loose=not behavior.gives_numbers)
     if behavior.gives_nothing:
-        what = "returns nothing"
+        report = "returns nothing"
     elif is_free:
-        what = f"only reports it (`{reported}`)" if reported else "only gives its arguments back in fixed words"
+        report = f"only reports it (`{reported}`)" if reported else "only gives its arguments back in fixed words"
     else:
-        what = f"reports that it happened (`{reported}`)" if reported else ""
+        report = f"reports that it happened (`{reported}`)" if reported else ""
     is_strong = behavior.returned and _is_strong(case, claim, reported, is_free=is_free)
     lasting = f" and {KEEPS}" if claim.is_kept else ""
-    message = f"`{name}` promises to {claim.shown}, but it can reach nothing outside of the call{lasting}: it {what}"
+    message = f"`{name}` promises to {claim.shown}, but it can reach nothing outside of the call{lasting}: it {report}"
     is_doubtful = _is_doubtful(case, claim, is_free=is_free) and not _works_on_rows(case, claim, reported)
     if (is_strong or is_doubtful) and _is_computed(case, claim, reported):
         yield words_only(case, claim)
@@ -36,7 +38,24 @@ def judge_effect(case: Case, claim: Claim) -> Iterator[Finding]:
         yield Finding("doubt-effect", message, _means(case, claim), case.line)
 
 
-def _is_strong(case: Case, claim: Claim, reported: str, *, is_free: bool) -> bool:
+def judge_state(case: Case) -> Iterator[Finding]:
+    """Yield what speaks against a store that begins and ends with the call."""
+    if not case.vanishing:
+        return
+    store, name = case.vanishing[0], case.function.name
+    claim, is_lasting = case.promise.claim("effect"), case.promise.says("effect", "lasting")
+    is_plain_store = store.kind in ("filled", "empty", "counter")
+    message = f"`{name}` changes `{store.name}`, which it makes itself and which ends with the call"
+    fix = "take what is changed as a parameter and return it changed, or take `self` and keep it with `self.memory`"
+    if is_plain_store and (claim or is_lasting or not case.is_plain):
+        yield Finding("claims-effect", message, fix, store.line)
+    elif claim and claim.weight:
+        yield Finding("claims-effect" if claim.is_kept else "doubt-effect", message, fix, store.line)
+    elif is_plain_store or (is_lasting and store.kind != "returned"):
+        yield Finding("doubt-effect", message, fix, store.line)
+
+
+def _is_strong(case: Case, claim: PromiseClaim, reported: str, *, is_free: bool) -> bool:
     """Check whether results refute a claimed effect."""
     behavior = case.behavior
     if claim.weight == 2 and (is_free or reported or behavior.gives_nothing):
@@ -47,24 +66,24 @@ def _is_strong(case: Case, claim: Claim, reported: str, *, is_free: bool) -> boo
     return is_bare and not case.is_plain and not is_text(case)
 
 
-def _is_computed(case: Case, claim: Claim, reported: str) -> bool:
+def _is_computed(case: Case, claim: PromiseClaim, reported: str) -> bool:
     """Check whether an effect is claimed by words alone: what comes in is what it is about, or goes out changed."""
     behavior = case.behavior
     is_reckoned = case.is_computed and behavior.is_reckoned and not behavior.says_words and not reported
     return (is_reckoned and (claim.weight < 2 or _is_in_hand(case, claim))) or _is_harmless(case, claim)
 
 
-def _is_doubtful(case: Case, claim: Claim, *, is_free: bool) -> bool:
+def _is_doubtful(case: Case, claim: PromiseClaim, *, is_free: bool) -> bool:
     return claim.weight == 2 or (claim.weight == 1 and is_free and bool(not case.is_plain or case.behavior.invented))
 
 
-def _is_in_hand(case: Case, claim: Claim) -> bool:
+def _is_in_hand(case: Case, claim: PromiseClaim) -> bool:
     """Check whether what a claim is about comes in: as rows, or as an argument of that name."""
     named = {lemma(part) for name in case.function.parameters["properties"] for part in name.lower().split("_")}
     return case.takes_rows or bool(named & {lemma(word) for word in claim.about.split()})
 
 
-def _is_harmless(case: Case, claim: Claim) -> bool:
+def _is_harmless(case: Case, claim: PromiseClaim) -> bool:
     """Check whether rows that came in go out changed, or only a name sounds like more than what is reckoned."""
     behavior = case.behavior
     if case.takes_rows and case.function.returns.partition("[")[0] in ("list", "dict"):
@@ -74,34 +93,35 @@ def _is_harmless(case: Case, claim: Claim) -> bool:
     return is_light and behavior.is_by_content and not (behavior.says_words or behavior.hands_on)
 
 
-def words_only(case: Case, claim: Claim) -> Finding:
+def words_only(case: Case, claim: PromiseClaim, *, is_asked: bool = False) -> Finding:
     """Return the doubt about a claim against which only its words speak: its results are computed."""
     message = f"`{case.function.name}` may promise more than it computes from its arguments: to {claim.shown}"
-    return Finding("doubt-words", message, honest_name(case), case.line)
+    return Finding("doubt-work" if is_asked else "doubt-words", message, honest_name(case), case.line)
 
 
-def _works_on_rows(case: Case, claim: Claim, reported: str) -> bool:
+def _works_on_rows(case: Case, claim: PromiseClaim, reported: str) -> bool:
     """Check whether what is kept is a list or mapping that comes in and goes out again."""
     behavior = case.behavior
-    return claim.is_kept and not reported and case.takes_rows and (behavior.hands_on or behavior.is_by_content)
+    is_handed_on = behavior.hands_on or behavior.is_by_content or behavior.updates_rows
+    return claim.is_kept and not reported and case.takes_rows and is_handed_on
 
 
-def _report(case: Case, claim: Claim) -> str:
+def _report(case: Case, claim: PromiseClaim) -> str:
     """Return the word with which the results say that the deed was done."""
     book = lexicon()
     for probe, value in case.behavior.returned:
         if value is True and claim.weight == 2:
             return "True"
-        given = {word.lower() for text in texts_of(dict(probe.arguments)) for word in WORD.findall(text)}
+        argument_words = {word.lower() for text in texts_of(dict(probe.arguments)) for word in WORD.findall(text)}
         for text in texts_of(value):
             for match in WORD.finditer(text.lower()):
                 word = match[0]
-                if word not in given and _reports(word, claim, book.sections["effect"]["success"]):
+                if word not in argument_words and _reports(word, claim, book.sections["effect"]["success"]):
                     return word
     return ""
 
 
-def _reports(word: str, claim: Claim, success: frozenset[str]) -> bool:
+def _reports(word: str, claim: PromiseClaim, success: frozenset[str]) -> bool:
     if word in success and claim.weight:
         return True
     is_form = word != claim.verb and word != f"{claim.verb}s" and is_same_verb(word, claim.verb)
@@ -109,7 +129,7 @@ def _reports(word: str, claim: Claim, success: frozenset[str]) -> bool:
         return is_form
     book = lexicon()
     return word.endswith(("ed", "ent", "ing")) and any(
-        form in lists and "*" in lists[form] for lists in (book.outside, book.kept) for form in _stems(word)
+        form in lists and "*" in lists[form] for lists in (book.outside, book.lasting) for form in _stems(word)
     )
 
 
@@ -117,7 +137,7 @@ def _stems(word: str) -> tuple[str, ...]:
     return lemma(word), f"{lemma(word)}e"
 
 
-def _means(case: Case, claim: Claim) -> str:
+def _means(case: Case, claim: PromiseClaim) -> str:
     existing = next(
         (
             name

@@ -4,20 +4,26 @@ Strong evidence is a finding that refuses; weak evidence is a finding whose code
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..draft import Finding
-from .case import Case
-from .claims import Claim
-from .code import admission, by_chance, by_hash, by_letters, keeps_in_vain, literals
-from .effects import KEEPS, honest_name, is_text, judge_effect, words_only
+from ..rules import CHALLENGED
+from .case import Case, Suspicion
+from .claims import PromiseClaim
+from .code import admission, by_chance, by_hash, by_letters, by_place, keeps_in_vain, literals
+from .coverage import judge_coverage
+from .effects import KEEPS, honest_name, is_text, judge_effect, judge_state, words_only
 from .lexicon import lexicon
-from .memorized import memorized
-from .reach import FreshCall
+from .memorization import INDEPENDENT, Dependence, Memorization, Weight
+from .reach import FreshCall, Reach
+from .relations import judge_relations
+
+_FIX = "compute the result from the arguments; a table must cover what the description promises"
+_ASK = "add an example with arguments that stand nowhere in the code"
 
 
 @dataclass(frozen=True, slots=True)
-class Judgment:
+class PromiseJudgment:
     """What refuses, the doubts, and calls that show why; a doubt is not told where something refuses."""
 
     findings: tuple[Finding, ...]
@@ -25,15 +31,103 @@ class Judgment:
     calls: tuple[FreshCall, ...] = ()
 
 
-def judge(case: Case) -> Judgment:
+def judge(case: Case) -> PromiseJudgment:
     """Return the judgment on a function whose behavior is known."""
-    evidence = memorized(case)
-    findings = [*([evidence.finding] if evidence else []), *([] if case.has_means else _claims(case))]
-    doubts = [finding for finding in findings if finding.code.startswith("doubt-")]
+    suspicions = [*_suspicions(case)]
+    findings = [suspicion.finding for suspicion in suspicions]
     strong = [finding for finding in findings if not finding.code.startswith("doubt-")]
-    return (
-        Judgment(tuple(strong[:2])) if strong else Judgment((), tuple(doubts[:2]), evidence.calls if evidence else ())
-    )
+    if strong and not case.behavior.is_cut_short:
+        return PromiseJudgment(tuple(strong[:2]))
+    findings = [_weakened(finding) for finding in findings]
+    doubts = sorted(findings, key=lambda finding: finding.code not in CHALLENGED)
+    calls = next((suspicion.calls for suspicion in suspicions if suspicion.calls), ())
+    return PromiseJudgment((), tuple(doubts[:2]), calls)
+
+
+def _weakened(finding: Finding) -> Finding:
+    """Return a doubt in place of a refusal that rests on calls of which most were not reached in time."""
+    weak = _WEAK.get(finding.code)
+    return replace(finding, code=weak) if weak else finding
+
+
+_WEAK = {
+    "hard-coded": "doubt-examples",
+    "claims-effect": "doubt-effect",
+    "claims-knowledge": "doubt-knowledge",
+    "claims-work": "doubt-work",
+    "claims-chance": "doubt-chance",
+}
+
+
+def _suspicions(case: Case) -> Iterator[Suspicion]:
+    evidence = _memorized(case)
+    if evidence:
+        yield evidence
+    elif case.is_fitted:
+        message = "has an answer of its own where its parameters come to one number, of which nothing tells"
+        yield Suspicion(_doubt(case, f"`{case.function.name}` {message}"))
+    if not case.has_means:
+        yield from map(Suspicion, _claims(case))
+        yield from map(Suspicion, judge_state(case))
+        yield from judge_relations(case)
+        yield from judge_coverage(case)
+
+
+def _memorized(case: Case) -> Suspicion | None:
+    """Return the evidence that a function answers its own examples only."""
+    name = case.function.name
+    if case.is_formula:
+        message = f"`{name}` is one line of arithmetic that fits its examples: it cannot give what it promises"
+        return _strong(case, message) if case.is_named_formula else Suspicion(_doubt(case, message))
+    if case.behavior.repeats:
+        message = (
+            f"`{name}` gives a text of the same length the answer of its example, with words that only that one has"
+        )
+        return _strong(case, message)
+    memorization = case.memorization
+    if memorization is None:
+        return None
+    judged = memorization.judge(case.behavior.others()) if memorization.is_suspect else INDEPENDENT
+    reached, calls = (judged, ()) if judged.weight == "strong" else _reached(case, memorization)
+    judged = reached if reached.weight else judged
+    if judged.weight == "strong":
+        return _strong(case, f"`{name}` answers its own examples and no other call: {judged.reason}")
+    if judged.weight == "weak":
+        message = f"`{name}` may only answer its own examples: {judged.reason}"
+        return Suspicion(_doubt(case, message), calls)
+    return None
+
+
+def _doubt(case: Case, message: str) -> Finding:
+    return Finding("doubt-examples", message, _ASK, case.line)
+
+
+def _strong(case: Case, message: str) -> Suspicion:
+    return Suspicion(Finding("hard-coded", message, _FIX, case.line))
+
+
+def _reached(case: Case, memorization: Memorization) -> tuple[Dependence, tuple[FreshCall, ...]]:
+    """Return how far its answers reach beyond its examples, and the calls that they do not reach."""
+    reach = Reach(memorization.cases, case.behavior.fresh, literals(tree) if (tree := case.draft.tree) else frozenset())
+    places = [*range(len(memorization.cases))]
+    if len(places) > 1 and not memorization.is_closed():
+        if reach.always_raises() and memorization.is_tied(places):
+            return Dependence("strong", "it refuses everything else"), ()
+        is_tied = memorization.is_tied(reach.special) and not memorization.is_test(reach.special)
+        if reach.is_nowhere_else() and (is_tied or not case.takes_rows):  # else no row has the key of another call
+            weight: Weight = "strong" if is_tied else "weak"
+            return Dependence(weight, f"all {len(case.behavior.fresh)} other calls got nothing"), tuple(
+                reach.similar_calls
+            )
+    if silent := reach.silent_calls():
+        return Dependence("weak", "most other arguments of the same kind get one answer, which no example shows"), (
+            *silent,
+        )
+    if not memorization.is_told(least=1) and (ignored := reach.ignored()):
+        return Dependence("weak", f"`{ignored[0].parameter}` matters only if it is that of an example"), (*ignored,)
+    if nothing := reach.says_whatever(frozenset(case.promise.sentence)):
+        return Dependence("weak", "it is to take whatever there is, and gives nothing for some of it"), (*nothing,)
+    return INDEPENDENT, ()
 
 
 def _claims(case: Case) -> Iterator[Finding]:
@@ -62,6 +156,8 @@ def _handed_on(case: Case) -> Iterator[Finding]:
         or behavior.gives_nothing
     ):
         return
+    if behavior.chooses_words and not _takes_words(case):
+        return
     if len(behavior.returned) < _FEW or (behavior.hands_on and (case.is_worded or is_text(case))):
         return
     if not behavior.says_words and (behavior.hands_on or behavior.is_by_content):
@@ -73,6 +169,12 @@ def _handed_on(case: Case) -> Iterator[Finding]:
         )
     elif not case.is_plain or len(behavior.invented) >= _FEW:
         yield Finding("doubt-template", message, honest_name(case), case.line)
+
+
+def _takes_words(case: Case) -> bool:
+    """Check whether an argument is text in words, and not only the text of a date, a time or the like."""
+    schemas = case.function.parameters["properties"].values()
+    return any(schema.get("type") != "string" or "format" not in schema for schema in schemas)
 
 
 def _is_hollow(case: Case) -> bool:
@@ -91,7 +193,7 @@ _FEW, _MANY = 3, 20
 _HANDS_ON = {True: "only puts them into fixed words", False: "never uses them"}
 
 
-def _knowledge(case: Case, claim: Claim) -> Iterator[Finding]:
+def _knowledge(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
     behavior, name, tree = case.behavior, case.function.name, case.draft.tree
     assert tree is not None
     is_pasted = behavior.is_free() and not behavior.example_hits
@@ -100,7 +202,8 @@ def _knowledge(case: Case, claim: Claim) -> Iterator[Finding]:
         f"`{name}` promises {claim.about or 'a fact'}, which only the world outside knows, and it cannot look there"
     )
     fix = "take `self` and fetch it with `self.fetch` (the user is asked for the host), or take it as a parameter"
-    if not behavior.returned or behavior.gives_nothing or (case.is_told and not is_drawn):
+    is_table = case.is_told and not is_drawn and not (claim.changes and claim.weight == 2)  # no table knows today
+    if not behavior.returned or behavior.gives_nothing or is_table:
         return
     is_read = not has_letters(case) or not behavior.is_free(texts_only=True)
     if (
@@ -125,7 +228,7 @@ def _invents(case: Case) -> bool:
     return len(case.behavior.invented) >= _FEW or case.behavior.is_constant
 
 
-def _work(case: Case, claim: Claim) -> Iterator[Finding]:
+def _work(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
     behavior, name = case.behavior, case.function.name
     if claim.verb in _CHANGED and (behavior.gives_back or (claim.verb == "translate" and behavior.keeps_words)):
         message = f"`{name}` promises to {claim.shown}, but the text is in its result as it came"
@@ -139,16 +242,14 @@ def _work(case: Case, claim: Claim) -> Iterator[Finding]:
         yield Finding("claims-work", message, fix, case.line)
         return
     fix = "do that work in the body, ask a model or a service for it with `self.fetch`, or promise only what it does"
-    if (
-        not behavior.returned
-        or not behavior.is_free(texts_only=True)
-        or behavior.everyday_hits > (0 if claim.is_read else _FEW)
-    ):
+    is_template = claim.weight > 1 and behavior.is_fixed and len(behavior.invented) >= _FEW
+    most_hits = _MANY if is_template else 0 if claim.is_read else _FEW
+    if not behavior.returned or not behavior.is_free(texts_only=True) or behavior.everyday_hits > most_hits:
         return
     if claim.is_read and behavior.example_hits:
         return
-    if case.is_computed and (case.takes_records or not has_letters(case)):
-        yield words_only(case, claim)
+    if case.is_computed and (case.takes_records or not has_letters(case, alone=True)):
+        yield words_only(case, claim, is_asked=case.is_about_media)
         return
     message = f"`{name}` promises to {claim.shown}, but its result does not depend on what the text says"
     is_fixed = behavior.is_fixed and (len(behavior.invented) >= _FEW or behavior.is_constant)
@@ -159,18 +260,16 @@ def _work(case: Case, claim: Claim) -> Iterator[Finding]:
     )
     if is_strong and has_letters(case):
         yield Finding("claims-work", message, fix, case.line)
-    elif claim.weight == 2:
+    elif claim.weight == 2 or (has_letters(case) and not behavior.example_hits):
         yield Finding("doubt-work", message, fix, case.line)
 
 
-def has_letters(case: Case) -> bool:
-    """Check whether a text is among its parameters."""
-    return any(_is_text_schema(schema) for schema in case.function.parameters["properties"].values())
-
-
-def _is_text_schema(schema: dict[str, object]) -> bool:
-    items = schema.get("items")
-    return schema.get("type") == "string" or (isinstance(items, dict) and items.get("type") == "string")
+def has_letters(case: Case, *, alone: bool = False) -> bool:
+    """Check whether a text is among its parameters; if `alone`, rows of texts do not count."""
+    schemas = case.function.parameters["properties"].values()
+    items = [schema.get("items") for schema in schemas]
+    is_in_rows = any(isinstance(item, dict) and item.get("type") == "string" for item in items)
+    return any(schema.get("type") == "string" for schema in schemas) or (is_in_rows and not alone)
 
 
 _CHANGED = frozenset({"translate", "encrypt", "encipher", "hash", "paraphrase", "rephrase", "compress"})
@@ -185,13 +284,15 @@ def _chance(case: Case) -> Iterator[Finding]:
     name, tree = case.function.name, case.draft.tree
     assert tree is not None
     words = (*case.promise.name, *case.promise.sentence)
-    is_judged = lexicon().among(words, "chance", "judged") or bool(case.promise.claims) or _is_label(case)
+    is_judged = lexicon().among(words, "chance", "judged") or bool(case.promise.claims)
     fix = "compute it from the arguments, or say in name and description that it is by chance"
     by = "chance" if by_chance(tree) else "a hash of its argument"
     message = f"the result of `{name}` is decided by {by}, and its description says nothing of that"
-    if is_judged:
+    is_label = _is_label(case)
+    is_seeded = by_chance(tree) and has_letters(case) and not case.behavior.is_by_chance  # by what a text happens to be
+    if is_judged or is_seeded or (is_label and not by_place(tree)):
         yield Finding("claims-chance", message, fix, case.line)
-    elif case.behavior.is_by_chance:
+    elif is_label or case.behavior.is_by_chance:
         yield Finding("doubt-chance", message, fix, case.line)
 
 

@@ -5,7 +5,8 @@ answers both alike, but for the letters that it hands on. Everyday texts stand i
 """
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
@@ -15,9 +16,26 @@ from agent_core.registry.function import Function
 from ..arguments.domain import Domain, domain
 from ..arguments.generation import Arguments, generate
 from ..arguments.schema_fit import fits
-from .kin import kin_calls
+from .similarity import similar_calls
 
-Kind = Literal["example", "again", "twin", "everyday", "everyday-twin", "number", "kin", "literal", "other"]
+Kind = Literal[
+    "example",
+    "again",
+    "twin",
+    "everyday",
+    "everyday-twin",
+    "number",
+    "similar",
+    "literal",
+    "other",
+    "documented",
+    "instance",
+    "large",
+]
+APART = frozenset(
+    {"documented", "instance", "large"}
+)  # what the description names, and long numbers: compared among themselves
+NONSENSE = "zqxj"
 EVERYDAY = (
     "The cat sat on the mat. The dog hated the cat, and the cat hated rain. Rain fell all day.",
     "We hate this terrible, broken phone! Worst purchase ever.",
@@ -29,6 +47,7 @@ EVERYDAY = (
     "banana bread",
     "3 + 4 * 2",
     "he dont know nothing about they car",
+    "detartrated",
 )
 _BASES, _OTHERS, _LONGEST, _VALUES = 4, 32, 4000, 24
 _VOWELS = "aeiou"
@@ -49,38 +68,44 @@ class Probe:
         return isinstance(self.arguments.get(self.parameter), list | tuple | dict)
 
 
-def probes(function: Function, examples: Sequence[Arguments], values: Sequence[Any] = ()) -> list[Probe]:
+def probes(
+    function: Function, examples: Sequence[Arguments], values: Sequence[Any] = (), description: str = ""
+) -> list[Probe]:
     """Return the calls to try: each example, twins of it, everyday texts, arguments of the same kind, `values` that
     stand in the code, and what `robust` would generate.
     """
     chance, parameters = random.Random(function.body_hash), function.parameters  # noqa: S311 - the same again
-    known = domain(examples, parameters["properties"])
-    bases = list(examples[:_BASES]) or list(islice(generate(parameters, (), known, function.body_hash, 40), _BASES))
-    made = [Probe(base, "example" if examples else "other") for base in bases]
-    made += [Probe(bases[0], "again", 0) for _ in range(3) if bases]
+    shown_domain = domain(examples, parameters["properties"])
+    bases = list(examples[:_BASES]) or list(
+        islice(generate(parameters, (), shown_domain, function.body_hash, 40), _BASES)
+    )
+    calls = [Probe(base, "example" if examples else "other") for base in bases]
+    calls += [Probe(bases[0], "again", 0) for _ in range(3) if bases]
     for at, base in enumerate(bases):
-        made += _twins(base, at, chance, made)
+        calls += _twins(base, at, chance, calls)
     for at, base in enumerate(bases[:2]):
-        made += _numbers(base, at)
-    made += _everyday(bases, chance, len(made))
-    made += [Probe(call, "kin", -1, name) for call, name in kin_calls(examples, parameters)]
-    made += _with_values(function, examples, values)
-    made += _others(function, examples, known)
-    return [probe for probe in made if len(repr(probe.arguments)) <= _LONGEST] if _are_short(made) else []
+        calls += _numbers(base, at)
+    calls += _everyday(bases, chance, len(calls))
+    calls += [Probe(call, "similar", -1, name) for call, name in similar_calls(examples, parameters)]
+    calls += _with_values(function, examples, values)
+    calls += _others(function, examples, shown_domain)
+    calls += _documented(function, examples, description)
+    calls += _large(function, examples)
+    return [probe for probe in calls if len(repr(probe.arguments)) <= _LONGEST] if _are_short(calls) else []
 
 
-def _are_short(made: list[Probe]) -> bool:
+def _are_short(calls: list[Probe]) -> bool:
     """Check whether no call is too long; numbers of probes hold only if none is left out."""
-    return all(len(repr(probe.arguments)) <= _LONGEST for probe in made)
+    return all(len(repr(probe.arguments)) <= _LONGEST for probe in calls)
 
 
-def _twins(base: Arguments, at: int, chance: random.Random, made: list[Probe]) -> list[Probe]:
+def _twins(base: Arguments, at: int, chance: random.Random, calls: list[Probe]) -> list[Probe]:
     """Return two twins of a call for each argument with text: the first is a twin of the call, the second of that."""
     twins: list[Probe] = []
     for name in base:
-        if has_letters(base[name]):
+        if has_letters(base[name]) or _has_digits(base[name]):
             first = Probe(base | {name: twin(base[name], chance)}, "twin", at, name)
-            twins += [first, Probe(base | {name: twin(base[name], chance)}, "twin", len(made) + len(twins), name)]
+            twins += [first, Probe(base | {name: twin(base[name], chance)}, "twin", len(calls) + len(twins), name)]
     return twins
 
 
@@ -121,33 +146,126 @@ def _more(value: Any, change: int) -> Any:  # Any: whatever an argument is
 
 def _everyday(bases: Sequence[Arguments], chance: random.Random, start: int) -> list[Probe]:
     """Return everyday texts in the place of each text, each with its twin."""
-    made: list[Probe] = []
+    calls: list[Probe] = []
     base = bases[0] if bases else {}
     for name in [name for name in base if isinstance(base[name], str)][:2]:
         for text in EVERYDAY:
-            made.append(Probe(base | {name: text}, "everyday", -1, name))
+            calls.append(Probe(base | {name: text}, "everyday", -1, name))
             if has_letters(text):
-                made.append(Probe(base | {name: twin(text, chance)}, "everyday-twin", start + len(made) - 1, name))
-    return made
+                calls.append(Probe(base | {name: twin(text, chance)}, "everyday-twin", start + len(calls) - 1, name))
+    return calls
 
 
-def _others(function: Function, examples: Sequence[Arguments], known: Domain) -> Iterator[Probe]:
-    calls = generate(function.parameters, examples, known, function.body_hash, _OTHERS)
-    yield from (Probe(call, "other") for call in calls)
+def _others(function: Function, examples: Sequence[Arguments], shown_domain: Domain) -> Iterator[Probe]:
+    generated = generate(function.parameters, examples, shown_domain, function.body_hash, _OTHERS)
+    yield from (Probe(call, "other") for call in generated)
 
 
 def _with_values(function: Function, examples: Sequence[Arguments], values: Sequence[Any]) -> Iterator[Probe]:
     """Yield the first example with a value of the code instead of an argument of its type."""
     base = examples[0] if examples else {}
-    calls = [
+    candidates = [
         (base | {name: value}, name)
         for name, argument in base.items()
         for value in [value for value in values if type(value) is type(argument)][:_VALUES]
     ]
     schema = function.parameters
     yield from (
-        Probe(call, "literal", -1, name) for call, name in calls if call not in examples and fits(call, schema, schema)
+        Probe(call, "literal", -1, name)
+        for call, name in candidates
+        if call not in examples and fits(call, schema, schema)
     )
+
+
+_LISTED = re.compile(
+    r"(?:[\"'`]?[\w.+%°$€/-]{1,14}[\"'`]?(?:,\s*(?:or |and )?|\s+or\s+|\s+and\s+))+[\"'`]?[\w.+%°$€/-]{1,14}"
+)
+_TOKEN = re.compile(r"[\w.+%°$€/-]{1,14}")
+_MOST_NAMED, _LEAST_NAMED, _STEPS = 10, 3, (5, 9, 20)
+
+
+def _documented(function: Function, examples: Sequence[Arguments], description: str) -> Iterator[Probe]:
+    """Yield examples with a value that the description lists next to theirs, and with a word without a meaning."""
+    schema = function.parameters
+    listed = [words for text in _LISTED.findall(description) if len(words := _tokens(text)) >= _LEAST_NAMED]
+    for name, kind in schema["properties"].items():
+        shown = {value.casefold() for example in examples if isinstance(value := example.get(name), str)}
+        named = [words for words in listed if shown & {word.casefold() for word in words}]
+        instances = [word for word in _instances(str(kind.get("description", ""))) if word.casefold() not in shown]
+        values = [word for words in named for word in words if word.casefold() not in shown]
+        kinds: dict[str, Kind] = {word: "documented" if word in values else "instance" for word in instances + values}
+        if kind.get("type") != "string" or not kinds:
+            continue
+        for base in examples[:2]:
+            for value in (*[*kinds][:_MOST_NAMED], NONSENSE):
+                call = base | {name: _cased(value, str(base.get(name, "")))}
+                if fits(call, schema, schema):
+                    yield Probe(call, kinds.get(value, "documented"), -1, name)
+
+
+_SUCH_AS = re.compile(r"(?:such as|for instance|for example|e\.g\.,?|one of:?)\s+([^.;()]{3,90})", re.IGNORECASE)
+_BETWEEN = re.compile(r",\s*(?:or |and )?|\s+(?:or|and)\s+")
+_PROSE = re.compile(r"(?:an?|the|any|some|other)\b|\S+ \S+ \S+ ", re.IGNORECASE)
+
+
+def _instances(description: str) -> list[str]:
+    """Return the values that the description of a parameter gives for instance, if they are words."""
+    parts = [part.strip(" \"'`") for text in _SUCH_AS.findall(description) for part in _BETWEEN.split(text)]
+    return [part for part in parts if part.replace(" ", "").isalpha() and not _PROSE.match(part)]
+
+
+def unshown(function: Function, examples: Sequence[Arguments], texts: Iterable[str]) -> list[Arguments]:
+    """Return the first example with what a description gives for instance, unless that stands in another example or
+    in `texts`, those of the code.
+    """
+    schema, code = function.parameters, "\n".join(texts).casefold()
+    return [
+        call
+        for name, kind in schema["properties"].items()
+        if kind.get("type") == "string" and "enum" not in kind
+        for value in _given(str(kind.get("description", "")))
+        for call in [base | {name: value} for base in examples[:1] if name in base]
+        if value.casefold() not in code and not any(_is_at(example, name, value) for example in examples)
+        if fits(call, schema, schema)
+    ]
+
+
+def _is_at(example: Arguments, name: str, value: str) -> bool:
+    return str(example.get(name, "")).casefold() == value.casefold()
+
+
+_FOR_INSTANCE = re.compile(r"(?:such as|for instance|for example|e\.g\.,?)\s+([^;()]{1,90})", re.IGNORECASE)
+_IN_QUOTES = re.compile(r"([\"'`])((?:(?!\1).){1,40})\1")
+
+
+def _given(description: str) -> list[str]:
+    """Return the values that a description gives for instance: what it quotes there, or each word of a list."""
+    values: list[str] = []
+    for text in _FOR_INSTANCE.findall(description):
+        quoted = [value for _mark, value in _IN_QUOTES.findall(text)]
+        words = [part.strip(" \"'`.") for part in _BETWEEN.split(text)]
+        values += quoted or [word for word in words if word and " " not in word and not _PROSE.match(word)]
+    return list(dict.fromkeys(values))
+
+
+def _tokens(text: str) -> list[str]:
+    return [word for token in _TOKEN.findall(text) if (word := token.rstrip(".")) and word not in ("or", "and")]
+
+
+def _cased(word: str, like: str) -> str:
+    return word.upper() if like.isupper() and len(like) > 1 else word.lower() if like.islower() else word
+
+
+def _large(function: Function, examples: Sequence[Arguments]) -> Iterator[Probe]:
+    """Yield the longer numbers for a function of one whole number."""
+    schema = function.parameters
+    if len(schema["properties"]) != 1 or not examples:
+        return
+    for name, value in max(examples, key=repr).items():
+        for factor in _STEPS if isinstance(value, int) and 0 < value < 200 else ():
+            call = {name: factor * value + 3}
+            if fits(call, schema, schema):
+                yield Probe(call, "large", -1, name)
 
 
 def has_letters(value: Any) -> bool:  # Any: whatever an argument is
@@ -167,13 +285,34 @@ def twin(value: Any, chance: random.Random) -> Any:  # Any: whatever an argument
     """Return a value with other letters in its texts, each occurrence of a word with others."""
     match value:
         case str():
-            return "".join(_other_letter(character, chance) for character in value)
+            other = _other_letter if has_letters(value) else _other_digit
+            return "".join(other(character, chance) for character in value)
         case list() | tuple():
             return type(value)(twin(part, chance) for part in value)
         case dict():
             return {key: twin(part, chance) for key, part in value.items()}
         case _:
             return value
+
+
+def is_of_digits(probe: Probe) -> bool:
+    """Check for a twin with other digits: it may well be none of the numbers that are meant."""
+    return probe.kind == "twin" and not has_letters(probe.arguments[probe.parameter])
+
+
+def _has_digits(value: Any) -> bool:  # Any: whatever an argument is
+    """Check for a text of digits and signs alone, such as an amount."""
+    if isinstance(value, list | tuple):
+        return any(map(_has_digits, value))
+    return isinstance(value, str) and any(map(str.isdigit, value)) and not has_letters(value)
+
+
+def _other_digit(character: str, chance: random.Random) -> str:
+    """Return another digit, and none that leads where none did."""
+    if character not in "123456789":
+        return character
+    digits = "123456789".replace(character, "")
+    return digits[int(chance.random() * len(digits))]
 
 
 def _other_letter(character: str, chance: random.Random) -> str:

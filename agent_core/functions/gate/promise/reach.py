@@ -5,18 +5,38 @@ wrote for the examples alone has nothing else to say, whatever form the code has
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from .kin import is_named
-from .memory import ECHO, RAISED, OtherCase, ShownCase, answer_of, is_default
+from ..arguments.generation import Arguments
+from .answers import skeleton
 from .probes import Kind
+from .similarity import is_named
 
-_ENOUGH, _KIN, _NAMED, _OWN = 12, 4, 3, 2
+RAISED, ECHO = "raises", "echo"
+_ENOUGH, _SIMILAR, _NAMED, _OWN = 12, 4, 3, 2
 _MOSTLY = 0.6
 _HITS = 0.02
 _WHATEVER = ("any", "whatever", "arbitrary", "every", "general", "generic", "anything", "universal")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCase:
+    """An example: its arguments, and what came back."""
+
+    arguments: Arguments
+    value: Any  # a value that crossed
+
+
+@dataclass(frozen=True, slots=True)
+class OtherCase:
+    """A call unlike the examples, and the skeleton of what came back, or `raises`; also that value as text."""
+
+    arguments: Arguments
+    answer: str
+    shown: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +45,21 @@ class FreshCall(OtherCase):
 
     kind: Kind
     parameter: str
+
+
+def is_echo(value: Any, arguments: Mapping[str, Any]) -> bool:  # Any: values that crossed
+    """Check whether a value is one of the arguments."""
+    return any(type(value) is type(argument) and value == argument for argument in arguments.values())
+
+
+def answer_of(value: Any, arguments: Mapping[str, Any]) -> str:  # Any: values that crossed
+    """Return the skeleton of a value, or `echo` if it is an argument."""
+    return ECHO if is_echo(value, arguments) else skeleton(value, arguments)
+
+
+def is_default(answer: str, default: str) -> bool:
+    """Check whether an answer says no more than a default does."""
+    return answer in (default, RAISED, ECHO, "None", '""', "[]", "{}", '"<w0>"', '"<n>"', "<n>", '["<w0>"]')
 
 
 class Reach:
@@ -42,14 +77,14 @@ class Reach:
         return [call for call in self._fresh if call.answer != RAISED]
 
     @cached_property
-    def kin(self) -> list[FreshCall]:
+    def similar_calls(self) -> list[FreshCall]:
         """The calls with arguments of the same kind that returned."""
-        return [call for call in self._returned if call.kind == "kin"]
+        return [call for call in self._returned if call.kind == "similar"]
 
     @cached_property
     def default(self) -> str:
         """The answer that most calls got; empty if there are too few."""
-        calls = self.kin if len(self.kin) >= _KIN else self._returned
+        calls = self.similar_calls if len(self.similar_calls) >= _SIMILAR else self._returned
         common = Counter(call.answer for call in calls).most_common(1)
         return common[0][0] if common and common[0][1] > 1 else ""
 
@@ -64,8 +99,8 @@ class Reach:
         """True if that answer is no result: a constant, or an argument as it came."""
         if self.default == ECHO:
             return True
-        shown = {call.shown for call in self._returned if call.answer == self.default}
-        return bool(self.default) and "<" not in self.default and len(shown) == 1
+        results = {call.shown for call in self._returned if call.answer == self.default}
+        return bool(self.default) and "<" not in self.default and len(results) == 1
 
     def is_nowhere_else(self) -> bool:
         """Check whether no call at all, not even with what stands in the code, got more than the default."""
@@ -75,23 +110,25 @@ class Reach:
         if usual in ("True", "False") and len({call.shown for call in self._returned}) > 1:
             return False  # a test that some others pass
         hits = [call for call in self._returned if not is_default(call.answer, self.default) and call.shown != usual]
-        return len(hits) <= _HITS * len(self._returned) and not any(call.kind in ("kin", "literal") for call in hits)
+        return len(hits) <= _HITS * len(self._returned) and not any(
+            call.kind in ("similar", "literal") for call in hits
+        )
 
     def always_raises(self) -> bool:
         """Check whether everything but the examples is refused, also what is of their kind."""
-        kin = [call for call in self._fresh if call.kind == "kin"]
-        return (len(kin) >= _KIN or len(self._fresh) >= 2 * _ENOUGH) and not [
+        similar_calls = [call for call in self._fresh if call.kind == "similar"]
+        return (len(similar_calls) >= _SIMILAR or len(self._fresh) >= 2 * _ENOUGH) and not [
             call for call in self._returned if not is_default(call.answer, "")
         ]
 
-    def silent_kin(self) -> list[FreshCall]:
+    def silent_calls(self) -> list[FreshCall]:
         """Return the calls of the kind of the examples that got a default of which no example tells, if most did."""
-        silent = [call for call in self.kin if call.answer == self.default]
+        silent = [call for call in self.similar_calls if call.answer == self.default]
         is_told = len(self.special) < len(self._cases)
         is_written = self.default in _NOTHING or any(call.shown in self._literals for call in silent[:1])
         if is_told or not (self.is_silent_default and is_written) or self._is_related() or self._has_more():
             return []
-        return silent if len(silent) >= max(_KIN, _MOSTLY * len(self.kin)) else []
+        return silent if len(silent) >= max(_SIMILAR, _MOSTLY * len(self.similar_calls)) else []
 
     def _is_related(self) -> bool:
         """Check whether one argument is rows, in which another is looked for."""
@@ -102,23 +139,23 @@ class Reach:
 
     def _has_more(self) -> bool:
         """Check whether values that stand in the code, but in no example, got answers of their own."""
-        known = {repr(case.value) for case in self._cases}
-        own = {call.shown for call in self._returned if call.kind == "literal" and call.answer != self.default}
-        return len(own - known) >= _OWN
+        example_results = {repr(case.value) for case in self._cases}
+        new_results = {call.shown for call in self._returned if call.kind == "literal" and call.answer != self.default}
+        return len(new_results - example_results) >= _OWN
 
     def ignored(self) -> list[FreshCall]:
         """Return calls that differ in a name of a known kind, such as a unit, where only that of an example matters."""
-        names = {call.parameter for call in self.kin if call.parameter}
+        names = {call.parameter for call in self.similar_calls if call.parameter}
         return next((calls for name in sorted(names) if (calls := self._ignored(name))), [])
 
     def _ignored(self, name: str) -> list[FreshCall]:
         named = [case for case in self._cases if is_named(case.arguments.get(name))]
-        others = [call for call in self._returned if call.parameter == name and call.kind in ("kin", "literal")]
+        others = [call for call in self._returned if call.parameter == name and call.kind in ("similar", "literal")]
         for case in named:
-            rest = {key: value for key, value in case.arguments.items() if key != name}
-            alike = [call for call in others if all(call.arguments.get(key) == rest[key] for key in rest)]
+            unchanged = {key: value for key, value in case.arguments.items() if key != name}
+            alike = [call for call in others if all(call.arguments.get(key) == unchanged[key] for key in unchanged)]
             answers = {call.shown for call in alike}
-            is_related = any(str(case.arguments[name]) in repr(value) for value in rest.values())
+            is_related = any(str(case.arguments[name]) in repr(value) for value in unchanged.values())
             if len(alike) >= _NAMED and len(answers) == 1 and repr(case.value) not in answers and not is_related:
                 return alike
         return []
@@ -127,12 +164,12 @@ class Reach:
         """Return calls that got nothing, if the description promises whatever there is and no example shows that."""
         if words.isdisjoint(_WHATEVER):
             return []
-        shown = {answer_of(case.value, case.arguments) for case in self._cases}
-        unsaid = _NOTHING - shown - {"True", "False"}
+        example_answers = {answer_of(case.value, case.arguments) for case in self._cases}
+        unsaid = _NOTHING - example_answers - {"True", "False"}
         return [call for call in self._texts() if call.answer in unsaid]
 
     def _texts(self) -> Iterator[FreshCall]:
-        yield from (call for call in self._returned if call.kind in ("kin", "everyday"))
+        yield from (call for call in self._returned if call.kind in ("similar", "everyday"))
 
 
 _NOTHING = frozenset({"None", '""', "[]", "{}", "0", "-1", "False", "True", ECHO})

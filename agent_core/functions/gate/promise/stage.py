@@ -4,16 +4,15 @@ Only what a promise or a constant makes suspect is run. What its name and first 
 means and with what it gives back on varied arguments; strong evidence refuses, weak evidence is a doubt.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from agent_core.registry.function import Function
-from sandbox import Attempt, Attempts, Outcome, Returned
+from sandbox import Attempt, Attempts, Returned
 
 from ..arguments.generation import shown, written
 from ..draft import Draft
-from ..rewrite import rewritten
+from ..rewrite import check_rewrite
 from ..substance import HOLLOW
 from ..trial import TrialTools
 from ..verdict import Doubt
@@ -22,12 +21,15 @@ from .case import Case
 from .claims import promise_of
 from .code import code_words, has_means
 from .constants import trial_values
-from .judgment import judge
-from .memory import Memory, ShownCase
+from .judgment import PromiseJudgment, judge
+from .memorization import Memorization
 from .probes import Probe, probes
+from .reach import ShownCase
 
 STAGE: Final = "promise"
 _EACH_S = 0.25
+_TURNS = 3
+_HALF = 0.5  # of the calls: what nothing speaks against then is not tried again
 _MOST_CALLS = 3
 _LONG = 80  # characters of a call, of which somebody can hardly work out the result
 
@@ -39,40 +41,43 @@ async def check_promise(draft: Draft, bench: TrialTools) -> Draft:
         return draft.skip("the module could not be imported")
     if draft.shows(*HOLLOW):
         return draft.skip("the body does nothing yet")
-    draft = await rewritten(draft, bench)
-    case = _case(draft, function)
+    draft = await check_rewrite(draft, bench)
+    description = _description(draft, function)
+    case = _case(draft, function, description)
     if not case.is_suspect:
         return replace(draft, note="nothing in it promises more than it computes")
-    tried = [Probe({}, "again", 0)] * 4
+    calls_to_try = [Probe({}, "again", 0)] * 4
     if function.parameters["properties"]:
-        tried = probes(function, _examples(draft, function), trial_values(tree))
-    outcomes = await _outcomes(function, tried, draft, bench) if tried else ()
-    case = replace(case, behavior=Behavior(tried, outcomes, code_words(tree)))
-    judged = judge(case)
+        calls_to_try = probes(function, _examples(draft, function), trial_values(tree), description)
+    case, judged = await _judged(replace(case, behavior=Behavior(calls_to_try, (), code_words(tree))), bench)
     names = [*function.parameters["properties"]]
     telling = {
         written(function.name, dict(call.arguments), names, function.rest, function.extra): call.shown
         for call in judged.calls[:_MOST_CALLS]
     }
-    calls = tuple(telling.items()) or _calls(function, tried, outcomes)
+    calls = tuple(telling.items()) or _calls(function, case.behavior)
     draft = replace(draft, doubts=tuple(Doubt(doubt.code, doubt.message, calls) for doubt in judged.doubts))
-    found = draft.with_findings(STAGE, [*judged.findings, *judged.doubts])
-    return replace(found, note=f"{case.behavior.count} calls looked at")
+    judged_draft = draft.with_findings(STAGE, [*judged.findings, *judged.doubts])
+    return replace(judged_draft, note=f"{case.behavior.count} calls looked at")
 
 
-def _case(draft: Draft, function: Function) -> Case:
+def _description(draft: Draft, function: Function) -> str:
+    main = function.description or draft.candidate.description
+    parameter_texts = [schema.get("description", "") for schema in function.parameters["properties"].values()]
+    return "\n\n".join([main, *filter(None, parameter_texts)])
+
+
+def _case(draft: Draft, function: Function, description: str) -> Case:
     assert draft.tree is not None
     assert draft.function is not None
     main = function.description or draft.candidate.description
-    told = [schema.get("description", "") for schema in function.parameters["properties"].values()]
-    description = "\n\n".join([main, *filter(None, told)])
     promise = promise_of(function.name, main, function.parameters)
-    memory = (
+    memorization = (
         None
         if draft.trials.disagreements
-        else Memory(draft.tree, _shown(draft, function), function.parameters, description)
+        else Memorization(draft.tree, _shown(draft, function), function.parameters, description)
     )
-    return Case(draft, function, promise, has_means(draft), memory)
+    return Case(draft, function, promise, has_means(draft), memorization)
 
 
 def _examples(draft: Draft, function: Function) -> list[dict[str, object]]:
@@ -91,20 +96,34 @@ def _shown(draft: Draft, function: Function) -> list[ShownCase]:
     return cases
 
 
-async def _outcomes(
-    function: Function, tried: Sequence[Probe], draft: Draft, bench: TrialTools
-) -> tuple[Outcome | None, ...]:
+async def _judged(case: Case, bench: TrialTools) -> tuple[Case, PromiseJudgment]:
+    """Return a function with its behavior and the judgment: calls that a busy machine did not reach are tried again."""
+    draft, function, judged = case.draft, case.function, judge(case)
     assert draft.trial is not None
-    work = Attempts(function.name, [Attempt(probe.arguments) for probe in tried], _EACH_S)
-    return await bench.attempt(draft.trial.modules, function.module, work, draft.rules.promise_s)
+    for turn in range(_TURNS):
+        calls = [Attempt(probe.arguments) for probe, outcome in case.behavior.outcomes if outcome is None]
+        if not calls:
+            break
+        work, most_s = Attempts(function.name, calls, _EACH_S), draft.rules.promise_s * 2**turn
+        reached = await bench.attempt(draft.trial.modules, function.module, work, most_s)
+        case = replace(case, behavior=case.behavior.completed(reached))
+        judged = judge(case)
+        if _is_settled(case.behavior, judged):
+            break
+    return case, judged
 
 
-def _calls(
-    function: Function, tried: Sequence[Probe], outcomes: Sequence[Outcome | None]
-) -> tuple[tuple[str, str], ...]:
+def _is_settled(behavior: Behavior, judged: PromiseJudgment) -> bool:
+    """Check whether more calls change nothing: enough ended, one did not, or half of them say nothing against it."""
+    if behavior.has_hung or not behavior.is_cut_short:
+        return True
+    return behavior.is_reached(_HALF) and not (judged.findings or judged.doubts)
+
+
+def _calls(function: Function, behavior: Behavior) -> tuple[tuple[str, str], ...]:
     """Return calls unlike the examples, with what they returned: everyday ones first."""
     names = list(function.parameters["properties"])
-    ranked = sorted(zip(tried, outcomes, strict=True), key=lambda pair: _ORDER.get(pair[0].kind, 9))
+    ranked = sorted(behavior.outcomes, key=lambda pair: _ORDER.get(pair[0].kind, 9))
     calls = [
         (written(function.name, probe.arguments, names, function.rest, function.extra), outcome.shown)
         for probe, outcome in ranked
@@ -114,4 +133,4 @@ def _calls(
     return tuple(dict(calls).items())[:_MOST_CALLS]
 
 
-_ORDER: Final = {"kin": 0, "number": 1, "everyday": 2, "twin": 3, "other": 4}
+_ORDER: Final = {"similar": 0, "number": 1, "everyday": 2, "twin": 3, "other": 4}

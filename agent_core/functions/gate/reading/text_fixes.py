@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from itertools import starmap
 
+from agent_core.base import syntax
 from agent_core.base.characters import escaped, stray_characters
 from sandbox.wire.lines import bare_lines, lines_of, reader_of
 
@@ -159,8 +160,8 @@ def _session_statement(code: str, printed: str) -> str:
     if printed.startswith("Traceback"):
         return ""
     try:
-        ast.parse(code, mode="eval")
-        is_literal = literal(ast.parse(printed, mode="eval").body)[0]
+        syntax.parse(code, mode="eval")
+        is_literal = literal(syntax.parse(printed, mode="eval").body)[0]
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return code
     return f"assert ({code.strip()}) == {printed}" if is_literal else code

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from agent_core.base import syntax
 from sandbox.wire.lines import bare_lines, lines_of
 
 from ..fixes.prose import prose
@@ -78,7 +79,7 @@ def _normal(call: str) -> str:
     """Return a call in its compared form, whatever its quotes and spaces."""
     bare = call.strip().removeprefix(">>>").strip()
     try:
-        return ast.unparse(ast.parse(bare, mode="eval"))
+        return ast.unparse(syntax.parse(bare, mode="eval"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return bare
 

@@ -1,6 +1,6 @@
 """Arguments of the kind that the examples show: another city for a city, another date for a date, a year for a year.
 
-Pure. Whoever wrote a function for its examples alone has no answer to them; the lists are in `kin.toml`.
+Pure. Whoever wrote a function for its examples alone has no answer to them; the lists are in `similarity.toml`.
 """
 
 import re
@@ -25,7 +25,7 @@ _NEAR = 5
 
 @lru_cache(maxsize=1)
 def _lists() -> tuple[list[tuple[str, ...]], list[tuple[re.Pattern[str], tuple[str, ...]]]]:
-    data = lists_in("kin.toml")
+    data = lists_in("similarity.toml")
     kinds = [tuple(text.split(" | ")) for text in data["kinds"].values()]
     return kinds, [(re.compile(pattern), tuple(texts.split(" ~ "))) for pattern, texts in data["forms"].values()]
 
@@ -35,7 +35,7 @@ def is_named(value: Any) -> bool:  # Any: whatever an argument is
     return isinstance(value, str) and any(_place(value, members) >= 0 for members in _lists()[0])
 
 
-def kin(value: Any) -> list[Any]:  # Any: whatever an argument is
+def similar_values(value: Any) -> list[Any]:  # Any: whatever an argument is
     """Return other values of the kind of a value; none if its kind is not known."""
     values: list[Any] = []
     match value:
@@ -51,12 +51,12 @@ def kin(value: Any) -> list[Any]:  # Any: whatever an argument is
             values = [type(value)(row) for row in _rows(list(value))]
         case dict() if value:
             values = [*islice(_mappings(value), _NEAR)]
-    return [other for other in values if other != value]
+    return [candidate for candidate in values if candidate != value]
 
 
 def _mappings(value: dict[Any, Any]) -> Iterator[dict[Any, Any]]:
     """Yield mappings with other values."""
-    others = {key: kin(part) for key, part in value.items()}
+    others = {key: similar_values(part) for key, part in value.items()}
     for at in range(max(map(len, others.values()))):
         yield {key: parts[at % len(parts)] if parts else value[key] for key, parts in others.items()}
 
@@ -88,15 +88,15 @@ def _numbers(value: int) -> list[int]:
     """Return numbers near a number and of its size."""
     if value in _YEARS:
         return [*_OTHER_YEARS]
-    near = [value + 1, value - 1, value + 2] if value > 1 else [value + 1, value + 2]
+    neighbors = [value + 1, value - 1, value + 2] if value > 1 else [value + 1, value + 2]
     scaled = [round(value * factor) for factor in _FACTORS]
     small = _SMALL if abs(value) <= _SMALL[-1] else ()
-    return [*dict.fromkeys([*near, *scaled, *small])]
+    return [*dict.fromkeys([*neighbors, *scaled, *small])]
 
 
 def _rows(value: list[Any]) -> Iterator[list[Any]]:
     """Yield rows of other lengths, orders and members."""
-    others = [kin(part) for part in value]
+    others = [similar_values(part) for part in value]
     fresh = [*islice((part for row in zip(*filter(None, others), strict=False) for part in row), _NEAR)]
     yield value[::-1]
     yield value[1:] + value[:1]
@@ -108,11 +108,11 @@ def _rows(value: list[Any]) -> Iterator[list[Any]]:
     yield [row[-1] if row else part for part, row in zip(value, others, strict=True)]
 
 
-def kin_calls(examples: Sequence[Arguments], schema: Schema) -> list[tuple[Arguments, str]]:
+def similar_calls(examples: Sequence[Arguments], schema: Schema) -> list[tuple[Arguments, str]]:
     """Return the examples with one argument of the same kind instead, and its parameter; then with all others."""
     calls: list[tuple[Arguments, str]] = []
     for base in examples[:_BASES]:
-        others = {name: kin(value) for name, value in base.items()}
+        others = {name: similar_values(value) for name, value in base.items()}
         for name, values in others.items():
             calls += [(base | {name: value}, name) for value in values[:_MOST]]
         if len(base) > 1:

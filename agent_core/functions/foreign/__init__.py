@@ -1,0 +1,1 @@
+"""Functions that other programs offer: tools of MCP servers, under an approval of their exact schemas."""

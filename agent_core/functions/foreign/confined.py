@@ -1,0 +1,51 @@
+"""Starts an MCP server behind Landlock: it reads the system and what was named, and writes in its own folder.
+
+A program of its own: `python -m agent_core.functions.foreign.confined READABLE WRITABLE COMMAND…`, paths separated as
+in PATH. Where the kernel cannot do it, nothing is started.
+"""
+
+import os
+import struct
+import sys
+from typing import Final
+
+from sandbox.confine.kernel import PR_SET_NO_NEW_PRIVS, prctl, syscall
+
+_CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446
+_EXECUTE, _READ = 1 << 0, 1 << 2 | 1 << 3
+_MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
+_RIGHTS: Final = {1: (1 << 13) - 1, 2: (1 << 14) - 1}
+_OF_A_FILE: Final = _EXECUTE | 1 << 1 | 1 << 2 | 1 << 14
+_DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
+
+
+def main() -> None:
+    """Confine this process, and become the server."""
+    readable, writable, *command = sys.argv[1:]
+    version = syscall("landlock", _CREATE, None, 0, 1)
+    rights = _RIGHTS.get(version, (1 << 15) - 1)
+    rules = syscall("landlock_create_ruleset", _CREATE, struct.pack("=Q", rights), 8, 0)
+    for path in readable.split(os.pathsep):
+        _allow(rules, path, rights & (_READ | _EXECUTE))
+    for path in (*writable.split(os.pathsep), *_DEVICES):
+        _allow(rules, path, rights & ~(_MAKE_CHAR | _MAKE_BLOCK))
+    prctl("no_new_privs", PR_SET_NO_NEW_PRIVS, 1)
+    syscall("landlock_restrict_self", _RESTRICT, rules, 0)
+    os.environ.pop("PYTHONPATH", None)  # it was for this start, and not for the server
+    os.execvp(command[0], command)  # noqa: S606 - what it is for: the command that the user approved
+
+
+def _allow(rules: int, path: str, rights: int) -> None:
+    try:
+        below = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        rights &= rights if os.path.isdir(path) else _OF_A_FILE  # noqa: PTH112 - a start that imports nothing more
+        syscall("landlock_add_rule", _ADD_RULE, rules, 1, struct.pack("=Qi", rights, below), 0)
+    finally:
+        os.close(below)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""`mcp.toml`: the MCP servers of a workspace, as it proposes them, and the user's sealed yes to each.
+
+The file travels with the folder, so it starts nothing: a server is started when this user said yes to its whole entry,
+and a tool is offered when they said yes to its exact text and schema. Both are kept sealed next to the state.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.base.plain_files import read_plain
+from agent_core.base.seal import Sealer
+from agent_core.registry.module_file import save_text
+from agent_core.registry.source import hash_of
+from agent_core.storage import prepare_state_dir
+from sandbox.wire.foreign import Malformed, read_json, read_toml
+
+FILE: Final = "mcp.toml"
+_APPROVED: Final = ".toolwright/mcp.json"
+_MOST: Final = 1 << 20
+_MOST_APPROVED: Final = 8 << 20
+NAME: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_LONGEST_NAME: Final = 24
+_PURPOSE: Final = "mcp"
+_Secret = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
+
+
+class ServerEntry(BaseModel):
+    """One server: a command to start, or an address. `confined`: it reads the system, `read`, and writes `write`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    command: tuple[str, ...] = ()
+    url: str = ""
+    secrets: tuple[_Secret, ...] = ()
+    bearer: str = ""
+    confined: bool = True
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> "ServerEntry":
+        if bool(self.command) == bool(self.url):
+            raise ValueError("it has either a command or a url")
+        if self.url:
+            parts = urlsplit(self.url)
+            is_local = parts.hostname in ("127.0.0.1", "localhost", "::1")
+            if parts.username or not (parts.scheme == "https" or (parts.scheme == "http" and is_local)):
+                raise ValueError("its url begins with https://, and holds no login")
+        return self
+
+    @property
+    def text(self) -> str:
+        """The entry as text, of which every letter is approved."""
+        return self.model_dump_json(exclude_defaults=True)
+
+
+class ServerBook:
+    """The entries, and what was approved."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def entries(self) -> dict[str, ServerEntry]:
+        """Return the servers that the file proposes.
+
+        Raises:
+            WorkspaceError: it cannot be understood.
+        """
+        return {name: _entry(name, table) for name, table in self._tables().items()}
+
+    def entry(self, name: str) -> ServerEntry:
+        """Return one server.
+
+        Raises:
+            UsageError: there is none of that name.
+        """
+        entries = self.entries()
+        if name not in entries:
+            raise UsageError(f"There is no MCP server `{name[:80]}` in {FILE}.", fix="See: toolwright mcp list")
+        return entries[name]
+
+    def put(self, name: str, entry: ServerEntry | None) -> None:
+        """Write a server into the file, or take it out.
+
+        Raises:
+            UsageError: the name cannot be one.
+        """
+        if not NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+            fix = f"Use at most {_LONGEST_NAME} small letters, digits and single underscores, such as `time`."
+            raise UsageError(f"`{name[:80]}` cannot be the name of a server.", fix=fix)
+        tables = self._tables()
+        tables.pop(name, None)
+        if entry is not None:
+            tables[name] = read_json(entry.text)
+        text = "# MCP servers, written by `toolwright mcp`. Each needs your yes on this machine.\n"
+        for server, table in tables.items():
+            lines = [f"{key} = {json.dumps(value, ensure_ascii=True)}" for key, value in table.items()]
+            text += "\n".join(["", f"[{server}]", *lines, ""])
+        old = self._text()
+        save_text(self.root, FILE, text, None if old is None else hash_of(old))
+
+    def is_started(self, name: str, entry: ServerEntry) -> bool:
+        """Return whether this user allowed this very entry to be started."""
+        return Sealer(self.root).holds(str(self._approved().get(name, {}).get("start", "")), _PURPOSE, name, entry.text)
+
+    def tools(self, name: str, entry: ServerEntry) -> dict[str, Any]:  # Any: JSON
+        """Return the tools that this user approved of a server, as they were then, by name."""
+        row = self._approved().get(name, {})
+        tools = row.get("tools")
+        if not isinstance(tools, dict) or not self.is_started(name, entry):
+            return {}
+        return tools if Sealer(self.root).holds(str(row.get("seal", "")), _PURPOSE, name, _text(tools)) else {}
+
+    def approve(self, name: str, entry: ServerEntry, tools: Mapping[str, Any] | None = None) -> None:  # Any: JSON
+        """Keep this user's yes: to starting a server, and to its tools."""
+        approved, sealer = self._approved(), Sealer(self.root)
+        row = {**approved.get(name, {}), "start": sealer.seal(_PURPOSE, name, entry.text)}
+        if tools is not None:
+            row |= {"tools": dict(tools), "seal": sealer.seal(_PURPOSE, name, _text(tools))}
+        self._keep({**approved, name: row})
+
+    def forget(self, name: str) -> None:
+        """Take back every yes to a server."""
+        self._keep({server: row for server, row in self._approved().items() if server != name})
+
+    def _keep(self, approved: Mapping[str, Any]) -> None:  # Any: JSON
+        path = prepare_state_dir(self.root) / Path(_APPROVED).name
+        temporary = path.with_suffix(".new")
+        temporary.touch(mode=0o600)
+        temporary.write_text(json.dumps(approved), "utf-8")
+        temporary.replace(path)
+
+    def _approved(self) -> dict[str, Any]:  # Any: JSON
+        try:
+            data = read_json(read_plain(self.root / _APPROVED, _MOST_APPROVED), most=_MOST_APPROVED)
+        except (OSError, ValueError):
+            return {}
+        return {name: row for name, row in data.items() if isinstance(row, dict)} if isinstance(data, dict) else {}
+
+    def _text(self) -> str | None:
+        try:
+            return read_plain(self.root / FILE, _MOST).decode("utf-8")
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise WorkspaceError(
+                f"{FILE} cannot be read: {error}.", fix="Put a plain text file in its place."
+            ) from error
+
+    def _tables(self) -> dict[str, Any]:  # Any: TOML
+        try:
+            return read_toml(self._text() or "")
+        except Malformed as error:
+            raise WorkspaceError(f"{FILE} is not valid TOML: {error}.", fix="Fix it and try again.") from error
+
+
+def digest(value: object) -> str:
+    """Return a short name of a text or of JSON, by which it is approved."""
+    return hashlib.sha256(_text(value).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=True)
+
+
+def _entry(name: str, table: object) -> ServerEntry:
+    if not NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+        raise WorkspaceError(f"`{name[:80]}` in {FILE} cannot be the name of a server.", fix="Rename it.")
+    try:
+        return ServerEntry.model_validate(table)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, (name, *problem["loc"])))
+        raise WorkspaceError(f"`{where}` in {FILE} is wrong: {problem['msg']}.", fix="See docs/mcp.md.") from error

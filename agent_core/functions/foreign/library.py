@@ -1,0 +1,148 @@
+"""The foreign functions of a workspace: the approved tools of its MCP servers, and the way to call them."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from agent_core.access.secrets import Secrets
+from agent_core.access.secrets.session import CallSecrets
+from agent_core.access.secrets.source import NoSecret
+from agent_core.base.errors import ToolwrightError, WorkspaceError
+from agent_core.registry.function import Function
+from sandbox import Failure, Outcome, Raised, Refused, Returned
+
+from .connection import ServerConnection, ServerUnavailable
+from .entry import FILE, ServerBook, ServerEntry
+from .tools import ForeignListing, ForeignTool, capped, functions_of
+
+OnProgress: TypeAlias = Callable[[float, float | None, str], None]
+_STATE: Final = Path(".toolwright") / "mcp"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignFunction:
+    """An approved tool as a function, with its server and the name that the server knows it by."""
+
+    function: Function
+    server: str
+    tool: str
+    approved: Mapping[str, Any]  # Any: JSON
+
+
+class ForeignLibrary:
+    """What is approved, and the connections that were opened for it."""
+
+    def __init__(self, root: Path, secrets: Secrets) -> None:
+        self.book = ServerBook(root)
+        self._secrets = secrets
+        self._functions: Mapping[str, ForeignFunction] = {}
+        self._stamps: tuple[object, ...] = ()
+        self._connections: dict[str, ServerConnection] = {}
+
+    def functions(self) -> Mapping[str, ForeignFunction]:
+        """Return the functions that can be called, by name; the same object as long as nothing changed."""
+        stamps = tuple(_stamp(self.book.root / path) for path in (FILE, ".toolwright/mcp.json"))
+        if stamps != self._stamps:
+            self._stamps = stamps
+            self._functions = self._read()
+        return self._functions
+
+    def _read(self) -> Mapping[str, ForeignFunction]:
+        functions: dict[str, ForeignFunction] = {}
+        try:
+            entries = self.book.entries()
+        except WorkspaceError:
+            return functions  # `toolwright mcp list` says what is wrong with the file
+        for server, entry in entries.items():
+            approved = self.book.tools(server, entry)
+            tools = {name: ForeignTool(name, row["description"], row["parameters"]) for name, row in approved.items()}
+            for name, (function, tool) in functions_of(server, tools).items():
+                functions[name] = ForeignFunction(function, server, tool, approved[tool])
+        return functions
+
+    async def call(self, foreign: ForeignFunction, arguments: dict[str, Any], on_progress: OnProgress) -> Outcome:
+        """Call a foreign function with checked arguments."""
+        loop = asyncio.get_running_loop()
+        began, entry = loop.time(), self.book.entry(foreign.server)
+        try:
+            connection = self.connection(foreign.server, entry)
+            await connection.client()
+            if why := self._changed(foreign, connection.listing):
+                return Refused(why)
+            result = await connection.call(foreign.tool, arguments, on_progress)
+        except ToolwrightError as error:
+            return Refused(f"{error.message} {error.fix}".strip())
+        masks = CallSecrets(self._secrets, foreign.function.name, _named(entry))
+        text = masks.words(capped("\n".join(_texts(result.content))))
+        seconds = loop.time() - began
+        if result.is_error:
+            return Raised(Failure("ForeignError", text[:2_000]), "", seconds)
+        structured = result.structured_content
+        is_small = structured is not None and len(str(structured)) <= len(text) * 4 + 100_000
+        return Returned(masks.words(structured) if is_small else text, "", "", seconds)
+
+    def _changed(self, foreign: ForeignFunction, listing: ForeignListing) -> str:
+        now = listing.tools.get(foreign.tool)
+        name, fix = foreign.function.name, f"A human looks at it: toolwright mcp approve {foreign.server}"
+        if now is None:
+            return f"`{name}` is not there any more: the server `{foreign.server}` does not offer it. {fix}"
+        if now.to_json() != foreign.approved:
+            return f"`{name}` was not called: the server changed what it says of it since it was approved. {fix}"
+        return ""
+
+    def connection(self, server: str, entry: ServerEntry) -> ServerConnection:
+        """Return the connection to a server that may be started.
+
+        Raises:
+            ServerUnavailable: this user did not say yes to its entry, or a secret of it is not set.
+        """
+        if not self.book.is_started(server, entry):
+            fix = f"Type: toolwright mcp approve {server}"
+            raise ServerUnavailable(
+                f"The MCP server `{server}` is not started: {FILE} names it, and you did not.", fix=fix
+            )
+        known = self._connections.get(server)
+        if known is None or known.entry != entry:
+            values = {name: self._value(server, name) for name in _named(entry)}
+            home = self.book.root.resolve() / _STATE / server
+            known = self._connections[server] = ServerConnection(server, entry, home, values)
+        return known
+
+    def _value(self, server: str, secret: str) -> str:
+        try:
+            return self._secrets.value(secret)
+        except NoSecret as error:
+            raise ServerUnavailable(
+                f"The MCP server `{server}` needs a secret. {error.message}", fix=error.fix
+            ) from error
+
+    async def aclose(self) -> None:
+        """End all connections."""
+        await asyncio.gather(*(connection.aclose() for connection in self._connections.values()))
+
+
+def _named(entry: ServerEntry) -> tuple[str, ...]:
+    return (*entry.secrets, *([entry.bearer] if entry.bearer else []))
+
+
+def _texts(content: Iterable[Any]) -> list[str]:  # Any: the SDK's blocks
+    return [_text(part) for part in content]
+
+
+def _text(part: Any) -> str:
+    if part.type == "text":
+        return str(part.text)
+    if part.type == "resource" and hasattr(part.resource, "text"):
+        return str(part.resource.text)
+    kind = getattr(part, "mime_type", None) or "unknown kind"
+    return f"[{part.type} of {kind}, which is not shown]"
+
+
+def _stamp(path: Path) -> object:
+    try:
+        stat = path.stat(follow_symlinks=False)
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino

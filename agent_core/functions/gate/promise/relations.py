@@ -1,0 +1,265 @@
+"""What must hold between the results of several calls: of a list in another order, of other words in the same places.
+
+Pure; which promise is held to which relation is data, in `relations.toml`.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..draft import Finding
+from .answers import RUNNING, WORD, leaves, shape, skeleton, texts_of
+from .behavior import Behavior
+from .case import Case, Suspicion, is_row_in
+from .lexicon import relation_words
+from .probes import Probe, has_letters
+from .reach import FreshCall
+
+_ENOUGH, _SOME, _PAIRS, _NEARLY = 8, 4, 2, 0.8
+_UNLIKE = frozenset({"similar", "twin", "everyday", "everyday-twin"})
+_CLOSE = 1e-6
+_WORK = "do that work in the body, or promise only what it does"
+
+
+def _leading(case: Case) -> tuple[str, ...]:
+    return (*case.promise.name, *case.promise.sentence[:5])
+
+
+def judge_relations(case: Case) -> Iterator[Suspicion]:
+    """Yield each relation that does not hold."""
+    yield from _order(case)
+    yield from _unchanged(case)
+    yield from _size_only(case)
+    yield from _rows_back(case)
+    yield from _fillers(case)
+    yield from _emptiness_only(case)
+    yield from _yes_to_all(case)
+    yield from _by_place(case)
+    yield from _container(case)
+
+
+def suspicion(case: Case, code: str, message: str, fix: str, calls: Sequence[tuple[Probe, Any]] = ()) -> Suspicion:
+    """Return what speaks against a promise, with the calls that show it."""
+    return Suspicion(Finding(code, message, fix, case.line), tuple(fresh_call(probe, value) for probe, value in calls))
+
+
+def fresh_call(probe: Probe, value: Any) -> FreshCall:  # Any: a value that crossed
+    """Return a call that returned, as one that its author can be asked for."""
+    return FreshCall(probe.arguments, skeleton(value, probe.arguments), repr(value), probe.kind, probe.parameter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two calls whose lists have the same members in another order, and whether their results are the same."""
+
+    call: tuple[Probe, Any]
+    is_same: bool
+
+
+def _order(case: Case) -> Iterator[Suspicion]:
+    """Judge what is to be the same for a list in any order."""
+    order, name = relation_words()["order"], case.function.name
+    if order["free"].isdisjoint(_leading(case)) or not order["kept"].isdisjoint(
+        (*case.promise.name, *case.promise.sentence[1:])
+    ):
+        return
+    pairs = [*_pairs(case.behavior)]
+    violating = [pair for pair in pairs if not pair.is_same]
+    if len(violating) < min(_PAIRS, len(pairs)) or not violating:
+        return
+    message = f"`{name}` gives another result for the same members in another order, as {_told(violating[0].call)}"
+    is_sure = len(violating) == len(pairs) >= _PAIRS and not order["sure"].isdisjoint(_leading(case))
+    code = "claims-work" if is_sure else "doubt-work"
+    yield suspicion(case, code, message, _WORK, [pair.call for pair in violating])
+
+
+def _told(call: tuple[Probe, Any]) -> str:
+    probe, value = call
+    return f"{repr(list(probe.arguments.values()))[1:-1][:60]} → {repr(value)[:40]}"
+
+
+def _pairs(behavior: Behavior) -> Iterator[_Pair]:
+    """Yield each example whose list has different members with the call on the same list in another order."""
+    examples = [(probe, value) for probe, value in behavior.returned if probe.kind == "example"]
+    others = [(probe, value) for probe, value in behavior.returned if probe.kind == "similar" and probe.parameter]
+    for base, result in examples:
+        for probe, value in others:
+            own, row = base.arguments.get(probe.parameter), probe.arguments.get(probe.parameter)
+            if not isinstance(own, list) or not isinstance(row, list) or row == own or len(row) != len(own):
+                continue
+            rest = {key: part for key, part in base.arguments.items() if key != probe.parameter}
+            is_rest = all(probe.arguments.get(key) == part for key, part in rest.items())
+            if is_rest and sorted(map(repr, own)) == sorted(map(repr, row)):
+                yield _Pair((probe, value), _is_same(result, value))
+
+
+def _is_same(first: Any, second: Any) -> bool:  # Any: values that crossed
+    if isinstance(first, int | float) and isinstance(second, int | float):
+        return math.isclose(first, second, rel_tol=_CLOSE, abs_tol=_CLOSE)
+    if isinstance(first, dict) and isinstance(second, dict):
+        return sorted(map(repr, first.items())) == sorted(map(repr, second.items()))
+    return bool(first == second)
+
+
+def _unchanged(case: Case) -> Iterator[Suspicion]:
+    """Judge what is to change a text, and only puts something around it."""
+    if relation_words()["text"]["changing"].isdisjoint(case.heads):
+        return
+    for name in case.function.parameters["properties"]:
+        calls = [
+            (probe, value)
+            for probe, value in case.behavior.returned
+            if probe.kind in ("example", "similar", "everyday")
+            and isinstance(text := probe.arguments.get(name), str)
+            and len(text) > 1
+            and (probe.kind == "example" or probe.parameter in (name, ""))
+        ]
+        whole = [
+            (probe, value)
+            for probe, value in calls
+            if any(str(probe.arguments[name]) in part for part in texts_of(value))
+        ]
+        if len(calls) >= _ENOUGH and len(whole) == len(calls):
+            message = f"`{case.function.name}` gives back whatever `{name}` is, as it came: nothing in it is changed"
+            similar = [call for call in whole if call[0].kind == "similar"]
+            yield suspicion(case, "doubt-work", message, _WORK, similar or whole)
+
+
+def _size_only(case: Case) -> Iterator[Suspicion]:
+    """Judge numbers and labels that hang on nothing but how large the arguments are."""
+    behavior, size = case.behavior, relation_words()["size"]["said"]
+    words = {*case.promise.name, *case.promise.sentence}
+    if words & size or (case.promise.says("length") and not case.takes_rows):
+        return
+    groups: dict[object, set[str]] = {}
+    contents: dict[object, set[str]] = {}
+    for probe, value in behavior.returned:
+        if probe.kind != "again":
+            key = shape(probe.arguments)
+            groups.setdefault(key, set()).add(repr(value))
+            contents.setdefault(key, set()).add(repr(probe.arguments))
+    compared = [key for key in groups if len(contents[key]) > 1]
+    results = {result for group in groups.values() for result in group}
+    is_by_size = len(compared) >= _SOME and len(results) >= _SOME and all(len(group) == 1 for group in groups.values())
+    if is_by_size and not case.takes_numbers and not behavior.hands_on:
+        message = (
+            f"`{case.function.name}` gives a result that hangs on the size of its arguments alone, whatever is in them"
+        )
+        code = "claims-work" if case.promise.claims else "doubt-work"
+        yield suspicion(case, code, message, _WORK, [*_of_kind(behavior, "similar"), *_of_kind(behavior, "everyday")])
+
+
+def _of_kind(behavior: Behavior, kind: str) -> list[tuple[Probe, Any]]:
+    return [(probe, value) for probe, value in behavior.returned if probe.kind == kind]
+
+
+def _rows_back(case: Case) -> Iterator[Suspicion]:
+    """Judge a list that comes back in the order in which it came, in each example and in nearly all other calls."""
+    if not case.returns_rows or case.memorization is None:
+        return
+    calls = [(probe, value) for probe, value in case.behavior.returned if probe.kind != "again"]
+    names = [name for name, schema in case.function.parameters["properties"].items() if schema.get("type") == "array"]
+    for name in names:
+        unchanged = [call for call in calls if is_row_in(call[1], call[0].arguments.get(name))]
+        if len(calls) >= _ENOUGH and len(unchanged) > _NEARLY * len(calls):
+            message = f"`{case.function.name}` gives `{name}` back in the order in which it came, in nearly all calls"
+            yield suspicion(
+                case, "doubt-work", message, _WORK, [call for call in unchanged if call[0].kind == "similar"]
+            )
+
+
+def _fillers(case: Case) -> Iterator[Suspicion]:
+    """Judge results with words that stand for what is not there: `TBD`, `Option A`, `object_1`."""
+    filler, described = relation_words()["filler"], case.promise.words
+    shown = [(case_.arguments, case_.value) for case_ in case.memorization.cases] if case.memorization else []
+    for arguments, value in [*shown, *((probe.arguments, value) for probe, value in case.behavior.returned)]:
+        given = " ".join(str(leaf) for leaf in leaves([*arguments.values()])).casefold()
+        texts = [text for text in texts_of(value) if text]
+        words = {word for text in texts for word in WORD.findall(text.casefold())}
+        own = words & filler["words"] & case.code_words
+        unfinished = sorted(own - described - set(WORD.findall(given)))
+        vague = words & filler["vague"] & case.code_words - described - set(WORD.findall(given))
+        if vague and not unfinished:
+            message = f"`{case.function.name}` says `{min(vague)}` where something is promised"
+            yield suspicion(case, "doubt-template", message, _WORK, _of_kind(case.behavior, "similar"))
+            return
+        if unfinished:
+            message = f"`{case.function.name}` gives `{unfinished[0]}` where the work should stand"
+            yield suspicion(case, "claims-work", message, _WORK)
+            return
+        numbered = [match for text in texts for match in RUNNING.finditer(text) if match[1].casefold() not in given]
+        repeated = {match[1] for match in numbered if len({other[0] for other in numbered if other[1] == match[1]}) > 1}
+        if repeated and not (described & filler["numbered"] & {*case.promise.name, *case.promise.sentence}):
+            message = f"`{case.function.name}` gives running numbers for what it promises, such as `{numbered[0][0]}`"
+            is_sure = len(repeated) > 1 or (case.promise.claims and not case.is_worded)
+            code = "claims-work" if is_sure else "doubt-template"
+            yield suspicion(case, code, message, _WORK, _of_kind(case.behavior, "similar"))
+            return
+
+
+def _emptiness_only(case: Case) -> Iterator[Suspicion]:
+    """Judge a yes or no that hangs on nothing but whether an argument is empty."""
+    cases = case.memorization.cases if case.memorization else ()
+    if not case.behavior.gives_truths or case.promise.words & relation_words()["empty"]["said"]:
+        return
+    by_fullness: dict[bool, set[object]] = {True: set(), False: set()}
+    for shown_case in cases:
+        by_fullness[_is_full(shown_case.arguments)].add(shown_case.value)
+    full = [(probe, value) for probe, value in case.behavior.returned if _is_full(probe.arguments)]
+    fresh = [(probe, value) for probe, value in full if probe.kind not in ("example", "again")]
+    if len(by_fullness[True]) != 1 or len(by_fullness[False]) != 1 or by_fullness[True] == by_fullness[False]:
+        return
+    if len(fresh) >= _ENOUGH and {value for _probe, value in full} == by_fullness[True]:
+        message = f"`{case.function.name}` says the same of all that is not empty, whatever it is"
+        yield suspicion(case, "doubt-work", message, _WORK, fresh)
+
+
+def _is_full(arguments: Mapping[str, Any]) -> bool:  # Any: whatever an argument is
+    """Check whether no argument is empty, or a text of blanks."""
+    return all(value.strip() if isinstance(value, str) else value for value in arguments.values())
+
+
+def _yes_to_all(case: Case) -> Iterator[Suspicion]:
+    """Judge a yes or no that is yes for whatever is unlike the examples, also for twins of those that got a no."""
+    behavior, memorization = case.behavior, case.memorization
+    if not behavior.gives_truths or memorization is None or memorization.is_told(least=1):
+        return
+    refused = [shown.arguments for shown in memorization.cases if shown.value is False and _is_full(shown.arguments)]
+    is_twinned = any(has_letters([*arguments.values()]) for arguments in refused)
+    calls = [
+        (probe, value)
+        for probe, value in behavior.returned
+        if probe.kind in _UNLIKE and probe.arguments not in refused and _is_full(probe.arguments)
+    ]
+    if is_twinned and len(calls) >= _ENOUGH and all(value is True for _probe, value in calls):
+        message = f"`{case.function.name}` says yes to all that is unlike its examples, whatever it is"
+        yield suspicion(case, "doubt-work", message, _WORK, _of_kind(behavior, "everyday"))
+
+
+def _by_place(case: Case) -> Iterator[Suspicion]:
+    """Judge a choice of the best among names that hangs on the place alone."""
+    if not case.is_choice or not case.behavior.is_free(texts_only=True):
+        return
+    places: dict[object, set[int]] = {}
+    chosen: list[tuple[Probe, Any]] = []
+    for probe, value in case.behavior.returned:
+        rows = [row for row in probe.arguments.values() if isinstance(row, list) and len(row) > 1]
+        if len(rows) == 1 and isinstance(value, str) and rows[0].count(value) == 1 and probe.kind != "again":
+            places.setdefault(len(rows[0]), set()).add(rows[0].index(value))
+            chosen.append((probe, value))
+    if len(chosen) >= _ENOUGH and all(len(ats) == 1 for ats in places.values()):
+        message = f"`{case.function.name}` chooses by the place in the list alone, whatever stands there"
+        yield suspicion(case, "doubt-work", message, _WORK, [call for call in chosen if call[0].kind == "similar"])
+
+
+def _container(case: Case) -> Iterator[Suspicion]:
+    """Judge a file of a format that is no text, of which the text that came in is all that is made."""
+    sentence = case.promise.sentence
+    named = [word for at, word in enumerate(sentence[:9]) if {"to", "into", "as"} & {*sentence[max(0, at - 2) : at]}]
+    formats = relation_words()["media"]["formats"] & {*named, *case.promise.name[1:]}
+    is_pasted = case.behavior.gives_back or case.behavior.is_free(loose=True, texts_only=True)
+    if formats and case.behavior.hands_on and is_pasted:
+        message = f"`{case.function.name}` promises {min(formats)}, and only puts what came in between fixed words"
+        everyday = [*_of_kind(case.behavior, "similar"), *_of_kind(case.behavior, "everyday")]
+        yield suspicion(case, "doubt-work", message, _WORK, everyday)

@@ -1,0 +1,227 @@
+"""State that begins and ends with a call: a store that the body makes itself, changes, and only looks at. Pure.
+
+What comes in and goes out changed is work; so is a result that is built up and returned. A store that begins anew
+each time keeps nothing, whatever the result says of it.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ..tree import FunctionNode, literal, nodes_of, parameters
+
+StoreKind: TypeAlias = Literal["filled", "empty", "counter", "object", "returned", "temporary"]
+_MAKERS = frozenset({"list", "dict", "set", "defaultdict", "deque", "OrderedDict", "Counter", "StringIO", "BytesIO"})
+_TEMPORARY = frozenset({"TemporaryDirectory", "NamedTemporaryFile", "TemporaryFile", "SpooledTemporaryFile", "mkdtemp"})
+_ARRANGED = frozenset({"heappush", "heapify", "heapreplace", "heappushpop", "insort", "insort_left", "insort_right"})
+_CACHES = frozenset({"lru_cache", "cache"})
+_COPIES = frozenset({"copy", "deepcopy", "dict", "list", "set"})
+_CHANGES = frozenset(
+    {"append", "add", "insert", "update", "extend", "setdefault", "appendleft", "pop", "popitem", "remove", "discard"}
+    | {"clear", "put", "push", "write", "popleft", "extendleft", "difference_update"}
+)
+_LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.AsyncFor)
+
+
+@dataclass(frozen=True, slots=True)
+class VanishingStore:
+    """A local store that is changed: how it begins, or that it is all that is returned."""
+
+    name: str
+    kind: StoreKind
+    line: int
+
+
+def vanishing_stores(tree: ast.Module, node: FunctionNode) -> list[VanishingStore]:
+    """Return the stores that a function makes of nothing that came in, and changes outside of any loop."""
+    classes = {child.name for child in nodes_of(tree) if isinstance(child, ast.ClassDef)}
+    nodes = nodes_of(node)
+    repeated = {
+        id(child) for loop in nodes if isinstance(loop, _LOOPS) for child in nodes_of(loop) if child is not loop
+    }
+    inputs = _inputs(node)
+    stores: dict[str, VanishingStore] = {}
+    for child in nodes:
+        for name, value in _bound(child) if id(child) not in repeated else ():
+            kind = _kind(value, inputs, classes, stores)
+            if kind and name not in stores:
+                stores[name] = VanishingStore(name, kind, getattr(child, "lineno", 0))
+    begun = {name: store for name, store in stores.items() if not _is_copy(store, nodes, inputs)}
+    vanishing = [judged for store in begun.values() if (judged := _judged(store, nodes, repeated))]
+    return [*vanishing, *_caches(nodes)]
+
+
+def _caches(nodes: tuple[ast.AST, ...]) -> Iterator[VanishingStore]:
+    """Yield the inner functions that remember their answers until the call ends."""
+    for child in nodes[1:]:
+        if isinstance(child, ast.FunctionDef) and any(_names(mark) & _CACHES for mark in child.decorator_list):
+            yield VanishingStore(child.name, "object", child.lineno)
+
+
+def _inputs(node: FunctionNode) -> set[str]:
+    """Return the parameters, and the names that are bound to something made of them."""
+    inputs = {parameter.arg for parameter in parameters(node)}
+    for child in nodes_of(node):
+        match child:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if _names(value) & inputs:
+                inputs.add(name)
+            case ast.For(target=target, iter=rows) if _names(rows) & inputs:
+                inputs |= _names(target)
+    return inputs
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
+
+
+def _bound(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            yield name, value
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+            yield name, value
+        case ast.With(items=items):
+            for item in items:
+                if isinstance(item.optional_vars, ast.Name):
+                    yield item.optional_vars.id, item.context_expr
+
+
+def _kind(
+    value: ast.expr, inputs: set[str], classes: set[str], stores: dict[str, VanishingStore]
+) -> StoreKind | Literal[""]:
+    """Return how a store begins; nothing if the value is none, or made of what came in."""
+    if _names(value) & inputs:
+        return ""
+    is_literal, content = literal(value)
+    if is_literal and isinstance(content, list | dict | set):
+        return "filled" if any(isinstance(part, str | dict | tuple | list) for part in content) else "empty"
+    if is_literal and isinstance(content, int) and not isinstance(content, bool):
+        return "counter"
+    if isinstance(value, ast.Call):
+        return _made(value, classes, stores)
+    return ""
+
+
+def _made(call: ast.Call, classes: set[str], stores: dict[str, VanishingStore]) -> StoreKind | Literal[""]:
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    attribute = call.func.attr if isinstance(call.func, ast.Attribute) else name
+    copied = [argument.id for argument in call.args if isinstance(argument, ast.Name)]
+    copied += (
+        [call.func.value.id] if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) else []
+    )
+    origin = next((stores[original] for original in copied if original in stores), None)
+    if attribute in _COPIES and origin:
+        return origin.kind
+    if name in classes:
+        return "object"
+    if attribute in _TEMPORARY or (attribute == "connect" and [*map(literal, call.args)] == [(True, ":memory:")]):
+        return "temporary"
+    return "empty" if attribute in _MAKERS and not (call.keywords or _has_text(call)) else ""
+
+
+def _has_text(call: ast.Call) -> bool:
+    return any(isinstance(argument, ast.Constant) and isinstance(argument.value, str) for argument in call.args)
+
+
+def _judged(store: VanishingStore, nodes: tuple[ast.AST, ...], repeated: set[int]) -> VanishingStore | None:
+    """Return the store with how it ends; None if nothing outside of a loop changes it, or it is a plain result."""
+    changing = [child for child in nodes if _changes(child, store.name, store.kind)]
+    lasting = [child for child in changing if id(child) not in repeated]
+    if store.kind in ("object", "temporary"):
+        return store if changing or store.kind == "temporary" else None
+    if store.kind == "counter":
+        return store if lasting and len(lasting) == len(changing) and not _is_conditional(nodes, lasting) else None
+    if not lasting or len(lasting) < len(changing):
+        return None  # what a loop changes is what the result is made of
+    if any(isinstance(child, ast.Return) and _is_name(child.value, store.name) for child in nodes):
+        return VanishingStore(store.name, "returned", store.line)
+    return store if store.kind == "filled" or not _is_handed_on(nodes, store.name) else None
+
+
+def _is_copy(store: VanishingStore, nodes: tuple[ast.AST, ...], inputs: set[str]) -> bool:
+    """Check whether an empty store takes in rows that came in, and is returned, or a slice of it."""
+    if store.kind != "empty":
+        return False
+    takes_rows = any(
+        isinstance(child, ast.Call | ast.AugAssign) and _taken(child, store.name) & inputs for child in nodes
+    )
+    answers = [child.value for child in nodes if isinstance(child, ast.Return)]
+    is_returned = any(
+        _is_name(answer.value if _is_slice(answer) else answer, store.name)  # type: ignore[union-attr] # a subscript
+        for answer in answers
+    )
+    return takes_rows and is_returned
+
+
+def _taken(node: ast.Call | ast.AugAssign, name: str) -> set[str]:
+    """Return the names of which a store takes in all members."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=owner, attr="extend" | "update"), args=[ast.Name(id=rows)]):
+            return {rows} if _is_name(owner, name) else set()
+        case ast.AugAssign(target=target, value=ast.Name(id=rows)):
+            return {rows} if _is_name(target, name) else set()
+        case _:
+            return set()
+
+
+def _is_slice(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
+
+
+def _is_name(node: ast.AST | None, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _changes(node: ast.AST, name: str, kind: StoreKind) -> bool:
+    """Check whether a node changes a store: by a method, by an item, or a counter by a constant."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=owner, attr=method)) if _root(owner) == name:
+            return kind == "object" or method in _CHANGES
+        case ast.Call(func=ast.Attribute(attr=arrange) | ast.Name(id=arrange), args=[row, *_]) if arrange in _ARRANGED:
+            return _is_name(row, name)
+        case ast.Subscript(value=ast.Name(id=owner), ctx=ast.Store() | ast.Del()) if owner == name:
+            return True
+        case ast.AugAssign(target=ast.Name(id=owner), value=operand) if owner == name:
+            return kind != "counter" or literal(operand)[0]
+        case _:
+            return False
+
+
+def _root(node: ast.expr) -> str:
+    """Return the name that items and attributes are taken of."""
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_conditional(nodes: tuple[ast.AST, ...], changing: list[ast.AST]) -> bool:
+    inside = {id(child) for node in nodes if isinstance(node, ast.If | ast.Try | ast.Match) for child in nodes_of(node)}
+    return any(id(child) in inside for child in changing)
+
+
+def _is_handed_on(nodes: tuple[ast.AST, ...], name: str) -> bool:
+    """Check whether a store is used whole: joined, sorted, gone through; its length or an item is only a look at it."""
+    looks = {id(part) for node in nodes for part in _looks(node)}
+    return any(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load) and id(node) not in looks
+        for node in nodes
+    )
+
+
+def _looks(node: ast.AST) -> Iterator[ast.AST]:
+    match node:
+        case ast.Call(func=ast.Name(id="len"), args=[argument]):
+            yield argument
+        case ast.Subscript(value=value):
+            yield value
+        case ast.Attribute(value=value):
+            yield value
+        case ast.Call(func=ast.Attribute(attr=arrange) | ast.Name(id=arrange), args=[row, *_]) if arrange in _ARRANGED:
+            yield row
+        case ast.Compare(ops=operators, comparators=operands):
+            yield from (
+                part
+                for operator, part in zip(operators, operands, strict=True)
+                if isinstance(operator, ast.In | ast.NotIn)
+            )

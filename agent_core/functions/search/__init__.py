@@ -1,0 +1,8 @@
+"""Search for functions by what they are needed for: by words, by meaning, and by the requests that they served.
+
+`FunctionSearch` words the results; the index (`index.py`) follows the snapshot and ranks.
+"""
+
+from .search import FunctionMatch, FunctionSearch, Ranked, SearchReport
+
+__all__ = ["FunctionMatch", "FunctionSearch", "Ranked", "SearchReport"]

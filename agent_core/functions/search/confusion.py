@@ -1,0 +1,98 @@
+"""Confusable functions: pairs that a request cannot tell apart, because search gives the other one first.
+
+The requests are a function's own: what its description says first, and those in whose turns it was called.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from agent_core.base.untrusted import one_line
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from .index import FunctionIndex
+
+NEAR: Final = 0.8
+"""The cosine from which two functions may be confused (`python -m benchmarks.confusables`)."""
+
+_LOOKED_AT: Final = 5  # of the functions that a request finds
+_SHOWN: Final = 160
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'])|\n\s*\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """A request of one function that finds the other first; `cosine` is how near their descriptions are."""
+
+    name: str
+    other: str
+    cosine: float
+    request: str
+
+
+async def confusions(
+    index: "FunctionIndex", snapshot: Snapshot, names: Collection[str] | None = None, least: float = NEAR
+) -> list[Confusion]:
+    """Return the pairs that are confused, the nearest first and each once; with `names`, those with one of these."""
+    near = defaultdict[str, dict[str, float]](dict)
+    for name, other, cosine in await index.near(snapshot, least, names):
+        near[name][other] = near[other][name] = cosine
+    confused: dict[frozenset[str], Confusion] = {}
+    for name in sorted(near):
+        for request in await index.requests_of(name, snapshot):
+            ranked = await index.rank(request, snapshot, _LOOKED_AT, by_text=True)
+            order = [candidate.name for candidate in ranked]
+            before = order[: order.index(name)] if name in order else order
+            for other in before:
+                if other in near[name]:
+                    pair = frozenset((name, other))
+                    confused.setdefault(pair, Confusion(name, other, near[name][other], request))
+    return sorted(confused.values(), key=lambda pair: (-pair.cosine, pair.name, pair.other))
+
+
+async def mistaken(index: "FunctionIndex", snapshot: Snapshot, name: str) -> Confusion | None:
+    """Return how one function is mistaken for another: what it says first finds another one before it.
+
+    Else a near one for which it is taken, if there is one.
+    """
+    said = first_sentence(snapshot.functions[name].description)
+    ranked = await index.rank(said, snapshot, 1, by_text=True) if said else []
+    if ranked and ranked[0].name != name:
+        return Confusion(name, ranked[0].name, 0.0, said)
+    return next(iter(await confusions(index, snapshot, [name])), None)
+
+
+def first_sentence(description: str) -> str:
+    """Return what a description says first."""
+    return " ".join(_SENTENCE.split(description.strip(), 1)[0].split())
+
+
+def told_apart(function: Function, other: Function) -> str:
+    """Return what the first sentence of one function could say that is not true of the other."""
+    differences = list(_differences(function, other))
+    if differences:
+        return f"say in its first sentence that {' and '.join(differences)}"
+    says = one_line(first_sentence(other.description), _SHOWN)
+    return f"say in its first sentence what `{other.name}` does not do" + (f"; that one says “{says}”" if says else "")
+
+
+def _differences(function: Function, other: Function) -> Iterator[str]:
+    mine, others = (list(each.parameters.get("properties", {})) for each in (function, other))
+    own = [name for name in mine if name not in others]
+    if own:
+        left = [name for name in others if name not in mine]
+        instead = f" instead of {_listed(left)}" if left else ""
+        yield f"it takes {_listed(own)}{instead}"
+    elif len(mine) < len(others):
+        yield f"it needs no {_listed([name for name in others if name not in mine], 'or')}"
+    if function.returns and other.returns and function.returns != other.returns:
+        yield f"it returns `{function.returns}`, not `{other.returns}`"
+
+
+def _listed(names: list[str], word: str = "and") -> str:
+    *more, last = [f"`{name}`" for name in names[:3]]
+    return f"{', '.join(more)} {word} {last}" if more else last

@@ -1,0 +1,282 @@
+"""The index of functions: what each is found by, and how a need ranks them.
+
+A score adds the likeness in meaning, the words in common and the likeness to requests that the function has served,
+less what it owes to a crowded place. The weights were chosen on published sets of tools (docs/search.md).
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from agent_core.memory import words
+from agent_core.memory.embedding import Embedder, EmbeddingUnavailable
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from sandbox.wire.lines import lines_of
+
+from .confusion import first_sentence
+from .requests import RequestStore, ServedRequests
+from .search import Ranked
+from .vectors import VectorTable
+from .word_index import Floats, WordIndex
+from .wording import IDENTIFIER, NEED_CHARS, fields, spoken, views, wanted
+
+_LISTED_WORDS, _COHERENCE = 20, 0.022
+"""From so many words on, a description whose words have so little to do with each other is a list of words, not a text:
+it would match every request, and only the name is read."""
+
+_WORDS, _CROWDED, _LEXICON = 0.15, 0.1, 0.4
+_VIEWS: Final[Mapping[str, tuple[float, float, float]]] = {"wordllama": (0.5, 0.5, 0.0), "minilm": (0.35, 0.3, 0.35)}
+"""How much the name with the description, the description alone, and both with the parameters count, by model."""
+
+_MEANT: Final = {"wordllama": 0.16, "minilm": 0.3}
+"""The score from which a function may be meant, by model; without one, any word in common is enough."""
+
+_BATCH: Final = 256
+
+
+class FunctionIndex:
+    """The functions of the last snapshot that was asked for, ready to be ranked."""
+
+    def __init__(self, embedder: Embedder | None, store: RequestStore | None = None) -> None:
+        """Create an empty index. Without an embedder, or if it is unavailable, words alone rank."""
+        self._embedder = embedder
+        self._requests = ServedRequests(store)
+        self._lock = asyncio.Lock()
+        self._seen: Mapping[str, Function] = {}
+        self._slots: dict[str, int] = {}
+        self._names: list[str] = []
+        self._free: list[int] = []
+        self._words = WordIndex((2, 1, 0.1), (0.3, 0.3, 0.3))
+        self._meanings = VectorTable()
+        self._lexicon = VectorTable()
+        self._callees: Mapping[str, frozenset[str]] = {}
+        self._linked: Mapping[str, frozenset[str]] = {}
+        self._word_vectors: dict[str, Floats] = {}
+        self.trouble = ""
+        self._word_lists: set[str] = set()
+
+    @property
+    def least(self) -> float:
+        """The score from which a function may be meant at all."""
+        return _MEANT.get(self._embedder.recipe if self._embedder else "", 0.01)
+
+    async def rank(
+        self, need: str, snapshot: Snapshot, count: int, hidden: Iterable[str] = (), *, by_text: bool = False
+    ) -> list[Ranked]:
+        """Return the functions that a need probably means, best first; none of `hidden`.
+
+        Ties are in the order of the names. If ranked `by_text`, what they were called for counts nothing.
+        """
+        need = need[:NEED_CHARS]
+        async with self._lock:
+            await self._see(snapshot)
+            if not by_text:
+                await self._learn()
+            if not self._slots:
+                return []
+            stems, vectors = wanted(need), await self._vectors([need])
+            vector = None if vectors is None else vectors[0]
+            scores = await self._cold(need, stems, vector)
+            if not by_text:
+                scores = scores + self._requests.earned(stems, vector, scores)
+            scores[self._free] = -np.inf
+            scores[[self._slots[name] for name in hidden if name in self._slots]] = -np.inf
+            best = sorted(_top(scores, count), key=lambda slot: (-round(float(scores[slot]), 6), self._names[slot]))
+            return [self._ranked(slot, float(scores[slot]), stems) for slot in best[: max(count, 0)]]
+
+    async def neighbors(self, name: str, snapshot: Snapshot, count: int) -> list[tuple[str, float]]:
+        """Return the functions whose descriptions mean nearly the same, with their cosines, nearest first."""
+        async with self._lock:
+            await self._see(snapshot)
+            slot = self._slots.get(name)
+            near = self._meanings.neighbors(slot, count) if slot is not None else []
+            return [(self._names[place], cosine) for place, cosine in near if self._names[place]]
+
+    async def near(
+        self, snapshot: Snapshot, least: float, names: Iterable[str] | None = None
+    ) -> list[tuple[str, str, float]]:
+        """Return the pairs whose descriptions are at least so near, with their cosines; only those with `names`."""
+        async with self._lock:
+            await self._see(snapshot)
+            slots = None if names is None else [self._slots[name] for name in names if name in self._slots]
+            pairs = self._meanings.pairs(least, slots)
+            return [(self._names[one], self._names[other], cosine) for one, other, cosine in pairs]
+
+    async def requests_of(self, name: str, snapshot: Snapshot) -> list[str]:
+        """Return what a function says first that it is for, and the requests that it served."""
+        async with self._lock:
+            await self._learn()
+            said = "" if name in self._word_lists else first_sentence(snapshot.functions[name].description)
+            return [*([said] if said else []), *self._requests.of(name)]
+
+    async def word_lists(self, snapshot: Snapshot) -> list[str]:
+        """Return the functions whose descriptions are lists of words, which search does not read."""
+        async with self._lock:
+            await self._see(snapshot)
+            return sorted(self._word_lists & snapshot.functions.keys())
+
+    def needs(self, name: str) -> list[str]:
+        """Return the functions that a function calls or names, and those that these do; the nearest first."""
+        reached = dict[str, None]()
+        waiting = [name]
+        while waiting:
+            nearest = {callee for caller in waiting for callee in self._callees.get(caller, ())}
+            waiting = sorted(nearest - reached.keys() - {name})
+            reached |= dict.fromkeys(waiting)
+        return [*reached]
+
+    async def _see(self, snapshot: Snapshot) -> None:
+        functions = snapshot.functions
+        if functions is self._seen:
+            return
+        for name in [name for name in self._slots if name not in functions]:
+            self._drop(name)
+        changed = {name: new for name, new in functions.items() if _text(self._seen.get(name)) != _text(new)}
+        callees = {**self._callees, **{name: mentioned(new, snapshot) for name, new in changed.items()}}
+        callees = {name: callees[name] for name in functions}
+        linked = _both_ways(callees)
+        for name, new in changed.items():
+            if await self._is_word_list(new.description):
+                self._word_lists.add(name)
+            else:
+                self._word_lists.discard(name)
+        for name in [name for name in functions if name in changed or linked[name] != self._linked.get(name)]:
+            self._words.put(self._slot(name), fields(self._read(functions[name], name), linked[name]))
+        read = [self._read(new, name) for name, new in changed.items()]
+        await self._embed([self._slots[name] for name in changed], read)
+        self._seen, self._callees, self._linked = functions, callees, linked
+        self._requests.place(self._slots)
+
+    async def _learn(self) -> None:
+        if await self._requests.learn(self._vectors):
+            self._requests.place(self._slots)
+
+    def _drop(self, name: str) -> None:
+        slot = self._slots.pop(name)
+        self._names[slot] = ""
+        self._free.append(slot)
+        self._words.drop(slot)
+        self._meanings.drop([slot])
+        self._lexicon.drop([slot])
+
+    def _slot(self, name: str) -> int:
+        if name in self._slots:
+            return self._slots[name]
+        if self._free:
+            slot = self._free.pop()
+            self._names[slot] = name
+        else:
+            slot = len(self._names)
+            self._names.append(name)
+        self._slots[name] = slot
+        return slot
+
+    async def _embed(self, slots: Sequence[int], functions: Sequence[Function]) -> None:
+        weights = _VIEWS.get(self._embedder.recipe if self._embedder else "", _VIEWS["wordllama"])
+        meanings, firsts = list[Floats](), list[Floats]()
+        for start in range(0, len(functions), _BATCH):
+            batch = [views(function) for function in functions[start : start + _BATCH]]
+            parts = [
+                (weight, await self._vectors([texts[view] for texts in batch]))
+                for view, weight in enumerate(weights)
+                if weight
+            ]
+            vectors = [weight * part for weight, part in parts if part is not None]
+            if len(vectors) < len(parts):
+                return
+            meanings.append(np.sum(vectors, 0))
+            lexicon = self._second()
+            first = await self._vectors([texts[0] for texts in batch], lexicon) if lexicon else None
+            firsts += [] if first is None else [first]
+        if meanings:
+            await asyncio.to_thread(self._meanings.put, slots, np.concatenate(meanings))
+        if firsts and len(firsts) == len(meanings):
+            await asyncio.to_thread(self._lexicon.put, slots, np.concatenate(firsts))
+
+    def _read(self, function: Function, name: str) -> Function:
+        """Return the function as it is read: without its description if that is a list of words."""
+        return replace(function, description="") if name in self._word_lists else function
+
+    async def _is_word_list(self, description: str) -> bool:
+        """Return whether the words of a long description have nothing to do with each other."""
+        said = words.content(description)[: 2 * _LISTED_WORDS]
+        if len(said) <= _LISTED_WORDS or self._embedder is None:
+            return False
+        new = [*{*said} - self._word_vectors.keys()]
+        vectors = await self._vectors(new, self._embedder.lexicon) if new else None
+        if vectors is not None:
+            self._word_vectors.update(zip(new, vectors, strict=True))
+        known = [self._word_vectors[word] for word in said if word in self._word_vectors]
+        if len(known) <= _LISTED_WORDS:
+            return False
+        length, count = float(np.linalg.norm(np.mean(known, 0))), len(known)
+        return (count * length**2 - 1) / (count - 1) < _COHERENCE  # the mean cosine of two of them
+
+    def _second(self) -> Embedder | None:
+        """Return the fast model that is asked next to a slow one."""
+        if self._embedder is None or self._embedder.lexicon is self._embedder:
+            return None
+        return self._embedder.lexicon
+
+    async def _vectors(self, texts: Sequence[str], model: Embedder | None = None) -> Floats | None:
+        model = model or self._embedder
+        if model is None:
+            return None
+        try:
+            rows = await model.embed(texts)
+        except EmbeddingUnavailable as error:
+            self.trouble = str(error)
+            return None
+        return np.frombuffer(b"".join(rows), "<f4").reshape(len(texts), -1)
+
+    async def _cold(self, need: str, stems: Sequence[str], vector: Floats | None) -> Floats:
+        """Return what the text of each function earns."""
+        size = len(self._names)
+        scores = _WORDS * self._words.scores(stems, size)
+        if vector is None:
+            return scores
+        scores += self._meanings.products(vector, size) - _CROWDED * self._meanings.crowding(size)
+        lexicon = self._second()
+        other = await self._vectors([need], lexicon) if lexicon is not None else None
+        return scores if other is None else scores + _LEXICON * self._lexicon.products(other[0], size)
+
+    def _ranked(self, slot: int, score: float, stems: Sequence[str]) -> Ranked:
+        name = self._names[slot]
+        known = dict(spoken(self._seen[name]))
+        shared = [known[stem] for stem in dict.fromkeys(stems) if stem in known]
+        return Ranked(name, score, tuple(shared), self._requests.likest(name, stems))
+
+
+def _top(scores: Floats, count: int) -> list[int]:
+    """Return the slots of the best scores, and of those that tie with the last of them."""
+    if not 0 < count < len(scores):
+        return [int(slot) for slot in np.flatnonzero(np.isfinite(scores))]
+    least = np.partition(scores, -count)[-count]
+    return [int(slot) for slot in np.flatnonzero((scores >= least) & np.isfinite(scores))]
+
+
+def _text(function: Function | None) -> Any:  # Any: only compared
+    if function is None:
+        return None
+    return function.description, function.parameters, function.examples, function.module, function.body_hash
+
+
+def mentioned(function: Function, snapshot: Snapshot) -> frozenset[str]:
+    """Return the other functions whose names stand in a function's source or description, read without parsing it."""
+    source = snapshot.modules.get(function.module)
+    lines = lines_of(source.text)[function.line - 1 : function.end_line] if source else []
+    names = {*IDENTIFIER.findall("".join(lines))} - {function.name}
+    return frozenset(name for name in names if name in snapshot.functions)
+
+
+def _both_ways(callees: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    """Return the functions that each function calls or is called by."""
+    linked = {name: set(called) for name, called in callees.items()}
+    for name, called in callees.items():
+        for callee in called:
+            linked[callee].add(name)
+    return {name: frozenset(others) for name, others in linked.items()}

@@ -1,0 +1,116 @@
+"""The requests that functions have served: what a later need that is like one of them earns a function."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, Protocol
+
+import numpy as np
+
+from .word_index import Floats, WordIndex
+from .wording import NEED_CHARS, wanted
+
+Embed = Callable[[Sequence[str]], Awaitable[Floats | None]]
+
+_CLOSEST, _ALL, _WORDS = 0.8, 0.8, 0.2
+_OF_ONE_FUNCTION, _CALLS_READ = 10, 20  # requests that count, and the calls of a function among which they are found
+_LEAST_USED: Final = 8  # functions, to tell from them what likeness to requests a need leads to
+_EXPECTED: Final = (0.3, 1.0)  # where fewer are known: of a function that nobody has called, by its cold score
+_BATCH: Final = 256
+
+
+class RequestStore(Protocol):
+    """The part of the store that is needed here."""
+
+    async def requests_mark(self) -> str:
+        """Return a text that changes when `requests_served` may; cheap enough for each search."""
+
+    async def requests_served(self, each: int) -> list[tuple[str, str]]:
+        """Return (function, request) of the turns in which its newest `each` calls returned, oldest first."""
+
+
+class ServedRequests:
+    """The requests of each function, as the store remembers them."""
+
+    def __init__(self, store: RequestStore | None) -> None:
+        self._store = store
+        self._mark = ""
+        self._texts: dict[str, list[str]] = {}
+        self._vectors: dict[str, Floats] = {}
+        self._words = WordIndex((1,), (0.5,))
+        self._used: list[int] = []
+        self._owners: list[int] = []  # of the rows of the matrix: places in `_used`
+        self._matrix: Floats = np.zeros((0, 0), np.float32)
+        self._means: Floats = np.zeros((0, 0), np.float32)
+
+    async def learn(self, embed: Embed) -> bool:
+        """Take over what the store remembers now, and return whether that is something else than before.
+
+        What was forgotten there is forgotten here.
+        """
+        if self._store is None or (mark := await self._store.requests_mark()) == self._mark:
+            return False
+        self._mark, texts = mark, dict[str, list[str]]()
+        for name, text in await self._store.requests_served(_CALLS_READ):
+            texts.setdefault(name, []).append(text[:NEED_CHARS])
+        texts = {name: served[-_OF_ONE_FUNCTION:] for name, served in texts.items()}
+        if texts == self._texts:
+            return False
+        self._texts = texts
+        current = {text for served in texts.values() for text in served}
+        self._vectors = {text: vector for text, vector in self._vectors.items() if text in current}
+        fresh = [*current - self._vectors.keys()]
+        for start in range(0, len(fresh), _BATCH):
+            batch = fresh[start : start + _BATCH]
+            vectors = await embed(batch)
+            if vectors is not None:
+                self._vectors.update(zip(batch, vectors, strict=True))
+        return True
+
+    def of(self, name: str) -> list[str]:
+        """Return the requests that a function served, oldest first."""
+        return self._texts.get(name, [])
+
+    def place(self, slots: Mapping[str, int]) -> None:
+        """Note which slots the functions have now."""
+        known = {name: texts for name, texts in self._texts.items() if name in slots}
+        self._words, self._used = WordIndex((1,), (0.5,)), [slots[name] for name in known]
+        for slot, texts in zip(self._used, known.values(), strict=True):
+            self._words.put(slot, [[stem for text in texts for stem in wanted(text)]])
+        pairs = [(place, text) for place, texts in enumerate(known.values()) for text in texts]
+        rows = [(place, self._vectors[text]) for place, text in pairs if text in self._vectors]
+        self._owners, self._matrix = [place for place, _ in rows], np.array([vector for _, vector in rows], np.float32)
+        means = np.zeros((len(self._used), *self._matrix.shape[1:]), np.float32)
+        if rows:
+            np.add.at(means, self._owners, self._matrix)
+            means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-6)
+        self._means = means
+
+    def earned(self, stems: Sequence[str], vector: Floats | None, cold: Floats) -> Floats:
+        """Return what each slot earns.
+
+        A function that nobody has called yet gets what its cold score leads to expect: having been called is no merit.
+        """
+        if not self._used:
+            return np.zeros(len(cold), np.float32)
+        own = _WORDS * self._words.scores(stems, len(cold))[self._used]
+        if vector is not None and self._owners:
+            closest = np.full(len(self._used), -1, np.float32)
+            np.maximum.at(closest, self._owners, self._matrix @ vector)
+            own += _CLOSEST * closest + _ALL * (self._means @ vector)
+        base, slope = _expected(cold[self._used], own)
+        earned = base + slope * cold
+        earned[self._used] = own
+        return np.asarray(earned, np.float32)
+
+    def likest(self, name: str, stems: Sequence[str]) -> str:
+        """Return the request of a function that shares most words with a need; empty if none shares any."""
+        shared = {text: len({*wanted(text)} & {*stems}) for text in self._texts.get(name, ())}
+        best = max(shared, key=lambda text: shared[text], default="")
+        return best if shared.get(best) else ""
+
+
+def _expected(cold: Floats, earned: Floats) -> tuple[float, float]:
+    """Return base and slope of what functions earn, by their cold score."""
+    if len(cold) < _LEAST_USED or float(cold.var()) <= 0:
+        return _EXPECTED
+    slope = max(float(np.cov(cold, earned, bias=True)[0, 1] / cold.var()), 0.0)
+    return float(earned.mean()) - slope * float(cold.mean()), slope

@@ -1,0 +1,266 @@
+"""The audit of a library: what to improve in its functions, each with a proposal, and a score of all of them."""
+
+import shlex
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import KindRow, RecordedRow, Stats
+
+from ..gate import Gate
+from ..gate.arguments.generation import written
+from ..search import FunctionSearch
+from ..search.confusion import Confusion, confusions, told_apart
+from . import function_facts
+from .call_records import by_function
+from .function_facts import ViewContext
+from .judgment import judgment_on
+from .quarantine import Quarantine
+
+Proposal: TypeAlias = Literal["rename", "reword", "merge", "retire", "fix", "document", "example", "split"]
+
+WEIGHTS: Final[Mapping[str, int]] = {
+    "confusable": 30,
+    "failing": 20,
+    "missing-examples": 15,
+    "undocumented-limit": 10,
+    "unused": 10,
+    "stuffed-description": 10,
+    "many-parameters": 5,
+}
+"""The parts of the score. Each counts by the share of functions without such a finding."""
+
+MOST_PARAMETERS: Final = 7
+_COMPARED: Final = 40  # pairs that are run
+_IN_A_ROW, _LEAST_FAILED = 3, 2
+_LONGEST_CALL: Final = 120
+_ENDS: Final = {
+    "timed_out": "ran out of time",
+    "killed": "was stopped at a limit of the sandbox",
+    "refused": "was refused",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFinding:
+    """One thing to improve in a function: what it is, what is proposed, and the command that begins it.
+
+    `steps` are the words of the command after `toolwright functions`; `others` are the functions that it is about, too.
+    """
+
+    function: str
+    problem: Problem
+    proposal: Proposal
+    steps: tuple[str, ...]
+    others: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """The command as it is typed in the shell."""
+        return f"toolwright functions {shlex.join(self.steps)}"
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return the published shape."""
+        head = {"function": self.function, "others": [*self.others]}
+        return {**head, **self.problem.to_json(), "proposal": self.proposal, "command": self.command}
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePart:
+    """The points that remain of one kind of finding."""
+
+    code: str
+    points: float
+    most: int
+    functions: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """The state of a library: a score from 0 to 100 with its parts, and the findings, the gravest kind first.
+
+    `trouble` says why confusable functions were not looked for, if they were not.
+    """
+
+    functions: int
+    score: int
+    parts: tuple[ScorePart, ...]
+    findings: tuple[AuditFinding, ...]
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The record of one function next to its text: the calls of its present version, and how they ended."""
+
+    function: Function
+    stats: Stats | None
+    kinds: Sequence[KindRow]
+
+    @property
+    def is_failing(self) -> bool:
+        stats = self.stats
+        if stats is None:
+            return False
+        return stats.failing >= _IN_A_ROW or (stats.failed >= _LEAST_FAILED and 2 * stats.failed > stats.calls)
+
+
+class Audit:
+    """Audits the functions of a workspace."""
+
+    def __init__(
+        self, sight: Callable[[], ViewContext], finder: FunctionSearch, gate: Gate, quarantine: Quarantine
+    ) -> None:
+        self._sight = sight
+        self._finder = finder
+        self._gate = gate
+        self._quarantine = quarantine
+
+    async def report(self) -> AuditReport:
+        """Return the state of the library now."""
+        sight = self._sight()
+        rows = by_function(await sight.store.call_stats())
+        findings = [finding async for finding in self._confusable(sight.snapshot, rows)]
+        findings += await self._unused(sight, rows)
+        examples = await _calls_that_returned(sight)
+        for name, function in sorted(sight.snapshot.functions.items()):
+            present = next((row for row in rows.get(name, ()) if row.version == function.body_hash), None)
+            kinds = await sight.store.call_kinds(name) if present and present.returned < present.calls else ()
+            known = _Known(function, present, [row for row in kinds if row.version == function.body_hash])
+            findings += [finding async for finding in self._failing(known, sight)] or _limits(known)
+            findings += _of_text(function, examples.get(name))
+        for name in await self._finder.index.word_lists(sight.snapshot):
+            findings.append(_stuffed(sight.snapshot.functions[name]))
+        findings.sort(key=lambda finding: [*WEIGHTS].index(finding.problem.code))
+        count, trouble = len(sight.snapshot.functions), self._finder.index.trouble
+        parts = tuple(_part(code, findings, count) for code in WEIGHTS)
+        return AuditReport(count, round(sum(part.points for part in parts)), parts, tuple(findings), trouble)
+
+    async def _confusable(self, snapshot: Snapshot, rows: Mapping[str, Sequence[Stats]]) -> AsyncIterator[AuditFinding]:
+        for at, pair in enumerate(await confusions(self._finder.index, snapshot)):
+            first, second = snapshot.functions[pair.name], snapshot.functions[pair.other]
+            likeness = await self._gate.compare(first, second, snapshot) if at < _COMPARED else "unknown"
+            calls = {name: sum(row.calls for row in rows.get(name, ())) for name in (pair.name, pair.other)}
+            if likeness == "same":
+                yield _merged(pair, snapshot, calls)
+            else:
+                yield confused(pair, snapshot, calls, also="" if likeness != "different" else _DIFFERENT)
+
+    async def _unused(self, sight: ViewContext, rows: Mapping[str, Sequence[Stats]]) -> list[AuditFinding]:
+        names = await function_facts.unused(sight, rows)
+        return [
+            _finding(sight.snapshot.functions[name], "unused", _UNUSED, "delete it if nobody needs it", "retire")
+            for name in sorted(names)
+        ]
+
+    async def _failing(self, known: _Known, sight: ViewContext) -> AsyncIterator[AuditFinding]:
+        function, stats = known.function, known.stats
+        verdict = await judgment_on(sight.store, function.body_hash, function.name)
+        fix = "fix it, or delete it"
+        if self._quarantine.holds(function):
+            yield _finding(function, "failing", "it kept failing and is quarantined", fix, "fix")
+        elif function_facts.is_unfit(function, verdict, sight.snapshot):
+            yield _finding(function, "failing", "its examples fail with the code that it uses now", fix, "fix")
+        elif verdict is not None and verdict.thumb == "bad":
+            yield _finding(function, "failing", "a human called its result wrong", fix, "fix")
+        elif stats is not None and known.is_failing:
+            yield _finding(function, "failing", f"{stats.failed} of its {stats.calls} calls failed", fix, "fix")
+
+
+_UNUSED: Final = "nobody has called it for a long time"
+_DIFFERENT: Final = ", and the two give different results"
+
+
+def confused(pair: Confusion, snapshot: Snapshot, calls: Mapping[str, int], also: str = "") -> AuditFinding:
+    """Return the finding on two functions that a request cannot tell apart."""
+    function, other = snapshot.functions[pair.name], snapshot.functions[pair.other]
+    message = f"a request cannot tell it from `{pair.other}`: “{pair.request}” finds that one first{also}"
+    if calls[pair.other] and not calls[pair.name]:
+        fix = f"delete it if `{pair.other}` does, or {told_apart(function, other)}"
+        return _finding(function, "confusable", message, fix, "retire", others=(pair.other,))
+    numbered = pair.name.rstrip("0123456789_") == pair.other.rstrip("0123456789_")
+    fix = f"rename it, and {told_apart(function, other)}" if numbered else told_apart(function, other)
+    return _finding(function, "confusable", message, fix, "rename" if numbered else "reword", others=(pair.other,))
+
+
+def _merged(pair: Confusion, snapshot: Snapshot, calls: Mapping[str, int]) -> AuditFinding:
+    kept, left = sorted((pair.name, pair.other), key=lambda name: (-calls[name], name))
+    message = f"a request cannot tell it from `{kept}`, and both give the same results on the examples of both"
+    fix = f"call `{kept}` in its place, and delete it"
+    return _finding(snapshot.functions[left], "confusable", message, fix, "merge", ("delete", left), (kept,))
+
+
+def _of_text(function: Function, call: tuple[str, str] | None) -> Iterator[AuditFinding]:
+    if not function.examples:
+        written_call, result = call or (f"{function.name}(…)", "…")
+        steps = "add-example", function.name, "--call", written_call, "--expected", result
+        fix = "add a call with its result" + (", such as this recorded one if it is right" if call else "")
+        yield _finding(function, "missing-examples", "it has no example", fix, "example", steps)
+    many = len(function.parameters.get("properties", {}))
+    if many > MOST_PARAMETERS:
+        fix = "split it, or take what belongs together as one object"
+        yield _finding(function, "many-parameters", f"it has {many} parameters", fix, "split")
+
+
+def _limits(known: _Known) -> list[AuditFinding]:
+    """Return how calls ended otherwise than the docstring says."""
+    raised = [f"raised `{row.error}` {row.calls} ×" for row in known.kinds if row.outcome == "raised"]
+    ended = [f"{_ENDS[row.outcome]} {row.calls} ×" for row in known.kinds if row.outcome in _ENDS]
+    if not raised and not ended:
+        return []
+    errors = ", ".join(f"`{row.error}: …`" for row in known.kinds if row.outcome == "raised")
+    fix = f"write {errors} under `Raises:`" if errors else "say in its docstring how much it can take"
+    message = f"it {', '.join([*raised, *ended])}, of which its docstring says nothing"
+    return [_finding(known.function, "undocumented-limit", message, fix, "document")]
+
+
+def _stuffed(function: Function) -> AuditFinding:
+    message = "its description is a list of words, which search does not read"
+    return _finding(function, "stuffed-description", message, "say in a sentence what it does", "reword")
+
+
+def _finding(  # noqa: PLR0913, PLR0917 - what a finding is made of
+    function: Function,
+    code: str,
+    message: str,
+    fix: str,
+    proposal: Proposal,
+    steps: tuple[str, ...] = (),
+    others: tuple[str, ...] = (),
+) -> AuditFinding:
+    verb = "delete" if proposal == "retire" else "edit"
+    problem = Problem(code, message, Place(function.path, function.line), fix, "warns")
+    return AuditFinding(function.name, problem, proposal, steps or (verb, function.name), others)
+
+
+def _part(code: str, findings: Sequence[AuditFinding], count: int) -> ScorePart:
+    affected = {
+        name for finding in findings if finding.problem.code == code for name in (finding.function, *finding.others)
+    }
+    most = WEIGHTS[code]
+    return ScorePart(code, round(most * (1 - len(affected) / count), 1) if count else most, most, len(affected))
+
+
+async def _calls_that_returned(sight: ViewContext) -> dict[str, tuple[str, str]]:
+    """Return for functions without examples the newest short call that returned, with its result."""
+    calls: dict[str, tuple[str, str]] = {}
+    for row in await sight.store.recorded_calls(outcomes=("returned",)):
+        function = sight.snapshot.functions.get(row.function)
+        if function is not None and not function.examples and row.function not in calls:
+            call = _as_example(function, row)
+            calls |= {function.name: call} if call else {}
+    return calls
+
+
+def _as_example(function: Function, row: RecordedRow) -> tuple[str, str] | None:
+    """Return a recorded call and its result as an example has them, if both are short and plain."""
+    arguments, value = row.data["arguments"], row.data["outcome"]["value"]
+    names = [*function.parameters.get("properties", {})]
+    if value is None or not isinstance(arguments, dict) or not arguments.keys() <= {*names}:
+        return None
+    call = written(function.name, arguments, names, function.rest, function.extra)
+    is_short = max(len(call), len(repr(value))) <= _LONGEST_CALL
+    return (call, repr(value)) if is_short else None

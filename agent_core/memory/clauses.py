@@ -1,0 +1,89 @@
+"""A line of memory in clauses: of whom each speaks, and what it says of them."""
+
+import re
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from .phrasebook import Phrasebook, words_of
+
+Subject: TypeAlias = frozenset[str]
+
+USER: Final[Subject] = frozenset({"user"})
+ANYONE: Final[Subject] = frozenset({"*"})
+_OWNED: Final = re.compile(r"'s?\b|s'")
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A clause in parts: of whom, the text of that, and what is said."""
+
+    text: str
+    named: tuple[Subject, ...]
+    noun: str
+    predicate: str
+    known: Phrasebook
+
+    @property
+    def is_thing(self) -> bool:
+        """Check whether it is about a thing, of nobody else: "the team meeting", "the user's contract"."""
+        thing = self.known.patterns.get("thing")
+        if thing is None or thing.match(self.noun) is None:
+            return False
+        return not frozenset().union(*self.named) & self.known.people
+
+    @property
+    def denied(self) -> bool:
+        """Check whether it denies something."""
+        return has(self.known, "negation", self.predicate)
+
+
+def clauses(text: str, known: Phrasebook) -> list[str]:
+    """Return the clauses of a text; what has no verb belongs to the next one: "Ann, the user's sister, sings"."""
+    whole: list[str] = []
+    waiting = ""
+    for piece in known.patterns["split"].split(text):
+        joined = f"{waiting}, {piece}" if waiting else piece
+        waiting = "" if _verb(joined, known) is not None else joined
+        whole += [] if waiting else [joined]
+    return [*whole, waiting] if waiting else whole
+
+
+def parted(text: str, before: tuple[Subject, ...], known: Phrasebook) -> Clause:
+    """Return the parts of a clause; `before` are those whom the clause before it is about."""
+    verb = _verb(text, known)
+    noun, predicate = (text[:verb].strip(" ,"), text[verb:]) if verb is not None else ("", text)
+    if not noun:
+        return Clause(text, before, "", predicate, known)
+    if known.patterns["user"].fullmatch(known.patterns["also"].sub("", noun).strip(" ,")):
+        return Clause(text, (USER,), noun, predicate, known)
+    owned = has(known, "owner", noun)
+    members = [noun] if owned else known.patterns["and"].split(noun)
+    named = tuple(_subject(member, known, owned=owned) for member in members)
+    return Clause(text, named, noun, predicate, known)
+
+
+def _subject(text: str, known: Phrasebook, *, owned: bool) -> Subject:
+    plain = known.patterns["owner"].sub(" ", text if owned else known.patterns["user"].sub(" ", text))
+    owner, plain = possessed(plain, known)
+    own_name = {f"{word}'s" for word in owner}
+    return frozenset({*own_name, *words_of(known.patterns["user"].sub(" ", plain), known)}) or USER
+
+
+def possessed(text: str, known: Phrasebook) -> tuple[Subject, str]:
+    """Return whose something is by name, and what: "Ann's boss"."""
+    whose = known.patterns["possessor"].match(text.strip())
+    return (frozenset(words_of(whose[1], known)), text.strip()[whose.end() :]) if whose else (frozenset(), text)
+
+
+def _verb(text: str, known: Phrasebook) -> int | None:
+    """Return where the predicate begins."""
+    own = known.patterns["user"].match(text)
+    if own and not _OWNED.match(text[own.end() :]):
+        return len(text) - len(text[own.end() :].lstrip(" ,"))
+    verb = known.patterns["verb"].search(text)
+    return verb.start() if verb else None
+
+
+def has(known: Phrasebook, name: str, text: str) -> bool:
+    """Check whether a text has words of a kind."""
+    return known.patterns[name].search(text) is not None
