@@ -4,30 +4,36 @@ A turn is steps; a step is one model reply and the calls it asked for, and it en
 ends a turn, its history is valid and on disk.
 """
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 from agent_core.access.grants import Approver
 from agent_core.base import events
-from agent_core.base.errors import TurnError, WorkspaceError
+from agent_core.base.errors import TurnError, UsageError, WorkspaceError
+from agent_core.base.limits import Allowance, Limits
 from agent_core.base.messages import Message
-from agent_core.context import PRESSURE, History, PageReader, claim, resume
+from agent_core.base.settings import RunnerSettings
+from agent_core.context import PRESSURE, History, PageReader, RequestPrompt, claim, resume
 from agent_core.context import pop as pop_turn
-from agent_core.functions.debug import Debugger, DebuggerSeat
+from agent_core.functions.debug import Debugger
 from agent_core.functions.service import Author, FunctionService, StaleView
+from agent_core.functions.service.function_facts import matches
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.model.request import Tell
-from agent_core.storage import SUMMARY, Inbound, Post, Store
-from agent_core.storage import ClaimedTurn as Claimed
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import FROM_USER, SUMMARY, Post, Store
 
-from .loop import AgentLoop
-from .session import SENT, AgentSession, closing_answers, last_event, settle
-from .turn import Emit, Turn, messages_of, notice, said_by
-from .turn_policy import Ended
+from .colleagues import Alone, Colleagues
+from .helper_calls import MakesHelpers
+from .identity import OwnName
+from .message_protocol import is_readable
+from .session import SENT, AgentSession, settle
+from .turn import Company, Turn, messages_of
+from .turn_runner import TurnLoop, TurnRunner, TurnTerms
 
 SaveAgentFile = Callable[[str, Path | str], Awaitable[None]]
 """Writes the agent of a name to a file."""
@@ -45,6 +51,14 @@ class AgentStatus:
     functions_known: int
 
 
+@dataclass(frozen=True, slots=True)
+class RemovedTurn:
+    """A turn that was removed from the context: the text that began it, a message of the user or an event."""
+
+    text: str
+    is_message: bool
+
+
 class Agent:
     """An assistant with its conversation; it runs one turn at a time."""
 
@@ -53,12 +67,13 @@ class Agent:
         name: str,
         store: Store,
         workshop: FunctionService,
-        loop: AgentLoop,
+        loop: TurnLoop,
         owner: str,
         *,
         talk: AgentSession,
         memory: AgentMemory,
         save: SaveAgentFile,
+        colleagues: Colleagues | None = None,
         resources: AsyncExitStack | None = None,
     ) -> None:
         """Create the agent; `resources` are closed with it."""
@@ -66,65 +81,69 @@ class Agent:
         self.memory = memory
         self.workshop = workshop
         self.talk = talk
+        self.colleagues = colleagues or Colleagues(name, store, Alone(), RunnerSettings(), talk.clock)
         self.restored = ""
+        self.desk: MakesHelpers | None = None  # where it may make helpers
+        self.spends_for: Allowance | None = None  # of the turn that called it, where it runs a helper
+        self.works_for = ""  # the agent that called it, where it runs a helper
         self._store = store
         self._loop = loop
-        self._owner = owner
         self._save = save
         self._history = History()
-        self._turn: Turn | None = None
-        self._one_at_a_time = asyncio.Lock()
+        self._turns = TurnRunner(name, store, owner, loop, talk, self.colleagues, workshop, self._history)
         self._unread = StaleView()
         self._resources = resources or AsyncExitStack()
         self._resources.push_async_callback(loop.aclose)
         self._resources.callback(workshop.on_change(self._unread.heard))
-        self._ends_at_once = False
 
     @property
     def author(self) -> Author:
         """The author of a change that this agent makes now."""
-        turn, model = self._turn, self._loop.asker.model_name
+        turn, model = self._turns.turn, self._loop.asker.model_name
         if turn is None:
             return Author("agent", self.name, "", model, self._unread)
         return Author("agent", self.name, turn.id, model, self._unread, turn.approvals, turn.seat)
 
-    async def restore(self) -> None:
+    async def restore(self, *, answers: bool = False) -> None:
         """Restore the conversation from storage and settle a turn that was cut off.
 
-        Calls with an unseen outcome are answered as unknown, and never run again automatically.
+        Calls with an unseen outcome are answered as unknown, and never run again automatically. A message that no turn
+        took up is the user's to send again, unless the agent `answers`: then the next turn takes it up.
         """
         await self.talk.own_set.load()
-        claimed = await claim(self._store, self.name, self._owner)
+        await self.talk.load_pause()
+        claimed = await claim(self._store, self.name, self._turns.owner, leaves=FROM_USER if answers else ())
         if claimed is not None and claimed.attempt > 1:
             self.restored = await settle(self._store, claimed, self.talk)
             claimed = None
         await resume(self._store, self.name, self._history, messages_of)
         if claimed is not None:
-            await self._begin(self._turn_of(claimed, lambda _: None), claimed.event)
+            await self._turns.begin(self._turns.turn_of(claimed, TurnTerms(self)), claimed.event)
             await self._store.finish(claimed.id, claimed.attempt, "interrupted")
             self.restored = "Your last message had not been answered when the program stopped; /retry sends it again."
 
     async def turn(
-        self, message: str | None, *, approver: Approver | None = None, debugger: Debugger | None = None
+        self,
+        message: str | None,
+        *,
+        approver: Approver | None = None,
+        debugger: Debugger | None = None,
+        heard: Sequence[Post] = (),
+        company: Company | None = None,
     ) -> AsyncGenerator[events.Event, None]:
         """Run one turn, from a message until the agent hands back, and yield its events; None processes what is
         waiting.
 
+        `heard` is what came before the message, as events for the inbox: they are taken up in this turn.
+        `company` is the group that it is part of.
         `approver` is asked about grants and `debugger` handles stops in this turn, instead of those of the workspace.
         Leaving the iteration early ends the turn as an interruption does.
         """
-        queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
-        async with self._one_at_a_time:
-            work = asyncio.create_task(self._run(message, queue.put_nowait, approver, debugger))
-            work.add_done_callback(lambda _: queue.put_nowait(None))
-            try:
-                while (event := await queue.get()) is not None:
-                    yield event
-            finally:
-                if self._turn is not None:
-                    self._turn.interruption.request()
-                await work
-                self._ends_at_once = False
+        posts = [*heard, *([] if message is None else [Post(self.name, "message", {"text": message})])]
+        terms = TurnTerms(self, approver, debugger, company, self.spends_for, self.works_for)
+        async with aclosing(self._turns.run(posts, terms)) as turn:
+            async for event in turn:
+                yield event
 
     async def ask(self, message: str) -> str:
         """Run one turn and return the reply.
@@ -149,26 +168,57 @@ class Agent:
         """
         await self._save(self.name, path)
 
-    async def interrupt(self) -> None:
-        """End the running turn; it leaves a valid history and the reason `interrupted`."""
-        if self._turn is not None:
-            self._turn.interruption.request()
-        else:
-            self._ends_at_once = self._one_at_a_time.locked()
+    async def interrupt(self, *, resumes: bool = False) -> None:
+        """End the running turn; it leaves a valid history and the reason `interrupted`.
+
+        If it `resumes`, a turn that another agent began goes on at the next start of a runner.
+        """
+        self._turns.interrupt(resumes=resumes)
 
     def send(self, message: str) -> str:
-        """Show the user a message of the running turn, and return the answer for the model."""
-        if self._turn is not None:
-            self._turn.say(message)
+        """Show the user a message of the running turn, and return the answer for the model.
+
+        Raises:
+            UsageError: there is nothing in it to read.
+        """
+        if not is_readable(message):
+            what = "The message is empty, so the user was shown nothing."
+            raise UsageError(what, fix="Send the text that they are to read, or send nothing if there is none.")
+        if self._turns.turn is not None:
+            self._turns.turn.say(OwnName(self.name).of(message))
         return SENT
 
+    @property
+    def helper_desk(self) -> MakesHelpers:
+        """The verbs on helpers, as this agent proposes them."""
+        assert self.desk is not None, "only agents with a desk are offered them"
+        return self.desk
+
+    @property
+    def turn_now(self) -> Turn:
+        """The running turn.
+
+        Raises:
+            UsageError: none is running.
+        """
+        if self._turns.turn is None:
+            raise UsageError("No turn is running.")
+        return self._turns.turn
+
+    def left(self) -> Limits:
+        """Return what the running turn has left of its limits."""
+        account = self._turns.turn.account if self._turns.turn is not None else None
+        return account.allowance.left() if account is not None else self.colleagues.profile.limits
+
     async def ask_model(self, message: str) -> str:
-        """Return the answer of the agent's model to one message alone: no persona, no memory, no functions.
+        """Return the answer of a model to one message alone: no persona, no memory, no functions.
+
+        It is the agent's own, or the one that the settings name for it.
 
         Raises:
             ModelError: there is no usable answer.
         """
-        return await self._loop.asker.ask_alone(message, self._turn)
+        return await self._loop.asker.ask_alone(message, self._turns.turn)
 
     async def say_during_turn(self, message: str) -> None:
         """Store a message on disk that the running turn picks up at its next step."""
@@ -184,7 +234,7 @@ class Agent:
 
         A host that stays alive iterates over it in a task of its own.
         """
-        async for _ in self.talk.heartbeats(self._one_at_a_time.locked):
+        async for _ in self.talk.heartbeats(self._turns.one_at_a_time.locked):
             yield
 
     async def model_line(self) -> str:
@@ -198,7 +248,7 @@ class Agent:
 
     async def measure(self) -> None:
         """Estimate how much of the window a resumed conversation takes, before its first reply."""
-        await self._loop.asker.estimate(self._history, self.workshop.registry.snapshot())
+        await self._loop.asker.estimate(self._history, self._snapshot())
 
     async def prepare(self, tell: Tell = lambda *_: None) -> None:
         """Prefill a slow local model's prompt cache with the prefix of every request; `tell` gets (tokens done, total).
@@ -206,20 +256,23 @@ class Agent:
         Raises:
             ModelError: the model cannot be had.
         """
-        await self._loop.asker.prepare(self.workshop.registry.snapshot(), tell)
+        await self._loop.asker.prepare(self._snapshot(), tell)
 
     async def set_model(self, name: str) -> str:
         """Switch to another model from the next step on, and return the line that describes it."""
         await self._loop.asker.change(name)
         return self._loop.asker.line
 
-    async def pop(self) -> str | None:
-        """Remove the last turn from the context (not from the record) and return the user's message in it."""
+    async def pop(self) -> RemovedTurn | None:
+        """Remove the last turn from the context (not from the record), and return what began it."""
         self._must_be_idle()
         await self.memory.recall.catch_up()  # what is out of the context is not out of recall
         entries = await pop_turn(self._store, self.name)
         await resume(self._store, self.name, self._history, messages_of)
-        return next((str(entry.payload["text"]) for entry in entries if entry.kind == "user"), None)
+        said = next((entry for entry in entries if entry.kind == "user"), None)
+        began = said or next((entry for entry in entries if entry.kind == "notice"), None)
+        text = str(began.payload["text"]) if began else ""
+        return RemovedTurn(text, is_message=said is not None) if entries else None
 
     async def ends_with_a_file(self) -> bool:
         """Return whether the user's last message came with an agent's file, in which anybody may have put it."""
@@ -235,6 +288,13 @@ class Agent:
         self._loop.asker.context_tokens = 0
         return hidden
 
+    async def keep_unsaved(self) -> tuple[str, ...]:
+        """Ask the model which of the user's sentences to keep, if `memory.keep_unsaved` says so, and return these.
+
+        They are an edit of the block `human`, which can be undone. A model that fails keeps nothing.
+        """
+        return () if self._turns.one_at_a_time.locked() else await self._loop.asker.keep_unsaved(self._history, None)
+
     async def summarize(self) -> str:
         """Summarize the older part of the conversation now, and return a sentence about the result.
 
@@ -242,16 +302,8 @@ class Agent:
             ModelError: the model cannot be had.
         """
         self._must_be_idle()
-        async with self._one_at_a_time:
-            await self._store.post(Post(self.name, SUMMARY, {}, due=0.0))  # before all that waits
-            claimed = await self._store.next(self.name, self._owner)
-            assert claimed is not None
-            turn = self._turn = self._turn_of(claimed, lambda _: None)
-            try:
-                return await self._loop.asker.summarize(turn, self.workshop.registry.snapshot())
-            finally:
-                self._turn = None
-                await self._store.finish(turn.id, turn.attempt)
+        async with self._turns.alone(SUMMARY, TurnTerms(self)) as turn:
+            return await self._loop.asker.summarize(turn, self._snapshot())
 
     async def warn_memory(self) -> None:
         """Warn the model of memory pressure: at the next step, or by `turn(None)`."""
@@ -274,6 +326,11 @@ class Agent:
         self.workshop.path_of(function)
         await self.talk.own_set.add(function)
 
+    def show(self, functions: Iterable[str]) -> None:
+        """Show the model these functions from the next step on, as if it had just called them."""
+        for function in reversed([*functions]):
+            self._loop.asker.shown.use(function)
+
     async def release(self, function: str) -> None:
         """Remove a function from this agent's own set; the file stays."""
         await self.talk.own_set.remove(function)
@@ -283,6 +340,23 @@ class Agent:
         """The functions that are always shown to this agent."""
         return self.talk.own_set.names
 
+    def own_functions(self, pattern: str = "", module: str = "") -> list[Function]:
+        """Return the functions of the program that this agent has, those of its memory included, as in `list`."""
+        return matches(self._loop.asker.shown.pinned, pattern, module)
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The functions of the workspace that this agent does not see."""
+        return self._snapshot().hidden
+
+    async def prompt(self) -> RequestPrompt:
+        """Return everything that the model would see now: the system message, the conversation and the functions.
+
+        Raises:
+            ModelError: the model cannot be had, and what is shown depends on it.
+        """
+        return await self._loop.asker.prompt(self._history, self._snapshot())
+
     async def history(self) -> list[Message]:
         """Return the conversation as it is in the context."""
         return list(self._history)
@@ -290,7 +364,7 @@ class Agent:
     def status(self) -> AgentStatus:
         """Return the figures for a status bar; this is cheap."""
         asker = self._loop.asker
-        total = len(self.workshop.registry.snapshot().functions) + asker.shown.pinned_count
+        total = len(self._snapshot().functions) + asker.shown.pinned_count
         shown = min(len(asker.functions()), total)
         return AgentStatus(self.name, asker.model_name, asker.context_tokens, asker.context_limit, shown, total)
 
@@ -310,69 +384,12 @@ class Agent:
     ) -> None:
         await self.aclose()
 
+    def _snapshot(self) -> Snapshot:
+        """Return the functions that this agent may call now."""
+        turn = self._turns.turn
+        made = turn.made if turn is not None else frozenset[str]()
+        return self._loop.sees(self.workshop.registry.snapshot(), made)
+
     def _must_be_idle(self) -> None:
-        if self._one_at_a_time.locked():
+        if self._turns.one_at_a_time.locked():
             raise WorkspaceError("A turn is running.", fix="End it with Ctrl-C first.")
-
-    async def _run(self, message: str | None, emit: Emit, approver: Approver | None, debugger: Debugger | None) -> None:
-        if message is not None:
-            await self._store.post(Post(self.name, "message", {"text": message}))
-        claimed = await self._store.next(self.name, self._owner)
-        if claimed is None:
-            return
-        turn = self._turn_of(claimed, emit, approver, debugger)
-        await self._begin(turn, claimed.event)
-        self._turn = turn
-        if self._ends_at_once:
-            turn.interruption.request()
-        try:
-            ended = await self._steps(turn)
-        finally:
-            self._turn = None
-            self.talk.touch()
-        if ended.warning:
-            turn.warn(ended.warning)
-        await self._store.finish(turn.id, turn.attempt, "done" if ended.reason == "replied" else ended.reason)
-        emit(last_event(turn, ended))
-
-    async def _steps(self, turn: Turn) -> Ended:
-        try:
-            ended = await self._loop.run(turn)
-        except Exception:
-            # A fault of our own: the history is made valid first, and the interface's edge records the rest.
-            await self._settle_calls(turn, "The turn ended here because the program failed.")
-            await self._store.finish(turn.id, turn.attempt, "failed")
-            raise
-        if ended.reason == "interrupted":
-            await self._settle_calls(turn, "The user ended the turn here.")
-        return ended
-
-    def _turn_of(
-        self, claimed: Claimed, emit: Emit, approver: Approver | None = None, debugger: Debugger | None = None
-    ) -> Turn:
-        is_first, queue = not any(self._history), self.workshop.granting.queue
-        return Turn(
-            claimed.id,
-            self.name,
-            claimed.attempt,
-            claimed.n,
-            self._store,
-            self._history,
-            emit,
-            self,
-            style=self.talk.style,
-            clock=self.talk.clock,
-            verify=is_first and self.talk.verify and self.talk.style.verify,
-            is_asked=claimed.event.kind in ("message", "login"),
-            queue=queue if approver is None else queue.asking(approver),
-            seat=None if debugger is None else DebuggerSeat(debugger),
-        )
-
-    async def _begin(self, turn: Turn, event: Inbound) -> None:
-        """Store the first entries of a turn, and notify its listeners."""
-        await turn.append(await self.talk.opening(event, is_first=not any(self._history)))
-        turn.emit(events.TurnStarted(turn=turn.id, agent=self.name, message=said_by(event), event=event.kind))
-
-    async def _settle_calls(self, turn: Turn, why: str) -> None:
-        """Answer the calls of a turn that ended early, so that its history is valid."""
-        await turn.append([*closing_answers(await self._store.load(turn.id)), notice(why)])

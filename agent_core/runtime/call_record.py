@@ -1,11 +1,12 @@
 """One call between its start and its answer: its input, what is recorded, and who is notified."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent_core.base import events
 from agent_core.base.clock import Clock
+from agent_core.base.errors import UsageError
 from agent_core.base.json_form import to_json
 from agent_core.base.messages import Call
 from agent_core.base.offload import aside
@@ -18,12 +19,26 @@ from agent_core.memory.function_api import FunctionMemoryApi
 from agent_core.memory.planned_edit import NO_EDIT, PlannedEdit, commit
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.function import Function
-from agent_core.storage import SaveBlock, Write
+from agent_core.storage import Entry, InboxFull, NoProgress, SaveBlock, SendMessage, SetThread, Write
+from sandbox import Refused
 
 from .turn import Turn, result
 
 MOST_CHARS = 4 << 20
 """Of an answer are kept at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMessage:
+    """Messages to be sent with the answer to the call. If it `parks`, the turn ends until they are answered.
+
+    `brief` is that of a handoff, with which the turn ends, too.
+    """
+
+    text: str
+    sends: tuple[SendMessage, ...]
+    parks: bool = False
+    brief: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +70,7 @@ class CallRecord:
         self.step = turn.step
         self.memory: FunctionMemoryApi | None = None  # holds what it edits until its answer is stored
         self.heartbeat = False
+        self.repairs: list[str] = []
         self._clock = clock
         self._began = clock.monotonic()
         self.stood = 0.0  # seconds in which it stood at the debugger
@@ -63,7 +79,7 @@ class CallRecord:
     def read(self, function: Function) -> dict[str, Any] | tuple[Problem, ...]:
         """Return the arguments without the request for another step, which is kept; or the problems with them."""
         style, parameters = self.turn.style, function.parameters
-        arguments = read_arguments(self.call.arguments, style.reading(parameters))
+        arguments = read_arguments(self.call.arguments, style.reading(parameters), notes=self.repairs)
         if isinstance(arguments, dict):
             self.heartbeat = style.take_heartbeat(arguments, parameters)
         return arguments
@@ -93,17 +109,21 @@ class CallRecord:
         writes: Sequence[Write] = (),
         *,
         unproven: str = "",
+        about: Mapping[str, Any] | None = None,  # Any: JSON
     ) -> Done:
         """Store and report the answer: the text, or what the outcome says. None is the return of a host function.
 
-        `unproven` says what nobody has vouched for.
+        `unproven` says what nobody has vouched for; `about` is kept and published with the outcome.
         """
         size = answers.size_of(outcome) if outcome is not None else 0
         full = text if text is not None else await aside(size, answers.answer, outcome or Skipped(""), MOST_CHARS)
         word = answers.word(outcome) if outcome is not None else "returned"
         detail = await aside(size, answers.report_json, outcome) if outcome is not None else {}
+        detail = {**detail, **(about or {})}
         if unproven:
             full, detail = self.noted(full, unproven), {**detail, "unproven": True}
+        if self.repairs:
+            full = self.noted(full, f"(Your arguments were repaired. {'. '.join(self.repairs)}.)")
 
         def told(edit: PlannedEdit) -> str:
             return self.noted(full, edit.text) if edit.text else full
@@ -136,18 +156,44 @@ class CallRecord:
         self._tell_remembered(edit.writes)
         return Done(self.call, text, edit.outcome, edit.excluded, self.heartbeat)
 
+    async def send(self, plan: PlannedMessage) -> Done:
+        """Send messages to other agents together with the answer, all of them or, if one is refused, none."""
+        kinds = {"sent": [{"id": send.id, "kind": send.kind, "to": send.recipient} for send in plan.sends]}
+        detail = {**kinds, "handoff": dict(plan.brief)} if plan.brief else kinds
+        turn, names = self.turn, [send.recipient for send in plan.sends]
+        try:
+            parks = [Entry("parked", {"asks": kinds["sent"]})] if plan.parks else []
+            await self.record(plan.text, "returned", detail, plan.sends, parks)
+        except NoProgress as error:
+            turn.stuck = error.message
+            return await self.close(Refused(str(error)), writes=[SetThread(turn.thread, "stuck", error.message)])
+        except (UsageError, InboxFull) as error:
+            return await self.close(Refused(str(error)))
+        turn.parked += names if plan.parks else []
+        turn.handed_to = names[0] if plan.brief else turn.handed_to
+        self.tell(plan.text, "returned", detail)
+        return Done(self.call, plan.text, "returned", heartbeat=self.heartbeat)
+
     def noted(self, text: str, note: str) -> str:
         """Return an answer with a note, placed where it is seen if only the beginning is shown."""
         return f"{text}\n{note}" if len(text) <= self._answer_chars else f"{note}\n{text}"
 
-    async def record(self, text: str, word: str, detail: dict[str, Any], writes: Sequence[Write]) -> str:
+    async def record(
+        self,
+        text: str,
+        word: str,
+        detail: dict[str, Any],  # Any: JSON
+        writes: Sequence[Write],
+        entries: Sequence[Entry] = (),
+    ) -> str:
         """Store the answer together with the writes that belong to it; return the text that is shown at once.
 
         For a longer one, the whole text is stored in addition to its beginning, for `read_on`.
         """
         payload, whole = first_page(text, self._answer_chars)
         entry = result(self.call, text, word, self.seconds(), detail)
-        await self.turn.append([replace(entry, payload={**entry.payload, **payload})], writes=(*writes, *whole))
+        answer = replace(entry, payload={**entry.payload, **payload})
+        await self.turn.append([answer, *entries], writes=(*writes, *whole))
         return beginning(text, self._answer_chars)
 
     def tell_progress(self, done: float, total: float | None, note: str) -> None:

@@ -159,7 +159,8 @@ class Dispatcher:
         for source in self._sources:
             if why := await source.refusal(call.name, snapshot):
                 return await record.close(Refused(""), why)
-        made_now = any(call.name in source.names(self._current()) for source in self._sources)
+        is_new = call.name not in snapshot.hidden
+        made_now = is_new and any(call.name in source.names(self._current()) for source in self._sources)
         names = [name for source in self._sources for name in source.names(snapshot)]
         suggestions = nearest(call.name, names, 3)
         return await record.close(Refused(""), answers.unknown_name(call.name, suggestions, made_now=made_now))
@@ -185,7 +186,7 @@ class WorkspaceFunctions:
         function = snapshot.functions.get(name)
         if function is None or self.workshop.quarantine.holds(function):
             return None
-        return WorkspaceFunction(function, snapshot, self)
+        return WorkspaceFunction(function, snapshot.whole or snapshot, self)
 
     async def refusal(self, name: str, snapshot: Snapshot) -> str:
         """Return why a function in quarantine cannot be called."""
@@ -242,11 +243,13 @@ class WorkspaceFunction:
         record.announce()
         record.restart_clock()
         record.memory = FunctionMemoryApi(room.blocks, turn.agent, turn.id) if room.blocks is not None else None
+        granting = room.workshop.granting.during(turn.approvals)
         requests = WorkerApi(
             room.cage,
             self.snapshot,
             record.tell_progress,
-            room.workshop.granting.during(turn.approvals),
+            granting,
+            paths=granting,
             broker=room.cage.broker,
             memory=record.memory,
             watch=watch,

@@ -6,7 +6,7 @@ memory class, and come with the agent.
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
@@ -18,6 +18,7 @@ from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.base.json_form import to_json
 from agent_core.functions.answers import InterruptedCall
 from agent_core.functions.service import Author, FunctionService, PlannedChange
+from agent_core.functions.service.function_facts import unknown_function
 from agent_core.memory.blocks import Blocks
 from agent_core.memory.classes import KNOWN, methods_of
 from agent_core.memory.edits import ALREADY
@@ -29,7 +30,9 @@ from agent_core.registry.source import ModuleSource
 from agent_core.storage import content_hash
 from sandbox import Refused
 
-from .call_record import CallRecord, Done
+from .call_record import CallRecord, Done, PlannedMessage
+from .colleagues import FUNCTIONS
+from .helper_calls import ABOUT_HELPERS
 from .turn import call_started
 
 _log = logging.getLogger(__name__)
@@ -37,6 +40,7 @@ _log = logging.getLogger(__name__)
 # `meta_functions` is on top of this package, so its modules are named as data: the one dynamic import.
 META_PACKAGE = "meta_functions"
 _ADDS = "core_memory_append"
+_ABOUT, _MAKES = "function_name", "create_function"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +48,33 @@ class HostFunction:
     """A function that runs in the host with the agent as `self`: its schema and the function itself."""
 
     function: Function
-    run: Callable[..., Awaitable[PlannedChange | PlannedEdit | str]]
+    run: Callable[..., Awaitable[PlannedChange | PlannedEdit | PlannedMessage | str]]
 
 
 class HostFunctions:
-    """The host functions of one agent; what one of them plans, the workshop carries out."""
+    """The host functions of one agent, whose plans the workshop carries out."""
 
-    def __init__(self, functions: Mapping[str, HostFunction], workshop: FunctionService) -> None:
+    def __init__(
+        self,
+        functions: Mapping[str, HostFunction],
+        workshop: FunctionService,
+        withheld: Callable[[], Collection[str]] = frozenset,
+    ) -> None:
+        """Create the source; `withheld` says which of them there is nothing to use on now."""
         self._functions = functions
         self._workshop = workshop
+        self._withheld = withheld
 
     def names(self, _: Snapshot) -> Iterable[str]:
         """Return the names, which are the same in every snapshot."""
-        return self._functions
+        return self._functions.keys() - self._withheld()
 
-    def find(self, name: str, _: Snapshot) -> "OfferedHostFunction | None":
-        """Return the function of this name."""
+    def find(self, name: str, snapshot: Snapshot) -> "OfferedHostFunction | None":
+        """Return the function of this name, for an agent that sees this snapshot."""
         host = self._functions.get(name)
-        return OfferedHostFunction(host.function, host.run, self._workshop) if host else None
+        if host is None or name in self._withheld():
+            return None
+        return OfferedHostFunction(host.function, host.run, self._workshop, snapshot)
 
     async def refusal(self, name: str, snapshot: Snapshot) -> str:
         """Return nothing: what there is can be called."""
@@ -73,8 +86,9 @@ class OfferedHostFunction:
     """A host function as the model calls it."""
 
     function: Function
-    run: Callable[..., Awaitable[PlannedChange | PlannedEdit | str]]
+    run: Callable[..., Awaitable[PlannedChange | PlannedEdit | PlannedMessage | str]]
     workshop: FunctionService
+    seen: Snapshot
     is_parallel: bool = False
     version: str | None = None
 
@@ -84,6 +98,7 @@ class OfferedHostFunction:
         await turn.append([call_started(record.call, None)])
         record.announce()
         try:
+            self._check(arguments)
             async with turn.interruption:
                 plan = await self.run(turn.hand, **arguments)
         except StopRequested:
@@ -96,17 +111,37 @@ class OfferedHostFunction:
             return await record.close(Refused("internal error"), text)
         if isinstance(plan, str):
             return await record.close(None, plan)
-        if isinstance(plan, PlannedEdit):
-            return await record.commit(plan)
+        if isinstance(plan, PlannedEdit | PlannedMessage):
+            return await (record.commit(plan) if isinstance(plan, PlannedEdit) else record.send(plan))
 
         async def store(plan: PlannedChange) -> None:
             await record.record(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes)
 
         return record.close_with(await self.workshop.carry_out(plan, store, Author("agent")))
 
+    def _check(self, arguments: Mapping[str, Any]) -> None:  # Any: JSON
+        """Raise where the call is about a function that the agent does not see; a new one may turn out to be there."""
+        about = arguments.get(_ABOUT)
+        if about in self.seen.hidden and self.function.name != _MAKES:
+            raise unknown_function(str(about), self.seen.functions)
+
 
 def standard() -> dict[str, HostFunction]:
     """Return the host functions that every agent may have, by name."""
+    return {name: host for name, host in _all().items() if name not in FUNCTIONS | ABOUT_HELPERS}
+
+
+def for_teams() -> dict[str, HostFunction]:
+    """Return the host functions of agents that can reach others, by name."""
+    return {name: host for name, host in _all().items() if name in FUNCTIONS}
+
+
+def for_helpers() -> dict[str, HostFunction]:
+    """Return the host functions of agents that may make helpers, by name."""
+    return {name: host for name, host in _all().items() if name in ABOUT_HELPERS}
+
+
+def _all() -> dict[str, HostFunction]:
     return {name: host for module, reading in _readings() for name, host in _of(module, reading)}
 
 
@@ -117,7 +152,7 @@ def reserved() -> frozenset[str]:
 
 def parameters() -> dict[str, tuple[str, ...]]:
     """Return all host functions by name, with the names of their parameters."""
-    functions = [host.function for host in standard().values()]
+    functions = [host.function for host in _all().values()]
     functions += [function for kind in KNOWN.values() for function in methods_of(kind)]
     return {function.name: tuple(function.parameters["properties"]) for function in functions}
 

@@ -3,26 +3,31 @@
 Each phase leaves the conversation valid on disk. `turn_policy.py` decides when the turn ends.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from agent_core.base import events
 from agent_core.base.errors import ModelError
 from agent_core.base.interruption import Interrupted
-from agent_core.base.messages import SEND, Assistant
+from agent_core.base.messages import Assistant
+from agent_core.context import EXPECTED, Offer
 from agent_core.functions.service import FunctionService, quarantine
 from agent_core.model.reply import Reply
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import FAILURES
+from agent_core.storage import FAILURES, Inbound
 
 from .call_record import Done
 from .dispatch import Dispatcher
 from .model_session import ModelSession
-from .turn import Turn, assistant, heartbeat, notice
+from .turn import HEARD, Turn, assistant, heartbeat, notice
 from .turn_policy import DirectReplyPolicy, Ended, GoOn, StepResult
 
 FIRST = "Begin with a thought of your own, and call send_message in the same reply."
+UNUSABLE = (
+    "Use another model, or accept first replies as they come: --no-verify (all of them), `turn.first_thought = false`"
+    " (those without a thought)."
+)
 
 
 class Remembering(Protocol):
@@ -35,19 +40,28 @@ class Remembering(Protocol):
 class AgentLoop:
     """The runner of the steps in one agent's turns."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it is made of
         self,
         asker: ModelSession,
         dispatcher: Dispatcher,
         workshop: FunctionService,
         max_steps: int,
         memory: Remembering | None = None,
+        *,
+        sees: Callable[[Snapshot, frozenset[str]], Snapshot] = lambda snapshot, _: snapshot,
+        policy: Callable[[Turn, int], DirectReplyPolicy] = DirectReplyPolicy,
     ) -> None:
+        """Create the loop; `sees` leaves of a snapshot what the agent may call, and what it has just made.
+
+        `policy` decides when turns end.
+        """
         self.asker = asker
         self._dispatcher = dispatcher
         self._workshop = workshop
         self._max_steps = max_steps
         self._memory = memory
+        self._policy = policy
+        self.sees = sees
         self._changes: list[events.FunctionsChanged] = []
         self._forget = workshop.on_change(self._changes.append)
 
@@ -58,19 +72,29 @@ class AgentLoop:
 
     async def run(self, turn: Turn) -> Ended:
         """Run steps until the policy ends the turn, and return how it ended."""
-        policy = DirectReplyPolicy(turn, self._max_steps)
+        policy = self._policy(turn, self._max_steps)
         try:
             async with turn.interruption:
                 turn.model = (await self.asker.model()).name
             await self._workshop.quarantine.refresh()  # another process may have released a function
             while True:
                 turn.step += 1
-                await self._take_up(turn)
-                snapshot = self._workshop.registry.snapshot()
-                reply = await self._ask(turn, snapshot, policy.excluded)
-                policy = policy.speaking(by_function=turn.style.by_function(self.asker.mode))
+                if await self._take_up(turn) or turn.step == 1:
+                    await self._expect(turn)
+                if ended := await self._spent(turn):
+                    return ended
+                snapshot = self.sees(self._workshop.registry.snapshot(), turn.made)
+                reply = await self._ask(turn, snapshot, Offer(policy.excluded, policy.withheld))
+                if turn.own_name is not None:
+                    reply = replace(reply, text=turn.own_name.of(reply.text))
+                by_function = turn.style.by_function(self.asker.mode)
+                policy = policy.speaking(by_function=by_function)
                 done = await self._act(turn, reply, snapshot)
-                more_waits = bool(await turn.store.waiting(turn.agent))
+                # After a call, only a turn that a function may end has to know what arrived since the last append.
+                may_end = by_function or not done
+                more_waits = may_end and await self._waits(turn)
+                if ended := _without_answer(turn):
+                    return ended
                 follows = policy.after(StepResult(reply, done, more_waits))
                 await self._tell(follows, turn)
                 if isinstance(follows, Ended):
@@ -78,36 +102,73 @@ class AgentLoop:
         except (Interrupted, ModelError) as error:
             return policy.broken_off(error)
 
-    async def _take_up(self, turn: Turn) -> None:
+    async def _expect(self, turn: Turn) -> None:
+        """Show the model what the last message probably needs, if the workspace has more functions than are shown."""
+        shown, snapshot = self.asker.shown, self.sees(self._workshop.registry.snapshot(), turn.made)
+        self.asker.choose(snapshot)
+        if shown.is_crowded:
+            shown.expect(await self._workshop.likely(turn.history.last_request(), EXPECTED, snapshot.hidden))
+
+    async def _take_up(self, turn: Turn) -> bool:
         """Add what arrived meanwhile: messages and other events, and changes to memory and functions by someone
-        else.
+        else. Return whether there was a message.
         """
-        waiting = await turn.store.waiting(turn.agent) if turn.waits else []
+        waiting = await self._waiting(turn) if turn.waits else []
         entries = [turn.taken_up(event) for event in waiting]
-        turn.is_asked |= any(event.kind == "message" for event in waiting)
+        turn.is_asked |= any(event.kind in ("message", HEARD) for event in waiting)
         if self._memory is not None:
             entries += [notice(change) for change in await self._memory.changed_elsewhere(turn.shared)]
         changes, self._changes[:] = list(self._changes), []
-        if changes:
-            entries.append(notice(self._workshop.tell_changes(changes)))
-            for change in changes:
-                turn.emit(_of_turn(change, turn))
+        for change in changes:
+            turn.emit(_of_turn(change, turn))
+        hidden = self.sees(self._workshop.registry.snapshot(), turn.made).hidden
+        if changes and (told := self._workshop.tell_changes(changes, hidden)):
+            entries.append(notice(told))
         if entries:
             await turn.append(entries, takes=[event.id for event in waiting])
+        return any(event.kind in ("message", HEARD) for event in waiting)
 
-    async def _ask(self, turn: Turn, snapshot: Snapshot, excluded: frozenset[str]) -> Reply:
-        """Return one reply; ask again for an agent's first one until it has a thought and a message, a limited number
-        of times.
+    async def _waiting(self, turn: Turn) -> list[Inbound]:
+        return turn.taken(await turn.store.waiting(turn.agent))
+
+    async def _waits(self, turn: Turn) -> bool:
+        """Return whether something came after the last append, and note it for the next step."""
+        turn.waits = bool(await self._waiting(turn))
+        return turn.waits
+
+    async def _spent(self, turn: Turn) -> Ended | None:
+        """Return the end of a turn that may send no more requests: one of its limits is reached, or it was stopped."""
+        if turn.company is not None:
+            if why := turn.company.allowance.broken():
+                return Ended("limits", warning=why, advice=why)
+            turn.company.allowance.spend(steps=1)
+        if turn.account is None:
+            return None
+        if why := await turn.account.broken():
+            return Ended("limits", warning=why, advice=why)
+        turn.account.spend(steps=1)
+        return None
+
+    async def _ask(self, turn: Turn, snapshot: Snapshot, offer: Offer) -> Reply:
+        """Return one reply; ask again for an agent's first one until it has what the style wants, a limited number of
+        times.
+
+        Raises:
+            ModelError: something is still missing then.
         """
-        reply = await self.asker.ask(turn, snapshot, excluded)
-        if not (turn.verify and turn.step == 1):
-            return reply
-        for attempt in range(turn.style.attempts):
-            if not turn.style.by_function(self.asker.mode) or _is_first_message(reply):
+        reply, style, fault = await self.asker.ask(turn, snapshot, offer), turn.style, ""
+        for attempt in range(style.attempts + 1) if turn.verify and turn.step == 1 else ():
+            before, fault = fault, ""
+            if style.by_function(self.asker.mode):
+                fault = style.first_fault(reply, {function.name for function in self.asker.functions()})
+            if not fault:
                 return reply
-            if not attempt:
-                await turn.append([notice(FIRST)])
-            reply = await self.asker.ask(turn, snapshot, excluded)
+            if attempt == style.attempts:
+                raise ModelError(f"The agent's first reply was not usable, {attempt + 1} times: {fault}.", fix=UNUSABLE)
+            if fault != before:
+                advice = "" if attempt else f" {FIRST}"
+                await turn.append([notice(f"Your first reply was not taken: {fault}.{advice}")])
+            reply = await self.asker.ask(turn, snapshot, offer)
         return reply
 
     async def _act(self, turn: Turn, reply: Reply, snapshot: Snapshot) -> Sequence[Done]:
@@ -118,9 +179,10 @@ class AgentLoop:
         """
         if reply.text or reply.calls:
             message = Assistant(reply.text, reply.calls, reply.thought)
+            spending = turn.account.writes() if turn.account else []
             starting = self._dispatcher.started_at_once(reply.calls, snapshot) if reply.calls else []
             shown, texts = self.asker.request_record(snapshot)
-            await turn.append([*shown, assistant(message), *starting], writes=texts)
+            await turn.append([*shown, assistant(message), *starting], writes=[*texts, *spending])
         if reply.note:
             turn.warn(reply.note)
         if not reply.calls:
@@ -148,10 +210,14 @@ class AgentLoop:
             await turn.append(entries)
 
 
+def _without_answer(turn: Turn) -> Ended | None:
+    """Return the end of a turn that has nothing to say now: it waits, others go on with it, or a person decides."""
+    if turn.stuck:
+        return Ended("stuck", warning=turn.stuck)
+    if turn.parked:
+        return Ended("parked")
+    return Ended("handed_off") if turn.handed_to else None
+
+
 def _of_turn(change: events.FunctionsChanged, turn: Turn) -> events.FunctionsChanged:
     return replace(change, turn=turn.id, step=turn.step)
-
-
-def _is_first_message(reply: Reply) -> bool:
-    """Check whether a reply has a thought and a message."""
-    return bool((reply.text + reply.thought).strip()) and any(call.name == SEND for call in reply.calls)

@@ -6,14 +6,17 @@ every call gives another step.
 """
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from agent_core.base.clock import shown_time
 from agent_core.base.messages import SEND
-from agent_core.model.reply import Mode
+from agent_core.model.reading.forms import forms
+from agent_core.model.reply import Mode, Reply
 from agent_core.model.request import FunctionShown
+from sandbox.wire.foreign import Malformed, read_json
 
 StyleName: TypeAlias = Literal["direct", "memgpt"]
 Line: TypeAlias = tuple[FunctionShown, ...]
@@ -22,6 +25,11 @@ _Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
 HEARTBEAT: Final = "request_heartbeat"
 _TIME: Final = "%Y-%m-%d %I:%M:%S %p %Z%z"
 _MOST_KEPT: Final = 4_096
+# Words of the program, in a text that is meant for a person: then the model writes what it should do.
+_RESERVED: Final = re.compile(
+    rf"\b(?:{SEND}|{HEARTBEAT}|(?:function|tool)_calls?|inner[ _](?:thoughts?|monologue))\b", re.IGNORECASE
+)
+_OBJECT: Final = re.compile(r"""\{\s*["'](?:name|function|tool|arguments|parameters|message)\w*["']\s*:""")
 _ASKED: Final[_Schema] = {
     "type": "boolean",
     "description": "true: another step follows this call",
@@ -43,8 +51,8 @@ class _Kept:
 class MessageProtocol:
     """A message protocol. `instructions` (empty: the usual ones) and `brief` (for small models) come from the preset.
 
-    `preset` is where it is from. `verify` wants a thought and a message in an agent's first reply, and asks for it
-    again up to `attempts` times.
+    `preset` is where it is from. `verify` wants a message in an agent's first reply, and a thought unless
+    `first_thought` waives it, and asks for it again up to `attempts` times.
     """
 
     name: StyleName = "direct"
@@ -53,16 +61,43 @@ class MessageProtocol:
     brief: str = ""
     verify: bool = False
     attempts: int = 3
+    first_thought: bool = True
     _kept: _Kept = field(default_factory=_Kept, compare=False, repr=False)
 
     @property
     def packs(self) -> bool:
-        """Whether messages and events are packed as JSON with type and time."""
+        """True if messages and events are packed as JSON with type and time."""
         return self.name == "memgpt"
 
     def by_function(self, mode: Mode) -> bool:
         """Return whether the user is addressed by `send_message`, text is inner, and another step must be requested."""
         return self.name == "memgpt" and mode == "native"
+
+    def first_fault(self, reply: Reply, shown: Collection[str]) -> str:
+        """Return the fault of an agent's first reply, empty if it has none; `shown` are the functions it could call."""
+        messages = list(_messages(reply))
+        if not messages:
+            return f"it does not call {SEND}"
+        if not all(map(is_readable, messages)):
+            return "its message is empty"
+        if self.first_thought and not is_readable(reply.text + reply.thought):
+            return "it has no inner thought"
+        for place, text in [("thought", reply.text), *(("message", message) for message in messages)]:
+            if word := _RESERVED.search(text):
+                return f"its {place} holds `{word[0]}`, a word of the program"
+            if _holds_call(text, shown):
+                return f"its {place} holds a call, written as text"
+        return ""
+
+    def not_kept(self, mode: Mode) -> str:
+        """Return a sentence for the user if this style cannot be kept in this mode, and an empty text otherwise."""
+        if not self.packs or self.by_function(mode):
+            return ""
+        return (
+            f"The style of the preset `{self.preset}` cannot be kept while calls are written under a schema: the reply"
+            f" is the message, without {SEND}, {HEARTBEAT} and the check of the first reply. A model that calls"
+            " functions by itself, with a window of 8,192 tokens or more, keeps it."
+        )
 
     def shown(self, line: Line, mode: Mode = "native") -> Line:
         """Return the functions as this style shows them. Unchanged functions give the same object."""
@@ -112,6 +147,32 @@ DIRECT: Final = MessageProtocol()
 def moment(at: float) -> str:
     """Return a time as packed messages show it, in the time zone of this machine."""
     return shown_time(at, _TIME)
+
+
+def is_readable(text: str) -> bool:
+    """Check whether a text has anything that a person can see."""
+    return any(letter.isprintable() and not letter.isspace() for letter in text)
+
+
+def _messages(reply: Reply) -> Iterator[str]:
+    """Yield what the reply sends to the user."""
+    for call in reply.calls:
+        if call.name == SEND:
+            try:
+                arguments = read_json(call.arguments)
+            except Malformed:
+                continue
+            message = arguments.get("message") if isinstance(arguments, dict) else None
+            yield message if isinstance(message, str) else ""
+
+
+def _holds_call(text: str, shown: Collection[str]) -> bool:
+    """Check whether a text holds a call as models write them: in tags, as an object, or as Python."""
+    if _OBJECT.search(text) or any(tag.open in text for tag in forms().tags if tag.close):
+        return True
+    names = "|".join(map(re.escape, shown))
+    spaces = "|".join(map(re.escape, forms().namespaces))
+    return bool(re.search(rf"\b(?:(?:{spaces})\.\w+|{names or SEND})\s*\(", text))
 
 
 def _made_of(function: FunctionShown) -> tuple[FunctionShown, FunctionShown]:

@@ -21,18 +21,32 @@ from agent_core.context import (
     Budget,
     Compaction,
     History,
+    Offer,
     Remembered,
     RequestPrompt,
     Shown,
     SystemMessage,
     build,
+    function_room,
+    size_of,
 )
 from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
-from agent_core.model.reply import Mode, ModeChanged, Model, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
+from agent_core.model.reading import written_calls
+from agent_core.model.reply import (
+    Mode,
+    ModeChanged,
+    Model,
+    Reply,
+    TextPiece,
+    TokenUsage,
+)
 from agent_core.model.request import FunctionShown, Preparing, Request, Tell
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Entry, Write
 
+from .colleagues import Colleagues
+from .fact_keeping import FactKeeper, KeepsFacts
+from .helper_calls import Offers
 from .message_protocol import DIRECT, MessageProtocol
 from .session import OwnSet
 from .turn import Turn, assistant, recorded_request
@@ -43,8 +57,9 @@ _TIGHT: Final = 0.5  # of what memory and sections may usually have of the windo
 _ALONE: Final = "Answer the question that you are asked, in plain text, and briefly."
 _SUMMARY_S: Final = 180.0
 _LEARNT: Final = 1.1
+_MOST_CHANGES: Final = 2  # of the mode, for one reply
+_QUIET_S: Final = 2.0  # without a piece, after which the user is told what is being done
 _CORRECTIONS: Final = (0.5, 4.0)
-_FOR_FUNCTIONS: Final = 0.45  # of the window, where there are more than fit in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +86,9 @@ class ModelSession:
         *,
         compaction: str = "",
         own_set: OwnSet | None = None,
+        keep: KeepsFacts | None = None,
+        colleagues: Colleagues | None = None,
+        offers: Offers | None = None,
     ) -> None:
         """Create the asker; `compaction` overrides the settings for how this agent's past is summarized."""
         self.shown = shown
@@ -78,11 +96,15 @@ class ModelSession:
         self.context_tokens = 0
         self.style = style
         self._own_set = own_set
+        self._offers = offers
+        self._facts = FactKeeper(keep)
+        self._colleagues = colleagues
         self._settings = settings
         self._open = open_model
         self._model: Model | None = None
+        self._other: Model | None = None  # that is asked alone, where the settings name one
         self._correction = 1.0
-        self._is_tight = False
+        self._is_tight = self._is_style_told = False
         self._system = SystemMessage(remembered)
         self._compaction = Compaction(settings.memory, compaction)
         self._rendered_for: object = None
@@ -107,8 +129,14 @@ class ModelSession:
         """Return the functions as the agent's style currently shows them."""
         if self._model is None:
             return self.style.shown(self.shown.line, "native")
-        room = int(self.context_limit * _FOR_FUNCTIONS * BYTES_PER_TOKEN)
-        return self.style.shown(self.shown.fitting(self.mode, room), self.mode)
+        line, window = self.style.shown(self.shown.line, self.mode), self.context_limit
+        room = function_room(window, self._reply_tokens(window), self._instructions(self.mode))
+        shown = self.shown.fitting(self.mode, room, line)
+        # Where not even those fit that always stay, the model hears of all, and changes to the mode that needs few.
+        return line if self._settings.model.mode == "auto" and size_of(shown) > room else shown
+
+    def _reply_tokens(self, window: int) -> int:
+        return self._settings.model.max_tokens or min(4096, window // 4)
 
     async def model(self) -> Model:
         """Return the model, opened on first use."""
@@ -137,26 +165,38 @@ class ModelSession:
     async def _looking(self, snapshot: Snapshot) -> Model:
         """Return the model, with what it is shown outside of a step."""
         model = await self.model()
-        self._choose(snapshot)
+        self.choose(snapshot)
         await self._render(model)
         return model
 
-    def _choose(self, snapshot: Snapshot) -> None:
-        self.shown.choose(snapshot.functions, self._own_set.names if self._own_set else frozenset())
+    async def prompt(self, history: History, snapshot: Snapshot) -> RequestPrompt:
+        """Return what the model would be sent now."""
+        model = await self._looking(snapshot)
+        return build(self._system.messages, history, self.functions(), self._budget(model))
+
+    def choose(self, snapshot: Snapshot) -> None:
+        """Choose the functions that the next step shows."""
+        own, offers = self._own_set.names if self._own_set else frozenset[str](), self._offers
+        self.shown.withhold(self._colleagues.withheld() if self._colleagues else frozenset())
+        if offers is None:
+            self.shown.choose(snapshot.functions, own)
+        else:
+            self.shown.choose(offers.functions(snapshot), own | offers.kept(snapshot))
 
     async def change(self, name: str) -> None:
         """Switch to another model for the steps to come; keep the current one if the new one is not available."""
         opened = await self._open(name)
         await self.aclose()
         self._model, self.line = opened.model, opened.line
-        self._correction, self._is_tight = 1.0, False
+        self._correction, self._is_tight, self._is_style_told = 1.0, False, False
 
     async def aclose(self) -> None:
-        """Release the model."""
-        if self._model is not None:
-            await self._model.aclose()
+        """Release the models."""
+        for model in filter(None, (self._model, self._other)):
+            await model.aclose()
+        self._other = None
 
-    async def ask(self, turn: Turn, snapshot: Snapshot, excluded: frozenset[str]) -> Reply:
+    async def ask(self, turn: Turn, snapshot: Snapshot, offer: Offer) -> Reply:
         """Request one reply and emit its pieces as they arrive.
 
         Raises:
@@ -164,11 +204,12 @@ class ModelSession:
             ModelError: there is no usable answer.
         """
         model = await self.model()
-        self._choose(snapshot)
+        self.choose(snapshot)
+        self._tell_style(turn, model.mode)
         for share in _SHARES:
             await self._make_ready(turn, model, share)
             try:
-                return await self._ask_in_mode(turn, model, excluded)
+                return await self._ask_in_mode(turn, model, offer)
             except ContextOverflow:
                 if share == _SHARES[-1]:
                     raise
@@ -192,19 +233,40 @@ class ModelSession:
             return "There is nothing to summarize yet."
         return f"A summary stands for {summary.covers:,} messages now:\n{summary.text}"
 
+    async def keep_unsaved(self, history: History, turn: Turn | None) -> tuple[str, ...]:
+        """Ask the model which of the user's sentences that no block has are to be kept; keep and return these."""
+        if not self._settings.memory.keep_unsaved:
+            return ()
+
+        async def ask(request: Request) -> str:
+            return (await self.reply_alone(request, turn)).text
+
+        return await self._facts.keep(history, turn.id if turn else "", ask)
+
     async def ask_alone(self, message: str, turn: Turn | None) -> str:
-        """Return the model's answer to one message alone: no persona, no memory, no functions. The turn counts it.
+        """Return a model's answer to one message alone: no persona, no memory, no functions. The turn counts it.
 
         Raises:
             ModelError: there is no usable answer.
         """
-        model = await self.model()
-        pieces = [piece async for piece in model.stream(Request((System(_ALONE), User(message))))]
-        reply = pieces[-1]
-        assert isinstance(reply, Reply), "a model's stream ends with its reply or an error"
-        if turn is not None:
-            turn.count(reply.usage.prompt, reply.usage.completion, reply.usage.cached)
-        return reply.text
+        settings = self._settings.turn
+        request = Request((System(settings.message_llm_system or _ALONE), User(message)))
+        return (await self.reply_alone(request, turn, settings.message_llm_model)).text
+
+    async def reply_alone(self, request: Request, turn: Turn | None, name: str | None = None) -> Reply:
+        """Return a model's one reply to a request of its own: the agent's model, or another one. The turn counts it.
+
+        Raises:
+            ModelError: there is no usable answer.
+        """
+        return await _reply_to(request, await self._asked_alone(name), turn)
+
+    async def _asked_alone(self, name: str | None) -> Model:
+        if not name:
+            return await self.model()
+        if self._other is None:
+            self._other = (await self._open(name)).model
+        return self._other
 
     def request_record(self, snapshot: Snapshot) -> tuple[list[Entry], list[Write]]:
         """Return what the request showed, if it differs from the previous one: with the messages it can be
@@ -226,6 +288,9 @@ class ModelSession:
         ask, budget = partial(self._sum_up, turn, model), self._budget(model)
         is_ample = budget.is_ample(self._settings.memory, turn.history.size)
         self._is_tight |= share == _SHARES[-1]
+        if budget.tokens(turn.history.size) >= budget.most(self._settings.memory):
+            for text in await self.keep_unsaved(turn.history, turn):
+                turn.warn(f"Kept in memory: {text}")
         if share < 1:
             await self._compaction.compact(turn, budget, ask, share)
         elif is_ample or not await self._compaction.make(turn, budget, ask):
@@ -233,32 +298,48 @@ class ModelSession:
         await self._render(model, turn.id)
 
     async def _render(self, model: Model, turn: str = "") -> None:
-        hidden = self.shown.hidden(self.functions())
-        notes = f"{hidden} more functions are not shown: list_functions finds them." if hidden else ""
+        shown = self.functions()
+        hidden = self.shown.hidden(shown) + (self.shown.held_back(shown) if model.mode == "native" else 0)
+        notes = f"{hidden} more functions are not shown: search_functions finds them." if hidden else ""
+        if self._colleagues is not None and (identity := self._colleagues.section()):
+            notes = f"{identity}\n\n{notes}".rstrip()
         window = int(model.context_limit * BYTES_PER_TOKEN * (_TIGHT if self._is_tight else 1))
-        await self._system.render(self._settings.instructions or self._usual_instructions(model), notes, window)
+        await self._system.render(self._instructions(model.mode), notes, window)
         self._rendered_for = (turn, model.mode)
 
-    def _usual_instructions(self, model: Model) -> str:
+    def _instructions(self, mode: Mode) -> str:
+        if self._settings.instructions:
+            return self._settings.instructions
         # A model that writes under a schema is a small one: it gets fewer instructions, and is shown the rest.
-        if model.mode == "constrained":
+        if mode == "constrained":
             return self.style.brief or FOR_SMALL_MODELS
         return self.style.instructions or INSTRUCTIONS
 
-    async def _ask_in_mode(self, turn: Turn, model: Model, excluded: frozenset[str]) -> Reply:
-        try:
-            return await self._stream(turn, model, self._prompt(turn, model), excluded)
-        except ModeChanged as error:
-            turn.warn(error.message)
+    async def _ask_in_mode(self, turn: Turn, model: Model, offer: Offer) -> Reply:
+        for _ in range(_MOST_CHANGES):
+            mode = model.mode
+            try:
+                reply = await self._stream(turn, model, self._prompt(turn, model), offer)
+                if reply.calls or not reply.written or model.mode == mode:
+                    return reply
+                turn.warn(reply.note)
+            except ModeChanged as error:
+                turn.warn(error.message)
+            self._tell_style(turn, model.mode)
             self._correction = 1.0
             await self._make_ready(turn, model, 1.0)
-            return await self._stream(turn, model, self._prompt(turn, model), excluded)
+        return await self._stream(turn, model, self._prompt(turn, model), offer)
+
+    def _tell_style(self, turn: Turn, mode: Mode) -> None:
+        """Tell the user, once a model, that it cannot keep the agent's style."""
+        if not self._is_style_told and (sentence := self.style.not_kept(mode)):
+            self._is_style_told = True
+            turn.warn(sentence)
 
     def _budget(self, model: Model) -> Budget:
         window = model.context_limit
-        reply = self._settings.model.max_tokens or min(4096, window // 4)
         fixed = len(self._system.text.encode("utf-8", "replace")) + model.overhead(self.functions())
-        return Budget(window, reply, fixed, self._correction)
+        return Budget(window, self._reply_tokens(window), fixed, self._correction)
 
     def _prompt(self, turn: Turn, model: Model) -> RequestPrompt:
         return build(self._system.messages, turn.history, self.functions(), self._budget(model))
@@ -266,44 +347,50 @@ class ModelSession:
     async def _sum_up(self, turn: Turn, model: Model, instructions: str, material: str) -> str:
         """Return the model's summary of the material; empty if the model fails or takes too long."""
         request = Request((System(instructions), User(material)), (), self._settings.model.max_tokens)
-        text = ""
         try:
             async with turn.interruption, asyncio.timeout(_SUMMARY_S):
-                async for piece in model.stream(request):
-                    if isinstance(piece, Reply):
-                        text = piece.text
-                        turn.count(piece.usage.prompt, piece.usage.completion, piece.usage.cached)
+                return (await _reply_to(request, model, turn)).text
         except (ModelError, TimeoutError):
             return ""
-        return text
 
-    async def _stream(self, turn: Turn, model: Model, prompt: RequestPrompt, excluded: frozenset[str]) -> Reply:
-        request = Request(prompt.messages, prompt.functions, self._settings.model.max_tokens, excluded)
+    async def _stream(self, turn: Turn, model: Model, prompt: RequestPrompt, offer: Offer) -> Reply:
+        request = offer.request(prompt, self._settings.model.max_tokens, model.mode)
         pieces: list[str] = []
         kind = events.Thought if self.style.by_function(model.mode) else events.Text
+        told = asyncio.get_running_loop().call_later(_QUIET_S, turn.tell_reading, prompt.tokens)
         try:
             async with turn.interruption:
                 async for piece in model.stream(request):
-                    match piece:
-                        case Reply():
-                            self._count(turn, piece.usage, prompt, model)
-                            return piece
-                        case TextPiece():
-                            pieces.append(piece.text)
-                            turn.emit(kind(turn=turn.id, step=turn.step, text=piece.text))
-                        case ThoughtPiece():
-                            turn.emit(events.Thought(turn=turn.id, step=turn.step, text=piece.text))
-                        case RetryPiece():
-                            turn.warn(f"{piece.reason} Trying again in {piece.wait_s:.1f} s.")
+                    told.cancel()
+                    if isinstance(piece, Reply):
+                        self._count(turn, piece.usage, prompt, model)
+                        turn.tell_rest(kind)
+                        return piece
+                    if isinstance(piece, TextPiece):
+                        pieces.append(piece.text)
+                    if not (isinstance(piece, TextPiece) and written_calls(piece.text)):  # it is no answer
+                        turn.tell_piece(piece, kind)
         except Interrupted:
             if pieces:
                 await turn.append([assistant(Assistant("".join(pieces) + " […]"))])
             raise
+        finally:
+            told.cancel()
         raise AssertionError("a model's stream ends with its reply or an error")
 
     def _correct(self, factor: float) -> None:
         least, most = _CORRECTIONS
         self._correction = min(max(self._correction * factor, least), most)
+
+    def _cost(self, usage: TokenUsage) -> float:
+        """Return what a request cost in dollars; 0 where no `[models.NAME]` gives the price of the model."""
+        for table, named in self._settings.models.items():
+            if named.price is not None and (named.name or table) == self.model_name:
+                price = named.price
+                cached = price.input if price.cached is None else price.cached
+                fresh = usage.prompt - usage.cached
+                return (fresh * price.input + usage.cached * cached + usage.completion * price.output) / 1e6
+        return 0.0
 
     def _count(self, turn: Turn, usage: TokenUsage, prompt: RequestPrompt, model: Model) -> None:
         self.context_tokens = usage.prompt + usage.completion
@@ -311,6 +398,8 @@ class ModelSession:
             # Half of the way at a time: odd reports do not throw the estimate off.
             self._correct((1 + usage.prompt / prompt.tokens) / 2)
         turn.count(usage.prompt, usage.completion, usage.cached)
+        if turn.account is not None:
+            turn.account.spend(cost=self._cost(usage))
         turn.emit(
             events.Usage(
                 turn=turn.id,
@@ -323,3 +412,13 @@ class ModelSession:
                 context_limit=model.context_limit,
             )
         )
+
+
+async def _reply_to(request: Request, model: Model, turn: Turn | None) -> Reply:
+    """Return the reply to a request whose pieces nobody watches. The turn counts its tokens."""
+    pieces = [piece async for piece in model.stream(request)]
+    reply = pieces[-1]
+    assert isinstance(reply, Reply), "a model's stream ends with its reply or an error"
+    if turn is not None:
+        turn.count(reply.usage.prompt, reply.usage.completion, reply.usage.cached)
+    return reply

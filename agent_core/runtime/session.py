@@ -7,16 +7,30 @@ again.
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from agent_core.base import events
 from agent_core.base.clock import Clock
-from agent_core.base.messages import SEND, Assistant, Call
+from agent_core.base.messages import SEND, Assistant, Call, Message
 from agent_core.base.settings import HeartbeatSettings
 from agent_core.functions.answers import Skipped, Unknown, answer, word
+from agent_core.storage import (
+    BEAT,
+    BETWEEN,
+    AnswerAsk,
+    Entry,
+    Inbound,
+    PinFunction,
+    Post,
+    SaveAgent,
+    SetBeat,
+    SetThread,
+    Store,
+    UnpinFunction,
+    Write,
+)
 from agent_core.storage import ClaimedTurn as Claimed
-from agent_core.storage import Entry, Inbound, PinFunction, Post, SaveAgent, Store, UnpinFunction
 
 from .message_protocol import DIRECT, MessageProtocol
 from .turn import Turn, assistant, entry_of, login, notice, result, unanswered
@@ -36,8 +50,12 @@ class Older:
 OLD_NAMES: Final[Mapping[str, Older]] = {"message_chatgpt": Older("message_llm")}
 TIMED: Final = "the time for it has come, and nobody has said anything. You need not answer."
 _BOOTED: Final = "I am awake, and the persona is mine. I try out whether a message reaches the user."
+GO_ON: Final = "Your last turn was cut off. Go on with what I asked for."
+"""What the user is taken to say when they resume a turn that was cut off."""
 SENT: Final = "The user was shown it."
 _FIRST: Final = "Hello! I am here."
+_BOOT: Final = "boot-"
+_MOST_TRIES: Final = 5
 
 
 class OwnSet:
@@ -116,7 +134,7 @@ class AgentSession:
         every = self._settings.every_minutes * 60
         if not (every and self.style.packs):
             return
-        self._paused_until = float((await self._kept()).get("paused_until", 0))
+        await self.load_pause()
         self.touch()
         while True:
             wait = max(self._woken + every, self._paused_until) - self.clock.now()
@@ -125,8 +143,25 @@ class AgentSession:
                 continue  # somebody spoke meanwhile, or it paused itself
             self.touch()
             if not is_busy():
-                await self.post("heartbeat", TIMED)
+                if not any(event.kind == BEAT for event in await self._store.waiting(self._agent)):
+                    await self.post("heartbeat", TIMED)
                 yield
+
+    async def load_pause(self) -> None:
+        """Read until when the agent has paused its heartbeats."""
+        self._paused_until = float((await self._kept()).get("paused_until") or 0)
+
+    def beat(self) -> list[SetBeat]:
+        """Return the write by which the agent wakes at its time, in whatever process runs then; none if it does not."""
+        every = self._settings.every_minutes * 60
+        if not (every and self.style.packs):
+            return []
+        due = max(self.clock.now() + every, self._paused_until)
+        return [SetBeat(self._agent, due, {"reason": TIMED})]
+
+    async def schedule(self) -> None:
+        """Set when the agent wakes by itself, unless a turn before has set it."""
+        await self._store.apply([replace(write, stays=True) for write in self.beat()])
 
     async def pause(self, minutes: float) -> str:
         """Pause timed heartbeats for this long, capped by the settings. Return a sentence that says the result."""
@@ -152,8 +187,13 @@ class AgentSession:
 
 def _boot(call_id: str) -> list[Entry]:
     """Return an example conversation for a small model, which the user is not shown."""
-    call = Call(f"boot-{call_id[-8:]}", SEND, json.dumps({"message": _FIRST}))
+    call = Call(f"{_BOOT}{call_id[-8:]}", SEND, json.dumps({"message": _FIRST}))
     return [assistant(Assistant(_BOOTED, (call,))), result(call, SENT, "returned", 0.0, {})]
+
+
+def is_reply(message: Message) -> bool:
+    """Check whether a message of a conversation is a reply of the model, and not the example at its beginning."""
+    return isinstance(message, Assistant) and not any(call.id.startswith(_BOOT) for call in message.calls)
 
 
 def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
@@ -162,19 +202,66 @@ def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
 
 
 async def settle(store: Store, claimed: Claimed, session: AgentSession) -> str:
-    """Close a turn that another process left open: every call gets its one answer."""
+    """Close a turn that another process left open: every call gets its one answer.
+
+    A turn that was parked stays so, and a reply to another agent that is on disk reaches it. What else another agent
+    began is begun again.
+    """
     entries = await store.load(claimed.id)
-    closing = closing_answers(entries)
-    closing.append(notice("The program was stopped here. The user may ask you to go on."))
+    if entries and entries[-1].kind == "parked":
+        await store.finish(claimed.id, claimed.attempt, "parked")
+        return ""
+    is_between, last = claimed.event.kind in BETWEEN, entries[-1] if entries else None
+    if is_between and last is not None and last.kind == "assistant" and not last.payload.get("calls"):
+        writes = _owed(claimed, AnswerAsk("", str(last.payload.get("text", ""))))
+        await store.finish(claimed.id, claimed.attempt, "done", writes=writes)
+        return ""
+    ending = closing_answers(entries)
+    ending.append(notice("The program was stopped here. The user may ask you to go on."))
     n = claimed.n
     if not any(entry.kind in ("user", "notice") for entry in entries):
-        closing.insert(0, entry_of(claimed.event, session.style, session.clock.now()))
-    await store.append(claimed.id, claimed.attempt, n, closing)
+        ending.insert(0, entry_of(claimed.event, session.style, session.clock.now()))
+    await store.append(claimed.id, claimed.attempt, n, ending)
     await store.settle_questions(claimed.id)
-    await store.finish(claimed.id, claimed.attempt, "interrupted")
-    unknown = [entry.payload["name"] for entry in closing if entry.payload.get("outcome") == "unknown"]
+    posts, writes = _begun_again(claimed) if is_between else ([], [])
+    await store.finish(claimed.id, claimed.attempt, "interrupted", posts=posts, writes=writes)
+    if is_between:
+        return ""
+    unknown = [entry.payload["name"] for entry in ending if entry.payload.get("outcome") == "unknown"]
     calls = f" Whether these calls took effect is unknown: {', '.join(unknown)}." if unknown else ""
     return f"The last turn was cut off when the program was stopped.{calls} /retry sends its message again."
+
+
+def closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
+    """Return what goes with the end of a turn: what it spent, and its reply to the agent that asked for it."""
+    writes = turn.account.writes(is_last=True) if turn.account else []
+    if ended.reason == "repeated" and turn.thread != turn.id:
+        return [], [*writes, SetThread(turn.thread, "stuck", ended.warning)]
+    if turn.resumes and ended.reason == "interrupted" and not turn.is_users:
+        payload = {"thread": turn.thread, "owes": turn.owes, "hops": turn.hops, "tries": 0, "from": turn.works_for}
+        return [Post(turn.agent, "again", payload, key=f"again:{turn.id}")], writes
+    if not turn.owes or ended.reason in ("parked", "handed_off", "stuck"):
+        return [], writes
+    if ended.reason == "replied":
+        return [], [*writes, AnswerAsk(turn.owes, ended.reply)]
+    why = ended.warning or "The turn was ended by the user."
+    return [], [*writes, AnswerAsk(turn.owes, f"{ended.reply}\n{why}".strip(), "failed")]
+
+
+def _begun_again(claimed: Claimed) -> tuple[list[Post], list[Write]]:
+    """Return the event that begins a turn again that was cut off, or after many tries the end of it."""
+    tries = int(claimed.event.payload.get("tries") or 0) + 1
+    if tries > _MOST_TRIES:
+        why = f"`{claimed.agent}` was cut off {tries} times before it could answer."
+        return [], _owed(claimed, AnswerAsk("", why, "failed"))
+    kept = {key: claimed.event.payload.get(key) for key in ("thread", "owes", "hops", "from")}
+    return [Post(claimed.agent, "again", {**kept, "tries": tries}, key=f"again:{claimed.id}")], []
+
+
+def _owed(claimed: Claimed, answer: AnswerAsk) -> list[Write]:
+    """Return the answer to the ask that a turn was for, if it was for one."""
+    owes = str(claimed.event.payload.get("owes") or "")
+    return [replace(answer, ask=owes)] if owes else []
 
 
 def _unsettled(call_id: str, name: str, *, started: bool) -> Entry:

@@ -4,26 +4,41 @@ Every entry is on disk before anybody is notified of it, and the history in memo
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from agent_core import __version__
 from agent_core.access.grants import Answered, ApprovalQueue, Approvals
 from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.interruption import Interruption
+from agent_core.base.limits import Allowance
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
 from agent_core.base.untrusted import one_line
 from agent_core.context import History, Section
 from agent_core.functions.debug import DebuggerSeat
+from agent_core.model.reply import Piece, ReadingPiece, RetryPiece, TextPiece, ThoughtPiece
 from agent_core.model.request import FunctionShown
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import Entry, Inbound, SaveText, Shape, TurnStore, Write, content_hash, fitting
+from agent_core.storage import BETWEEN, Entry, Inbound, SaveText, Shape, TurnStore, Write, content_hash, fitting
 
+from . import identity
+from .account import Account
+from .identity import OwnName
 from .message_protocol import DIRECT, MessageProtocol, moment
 
+HEARD: Final = "heard"
+"""The kind of an event that is what another agent said."""
 Emit = Callable[[events.Event], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    """The group that a turn is part of: whose messages come into it, and what all of its turns may spend together."""
+
+    names: Collection[str]
+    allowance: Allowance
 
 
 @dataclass(slots=True)
@@ -57,7 +72,46 @@ class Turn:
     queue: ApprovalQueue = field(default_factory=ApprovalQueue)  # of the questions about grants
     noes: list[Answered] = field(default_factory=list)  # the user's answers to them that were no
     seat: DebuggerSeat | None = None  # the debugger of this turn, if it is not the workspace's
+    thread: str = ""  # of the messages between agents that it is part of, or begins
+    owes: str = ""  # the ask of another agent that its reply answers
+    hops: int = 0  # messages on the way from the user to here
+    is_users: bool = True  # whether the user's messages may come in: not where another agent began it
+    account: Account | None = None
+    parked: list[str] = field(default_factory=list)  # whose answers it waits for
+    handed_to: str = ""
+    stuck: str = ""  # why a person has to decide
+    resumes: bool = False  # whether it goes on at the next start, if it is interrupted
+    works_for: str = ""  # the agent that began it, or called it as a helper
+    own_name: OwnName | None = None
+    company: Company | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def taken(self, waiting: Sequence[Inbound]) -> list[Inbound]:
+        """Return which events that wait come into this turn; others begin turns of their own.
+
+        No note overtakes what the same agent said before it in the thread, which may be a question that still waits.
+        """
+        taken: list[Inbound] = []
+        left: set[tuple[str, str]] = set()
+        for event in waiting:
+            thread = str(event.payload.get("thread"))
+            is_taken = self._takes(event)
+            if is_taken and event.kind != "note":
+                taken.append(event)
+                continue
+            places = {(name, thread) for name in identity.senders(event)}
+            if is_taken and not places & left:
+                taken.append(event)
+            else:
+                left |= places
+        return taken
+
+    def _takes(self, event: Inbound) -> bool:
+        if event.kind in BETWEEN:
+            among = self.company is not None and event.payload.get("from") in self.company.names
+            in_thread = event.kind in ("note", "stop") and event.payload.get("thread") == self.thread
+            return in_thread or (among and event.kind in ("note", "handoff"))
+        return event.kind != "message" or self.is_users
 
     @property
     def approvals(self) -> Approvals:
@@ -88,7 +142,8 @@ class Turn:
         """Return the entry with its message packed with type and time. A packed entry is returned unchanged."""
         if entry.kind not in ("user", "notice") or entry.payload.get("packed"):
             return entry
-        kind = "user_message" if entry.kind == "user" else "system_alert"
+        spoken = "agent_message" if entry.payload.get("speaker") else "user_message"
+        kind = spoken if entry.kind == "user" else "system_alert"
         packed = self.style.event(kind, {"message": entry.payload["text"]}, self.clock.now())
         return replace(entry, payload={**entry.payload, "packed": packed})
 
@@ -100,11 +155,49 @@ class Turn:
         """Show the user a warning. The turn goes on."""
         self.emit(events.Warned(turn=self.id, step=self.step, message=message))
 
+    def tell_piece(self, piece: Piece, kind: type[events.Text | events.Thought]) -> None:
+        """Show the user a piece of the reply; `kind` is what its text is."""
+        match piece:
+            case TextPiece():
+                if text := self.own_name.piece(piece.text) if self.own_name else piece.text:
+                    self.emit(kind(turn=self.id, step=self.step, text=text))
+            case ThoughtPiece():
+                self.emit(events.Thought(turn=self.id, step=self.step, text=piece.text))
+            case RetryPiece():
+                self.warn(f"{piece.reason} Trying again in {piece.wait_s:.1f} s.")
+            case ReadingPiece(done, total, left_s):
+                self.tell_reading(total, done, left_s)
+
+    def tell_rest(self, kind: type[events.Text | events.Thought]) -> None:
+        """Show the user what of a reply was held back, because it could have been the agent's name."""
+        if self.own_name is not None and (text := self.own_name.rest()):
+            self.emit(kind(turn=self.id, step=self.step, text=text))
+
+    def tell_reading(self, total: int, done: int | None = None, left_s: float | None = None) -> None:
+        """Show the user that the model's server reads the prompt, and how far it is, if it tells."""
+        self.emit(events.Reading(turn=self.id, step=self.step, total=total, done=done, left_s=left_s))
+
     def count(self, prompt: int, completion: int, cached: int) -> None:
         """Add one step's tokens to the turn's."""
         self.tokens["prompt_tokens"] += prompt
         self.tokens["completion_tokens"] += completion
         self.tokens["cached_tokens"] += cached
+        if self.account is not None:
+            self.account.spend(tokens=prompt + completion)
+        if self.company is not None:
+            self.company.allowance.spend(tokens=prompt + completion)
+
+    def note_usage(self, usage: events.Usage, model: str) -> None:
+        """Count what a helper used for this turn, and report it as of this step."""
+        self.tokens["prompt_tokens"] += usage.prompt_tokens
+        self.tokens["completion_tokens"] += usage.completion_tokens
+        self.tokens["cached_tokens"] += usage.cached_tokens
+        self.emit(replace(usage, turn=self.id, step=self.step, context_tokens=0, context_limit=0, model=model))
+
+    @property
+    def made(self) -> frozenset[str]:
+        """The functions that were created or changed in this turn."""
+        return frozenset(name for names in self.completed_changes.values() for name in names)
 
     def note_made(self, deed: str, name: str) -> None:
         """Record that a function was created, changed or deleted, for the turn's last line."""
@@ -114,9 +207,9 @@ class Turn:
         self.refused.pop(name, None)
 
 
-def user(text: str) -> Entry:
-    """Return the entry of a user's message."""
-    return Entry("user", {"text": text})
+def user(text: str, speaker: str = "") -> Entry:
+    """Return the entry of a user's message, or of the words of another agent, which reach the model as one."""
+    return Entry("user", {"text": text, "speaker": speaker} if speaker else {"text": text})
 
 
 def notice(text: str) -> Entry:
@@ -139,10 +232,14 @@ def login(last: float | None, style: MessageProtocol, now: float) -> Entry:
 
 def entry_of(event: Inbound, style: MessageProtocol, now: float) -> Entry:
     """Return the entry of an inbox event: a message, heartbeat, login or system alert."""
+    if (entry := identity.entry_of(event)) is not None:
+        return entry
     text = str(event.payload.get("text", ""))
     match event.kind:
         case "message":
             return user(text)
+        case kind if kind == HEARD:
+            return user(text, str(event.payload.get("speaker", "")))
         case "heartbeat":
             return heartbeat(str(event.payload.get("reason", "time has passed.")), style, now)
         case "login":
@@ -152,7 +249,9 @@ def entry_of(event: Inbound, style: MessageProtocol, now: float) -> Entry:
 
 
 def said_by(event: Inbound) -> str:
-    """Return the text of an event: the user's message, or why it came."""
+    """Return the text of an event: the user's message, that of another agent, or why it came."""
+    if (entry := identity.entry_of(event)) is not None:
+        return str(entry.payload["text"])
     return str(event.payload.get("text") or event.payload.get("reason") or "")
 
 
@@ -236,7 +335,9 @@ def _assistant(payload: dict[str, Any]) -> Assistant:
 
 
 _READERS: dict[str, Callable[[dict[str, Any], bool], Message]] = {
-    "user": lambda payload, is_imported: User(payload["text"], payload.get("packed", ""), is_imported),
+    "user": lambda payload, is_imported: User(
+        payload["text"], payload.get("packed", ""), is_imported, str(payload.get("speaker") or "")
+    ),
     "notice": lambda payload, is_imported: Notice(payload["text"], payload.get("packed", ""), is_imported),
     "assistant": lambda payload, _: _assistant(payload),
     "result": lambda payload, _: Answer(payload["call_id"], payload["name"], payload["text"]),

@@ -14,6 +14,8 @@ from typing import Final, Literal, TypeAlias
 
 from agent_core.base.errors import ModelError
 from agent_core.base.interruption import Interrupted
+from agent_core.base.untrusted import one_line
+from agent_core.model.reading import written_calls
 from agent_core.model.reply import Reply
 from sandbox.wire.foreign import Malformed, read_json
 
@@ -21,7 +23,7 @@ from .call_record import Done
 from .turn import Turn
 
 _Same: TypeAlias = tuple[str, str, str]
-Reason = Literal["replied", "interrupted", "steps", "repeated", "failed"]
+Reason = Literal["replied", "interrupted", "steps", "repeated", "failed", "limits", "parked", "handed_off", "stuck"]
 
 MAX_SAME_FAILURES = 3
 MAX_SAME_ANSWERS = 5
@@ -51,7 +53,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What came of a step: its reply, the calls that it asked for, and whether messages wait for the turn."""
+    """The result of a step: its reply, the calls that it asked for, and whether messages wait for the turn."""
 
     reply: Reply
     done: Sequence[Done]
@@ -62,12 +64,14 @@ class StepResult:
 class DirectReplyPolicy:
     """The state of one turn's policy: the advice that was given, and how often the same result was repeated.
 
-    `excluded` is what the next step is not offered, where the model writes under a schema.
+    `excluded` is what the next step is not offered, where the model writes under a schema, and `withheld` what no model
+    is offered: what was refused twice in the same words.
     """
 
     turn: Turn
     max_steps: int
     excluded: frozenset[str] = frozenset()
+    withheld: frozenset[str] = frozenset()
     _advised: set[str] = field(default_factory=set)
     _cuts: int = 0
     _runs: dict[_Same, int] = field(default_factory=dict)
@@ -107,6 +111,11 @@ class DirectReplyPolicy:
             return GoOn()
         if not reply.text.strip():
             return Ended("failed", warning="The model gave an empty answer twice. /retry asks again.")
+        if names := written_calls(reply.text):
+            warning = (
+                f"The model answered with the text of a call of `{one_line(names[0], 80)}` again, and called nothing."
+            )
+            return Ended("failed", warning=f"{warning} /retry asks again; another model may do better.")
         return Ended("replied", reply.text)
 
     def _after_calls(self, step: StepResult) -> GoOn | Ended:
@@ -117,14 +126,30 @@ class DirectReplyPolicy:
         done, cut = step.done, step.reply.cut
         self.excluded = frozenset().union(*(result.excluded for result in done))
         self._runs = {key: self._runs.get(key, 0) + 1 for key in map(_sameness, done)}
-        self._times.update({(result.call.name, result.call.arguments, result.text) for result in done})
+        self._times.update(set(map(_identity, done)))
+        refused = [result for result in done if result.outcome == "refused"]
+        again = {_identity(result): result.call.name for result in refused if self._is_again(result)}
+        self.withheld = frozenset(again.values())
+        self.excluded |= self.withheld
         longest_run = max(self._runs.items(), key=lambda run: (run[1], not run[0][2]), default=None)
         if longest_run is not None and (follows := self._after_same(*longest_run)) is not None:
             return follows
+        if again:
+            return self._after_refusals(max(again, key=lambda key: self._times[key]))
         name, _, _ = often = max(self._times, key=lambda key: self._times[key], default=("", "", ""))
         if self._times[often] > MAX_SAME_ANSWERS:
             return _repeated(f"`{name}` came out the same {self._times[often]} times with the same arguments")
         return GoOn(_cut_advice(cut) if cut else "")
+
+    def _is_again(self, refused: Done) -> bool:
+        """Check whether the same was refused before: just now, or earlier in the turn in the same words."""
+        return self._runs[_sameness(refused)] > 1 or self._times[_identity(refused)] > 1
+
+    def _after_refusals(self, same: _Same) -> GoOn | Ended:
+        name, times = same[0], self._times[same]
+        if times >= MAX_SAME_FAILURES:
+            return _repeated(f"`{name}` was refused {times} times for the same reason")
+        return GoOn(f"`{name}` was refused twice for the same reason, so you cannot call it now. Do something else.")
 
     def _let_out(self) -> None:
         """Show the user what was held back before a turn is ended from outside; there is nothing to show here."""
@@ -169,6 +194,8 @@ def _objection(reply: Reply, turn: Turn) -> tuple[str, str] | None:
         return "empty", "Your reply was empty. Answer the user, or call a function."
     if turn.refused:
         return "refused", _advice_on_refused(turn.refused)
+    if names := written_calls(reply.text):
+        return "written", _advice_on_written(names[0])
     claimed = [name for name in _CLAIM.findall(reply.text) if name not in created_names]
     if claimed:
         message = f"`{claimed[0]}` was not made in this turn. "
@@ -176,11 +203,21 @@ def _objection(reply: Reply, turn: Turn) -> tuple[str, str] | None:
     return None
 
 
+def _advice_on_written(name: str) -> str:
+    """Return the text for a model whose reply is a call, which reached nobody."""
+    message = f"Nothing was called: your reply is only the text of a call of `{one_line(name, 80)}`. "
+    return message + "Call a function that you have, or answer the user in a sentence."
+
+
 def _advice_on_refused(refused: Collection[str]) -> str:
     """Return the text for a model that is about to end a turn in which candidates were rejected."""
     names = ", ".join(f"`{name}`" for name in refused)
     message = f"Nothing was made or changed: {names} was rejected. "
     return message + "Fix it with edit_function or create_function, or tell the user that it was not done."
+
+
+def _identity(done: Done) -> _Same:
+    return done.call.name, done.call.arguments, done.text
 
 
 def _sameness(done: Done) -> _Same:
@@ -212,7 +249,7 @@ class SendMessagePolicy(DirectReplyPolicy):
         if reply.finish != "length" and (self.turn.function_messages or not self.turn.is_asked):
             return GoOn() if step.more_waits else self._handed_back()
         follows = DirectReplyPolicy._after_reply(self, step)
-        self._unheard = reply.text if reply.text.strip() else self._unheard
+        self._unheard = reply.text if reply.text.strip() and not written_calls(reply.text) else self._unheard
         if isinstance(follows, GoOn):
             return follows
         if follows.reason == "replied" and not self._was_told:
@@ -244,7 +281,7 @@ class SendMessagePolicy(DirectReplyPolicy):
         return self._with_unheard(Ended("replied"))
 
     def _with_unheard(self, ended: Ended) -> Ended:
-        """Return the end with what the user was shown; what was still to be shown is shown now."""
+        """Show what is still to be shown, and return the end with all that the user was shown."""
         self._let_out()
         turn = self.turn
         silent = turn.is_asked and not turn.function_messages and ended.reason == "replied"

@@ -129,7 +129,7 @@ def unconfirmed_server(root: Path, settings: ModelSettings, environment: Mapping
 
 
 async def _ask(chosen: DiscoveredModel, settings: ModelSettings) -> None:
-    from agent_core.model.client import open_model  # noqa: PLC0415 - the SDK takes half a second to import
+    from agent_core.model.client import open_model  # noqa: PLC0415 - the HTTP client is slow to import
 
     model = await open_model(chosen, settings)
     try:

@@ -1,75 +1,71 @@
-"""Builds a workspace and its agents from settings; the only module that knows all parts.
+"""A workspace: an open folder, its agents and its functions; `factory.py` builds the parts.
 
 Starting is cheap: the sandbox and the model are opened when something needs them.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import partial
-from importlib import import_module
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from agent_core.access.broker import Broker, RequestLog
 from agent_core.access.grants import (
-    AccessResolver,
     ApprovalQueue,
     Approver,
     Decision,
-    GrantStore,
     PendingQuestion,
     Question,
 )
-from agent_core.access.grants.addresses import is_confirmed
-from agent_core.access.packages import Environment
-from agent_core.access.secrets import DISCLOSED, Secrets, shade_logs
 from agent_core.base.clock import Clock
-from agent_core.base.errors import NoWorkspace, SettingsError, UsageError, WorkspaceError
-from agent_core.base.own_environment import environment as own_environment
-from agent_core.base.settings import FILE_NAME, ModelSettings, Settings, load
+from agent_core.base.errors import AgentBusy, NoWorkspace, ToolwrightError, UsageError, WorkspaceError
+from agent_core.base.events import Event
+from agent_core.base.settings import FILE_NAME, Settings, load
 from agent_core.functions.debug import Debugger, Debugging
-from agent_core.functions.gate import FIXES, Gate, Rules
-from agent_core.functions.gate.reviewer import Reviewer
-from agent_core.functions.sandbox_client import SandboxClient, guarded_in
-from agent_core.functions.service import FunctionService
-from agent_core.functions.service.change_executor import only_writer
-from agent_core.functions.service.grant_service import GrantService
-from agent_core.functions.service.package_grants import ImportTrials, PackageGrants
+from agent_core.functions.foreign.library import ForeignLibrary
+from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.functions.service import Author, FunctionService
+from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.classes import Memory
-from agent_core.memory.embedding import Embedder, embedder
-from agent_core.memory.source_catalog import Sources
-from agent_core.model import Model
-from agent_core.model.discover import DiscoveredModel, choose
-from agent_core.registry.registry import Registry
-from agent_core.registry.snapshot import Snapshot
+from agent_core.memory.source_catalog import LOADED, Sources
 from agent_core.registry.watch import Watcher
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent
-from agent_core.runtime.model_session import OpenedModel
-from agent_core.storage import Store, lock_agent, open_store, prepare_state_dir
+from agent_core.runtime.helper_calls import PREFIX
+from agent_core.storage import DropAgent, Store, lock_agent, open_store, prepare_state_dir
 from sandbox import Sandbox
 
 from . import doctor, scaffold
-from .agent_factory import OpenAgents, WorkspaceDeps, build_agent, sources_of
-from .local_models import installed_models
-from .portable import ImportOptions, KnownNames, Moves, read_file, reader_of_files, write_file
-from .presets import presets
+from .agent_files import PASSING, AgentFiles
+from .factory import (
+    OpenAgents,
+    WorkspaceDeps,
+    build_agent,
+    function_service,
+    memory_of,
+    sandbox_client,
+    sources_of,
+)
+from .group_file import FOLDER, GroupFile, GroupFolder
+from .helper_changes import HelperChanges, Proposal
+from .helper_library import HelperLibrary
+from .helper_proposals import HelperProposal, proposals
+from .model_opener import ModelOpener
+from .portable import ImportOptions, opened_moves, read_file, write_file
+from .runner import AgentsBehind, Handle, Runner, bell
 
 
 class Workspace:
     """An open folder with `functions/` and its state."""
 
-    def __init__(  # noqa: PLR0913 - what it is made of
+    def __init__(  # noqa: PLR0913, PLR0917 - what it is made of
         self,
         root: Path,
         settings: Settings,
         store: Store,
         workshop: FunctionService,
         cage: SandboxClient,
-        *,
-        environment: Mapping[str, str] | None = None,
+        models: ModelOpener,
     ) -> None:
         self.root = root
         self.settings = settings
@@ -79,12 +75,33 @@ class Workspace:
         self._cage = cage
         self._clock = Clock()
         self._agents = OpenAgents()
-        self._environment: Mapping[str, str] = own_environment() if environment is None else environment
+        self._models = models
+        self.directory = AgentFiles(root, settings.agent)
+        self.helpers = HelperLibrary(root, store, workshop, host_functions.reserved())
+        self.helper_changes = HelperChanges(self.helpers, workshop)
+        self._groups = GroupFolder(root, FOLDER, GroupFile, taken=self.directory.names)
+        self._behind: AgentsBehind | None = None
+
+    @property
+    def groups(self) -> GroupFolder:
+        """Its groups, as their files are."""
+        return self._groups
+
+    @property
+    def store(self) -> Store:
+        """Its state on disk."""
+        return self._store
 
     @property
     def debugging(self) -> Debugging:
         """The debugger of this workspace: what is armed, and who is attached."""
         return self._cage.debugging
+
+    @property
+    def foreign(self) -> ForeignLibrary:
+        """The functions that other programs offer: tools of MCP servers."""
+        assert self._cage.foreign is not None
+        return self._cage.foreign
 
     @classmethod
     @asynccontextmanager
@@ -115,24 +132,21 @@ class Workspace:
         root = _folder(root)
         settings = settings or load(root, flags)
         async with AsyncExitStack() as stack:
-            state = prepare_state_dir(root)
-            store = open_store(state / "state.db", clock=Clock(), keep_calls=settings.standing.keep_calls)
+            state = prepare_state_dir(root) / "state.db"
+            store = open_store(state, clock=Clock(), keep_calls=settings.standing.keep_calls)
             stack.push_async_callback(store.close)
-            shade_logs()
-            cage = _cage(root, state, settings, environment, debugger, sandbox=sandbox)
+            cage = sandbox_client(root, settings, environment, debugger, sandbox)
             stack.push_async_callback(cage.aclose)
-            reviewer = _reviewer(settings.gate.reviewer, lambda name: workspace._open_model(name))
-            if reviewer is not None:
-                stack.push_async_callback(reviewer.aclose)
-            workshop = _workshop(root, settings, store, cage, approver=approver, on_status=on_status, reviewer=reviewer)
-            workspace = cls(root, settings, store, workshop, cage, environment=environment)
+            if cage.foreign is not None:
+                stack.push_async_callback(cage.foreign.aclose)
+            models = ModelOpener(root, settings, environment)
+            stack.push_async_callback(models.aclose)
+            queue = ApprovalQueue(approver, store, settings.grants.wait_minutes * 60)
+            workshop = function_service(root, settings, store, cage, queue, models, on_status)
+            workspace = cls(root, settings, store, workshop, cage, models)
             stack.callback(workshop.granting.packing.environment.close)
-            stack.push_async_callback(workspace._agents.aclose)
-            await workspace.workshop.loader.start()
-            await workspace.workshop.quarantine.refresh()
-            await stack.enter_async_context(workspace.workshop.second_look.at_work())
-            await stack.enter_async_context(workspace._watching())
-            yield workspace
+            async with workspace._following():
+                yield workspace
 
     @classmethod
     @asynccontextmanager
@@ -163,25 +177,55 @@ class Workspace:
         """
         return scaffold.create(Path(root))
 
-    async def agent(self, name: str | None = None, *, memory: Memory | None = None, verify: bool = True) -> Agent:
+    async def agent(
+        self, name: str | None = None, *, memory: Memory | None = None, verify: bool = True, answers: bool = False
+    ) -> Agent:
         """Return an agent with its conversation and memory restored; a new one starts with `memory`.
 
         It is closed by `aclose`, at the end of an `async with` block on it, when nobody holds it any more, or with the
-        workspace. `verify` false accepts a first reply as it comes, whatever the preset says.
+        workspace. `verify` false accepts a first reply as it comes, whatever the preset says. One that `answers` leaves
+        the messages that wait for it to its next turn; otherwise the user is notified of them.
 
         Raises:
             AgentBusy: it is open already, here or in another process.
             UsageError: the preset, persona or human that a new agent is to begin with is not there.
         """
         name = name or self.settings.agent
+        if self._behind is not None:
+            await self._behind.close(name)
+        return await self._opened(name, memory=memory, verify=verify, answers=answers)
+
+    async def _opened(
+        self, name: str, *, memory: Memory | None = None, verify: bool = True, answers: bool = False
+    ) -> Agent:
         await self._agents.close_unheld()
         async with AsyncExitStack() as stack:
             resources = await stack.enter_async_context(AsyncExitStack())
             resources.enter_context(lock_agent(prepare_state_dir(self.root), name))
-            agent = await build_agent(self._ground(), name, memory, verify=verify, resources=resources)
+            agent = await build_agent(self._deps(), name, memory, verify=verify, resources=resources)
+            await agent.restore(answers=answers)
             self._agents.hold(agent, resources)
             stack.pop_all()
         return agent
+
+    @asynccontextmanager
+    async def passing_agent(self, *, verify: bool = True) -> AsyncIterator[Agent]:
+        """Open a new agent for one question: nothing of its conversation and its memory is kept.
+
+        What it makes and changes among the functions stays, like any agent's. What a killed process left of such an
+        agent goes with the next one.
+        """
+        folder, name = prepare_state_dir(self.root), f"{PASSING}{self._clock.new_id()[-12:]}"
+        agent = await self.agent(name, verify=verify)
+        try:
+            yield agent
+        finally:
+            await agent.aclose()
+            for left in await self._store.agent_names():
+                if left.startswith(PASSING):
+                    with suppress(AgentBusy), lock_agent(folder, left):
+                        await self._store.apply([DropAgent(left)])
+                        (folder / "agents" / f"{left}.lock").unlink(missing_ok=True)
 
     async def export_agent(self, name: str | None = None) -> str:
         """Return an agent as one JSON document: its conversation, its memory and how it was made.
@@ -189,7 +233,7 @@ class Workspace:
         Raises:
             NoAgent: there is none of that name.
         """
-        async with self._moves() as moves:
+        async with opened_moves(self._store, self.root, self.settings) as moves:
             return await moves.export(name or self.settings.agent)
 
     async def import_agent(self, document: str, name: str = "") -> Agent:
@@ -201,7 +245,7 @@ class Workspace:
             AgentFileError: the document is not as it must be.
             AgentExists: there is an agent of that name.
         """
-        async with self._moves() as moves:
+        async with opened_moves(self._store, self.root, self.settings) as moves:
             reports = await moves.take_in(document, ImportOptions(name))
         return await self.agent(reports[0].name)
 
@@ -213,10 +257,45 @@ class Workspace:
         await asyncio.to_thread(write_file, path, await self.export_agent(name))
 
     @asynccontextmanager
-    async def _moves(self) -> AsyncIterator[Moves]:
-        known = KnownNames({name for name, _ in presets(self.root)}, {"chat", self.settings.memory.class_name})
-        async with reader_of_files() as reader:
-            yield Moves(self._store, reader, known)
+    async def runner(  # noqa: PLR0913 - what differs from door to door
+        self,
+        hear: Callable[[Event], None] = lambda _: None,
+        *,
+        front: Callable[[], str] = str,
+        run_front: Handle | None = None,
+        interrupt_front: Handle | None = None,
+        is_free: Callable[[], bool] = lambda: True,
+        on_fault: Callable[[str, ToolwrightError], None] = lambda *_: None,
+    ) -> AsyncIterator[Runner]:
+        """Give the runner of this workspace's agents; `hear` gets the events of those that work behind.
+
+        The turns of the agent in `front` are run by `run_front`, when it is free.
+        """
+        behind = self._behind = AgentsBehind(self._opened, hear)
+
+        async def handle(name: str) -> None:
+            await (run_front(name) if run_front and name == front() else behind.turn(name))
+
+        async def interrupt(name: str) -> None:
+            await (interrupt_front(name) if interrupt_front and name == front() else behind.interrupt(name))
+
+        slots = self.settings.runner.slots
+        runner = Runner(
+            self._store,
+            handle,
+            interrupt,
+            slots=slots,
+            clock=self._clock,
+            is_free=lambda name: name != front() or is_free(),
+            on_fault=on_fault,
+        )
+        async with bell(prepare_state_dir(self.root), runner.poke):
+            try:
+                yield runner
+            finally:
+                self._behind = None
+                await runner.stop()
+                await behind.aclose()
 
     async def questions(self) -> list[PendingQuestion]:
         """Return the questions about grants that wait for an answer in any process at this workspace, oldest first."""
@@ -251,9 +330,17 @@ class Workspace:
         name = name or self.settings.agent
         if name != self.settings.agent and await self._store.agent_settings(name) is None:
             raise UsageError(f"There is no agent {name}.", fix="Type: toolwright agents list")
-        return sources_of(self._ground(), name)
+        return sources_of(self._deps(), name)
 
-    def _ground(self) -> WorkspaceDeps:
+    def loaded_sources(self) -> Sources:
+        """Return the sources that were loaded for all agents, to be attached to each."""
+        return sources_of(self._deps(), LOADED)
+
+    def memory(self, name: str) -> AgentMemory:
+        """Return the memory of an agent to search it, without the agent, which may be running in another process."""
+        return memory_of(self._deps(), name)
+
+    def _deps(self) -> WorkspaceDeps:
         return WorkspaceDeps(
             self.root,
             self.settings,
@@ -261,46 +348,64 @@ class Workspace:
             self.workshop,
             self._cage,
             self._clock,
-            self._embedder(),
-            self._open_model,
+            self._models.embedder(),
+            self._models.open,
             self._save,
+            self.helpers,
+            self.helper_changes,
+            self.directory,
+            self._groups,
+            self.agent,
+            self.foreign,
         )
+
+    async def agent_names(self) -> list[str]:
+        """Return the agents and groups that can be talked to: the usual one, those on file, and those that have begun.
+
+        Runs of helpers and questions that keep nothing are none.
+        """
+        begun = [name for name in await self._store.agent_names() if not name.startswith((PREFIX, PASSING))]
+        return sorted({self.settings.agent, *self.directory.names(), *self._groups.read(), *begun})
+
+    async def helper_runs(self) -> dict[str, list[str]]:
+        """Return the agents that are runs of helpers, oldest first, by the names of the helpers."""
+        runs: dict[str, list[str]] = {}
+        rows = {row.name: row.last_at for row in await self._store.agents()}
+        for name in sorted(rows, key=lambda name: rows[name]):
+            if name.startswith(PREFIX):
+                runs.setdefault(name.removeprefix(PREFIX).rpartition("-")[0], []).append(name)
+        return runs
+
+    async def helper_proposals(self) -> list[HelperProposal]:
+        """Return drafts of helpers for functions that recorded turns used together."""
+        return await proposals(self.helpers, self._store, self.workshop.registry.snapshot())
+
+    @staticmethod
+    def by_user(reason: str = "") -> Proposal:
+        """Return the author of a change of helpers that the user makes themselves."""
+        return Proposal(Author(), reason=reason)
 
     async def doctor(self) -> dict[str, Any]:  # Any: JSON
         """Return what this platform can do, in the published shape."""
         own = [host_function.function for host_function in host_functions.standard().values()]
         functions = [*own, *self.workshop.registry.snapshot().functions.values()]
-        report = await doctor.examine(self.settings, self._cage, self._store, self._choose, functions)
-        report["embedding"] = await doctor.embedding(self.settings.memory.embedding, self._embedder)
+        report = await doctor.examine(self.settings, self._cage, self._store, self._models.choose, functions)
+        report["embedding"] = await doctor.embedding(self.settings.memory.embedding, self._models.embedder)
         return {**report, "packages": await self.workshop.granting.packing.health()}
 
     async def sandbox_level(self) -> str:
         """Return how far workers are confined: full, core, or none with an override."""
         return doctor.level(await self._cage.ready())
 
-    def _embedder(self) -> Embedder | None:
-        """Return the embedder that finds texts by meaning; until the user confirms the address it fails, and nothing is
-        sent.
-        """
-        memory, environment = self.settings.memory, self._environment
-        url = self.settings.model.base_url or environment.get("OPENAI_BASE_URL") or ""
-        key, check = environment.get("OPENAI_API_KEY", ""), partial(doctor.check_texts, self.settings, environment)
-        return embedder(memory.embedding, model=memory.embedding_model, url=url, key=key, check=check)
-
-    async def _open_model(self, name: str | None) -> OpenedModel:
-        doctor.check_address(self.settings, name, self._environment)
-        settings = self.settings.model.model_copy(update={"name": name}) if name else self.settings.model
-        # The SDK takes half a second to import: only a turn pays for it, and the prompt is not held up by it.
-        await asyncio.to_thread(import_module, "agent_core.model.client")
-        from agent_core.model.client import open_model  # noqa: PLC0415 - see above
-
-        chosen = await self._choose(settings)
-        model = await open_model(chosen, settings)
-        return OpenedModel(model, chosen.why)
-
-    async def _choose(self, settings: ModelSettings) -> DiscoveredModel:
-        confirmed = partial(is_confirmed, self.root)
-        return await choose(settings, self._environment, weights=_best_installed, confirmed=confirmed)
+    @asynccontextmanager
+    async def _following(self) -> AsyncIterator[None]:
+        """Load the functions and the helpers, follow their files, and close the agents at the end."""
+        await self.workshop.loader.start()
+        await self.workshop.quarantine.refresh()
+        await self.helpers.refresh(is_told=False)
+        reviews = self.workshop.second_look.at_work()
+        async with aclosing(self._agents), reviews, self._watching(), self.helpers.followed():
+            yield
 
     @asynccontextmanager
     async def _watching(self) -> AsyncIterator[None]:
@@ -349,87 +454,3 @@ def _folder(root: Path | str) -> Path:
             fix="Put the folder itself there.",
         )
     return root
-
-
-def _cage(  # noqa: PLR0913 - what it is made of
-    root: Path,
-    state: Path,
-    settings: Settings,
-    environment: Mapping[str, str] | None,
-    debugger: Debugger | None,
-    *,
-    sandbox: Sandbox | None = None,
-) -> SandboxClient:
-    return SandboxClient(
-        settings.sandbox,
-        settings.turn.parallel,
-        guarded=guarded_in(root),
-        secrets=Secrets(root, environment),
-        broker=Broker(note=RequestLog(state, DISCLOSED.clean, Clock().now)),
-        debugger=debugger,
-        shared=sandbox,
-    )
-
-
-def _workshop(  # noqa: PLR0913 - what it is made of
-    root: Path,
-    settings: Settings,
-    store: Store,
-    cage: SandboxClient,
-    *,
-    approver: Approver | None = None,
-    on_status: Callable[[str], None] | None = None,
-    reviewer: Reviewer | None = None,
-) -> FunctionService:
-    hosted = host_functions.parameters()
-    reserved = host_functions.reserved()
-    registry = Registry(Snapshot.empty(reserved))
-    rules = Rules(
-        candidate_bytes=settings.gate.candidate_kib << 10,
-        module_bytes=settings.gate.module_kib << 10,
-        strict=settings.gate.strict,
-        off=_fixes_off(settings),
-        packages=settings.sandbox.packages,
-        reserved=reserved,
-    )
-    alone = partial(only_writer, prepare_state_dir(root))
-    listed, trials = settings.sandbox.packages, ImportTrials(cage, cage.limits)
-    environment = Environment(root, alone, trials, listed, settings.grants.packages_mib, tell=on_status)
-    packing = PackageGrants(environment, GrantStore(root, store, alone))
-    reach, queue = AccessResolver(root, environment.folders, cage.secrets), ApprovalQueue(approver, store)
-    granting = GrantService(packing, reach, settings.grants, cage.limits, listed, queue)
-    return FunctionService(
-        root,
-        store,
-        registry,
-        Gate(cage, limits=cage.limits, rules=rules, shelf=store).reviewed_by(reviewer),
-        cage,
-        module_bytes=rules.module_bytes,
-        rules=settings.standing,
-        granting=granting,
-        starters=scaffold.functions,
-        hosted=hosted,
-    )
-
-
-def _reviewer(name: str, open_model: Callable[[str | None], Awaitable[OpenedModel]]) -> Reviewer | None:
-    """Return the reviewer that the settings name, if any."""
-    if name == "off":
-        return None
-
-    async def opened() -> Model:
-        return (await open_model(None if name == "same" else name)).model
-
-    return Reviewer(name, opened)
-
-
-def _fixes_off(settings: Settings) -> frozenset[str]:
-    unknown = sorted({*settings.gate.fixes_off} - FIXES)
-    if unknown:
-        fix = f"Known are: {', '.join(sorted(FIXES))}."
-        raise SettingsError(f"`gate.fixes_off` names `{unknown[0]}`, which is not a fix.", fix=fix)
-    return frozenset(settings.gate.fixes_off if settings.gate.fixes else "*")
-
-
-def _best_installed() -> str | None:
-    return next(iter(installed_models()), None)

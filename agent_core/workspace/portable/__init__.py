@@ -1,6 +1,6 @@
 """Complete agents in files: an agent moves as one JSON document; files of MemGPT and Letta are read as well."""
 
-from .moves import ImportOptions, KnownNames, Moves, reader_of_files
+from .moves import ImportOptions, KnownNames, Moves, opened_moves, reader_of_files
 from .report import AgentExists, AgentFileError, AgentReport, NoAgent, waiting_of
 from .text import read_file, write_file
 
@@ -12,6 +12,7 @@ __all__ = [
     "KnownNames",
     "Moves",
     "NoAgent",
+    "opened_moves",
     "read_file",
     "reader_of_files",
     "waiting_of",

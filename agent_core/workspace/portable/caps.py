@@ -1,4 +1,4 @@
-"""How much an agent's file may hold, and how much may come of one that names the same part many times."""
+"""The limits of an agent's file, and of what may come of one that names the same part many times."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -19,7 +19,7 @@ MOST_TEXTS: Final = 100_000
 MOST_PINS: Final = 1_000
 MOST_LINES: Final = 2_000  # of a block's value that is a list
 MOST_TAGS: Final = 100  # of a passage
-MOST_LINKS: Final = 10_000  # of an agent to blocks or files that stand beside it
+MOST_LINKS: Final = 10_000  # of an agent to blocks or files next to it
 LONGEST_PASSAGE: Final = 1_000_000  # characters; the text index reads one in a single step
 LONGEST_SETTINGS: Final = 16_000  # characters of JSON
 
@@ -29,7 +29,7 @@ _SPARE: Final = 64 << 20
 
 @dataclass(slots=True)
 class Room:
-    """How many characters may still come of parts that are named from several places."""
+    """The number of characters that may still come of parts that are named from several places."""
 
     left: int
 

@@ -67,7 +67,7 @@ IMPORTED = "imported"
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What reading a file depends on: its name, the time, and the presets and memory classes that are here."""
+    """The conditions in which a file is read: its name, the time, and the presets and memory classes that are here."""
 
     file_name: str
     now: float

@@ -93,7 +93,7 @@ def _turns(file: AgentFile) -> None:
 
 
 def _poses(packed: str) -> bool:
-    """Whether what is packed as the user's is something else to a model that reads it."""
+    """Check whether what is packed as the user's is something else to a model that reads it."""
     return bool(packed) and unpacked(packed).kind != "user_message"
 
 

@@ -29,7 +29,7 @@ Item = tuple[str, Any]  # Any: JSON
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What an agent is apart from its parts, and what became of what; it comes last."""
+    """An agent apart from its parts, with what became of each part; it comes last."""
 
     name: str
     settings: dict[str, Any] | None  # Any: JSON

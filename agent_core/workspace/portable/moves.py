@@ -1,14 +1,18 @@
 """Export and import of agents as text: the commands behind `toolwright agents`, `/save` and `/load`."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 from agent_core.base.errors import UsageError
 from agent_core.base.reader_process import NotRead, ReaderProcess, text_pieces
+from agent_core.base.settings import Settings
 from agent_core.storage import AGENT, AgentStore, DropAgent, WholeAgent
 
+from ..presets import presets
 from .foreign import agent_name
 from .items import Arriving
 from .outward import document_of
@@ -40,6 +44,14 @@ class ImportOptions:
     share: bool = False
     dry_run: bool = False
     file_name: str = ""
+
+
+@asynccontextmanager
+async def opened_moves(store: AgentStore, root: Path, settings: Settings) -> AsyncIterator["Moves"]:
+    """Yield the moves of a workspace's agents; a process of its own reads their files, once there is one to read."""
+    known_names = KnownNames({name for name, _ in presets(root)}, {"chat", settings.memory.class_name})
+    async with reader_of_files() as reader:
+        yield Moves(store, reader, known_names)
 
 
 def reader_of_files(within_s: float = 120.0) -> ReaderProcess:

@@ -75,7 +75,7 @@ class AgentFileError(ToolwrightError):
 
     def __init__(self, where: str, problem: str) -> None:
         self.where, self.what = where, problem
-        super().__init__(f"{where or 'the file'}: {problem}.", fix="The shape is described in docs/agents.md.")
+        super().__init__(f"{where or 'the file'}: {problem}.", fix="The shape is described in docs/agent-files.md.")
 
 
 class AgentExists(ToolwrightError):

@@ -1,0 +1,78 @@
+"""Who is addressed, and who is asked, in what somebody said. Code, quotations and addresses of mail address nobody."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
+from typing import Final
+
+from .floor import USER
+
+_SILENT: Final = re.compile(
+    r"```.*?(?:```|\Z)|`[^`\n]*`|^[ \t]*>[^\n]*$|\"[^\"\n]{0,500}\"|“[^”\n]{0,500}”", re.DOTALL | re.MULTILINE
+)
+_QUESTION: Final = re.compile(r"[^.!?？\n]*[?？]")
+_LEADS: Final = (
+    "so|ok|okay|now|please|dear|hey|hi|hello|and|then|thanks|yes|no|und|also|bitte|hallo|nun|dann|danke|ja|nein"
+)
+_CUE: Final = r"[ \t]+(?:please|bitte)\b"
+
+
+def addressed(text: str, names: Collection[str]) -> list[str]:
+    """Return the names that a text speaks to, in the order of the text: with @, or as one calls somebody by name."""
+    bare, forms = _audible(text), _forms(tuple(names))
+    places = [(match.start(1), match[1]) for match in forms["at"].finditer(bare)]
+    places += [
+        (match.start() + start, name)
+        for match in forms["call"].finditer(bare)
+        for start, name in _named(match["names"], forms, match.start("names") - match.start())
+    ]
+    places += [(match.start(1), match[1]) for match in forms["end"].finditer(bare)]
+    return _unique([name for _, name in sorted(places)], names)
+
+
+def asked(text: str, names: Collection[str]) -> list[str]:
+    """Return the names that stand in a question of a text, in order."""
+    forms = _forms(tuple(names))
+    questions = _QUESTION.findall(_audible(text))
+    return _unique([match[1] for question in questions for match in forms["name"].finditer(question)], names)
+
+
+def asks(text: str) -> bool:
+    """Check whether a text asks something."""
+    return bool(_QUESTION.search(_audible(text)))
+
+
+def says(text: str, words: str) -> bool:
+    """Check whether somebody says these words themselves: as whole words, and not in a quotation."""
+    return bool(re.search(rf"(?<!\w){re.escape(words)}(?!\w)", _audible(text)))
+
+
+def _audible(text: str) -> str:
+    return _SILENT.sub(lambda match: " " * len(match[0]), text)
+
+
+@lru_cache(maxsize=64)
+def _forms(names: tuple[str, ...]) -> dict[str, re.Pattern[str]]:
+    known = "|".join(re.escape(name) for name in sorted({*names, USER}, key=len, reverse=True))
+    members = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or r"(?!)"
+    name = rf"(?<![\w@./+-])(?:{members})(?![\w-]|\.\w|@)"
+    several = rf"{name}(?:(?:,?[ \t]+(?:and|und|&)[ \t]+|,[ \t]*){name})*"
+    begins = rf"(?:^|(?<=[.!?;:\n(—–])|(?<=[.!?;:)—–][ \t]))[ \t]*(?:(?:{_LEADS})\b[,!]?[ \t]+)*"
+    forms = {
+        "at": rf"(?<![\w@./+-])@({known})(?![\w-]|\.\w|@)",
+        "call": rf"{begins}(?P<names>{several})(?:[ \t]*[,:!—–]|{_CUE})",
+        "end": rf",[ \t]+({name})(?=[ \t]*(?:[.!?…]|$))",
+        "name": rf"({name})",
+    }
+    return {key: re.compile(form, re.IGNORECASE | re.MULTILINE) for key, form in forms.items()}
+
+
+def _named(names: str, forms: dict[str, re.Pattern[str]], offset: int) -> Iterator[tuple[int, str]]:
+    for match in forms["name"].finditer(names):
+        yield match.start() + offset, match[1]
+
+
+def _unique(found: Sequence[str], names: Collection[str]) -> list[str]:
+    """Return names as they are spelled, each once."""
+    spelled = {name.casefold(): name for name in (*names, USER)}
+    return list(dict.fromkeys(spelled[name.casefold()] for name in found))

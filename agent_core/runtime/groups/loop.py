@@ -1,0 +1,317 @@
+"""The loop of a group's turn: choose a member, let it speak in a turn of its own, and go on until a condition ends it.
+
+It stands in an `Agent` where another has its `AgentLoop`, so every door can hold a group. The journal of the group has
+what each said and, before that, who was chosen and why: a choice is on disk before anybody speaks, and is made of what
+is on disk alone.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from agent_core.base import events
+from agent_core.base.errors import ModelError, ToolwrightError
+from agent_core.base.interruption import Interrupted
+from agent_core.base.limits import FOR_A_REQUEST, Allowance
+from agent_core.base.messages import System, User
+from agent_core.base.untrusted import one_line
+from agent_core.functions.service import FunctionService
+from agent_core.model.reply import Reply
+from agent_core.model.request import FunctionShown, Request
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import Entry, Post, Store
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
+
+from ..agent import Agent
+from ..model_session import ModelSession
+from ..session import GO_ON
+from ..turn import HEARD, Company, Turn
+from ..turn_policy import Ended
+from .floor import USER, Floor, Speech, marked, tail
+from .plan import GroupEnd, GroupPlan, ended
+from .speaker import FUNCTION, NoAdvice, SpeakerChoice, SpeakerQuestion, choose
+
+SPEAKER: Final = "speaker"
+"""The kind of the entry that says who was chosen, by which rule, and why."""
+HAND_OFF: Final = "hand_off"
+_KINDS: Final = ("user", "assistant", SPEAKER)
+_POLICY_S: Final = 10.0
+_CHOOSE: Final = "choose"
+_CHOICE_S: Final = 60.0
+_CHOICE_TOKENS: Final = 200
+_HEARD_CHARS: Final = 20_000  # of what was said, that a member hears at once
+
+ReadPlan = Callable[[], Awaitable[GroupPlan]]
+OpenMember = Callable[[str], Awaitable[Agent]]
+
+
+@dataclass(slots=True)
+class _Told:
+    """What came of one member's turn."""
+
+    reply: str = ""
+    reason: str = "failed"
+    to: str = ""
+    called: set[str] = field(default_factory=set)
+
+    def end(self, event: events.TurnEnded, turn: Turn) -> None:
+        """Take over how the member's turn ended, and add what it used and made to the group's."""
+        self.reason, self.reply = event.reason, event.reply
+        for key, tokens in event.usage.items():
+            turn.tokens[key] = turn.tokens.get(key, 0) + tokens
+        for deed, names in event.made.items():
+            for name in names:
+                turn.note_made(deed, name)
+
+
+class GroupLoop:
+    """The runner of the turns of one group; its plan is read anew at each turn, and its members opened on demand."""
+
+    def __init__(
+        self, asker: ModelSession, store: Store, workshop: FunctionService, plan: ReadPlan, open_member: OpenMember
+    ) -> None:
+        self.asker = asker
+        self._store = store
+        self._workshop = workshop
+        self._plan = plan
+        self._open_member = open_member
+        self._members: dict[str, Agent] = {}
+        self._resources = AsyncExitStack()
+
+    async def aclose(self) -> None:
+        """Close the members and the model."""
+        await self._resources.aclose()
+        self._members.clear()
+        await self.asker.aclose()
+
+    def sees(self, snapshot: Snapshot, _made: frozenset[str], /) -> Snapshot:
+        """Return the functions that the group itself may call: all that there are, since only its policy calls."""
+        return snapshot
+
+    async def run(self, turn: Turn) -> Ended:
+        """Let members speak until the turn is over, and return how it ended."""
+        try:
+            async with turn.interruption:
+                turn.model = (await self.asker.model()).name
+                plan = await self._plan()
+                for name in plan.members:  # all of them, so that none begins a turn of its own in between
+                    await self._member(name)
+            if plan.problem:
+                turn.warn(plan.problem)
+            return await self._rounds(turn, plan)
+        except Interrupted:
+            return Ended("interrupted")
+        except ToolwrightError as error:
+            return Ended("failed", warning=str(error))
+
+    async def _rounds(self, turn: Turn, plan: GroupPlan) -> Ended:
+        journal, called = GroupJournal(turn.agent, self._store), set[str]()
+        turn.company, clock = Company(plan.members, Allowance(plan.limits)), turn.clock
+        began = clock.monotonic()
+        while True:
+            await _take_up(turn)
+            turn.company.allowance.spent["seconds"] = clock.monotonic() - began
+            if why := turn.company.allowance.broken("messages", *FOR_A_REQUEST):
+                return Ended("limits", warning=why)
+            floor = await journal.floor(plan)
+            if end := ended(plan, floor, called) or await self._judged(turn, plan, floor):
+                return Ended("repeated" if end.is_stuck else "replied", floor.last.text, warning=end.reason)
+            turn.step += 1
+            choice = await self._choice(turn, plan, floor)
+            await turn.append([_chosen(choice)])
+            told = events.SpeakerChosen(
+                turn=turn.id, step=turn.step, agent=choice.name, rule=choice.rule, reason=choice.reason
+            )
+            turn.emit(told)
+            if choice.name == USER:
+                return Ended("replied", floor.last.text)
+            said = await self._speak(choice.name, turn, plan, floor)
+            if said.reason not in ("replied", "handed_off"):
+                return Ended("failed", warning=_unanswered(choice.name, said.reason))
+            turn.company.allowance.spend(messages=1)
+            called = said.called
+            await turn.append([_speech(choice.name, said.reply or f"I hand over to {said.to}.", said.to)])
+
+    async def _judged(self, turn: Turn, plan: GroupPlan, floor: Floor) -> GroupEnd | None:
+        """Return the end of the turn if a grown function says so; one that fails is reported, and stops nothing."""
+        name = plan.stop.function.removeprefix(FUNCTION)
+        if name == plan.stop.function or not floor.run:
+            return None
+        try:
+            async with turn.interruption:
+                is_over = await self.advice(name, floor, plan.policy.tail_chars)
+        except NoAdvice as error:
+            turn.warn(f"`{name}` did not say whether to stop: {error}.")
+            return None
+        return GroupEnd(f"{name} says that it is over.") if is_over is True else None
+
+    async def _choice(self, turn: Turn, plan: GroupPlan, floor: Floor) -> SpeakerChoice:
+        async with turn.interruption:
+            return await choose(floor, plan.policy, _Outside(self, turn, plan))
+
+    async def _speak(self, name: str, turn: Turn, plan: GroupPlan, floor: Floor) -> _Told:
+        """Let a member speak, hand on its events under its name, and return what came of it."""
+        async with turn.interruption:
+            member = await self._member(name)
+            heard = _heard(name, turn, plan, floor)
+            async with aclosing(
+                member.turn(None, approver=turn.queue.approver, heard=heard, company=turn.company)
+            ) as its_turn:
+                return await _told(name, its_turn, turn)
+
+    async def _member(self, name: str) -> Agent:
+        if name not in self._members:
+            self._members[name] = await self._resources.enter_async_context(await self._open_member(name))
+        return self._members[name]
+
+    async def advice(self, name: str, floor: Floor, most: int) -> object:
+        """Return what a grown function answers about who speaks next, or whether to stop; it gets those of `names`,
+        `said` and `last` that it takes.
+
+        Raises:
+            NoAdvice: there is none of that name, it failed, or it took too long.
+        """
+        function = self._workshop.registry.snapshot().functions.get(name)
+        if function is None or self._workshop.quarantine.holds(function):
+            raise NoAdvice("there is no such function" if function is None else "it is in quarantine")
+        known = {"names": [*floor.allowed], "said": tail(floor.said, most), "last": floor.last.by}
+        takes = {key: value for key, value in known.items() if key in function.parameters.get("properties", {})}
+        try:
+            async with asyncio.timeout(_POLICY_S):
+                report = await self._workshop.call(name, takes)
+        except TimeoutError:
+            raise NoAdvice(f"it took longer than {_POLICY_S:g} s") from None
+        except ToolwrightError as error:
+            raise NoAdvice(str(error)) from error
+        if report.outcome != "returned":
+            raise NoAdvice(f"it ended with `{report.outcome}`")
+        return report.value
+
+
+class GroupJournal:
+    """What was said in a group, as its journal has it; read on from where it was read before."""
+
+    def __init__(self, group: str, store: Store) -> None:
+        self._group = group
+        self._store = store
+        self._seen = 0
+        self._said: list[Speech] = []
+        self._cut_off = ""
+
+    async def floor(self, plan: GroupPlan) -> Floor:
+        """Return the floor as it is now."""
+        for entry in await self._store.history(self._group, since=self._seen, kinds=_KINDS):
+            self._seen = entry.seq
+            self._hear(entry)
+        return plan.floor([*self._said], self._cut_off)
+
+    def _hear(self, entry: Entry) -> None:
+        text, by = str(entry.payload.get("text", "")), str(entry.payload.get("speaker", ""))
+        if entry.kind == SPEAKER:
+            self._cut_off = str(entry.payload.get("name", ""))
+        elif entry.kind == "assistant" and by:
+            self._said.append(Speech(by, text, str(entry.payload.get("to", "")), entry.seq))
+            self._cut_off = ""
+        elif entry.kind == "user" and text != GO_ON:
+            self._said.append(Speech(USER, text, seq=entry.seq))
+            self._cut_off = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outside:
+    """The advisers of one choice."""
+
+    loop: GroupLoop
+    turn: Turn
+    plan: GroupPlan
+
+    async def function(self, name: str, floor: Floor, most: int) -> object:
+        return await self.loop.advice(name, floor, most)
+
+    async def model(self, question: SpeakerQuestion) -> str:
+        name = {"type": "string", "enum": [*question.names], "description": "Who speaks next."}
+        parameters = {"type": "object", "properties": {"name": name}, "required": ["name"]}
+        choosing = FunctionShown(_CHOOSE, "Choose who speaks next.", parameters)
+        request = Request((System(question.task), User(question.text)), (choosing,), _CHOICE_TOKENS)
+        try:
+            async with asyncio.timeout(_CHOICE_S):
+                return _answer(await self.loop.asker.reply_alone(request, self.turn, self.plan.model))
+        except (ModelError, TimeoutError) as error:
+            raise NoAdvice(str(error) or f"it took longer than {_CHOICE_S:g} s") from error
+
+
+def _answer(reply: Reply) -> str:
+    """Return the name that a model chose by its call; where it called nothing, what it said."""
+    if not reply.calls:
+        return reply.text
+    return _argument(reply.calls[0].arguments, "name")
+
+
+def _unanswered(name: str, reason: str) -> str:
+    if reason == "parked":
+        return f"{name} waits for the answer of another agent. Go on when it is there: --resume, or say “go on”."
+    return f"{name} gave no answer: its turn ended with `{reason}`. /retry begins anew."
+
+
+async def _take_up(turn: Turn) -> None:
+    """Add the messages that the user sent meanwhile."""
+    waiting = await turn.store.waiting(turn.agent) if turn.waits else []
+    if waiting:
+        await turn.append([turn.taken_up(event) for event in waiting], takes=[event.id for event in waiting])
+
+
+async def _told(name: str, its_turn: AsyncGenerator[events.Event, None], turn: Turn) -> _Told:
+    told, handed = _Told(), dict[str, str]()
+    async for event in its_turn:
+        match event:
+            case events.TurnStarted():
+                continue
+            case events.TurnEnded():
+                told.end(event, turn)
+                continue
+            case events.CallStarted() if event.name == HAND_OFF:
+                handed[event.call_id] = _argument(event.arguments, "to")
+            case events.CallAnswered() if event.outcome == "returned":
+                told.called.add(event.name)
+                told.to = handed.get(event.call_id, told.to)
+        turn.emit(replace(event, agent=name, step=turn.step))
+    return told
+
+
+def _argument(arguments: str, key: str) -> str:
+    try:
+        data: Any = read_json(arguments, LOOSE)
+    except Malformed:
+        return ""
+    return str(data.get(key, "")) if isinstance(data, dict) else ""
+
+
+def _heard(name: str, turn: Turn, plan: GroupPlan, floor: Floor) -> list[Post]:
+    """Return what a member hears before it speaks: what was said since it spoke, and that it is its turn.
+
+    A speech has the same key each time, so that none reaches a member twice.
+    """
+    since = floor.said[floor.spoken[name] + 1 :]
+    recent = since[len(since) - len(tail(since, _HEARD_CHARS)) :]
+    posts = []
+    for speech in recent:
+        key = f"{plan.name}:{speech.seq}"
+        if speech.by == USER:
+            posts.append(Post(name, "message", {"text": speech.text[:_HEARD_CHARS]}, key=key))
+        else:
+            text = marked(speech.by, speech.text)[:_HEARD_CHARS]
+            posts.append(Post(name, HEARD, {"text": text, "speaker": speech.by}, key=key))
+    return [*posts, Post(name, "system", {"text": plan.introduction(name)})]
+
+
+def _chosen(choice: SpeakerChoice) -> Entry:
+    payload = {"name": choice.name, "rule": choice.rule, "reason": one_line(choice.reason, 200)}
+    passed = {"passed": [*choice.passed]} if choice.passed else {}
+    return Entry(SPEAKER, {**payload, **passed, "asked_model": choice.asked_model})
+
+
+def _speech(name: str, text: str, to: str) -> Entry:
+    payload = {"text": text, "thought": "", "calls": [], "speaker": name}
+    return Entry("assistant", {**payload, "to": to} if to else payload)

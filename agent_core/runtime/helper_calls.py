@@ -1,0 +1,190 @@
+"""Helpers as the model calls them: functions whose answer is the result of a narrow agent's run.
+
+What a run does stays in its own transcript, which the answer names; only the result enters the caller's context.
+"""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from agent_core.base.errors import ToolwrightError
+from agent_core.base.interruption import Interrupted as StopRequested
+from agent_core.base.untrusted import one_line
+from agent_core.functions.answers import CallOutcome, InterruptedCall
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from sandbox import Failure, Raised, Refused, Returned
+
+from .call_record import CallRecord, Done
+from .turn import call_started
+
+PREFIX: Final = "helper--"
+"""How the names of the agents begin that are runs of helpers."""
+ABOUT_HELPERS: Final = frozenset({"create_helper", "edit_helper", "delete_helper"})
+"""The functions of the host that are offered only where agents may make helpers."""
+
+
+@dataclass(frozen=True, slots=True)
+class HelperRun:
+    """What came of a run: its result or why there is none, the agent with its transcript, and what it spent."""
+
+    agent: str
+    steps: int = 0
+    tokens: int = 0
+    cost: float | None = None
+    value: Any = None  # Any: JSON of the result's type
+    failure: str = ""
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return the link to the transcript and what the run spent, as the caller's call keeps it."""
+        return {"agent": self.agent, "steps": self.steps, "tokens": self.tokens, "cost": self.cost}
+
+
+class OfferedHelper(Protocol):
+    """A helper that can be called."""
+
+    @property
+    def function(self) -> Function:
+        """Its name and schema, as its caller sees them."""
+
+
+RunHelper = Callable[[Any, dict[str, Any], CallRecord], Awaitable[HelperRun]]
+"""Runs a helper with arguments for a call. Raises a ToolwrightError if it may not run."""
+
+
+class HelperSet(Protocol):
+    """The helpers that an agent may call."""
+
+    def offered(self, snapshot: Snapshot) -> Mapping[str, OfferedHelper]:
+        """Return them by name; the same object as long as nothing changed."""
+
+    def refusal(self, name: str) -> str:
+        """Return why a helper that is known by this name cannot be called; empty if none is."""
+
+
+class MakesHelpers(Protocol):
+    """The verbs on helpers for a model, which reads their results. A rejection raises a UsageError."""
+
+    async def create(self, name: str, table: Mapping[str, Any], reason: str) -> str:  # Any: JSON
+        """Propose a new helper."""
+
+    async def edit(self, name: str, old_text: str, new_text: str, reason: str) -> str:
+        """Propose a change of one place in a helper's file."""
+
+    async def delete(self, name: str, reason: str) -> str:
+        """Propose to delete a helper."""
+
+
+@dataclass(frozen=True, slots=True)
+class HelperFunctions:
+    """The helpers of one agent, for its dispatcher."""
+
+    helpers: HelperSet
+    run: RunHelper
+
+    def names(self, snapshot: Snapshot) -> Iterable[str]:
+        """Return the names of those that can be called."""
+        return self.helpers.offered(snapshot)
+
+    def find(self, name: str, snapshot: Snapshot) -> "HelperFunction | None":
+        """Return the helper of this name."""
+        helper = self.helpers.offered(snapshot).get(name)
+        return HelperFunction(helper.function, helper, self.run) if helper else None
+
+    async def refusal(self, name: str, snapshot: Snapshot) -> str:
+        """Return why a known helper cannot be called."""
+        return self.helpers.refusal(name)
+
+
+@dataclass(frozen=True, slots=True)
+class HelperFunction:
+    """A helper as the model calls it, in one version of its file."""
+
+    function: Function
+    helper: OfferedHelper
+    run: RunHelper
+    is_parallel: bool = True
+
+    @property
+    def version(self) -> str | None:
+        """The version of its file."""
+        return self.function.version
+
+    async def call(self, arguments: dict[str, Any], record: CallRecord) -> Done:  # Any: JSON
+        """Run the helper, and close the record with its result alone."""
+        turn = record.turn
+        if record.call.id not in turn.started:
+            await turn.append([call_started(record.call, self.version)])
+        record.announce()
+        record.restart_clock()
+        run = HelperRun(run_name(self.function.name, turn.id, record.call.id))
+        outcome: CallOutcome
+        try:
+            async with turn.interruption:
+                run = await self.run(self.helper, arguments, record)
+        except StopRequested:
+            return await record.close(InterruptedCall(), about={"helper": run.to_json()})
+        except ToolwrightError as error:
+            return await record.close(Refused(str(error)))
+        if not run.failure:
+            outcome = Returned(run.value, "", "", record.seconds())
+            return await record.close(outcome, about={"helper": run.to_json()})
+        outcome = Raised(Failure("HelperFailed", run.failure), "", record.seconds())
+        return await record.close(outcome, _failed(self.function.name, run), about={"helper": run.to_json()})
+
+
+def run_name(helper: str, turn: str, call: str) -> str:
+    """Return the name of the agent that runs a helper for a call: the same for the same call, after a crash too."""
+    digest = hashlib.sha256(f"{turn}:{call}".encode()).hexdigest()
+    return f"{PREFIX}{helper[:40]}-{digest[:12]}"
+
+
+def _failed(name: str, run: HelperRun) -> str:
+    spent = f"{run.steps} step{'' if run.steps == 1 else 's'} and {run.tokens:,} tokens"
+    return (
+        f"`{name}` gave no result: {one_line(run.failure, 800)} It spent {spent}."
+        " Do not call it again with the same arguments: do it yourself, ask for less, or tell the user."
+    )
+
+
+class OfferedForeign(Protocol):
+    """A foreign function that can be called."""
+
+    @property
+    def function(self) -> Function:
+        """Its name and schema, as it was approved."""
+
+
+class ForeignSet(Protocol):
+    """The foreign functions that an agent may call."""
+
+    def functions(self) -> Mapping[str, OfferedForeign]:
+        """Return them by name; the same object as long as nothing changed."""
+
+
+class Offers:
+    """The functions that a model may be shown: those of the workspace, helpers, and foreign ones."""
+
+    def __init__(self, helpers: HelperSet, foreign: ForeignSet | None = None) -> None:
+        self._helpers = helpers
+        self._foreign = foreign
+        self._merged_from: tuple[object, object, object] = (None, None, None)
+        self._merged: Mapping[str, Function] = {}
+
+    def functions(self, snapshot: Snapshot) -> Mapping[str, Function]:
+        """Return them by name; the same object as long as nothing changed."""
+        functions, helpers = snapshot.functions, self._helpers.offered(snapshot)
+        foreign = self._foreign.functions() if self._foreign else {}
+        if not helpers and not foreign:
+            return functions
+        now = (functions, helpers, foreign)
+        if not all(one is other for one, other in zip(now, self._merged_from, strict=True)):
+            self._merged_from = now
+            others = {name: other.function for name, other in foreign.items()}
+            self._merged = others | {**functions} | {name: helper.function for name, helper in helpers.items()}
+        return self._merged
+
+    def kept(self, snapshot: Snapshot) -> frozenset[str]:
+        """Return the names that are always shown."""
+        return frozenset(self._helpers.offered(snapshot))

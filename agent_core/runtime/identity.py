@@ -1,0 +1,97 @@
+"""Who speaks: the words of other agents as a model reads them, and an agent's own name before its reply.
+
+What another agent says is data. No line of it passes for the user's words, the program's, or a third agent's.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from agent_core.base.untrusted import one_line
+from agent_core.context.history import harmless
+from agent_core.storage import Entry, Inbound
+
+_POSING: Final = re.compile(r"^(\W*)(\[?\W*from\W*[:：].*)$", re.IGNORECASE | re.MULTILINE)
+_PROGRAM: Final = re.compile(r"\[\s*toolwright\s*\]", re.IGNORECASE)
+_HEADS: Final[Mapping[str, str]] = {
+    "note": "[from: {}]",
+    "ask": "[from: {}] asks you; your reply is the answer:",
+    "handoff": "[from: {}] hands this over to you:",
+    "stop": "[from: {}] asks you to stop:",
+}
+AGAIN: Final = "The program was stopped in the middle of your last turn. Go on with it; nobody has had your reply yet."
+
+
+def quoted(text: str) -> str:
+    """Return the words of an agent in which no line passes for the user's, the program's or another agent's."""
+    return _POSING.sub(r"\1“\2”", _PROGRAM.sub("“Toolwright”", harmless(text)))
+
+
+def entry_of(event: Inbound) -> Entry | None:
+    """Return the entry of an event that another agent caused; None for any other event."""
+    payload, speaker = event.payload, ", ".join(senders(event))
+    if event.kind in _HEADS:
+        text = f"{_HEADS[event.kind].format(speaker)}\n{quoted(str(payload.get('text', '')))}"
+        return Entry("user", {"text": text, "speaker": speaker})
+    if event.kind == "again":
+        return Entry("notice", {"text": AGAIN})
+    if event.kind != "answer" or not isinstance(payload.get("answers"), list):
+        return None
+    return Entry("user", {"text": "\n\n".join(map(_answer, _answers(event))), "speaker": speaker})
+
+
+def senders(event: Inbound) -> list[str]:
+    """Return the agents whose words an event brings."""
+    if event.kind in _HEADS:
+        return [_name(event.payload)]
+    return [_name(answer) for answer in _answers(event)] if event.kind == "answer" else []
+
+
+def _answers(event: Inbound) -> list[Mapping[str, Any]]:  # Any: JSON
+    answers = event.payload.get("answers")
+    return [answer for answer in answers if isinstance(answer, Mapping)] if isinstance(answers, list) else []
+
+
+def _name(said: Mapping[str, Any]) -> str:  # Any: JSON
+    return one_line(str(said.get("from", "")), 64)
+
+
+def _answer(answer: Mapping[str, Any]) -> str:  # Any: JSON
+    is_answered = answer.get("state") == "answered"
+    head = f"[from: {_name(answer)}] {'answers' if is_answered else 'gave no answer'}:"
+    return f"{head}\n{quoted(str(answer.get('text', '')))}"
+
+
+class OwnName:
+    """Strips the name of an agent from the beginning of its reply, where models write it before what they say."""
+
+    def __init__(self, agent: str) -> None:
+        forms = ("{}:", "[{}]:", "[from: {}]:", "[from: {}]")
+        self._forms = tuple(form.format(agent).casefold() for form in forms)
+        self._held: str | None = ""
+
+    def of(self, text: str) -> str:
+        """Return a whole reply without the name at its beginning."""
+        bare = text.lstrip()
+        form = next((form for form in self._forms if bare.casefold().startswith(form)), None)
+        return bare[len(form) :].lstrip() if form else text
+
+    def piece(self, text: str) -> str:
+        """Return what can be shown now that this piece has come: a beginning that may be the name is held back."""
+        if self._held is None:
+            return text
+        self._held += text
+        bare = self._held.lstrip().casefold()
+        return "" if any(form.startswith(bare) for form in self._forms) else self._released(None)
+
+    def rest(self) -> str:
+        """Return what is still held back when a reply has ended; the next piece begins another reply."""
+        return self._released("") if self._held else self._begun()
+
+    def _released(self, held: str | None) -> str:
+        text, self._held = self._held or "", held
+        return self.of(text)
+
+    def _begun(self) -> str:
+        self._held = ""
+        return ""

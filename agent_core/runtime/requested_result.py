@@ -1,0 +1,108 @@
+"""The result that a helper is asked for: one value of its type, by a call or as text, with one chance to fix it.
+
+It is read by the code that reads the arguments of every function, so that no other value reaches the caller.
+"""
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agent_core.base.problem import Problem
+from agent_core.base.untrusted import shorten
+from agent_core.registry.arguments import read as read_arguments
+from agent_core.registry.function import Function
+from sandbox.wire.foreign import Malformed, read_json
+
+from .host_functions import HostFunction
+from .turn import Turn
+from .turn_policy import DirectReplyPolicy, Ended, GoOn, StepResult
+
+GIVE: Final = "give_result"
+_MOST_FAULTS: Final = 2
+_FENCED: Final = re.compile(r"\s*```\w*\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
+_LONGEST_FAULT: Final = 600
+
+
+@dataclass(slots=True)
+class RequestedResult:
+    """The result of one run: `function` is the call that gives it, whose parameter `result` has the type."""
+
+    function: Function
+    value: Any = None  # Any: JSON that fits the type
+    is_given: bool = False
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def host(self) -> HostFunction:
+        """The function as the dispatcher offers it."""
+        return HostFunction(self.function, self._give)
+
+    @property
+    def type_name(self) -> str:
+        """The type as the helper's file writes it."""
+        return self.function.returns
+
+    async def _give(self, _: object, /, result: Any) -> str:  # Any: JSON that was validated as an argument
+        self.value, self.is_given = result, True
+        return "The caller has the result."
+
+    def take_text(self, text: str) -> bool:
+        """Take the result from a reply without a call, if the text is one and nothing else."""
+        kinds = self.function.parameters["properties"]["result"]
+        if kinds.get("type") == "string" and not kinds.keys() & {"enum", "const", "format"}:
+            self.value, self.is_given = text.strip(), bool(text.strip())
+            return self.is_given
+        fenced = _FENCED.fullmatch(text)
+        try:
+            value = read_json(fenced[1] if fenced else text)
+            written = json.dumps({"result": value})
+        except (Malformed, ValueError, RecursionError):
+            return False
+        arguments = read_arguments(written, self.function.parameters)
+        if isinstance(arguments, dict):
+            self.value, self.is_given = arguments["result"], True
+        else:
+            self.note(arguments)
+        return self.is_given
+
+    def note(self, problems: tuple[Problem, ...] | str) -> None:
+        """Note a result that did not fit."""
+        text = problems if isinstance(problems, str) else "; ".join(problem.message for problem in problems)
+        self.faults.append(shorten(text, _LONGEST_FAULT))
+
+
+@dataclass(slots=True)
+class ResultPolicy(DirectReplyPolicy):
+    """The policy of a helper's turn: it ends with the result, or when the second one did not fit either."""
+
+    request: RequestedResult | None = None
+
+    def speaking(self, *, by_function: bool) -> DirectReplyPolicy:
+        """Return this policy: a helper has one way to answer."""
+        return self
+
+    def after(self, step: StepResult) -> GoOn | Ended:
+        """Decide what follows a step."""
+        request = self.request
+        assert request is not None, "a helper is asked for a result"
+        before = len(request.faults)
+        for done in step.done:
+            if done.call.name == GIVE and done.failed:
+                request.note(done.text)
+        is_text = not step.done and step.reply.finish != "length" and bool(step.reply.text.strip())
+        if is_text and not request.take_text(step.reply.text) and len(request.faults) == before:
+            request.note(f"the reply was text, and no call of {GIVE}")
+        if request.is_given:
+            return Ended("replied", "The result was given.")
+        if len(request.faults) >= _MOST_FAULTS:
+            return Ended("failed", warning=f"no result of the type `{request.type_name}`: {request.faults[-1]}")
+        if len(request.faults) > before:
+            advice = f"Your result has to be of the type `{request.type_name}`: {request.faults[-1]}."
+            return GoOn(f"{advice} Call {GIVE} with it. This is your last chance.")
+        return DirectReplyPolicy.after(self, step)
+
+
+def policy_for(request: RequestedResult, turn: Turn, max_steps: int) -> ResultPolicy:
+    """Return the policy of a turn that ends with this result."""
+    return ResultPolicy(turn, max_steps, request=request)

@@ -1,0 +1,216 @@
+"""Runs the turns of one agent, one at a time: each is claimed from the store, begun, run by the loop, and closed.
+
+However a turn ends, its history is valid and on disk.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from agent_core.access.grants import Approver
+from agent_core.base import events
+from agent_core.base.limits import Allowance, Limits
+from agent_core.context import History
+from agent_core.functions.debug import Debugger, DebuggerSeat
+from agent_core.functions.service import FunctionService
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import BETWEEN, ClaimedTurn, Inbound, Post, Store
+
+from .account import Account
+from .colleagues import Colleagues
+from .identity import OwnName
+from .model_session import ModelSession
+from .session import AgentSession, closing, closing_answers, is_reply, last_event
+from .turn import HEARD, Company, Emit, Turn, notice, said_by
+from .turn_policy import Ended
+
+
+class TurnLoop(Protocol):
+    """A loop that runs the turns of an agent: the steps of a model, or the members of a group."""
+
+    @property
+    def asker(self) -> ModelSession:
+        """The model of the agent."""
+
+    def sees(self, snapshot: Snapshot, made: frozenset[str], /) -> Snapshot:
+        """Return the functions that may be called here, with those that were just made."""
+
+    async def run(self, turn: Turn) -> Ended:
+        """Run a turn until it ends, and return how it ended."""
+
+    async def aclose(self) -> None:
+        """Close what the turns needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTerms:
+    """The terms of one turn: who is asked about grants, who debugs, its group, and who pays for it.
+
+    `hand` is the `self` of its meta-functions: the agent, which a runner does not hold, so that it ends with its users.
+    """
+
+    hand: object
+    approver: Approver | None = None
+    debugger: Debugger | None = None
+    company: Company | None = None
+    spends_for: Allowance | None = None
+    works_for: str = ""  # the agent that called this one, where it runs a helper
+
+
+def _unheard(_: events.Event) -> None:
+    """Take an event of a turn that nobody watches."""
+
+
+@dataclass(slots=True)
+class TurnRunner:
+    """Runs the turns of one agent; `turn` is the running one."""
+
+    name: str
+    store: Store
+    owner: str
+    loop: TurnLoop
+    session: AgentSession
+    colleagues: Colleagues
+    workshop: FunctionService
+    history: History
+    turn: Turn | None = None
+    one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
+    ends_at_once: bool = False  # a turn that is about to begin was interrupted
+
+    async def run(self, posts: Sequence[Post], terms: TurnTerms) -> AsyncGenerator[events.Event, None]:
+        """Post these to the inbox, run the turn that they begin, and yield its events.
+
+        Leaving the iteration early ends the turn as an interruption does.
+        """
+        queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
+        async with self.one_at_a_time:
+            work = asyncio.create_task(self._run_next(posts, queue.put_nowait, terms))
+            work.add_done_callback(lambda _: queue.put_nowait(None))
+            try:
+                while (event := await queue.get()) is not None:
+                    yield event
+            finally:
+                if self.turn is not None:
+                    self.turn.interruption.request()
+                await work
+                self.ends_at_once = False
+
+    def interrupt(self, *, resumes: bool) -> None:
+        """End the running turn, or the one that is about to begin."""
+        if self.turn is not None:
+            self.turn.resumes |= resumes
+            self.turn.interruption.request()
+        else:
+            self.ends_at_once = self.one_at_a_time.locked()
+
+    @asynccontextmanager
+    async def alone(self, kind: str, terms: TurnTerms) -> AsyncIterator[Turn]:
+        """Give a turn of its own to work that no message began; its event goes before all that waits."""
+        async with self.one_at_a_time:
+            await self.store.post(Post(self.name, kind, {}, due=0.0))
+            claimed = await self.store.next(self.name, self.owner)
+            assert claimed is not None
+            turn = self.turn = self.turn_of(claimed, terms)
+            try:
+                yield turn
+            finally:
+                self.turn = None
+                await self.store.finish(turn.id, turn.attempt)
+
+    async def begin(self, turn: Turn, event: Inbound) -> None:
+        """Store the first entries of a turn, and notify its listeners."""
+        await turn.append(await self.session.opening(event, is_first=not any(self.history)))
+        turn.emit(events.TurnStarted(turn=turn.id, agent=self.name, message=said_by(event), event=event.kind))
+        for problem in self.colleagues.news():
+            turn.warn(problem)
+
+    def turn_of(self, claimed: ClaimedTurn, terms: TurnTerms, emit: Emit = _unheard) -> Turn:
+        """Return a claimed turn with all that its steps need."""
+        queue, session = self.workshop.granting.queue, self.session
+        payload, is_between = claimed.event.payload, claimed.event.kind in BETWEEN
+        thread = str(payload.get("thread") or "") if is_between else ""
+        own = self.colleagues.profile.limits
+        has_account = bool(thread or own.amounts() or self.colleagues.peers())
+        return Turn(
+            claimed.id,
+            self.name,
+            claimed.attempt,
+            claimed.n,
+            self.store,
+            self.history,
+            emit,
+            terms.hand,
+            style=session.style,
+            clock=session.clock,
+            verify=session.verify and session.style.verify and not any(map(is_reply, self.history)),
+            is_asked=claimed.event.kind in ("message", "login", "ask", "answer", "handoff", HEARD),
+            thread=thread or claimed.id,
+            owes=str(payload.get("owes") or "") if is_between else "",
+            hops=int(payload.get("hops") or 0) if is_between else 0,
+            is_users=not is_between or (claimed.event.kind == "answer" and not payload.get("owes")),
+            account=self._account(thread or claimed.id, own, terms.spends_for) if has_account else None,
+            works_for=terms.works_for or (str(payload.get("from") or "") if is_between else ""),
+            own_name=OwnName(self.name),
+            queue=queue if terms.approver is None else queue.asking(terms.approver),
+            seat=None if terms.debugger is None else DebuggerSeat(terms.debugger),
+            company=terms.company,
+        )
+
+    def _account(self, thread: str, own: Limits, spends_for: Allowance | None) -> Account:
+        account = Account(self.name, thread, self.store, own, self.session.clock)
+        account.allowance.parent = spends_for
+        return account
+
+    async def _run_next(self, posts: Sequence[Post], emit: Emit, terms: TurnTerms) -> None:
+        for post in posts:
+            await self.store.post(post)
+        skip = BETWEEN if posts else ()  # the user's message goes before what others sent
+        claimed = await self.store.next(self.name, self.owner, skip=skip)
+        if claimed is None:
+            return
+        turn = self.turn_of(claimed, terms, emit)
+        await self.begin(turn, claimed.event)
+        self.turn = turn
+        if self.ends_at_once:
+            turn.interruption.request()
+        try:
+            ended = await self._steps(turn)
+        finally:
+            self.turn = None
+            self.session.touch()
+        if ended.warning:
+            turn.warn(ended.warning)
+        await self._keep_in_sight(turn)
+        await self._finish(turn, ended)
+        emit(last_event(turn, ended))
+
+    async def _steps(self, turn: Turn) -> Ended:
+        try:
+            ended = await self.loop.run(turn)
+        except Exception:
+            # A fault of our own: the history is made valid first, and the interface's edge records the rest.
+            await self._settle_calls(turn, "The turn ended here because the program failed.")
+            writes = closing(turn, Ended("failed", warning="The program failed."))[1]
+            await self.store.finish(turn.id, turn.attempt, "failed", writes=writes)
+            raise
+        if ended.reason == "interrupted":
+            await self._settle_calls(turn, "The user ended the turn here.")
+        return ended
+
+    async def _keep_in_sight(self, turn: Turn) -> None:
+        """Show an agent that sees only some functions those that it made, from now on."""
+        if "*" not in self.colleagues.profile.functions:
+            for name in turn.made & self.workshop.registry.snapshot().functions.keys():
+                await self.session.own_set.add(name)
+
+    async def _finish(self, turn: Turn, ended: Ended) -> None:
+        state = "done" if ended.reason == "replied" else ended.reason
+        posts, writes = closing(turn, ended)
+        writes = [*writes, *self.session.beat()]
+        await self.store.finish(turn.id, turn.attempt, state, posts=posts, writes=writes)
+
+    async def _settle_calls(self, turn: Turn, why: str) -> None:
+        """Answer the calls of a turn that ended early, so that its history is valid."""
+        await turn.append([*closing_answers(await self.store.load(turn.id)), notice(why)])

@@ -1,0 +1,252 @@
+"""Files that describe agents, helpers and groups: FOLDER/NAME.toml, read live into a dataclass.
+
+A file that is not right takes nothing away: its last good version stays in force, and its problems are reported.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, Final, Generic, TypeAlias, TypeVar, get_type_hints
+
+from agent_core.base.errors import ConfigError
+from agent_core.base.limits import Limits
+from agent_core.base.matching import look, nearest
+from agent_core.base.matching.wildcard import Wildcard
+from agent_core.base.plain_files import read_plain
+from agent_core.base.problem import Place, Problem
+from agent_core.base.untrusted import one_line
+from agent_core.registry.module_file import save_text
+from agent_core.runtime.colleagues import AgentProfile
+from agent_core.storage import AGENT
+from sandbox.wire.foreign import Malformed, read_toml
+from sandbox.wire.lines import bare_lines
+
+T = TypeVar("T")
+Stamp: TypeAlias = tuple[int, int, int]
+"""What changes when a file does: its time, size and inode."""
+
+MOST_BYTES: Final = 64 << 10
+_SUFFIX: Final = ".toml"
+RESERVED: Final = frozenset(
+    {
+        "user",
+        "human",
+        "me",
+        "you",
+        "system",
+        "developer",
+        "program",
+        "assistant",
+        "tool",
+        "function",
+        "toolwright",
+        "all",
+    }
+)
+"""Names that words of a model could be taken for: no agent, helper or group has one of them."""
+PASSING: Final = "once--"
+"""How the name of an agent begins that is gone after one question: nobody could answer it."""
+_AT_LINE: Final = re.compile(r"\(at line (\d+), column \d+\)")
+
+
+class ConfigFolder(Generic[T]):
+    """The files of one kind in a workspace. What they hold is read anew when one of them has changed."""
+
+    def __init__(self, root: Path, folder: str, kind: type[T], *, taken: Callable[[], Iterable[str]] = tuple) -> None:
+        """Create the folder; `kind` is a dataclass whose fields are the keys of a file; `taken` are names of others."""
+        self.folder = root / folder
+        self._name = folder
+        self._kind = kind
+        self._taken = taken
+        self._stamps: Mapping[str, Stamp] = {}
+        self._good: dict[str, T] = {}
+        self._problems: dict[str, Problem] = {}
+
+    def read(self) -> Mapping[str, T]:
+        """Return what the files now hold, by name; of a file with a problem, what it held before."""
+        stamps = stamps_of(self.folder)
+        if stamps != self._stamps:
+            before, self._stamps = self._stamps, stamps
+            self._good = {name: held for name, held in self._good.items() if name in stamps}
+            self._problems = {name: problem for name, problem in self._problems.items() if name in stamps}
+            for name in sorted(stamps, key=lambda name: (name not in self._good, name)):
+                if stamps[name] != before.get(name) or name in self._problems:
+                    self._take(name)
+        return self._good
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with the files, in the order of their names."""
+        self.read()
+        return tuple(self._problems[name] for name in sorted(self._problems))
+
+    def parse(self, text: str | bytes, name: str) -> T:
+        """Return what the text of a file holds.
+
+        Raises:
+            ConfigError: it is no TOML, a key is unknown or missing, or a value is of another kind.
+        """
+        where = f"{self._name}/{name}.toml"
+        try:
+            table = read_toml(text)
+        except Malformed as error:
+            raise ConfigError(f"{where} is not valid TOML: {error}.", fix="Fix it and save it again.") from error
+        return read_table(self._kind, table, where)
+
+    def _take(self, name: str) -> None:
+        text = b""
+        try:
+            self.check_name(name)
+            text = read_plain(self.folder / f"{name}.toml", MOST_BYTES)
+            self._good[name] = self.parse(text, name)
+            self._problems.pop(name, None)
+        except ConfigError as error:
+            self._note(name, error.message, error.fix, _line_of(text, error.message))
+        except OSError as error:
+            self._note(name, f"It cannot be read: {error.strerror or error}.", "Make it an ordinary, readable file.", 0)
+
+    def _note(self, name: str, message: str, fix: str, line: int) -> None:
+        stays = " What it held before stays in force." if name in self._good else ""
+        place = Place(f"{self._name}/{name}.toml", line)
+        self._problems[name] = Problem("config", f"{message}{stays}", place, fix or None)
+
+    def check_name(self, name: str) -> None:
+        """Check that a file may have this name.
+
+        Raises:
+            ConfigError: it is none, is reserved, or looks like another one.
+        """
+        if not AGENT.fullmatch(name):
+            shown = one_line(name, 80)
+            raise ConfigError(f"`{shown}` cannot be a name.", fix="Use up to 64 letters, digits, `_` and `-`.")
+        if name.casefold() in RESERVED or name.startswith(PASSING):
+            raise ConfigError(f"The name `{name}` is reserved.", fix="Give it another name.")
+        others = {*self._good, *self._taken()} - {name}
+        if like := next((other for other in sorted(others) if look(other) == look(name)), None):
+            raise ConfigError(f"The name `{name}` looks like `{like}`.", fix="Give it another name.")
+
+
+class AgentFiles:
+    """The agents of a workspace as `agents/NAME.toml` describe them; `main` names the one that needs no file."""
+
+    def __init__(self, root: Path, main: str) -> None:
+        self._root = root
+        self.folder = ConfigFolder(root, "agents", AgentProfile)
+        self._main = main
+        self._told: list[str] = []
+
+    def profile(self, agent: str) -> AgentProfile:
+        """Return what the file of an agent says; without a file, everything is allowed."""
+        return self.folder.read().get(agent) or AgentProfile()
+
+    def make(self, agent: str) -> str:
+        """Write the file of a new agent, in which everything is allowed, and return its path.
+
+        Raises:
+            ConfigError: it cannot have that name.
+            WorkspaceError: the file cannot be written.
+        """
+        self.folder.check_name(agent)
+        path = f"agents/{agent}.toml"
+        save_text(self._root, path, _NEW, None)
+        return path
+
+    def names(self) -> Mapping[str, str]:
+        """Return all agents that have a file, with their purposes, and with them the one that needs none."""
+        named = {name: profile.purpose for name, profile in self.folder.read().items()}
+        return named | {self._main: named.get(self._main, "Talks to the user.")} if named else {}
+
+    def news(self) -> Sequence[str]:
+        """Return what is wrong with the files and was not told yet."""
+        problems = [str(problem) for problem in self.folder.problems]
+        fresh, self._told = [text for text in problems if text not in self._told], problems
+        return fresh
+
+    def peers(self, agent: str) -> Mapping[str, str]:
+        """Return the agents that this one may talk to, each with its purpose. An agent alone has none."""
+        if agent.startswith(PASSING):
+            return {}
+        fitting = {name: purpose for name, purpose in self.names().items() if name != agent}
+        patterns = [Wildcard(pattern) for pattern in self.profile(agent).talks_to] if fitting else []
+        return {name: purpose for name, purpose in fitting.items() if any(each.fits(name) for each in patterns)}
+
+
+_NEW: Final = """\
+purpose = ""              # what other agents read about it
+# functions = ["text.*"]  # by name or module; without this line, all
+# helpers = ["*"]
+# talks_to = ["main"]     # the agents that it may write to
+# limits = { steps = 20, tokens = 50000 }
+"""
+
+
+def stamps_of(folder: Path) -> Mapping[str, Stamp]:
+    """Return the files of a folder by their names, with what changes when a file does."""
+    stamps = {}
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(_SUFFIX) and not entry.name.startswith("."):
+                status = entry.stat(follow_symlinks=False)
+                stamps[entry.name.removesuffix(_SUFFIX)] = (status.st_mtime_ns, status.st_size, status.st_ino)
+    return stamps
+
+
+def read_table(kind: type[T], table: Mapping[str, Any], where: str) -> T:  # Any: TOML
+    """Return a dataclass from a table, whose keys are its fields; `where` names the file, and the table in it.
+
+    Raises:
+        ConfigError: a key is unknown or missing, or a value is of another kind.
+    """
+    known, types = {one.name: one for one in fields(kind)}, get_type_hints(kind)  # type: ignore[arg-type]  # a dataclass
+    for key in table:
+        if key not in known:
+            meant = nearest(key, known)
+            hint = f"Did you mean `{meant[0]}`?" if meant else f"Known are: {', '.join(known)}."
+            raise ConfigError(f"{where}: `{one_line(key, 80)}` is not a key.", fix=hint)
+    for name, one in known.items():
+        if name not in table and one.default is MISSING and one.default_factory is MISSING:
+            raise ConfigError(f"{where}: `{name}` is missing.", fix=f"Add a line: {name} = …")
+    return kind(**{key: _value(types[key], value, key, where) for key, value in table.items()})
+
+
+def _value(kind: object, value: Any, key: str, where: str) -> Any:  # Any: TOML
+    """Return a value as its field has it."""
+    if kind is Limits:
+        return Limits.read(value, f"{where}: {key}")
+    wanted, is_right = _KINDS.get(str(kind), ("a table", lambda value: isinstance(value, dict)))
+    if not is_right(value):
+        shown = one_line(repr(value), 80)
+        raise ConfigError(f"{where}: `{key}` cannot be {shown}.", fix=f"It is {wanted}.")
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _are_texts(values: object) -> bool:
+    return isinstance(values, list | dict) and all(
+        isinstance(value, str) for value in (values.values() if isinstance(values, dict) else values)
+    )
+
+
+_KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
+    "<class 'str'>": ("a text", lambda value: isinstance(value, str)),
+    "<class 'bool'>": ("true or false", lambda value: isinstance(value, bool)),
+    "<class 'int'>": (
+        "a whole number from 0",
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
+    ),
+    "tuple[str, ...]": ("a list of texts", lambda value: isinstance(value, list) and _are_texts(value)),
+    "dict[str, str]": ("a table of texts", lambda value: isinstance(value, dict) and _are_texts(value)),
+}
+
+
+def _line_of(text: bytes, message: str) -> int:
+    """Return the line that a message is about: it names it, or a key; 0 for the whole file."""
+    if match := _AT_LINE.search(message):
+        return int(match[1])
+    keys = re.findall(r"`([A-Za-z_]\w*)`", message)
+    for number, line in enumerate(bare_lines(text.decode("utf-8", "replace")), 1):
+        if any(re.search(rf"(?:^|[\s{{,]){re.escape(key)}\s*=", line) for key in keys):
+            return number
+    return 0

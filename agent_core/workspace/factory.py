@@ -1,0 +1,406 @@
+"""Builds the parts of a workspace: its agents, its models, its functions, and the way to the sandbox."""
+
+import asyncio
+import os
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from agent_core.access.broker import Broker, RequestLog
+from agent_core.access.grants import AccessResolver, ApprovalQueue, GrantStore
+from agent_core.access.packages import Environment
+from agent_core.access.secrets import DISCLOSED, Secrets, shade_logs
+from agent_core.base.clock import Clock
+from agent_core.base.errors import SettingsError
+from agent_core.base.settings import MemorySettings, Settings
+from agent_core.context import BYTES_PER_TOKEN, Shown
+from agent_core.functions.debug import Debugger
+from agent_core.functions.foreign.library import ForeignLibrary
+from agent_core.functions.gate import FIXES, Gate, Rules
+from agent_core.functions.sandbox_client import SandboxClient, guarded_in
+from agent_core.functions.search import FunctionSearch
+from agent_core.functions.service import FunctionService
+from agent_core.functions.service.change_executor import only_writer
+from agent_core.functions.service.grant_service import GrantService
+from agent_core.functions.service.package_grants import ImportTrials, PackageGrants
+from agent_core.memory.agent_memory import AgentMemory
+from agent_core.memory.archival import Archival
+from agent_core.memory.block import Sections
+from agent_core.memory.blocks import ALIASES, Blocks
+from agent_core.memory.classes import KNOWN, Memory, named
+from agent_core.memory.embedding import Embedder
+from agent_core.memory.recall import Recall
+from agent_core.memory.source_catalog import Sources
+from agent_core.registry.registry import Registry
+from agent_core.registry.snapshot import Snapshot
+from agent_core.runtime import host_functions
+from agent_core.runtime.agent import Agent, SaveAgentFile
+from agent_core.runtime.colleagues import Colleagues, FunctionSight
+from agent_core.runtime.dispatch import Dispatcher, HostAlias, WorkspaceFunctions
+from agent_core.runtime.foreign_calls import ForeignFunctions, ForeignSelection
+from agent_core.runtime.groups.loop import GroupLoop, OpenMember
+from agent_core.runtime.groups.plan import GroupPlan
+from agent_core.runtime.helper_calls import HelperFunctions, Offers
+from agent_core.runtime.host_functions import HostFunction, HostFunctions
+from agent_core.runtime.loop import AgentLoop
+from agent_core.runtime.model_session import ModelSession, OpenedModel, OpenModel
+from agent_core.runtime.session import OLD_NAMES, AgentSession
+from agent_core.runtime.turn_runner import TurnLoop
+from agent_core.storage import SaveAgent, Store, prepare_state_dir
+from sandbox import Sandbox
+
+from . import scaffold
+from .agent_files import AgentFiles
+from .group_file import GroupFolder, GroupSurroundings, is_group, read_group
+from .helper_changes import HelperChanges, HelperDesk
+from .helper_library import HelperLibrary, HelperSelection
+from .helper_runs import HelperRunner
+from .model_opener import ModelOpener
+from .presets import Preset, preset, text_of
+
+_PLAIN: Final = "direct"
+"""The preset of a group: its members have each their own."""
+_ALIASES: Final[Mapping[str, HostAlias]] = {**ALIASES, **OLD_NAMES}
+
+
+class OpenAgents:
+    """The resources of the agents that are open: closed with each, when nobody holds it any more, or at the end."""
+
+    def __init__(self) -> None:
+        self._open: set[AsyncExitStack] = set()
+        self._unheld: list[AsyncExitStack] = []
+        self._closing: set[asyncio.Task[None]] = set()
+        self._one_at_a_time = asyncio.Lock()
+
+    def hold(self, agent: Agent, resources: AsyncExitStack) -> None:
+        """Keep the resources of an agent open as long as somebody holds it."""
+        self._open.add(resources)
+        resources.callback(self._open.discard, resources)
+        weakref.finalize(agent, self._let_go, resources, asyncio.get_running_loop()).atexit = False
+
+    async def close_unheld(self) -> None:
+        """Close what belongs to agents that nobody holds any more."""
+        async with self._one_at_a_time:
+            while self._unheld:
+                await self._unheld.pop().aclose()
+
+    async def aclose(self) -> None:
+        """Close everything."""
+        await asyncio.gather(*self._closing)
+        for resources in list(self._open):
+            await resources.aclose()
+
+    def _let_go(self, resources: AsyncExitStack, loop: asyncio.AbstractEventLoop) -> None:
+        if resources in self._open and not loop.is_closed():
+            self._unheld.append(resources)
+            loop.call_soon_threadsafe(self._close_soon)
+
+    def _close_soon(self) -> None:
+        task = asyncio.get_running_loop().create_task(self.close_unheld())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceDeps:
+    """The dependencies that all agents of a workspace share."""
+
+    root: Path
+    settings: Settings
+    store: Store
+    workshop: FunctionService
+    cage: SandboxClient
+    clock: Clock
+    embedder: Embedder | None
+    open_model: OpenModel
+    save: SaveAgentFile
+    helpers: HelperLibrary
+    helper_changes: HelperChanges
+    directory: AgentFiles
+    groups: GroupFolder
+    open_agent: OpenMember
+    foreign: ForeignLibrary
+
+
+@dataclass(frozen=True, slots=True)
+class _AgentParts:
+    """The parts of one agent that others of its parts are made of."""
+
+    deps: WorkspaceDeps
+    name: str
+    preset: Preset
+    memory: AgentMemory
+    colleagues: Colleagues
+    helpers: HelperSelection
+    session: AgentSession
+    in_group: bool
+
+    def host(self) -> dict[str, HostFunction]:
+        """Return the functions of the program that the preset has."""
+        functions = host_functions.standard() | host_functions.for_teams()
+        functions |= host_functions.of_memory(self.memory.blocks)
+        functions |= host_functions.for_helpers() if self.deps.settings.helpers.create else {}
+        return {name: host for name, host in functions.items() if self.preset.has(name)}
+
+    def model_session(self, host: Mapping[str, HostFunction]) -> ModelSession:
+        """Return the session with the model, which is shown these functions of the program."""
+        turn, named = self.deps.settings.turn, self.preset.functions
+        shown = Shown(
+            [host_function.function for host_function in host.values()],
+            turn.shown_functions,
+            self.deps.workshop.quarantine,
+            frozenset(name for name in host if name in named),
+            int(turn.function_tokens * BYTES_PER_TOKEN),
+        )
+        shown.withhold(self.colleagues.withheld())
+        return ModelSession(
+            shown,
+            self.deps.settings,
+            _opener(self.deps, self.colleagues),
+            self.memory,
+            self.session.style,
+            compaction=self.preset.compaction,
+            own_set=self.session.own_set,
+            keep=None if self.in_group else self.memory,
+            colleagues=self.colleagues,
+            offers=Offers(self.helpers, self.foreign()),
+        )
+
+    def foreign(self) -> ForeignSelection:
+        """Return the foreign functions that the agent may call."""
+        return ForeignSelection(self.deps.foreign, lambda: self.colleagues.profile.functions)
+
+    def dispatcher(self, host: Mapping[str, HostFunction]) -> Dispatcher:
+        """Return what runs the calls of a turn."""
+        deps, turn = self.deps, self.deps.settings.turn
+        sources = (
+            HostFunctions(host, deps.workshop, self.colleagues.withheld),
+            HelperFunctions(self.helpers, HelperRunner(deps, partial(memory_of, deps)).run),
+            WorkspaceFunctions(deps.cage, deps.workshop, turn.parallel, self.memory.blocks),
+            ForeignFunctions(self.foreign()),
+        )
+        return Dispatcher(sources, deps.workshop.registry.snapshot, turn, deps.clock, aliases=_ALIASES)
+
+    async def loop(self) -> TurnLoop:
+        """Return what runs the turns."""
+        host, workshop = self.host(), self.deps.workshop
+        asker = self.model_session(host)
+        if self.in_group:
+            return await _group_loop(self.deps, self.name, asker)
+        sees = FunctionSight(lambda: self.colleagues.profile.functions, lambda: self.session.own_set.names).of
+        most_steps = self.deps.settings.turn.max_steps
+        return AgentLoop(asker, self.dispatcher(host), workshop, most_steps, self.memory, sees=sees)
+
+
+async def build_agent(
+    deps: WorkspaceDeps, name: str, memory: Memory | None = None, *, verify: bool, resources: AsyncExitStack
+) -> Agent:
+    """Return the agent of that name, to be restored; a new one is built from the settings or `memory`.
+
+    With it, `resources` are closed.
+    """
+    in_group = is_group(deps.root, name)
+    settings = await _agent_settings(deps, name, memory, in_group=in_group)
+    agent_preset = preset(deps.root, settings["preset"])
+    usual = partial(_first_memory, deps, name, agent_preset, settings["memory_class"])
+    remembered = _memory(deps, name, Memory() if in_group else memory or usual())
+    await remembered.load()
+    colleagues = Colleagues(name, deps.store, deps.directory, deps.settings.runner, deps.clock)
+    helpers = HelperSelection(deps.helpers, lambda: colleagues.profile.helpers)
+    style = replace(agent_preset.style, first_thought=deps.settings.turn.first_thought)
+    session = AgentSession(name, deps.store, style, deps.settings.heartbeat, deps.clock, verify=verify)
+    parts = _AgentParts(deps, name, agent_preset, remembered, colleagues, helpers, session, in_group)
+    agent = Agent(
+        name,
+        deps.store,
+        deps.workshop,
+        await parts.loop(),
+        f"process {os.getpid()}",
+        talk=session,
+        memory=remembered,
+        save=deps.save,
+        colleagues=colleagues,
+        resources=resources,
+    )
+    agent.desk = HelperDesk(deps.helper_changes, agent)
+    return agent
+
+
+async def _group_loop(deps: WorkspaceDeps, name: str, asker: ModelSession) -> GroupLoop:
+    """Return the loop of a group, after checking its file."""
+    await _group(deps, name)
+    return GroupLoop(asker, deps.store, deps.workshop, partial(_group, deps, name), deps.open_agent)
+
+
+async def _group(deps: WorkspaceDeps, name: str) -> GroupPlan:
+    stored = dict.fromkeys(await deps.store.agent_names(), "")
+    agents = {deps.settings.agent: "", **stored, **deps.directory.names()}
+    functions = deps.workshop.registry.snapshot().functions.keys()
+    return read_group(deps.root, deps.groups, name, GroupSurroundings(agents, functions))
+
+
+def _opener(deps: WorkspaceDeps, colleagues: Colleagues) -> OpenModel:
+    """Return what opens the agent's model: that of its file, unless another one is asked for."""
+
+    async def open_model(name: str | None) -> OpenedModel:
+        return await deps.open_model(name or colleagues.profile.model or None)
+
+    return open_model
+
+
+async def _agent_settings(
+    deps: WorkspaceDeps, name: str, memory: Memory | None, *, in_group: bool
+) -> dict[str, Any]:  # Any: JSON
+    """Return the settings the agent was created with; they are stored on creation and stay in force."""
+    defaults = deps.settings.memory
+    stored = await deps.store.agent_settings(name) or {}
+    preset(deps.root, defaults.preset)  # a wrong name is an error whether or not the agent is new
+    settings = {
+        "preset": _PLAIN if in_group else defaults.preset,
+        "memory_class": "" if memory or in_group else defaults.class_name,
+    } | stored
+    if settings != stored:
+        await deps.store.apply([SaveAgent(name, settings)])
+    return settings
+
+
+def _first_memory(deps: WorkspaceDeps, name: str, agent_preset: Preset, memory_class: str) -> Memory:
+    memory_settings: MemorySettings = deps.settings.memory
+    # The state travels with the folder, so it names a class that runs code only if the user's own settings do, too.
+    if memory_class not in ("", *KNOWN, memory_settings.class_name):
+        message = (
+            f"This agent was made with the memory class `{memory_class}`, which runs code when the agent is opened."
+        )
+        raise SettingsError(message, fix=f"If you trust it: export TOOLWRIGHT_MEMORY_CLASS_NAME={memory_class}")
+    kind = named(memory_class or memory_settings.class_name)
+    labels = {block.label for block in kind.starts_with}
+    values = {
+        "persona": deps.directory.profile(name).persona or memory_settings.persona or agent_preset.persona,
+        "human": memory_settings.human or agent_preset.human,
+    }
+    texts = {label: text_of(deps.root, label, values[label]) for label in ("persona", "human") if label in labels}
+    return kind(**texts)
+
+
+def sources_of(deps: WorkspaceDeps, name: str) -> Sources:
+    """Return the sources that the user gave an agent, without the agent, which may be running elsewhere."""
+    store, clock = deps.store, deps.clock
+    return Sources(store, Archival(store, name, deps.embedder, clock), name, clock)
+
+
+def memory_of(deps: WorkspaceDeps, name: str) -> AgentMemory:
+    """Return the memory of an agent to search it; its blocks are not loaded."""
+    return _memory(deps, name, named("chat")())
+
+
+def _memory(deps: WorkspaceDeps, name: str, first: Memory) -> AgentMemory:
+    store, clock = deps.store, deps.clock
+    gap, language = deps.settings.memory.session_gap_minutes, deps.settings.memory.language
+    archival = Archival(store, name, deps.embedder, clock)
+    return AgentMemory(
+        name,
+        store,
+        Blocks(store, name, first, clock, language="" if language == "auto" else language),
+        Sections(store, name, clock),
+        Recall(store, name, deps.embedder, clock, gap_minutes=gap),
+        archival,
+        Sources(store, archival, name, clock),
+    )
+
+
+def sandbox_client(
+    root: Path,
+    settings: Settings,
+    environment: Mapping[str, str] | None,
+    debugger: Debugger | None,
+    shared: Sandbox | None,
+) -> SandboxClient:
+    """Return the way to the sandbox, with what calls may reach; a started one may be shared. Logs hide its secrets."""
+    shade_logs()
+    state = prepare_state_dir(root)
+    secrets = Secrets(root, environment)
+    return SandboxClient(
+        settings.sandbox,
+        settings.turn.parallel,
+        guarded=guarded_in(root),
+        secrets=secrets,
+        foreign=ForeignLibrary(root, secrets),
+        broker=Broker(note=RequestLog(state, DISCLOSED.clean, Clock().now)),
+        debugger=debugger,
+        shared=shared,
+    )
+
+
+def function_service(  # noqa: PLR0913, PLR0917 - what it is made of
+    root: Path,
+    settings: Settings,
+    store: Store,
+    cage: SandboxClient,
+    queue: ApprovalQueue,
+    models: ModelOpener | None = None,
+    on_status: Callable[[str], None] | None = None,
+) -> FunctionService:
+    """Return the functions of a workspace, behind the gate; with `models`, they are reviewed and found by meaning."""
+    reserved = host_functions.reserved()
+    registry = Registry(Snapshot.empty(reserved))
+    rules = _rules(settings, reserved)
+    finder = FunctionSearch(models.function_embedder() if models else None, store, registry.snapshot)
+    reviewer = models.reviewer if models else None
+    return FunctionService(
+        root,
+        store,
+        registry,
+        Gate(cage, limits=cage.limits, rules=rules, shelf=store, reviewer=reviewer, finder=finder),
+        cage,
+        module_bytes=rules.module_bytes,
+        rules=settings.standing,
+        granting=_granting(root, settings, store, cage, queue, on_status),
+        starters=scaffold.functions,
+        hosted=host_functions.parameters(),
+        finder=finder,
+    )
+
+
+def _granting(  # noqa: PLR0913, PLR0917 - what it is made of
+    root: Path,
+    settings: Settings,
+    store: Store,
+    cage: SandboxClient,
+    queue: ApprovalQueue,
+    on_status: Callable[[str], None] | None,
+) -> GrantService:
+    alone = partial(only_writer, prepare_state_dir(root))
+    listed, trials = settings.sandbox.packages, ImportTrials(cage, cage.limits)
+    environment = Environment(root, alone, trials, listed, settings.grants.packages_mib, tell=on_status)
+    packing = PackageGrants(environment, GrantStore(root, store, alone))
+    reach = AccessResolver(root, environment.folders, cage.secrets)
+    granting = GrantService(packing, reach, settings.grants, cage.limits, listed, queue)
+    granting.foreign = partial(_foreign_names, cage)
+    return granting
+
+
+def _rules(settings: Settings, reserved: frozenset[str]) -> Rules:
+    return Rules(
+        candidate_bytes=settings.gate.candidate_kib << 10,
+        module_bytes=settings.gate.module_kib << 10,
+        strict=settings.gate.strict,
+        off=_fixes_off(settings),
+        packages=settings.sandbox.packages,
+        reserved=reserved,
+    )
+
+
+def _foreign_names(cage: SandboxClient) -> frozenset[str]:
+    return frozenset(cage.foreign.functions()) if cage.foreign else frozenset()
+
+
+def _fixes_off(settings: Settings) -> frozenset[str]:
+    unknown = sorted({*settings.gate.fixes_off} - FIXES)
+    if unknown:
+        fix = f"Known are: {', '.join(sorted(FIXES))}."
+        raise SettingsError(f"`gate.fixes_off` names `{unknown[0]}`, which is not a fix.", fix=fix)
+    return frozenset(settings.gate.fixes_off if settings.gate.fixes else "*")

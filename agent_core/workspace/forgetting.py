@@ -1,0 +1,234 @@
+"""Forgetting: takes a message, a turn, a text everywhere, or all before a date out of what a workspace keeps.
+
+The files next to the state file come first, each replaced whole; then the record, in one transaction. So a crash in
+between leaves the record as it was, and the same command again does the rest.
+"""
+
+import asyncio
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from agent_core.base.errors import UsageError
+from agent_core.base.matching import Mention
+from agent_core.base.plain_files import read_plain
+from agent_core.context import rebuilt
+from agent_core.memory import dates, words
+from agent_core.runtime import host_functions
+from agent_core.runtime.turn import messages_of
+from agent_core.storage import Entry, Erasure, MessageGone, Said, Store, TurnsGone
+
+_LOGS: Final = {"requests.log": "log of requests", "requests.log.1": "log of requests", "history": "input history"}
+_CRASHES: Final = "crash-*.log"
+_ASIDE: Final = ".toolwright/state.db.*-*"
+_MOST_BYTES: Final = 256 << 20
+_OWN_BYTES: Final = 4 << 20  # of a file of the user's that is looked into
+_MOST_FILES: Final = 5_000
+_SKIPPED: Final = frozenset(("node_modules", "__pycache__"))
+_SHIFT: Final = 20
+_PLACE: Final = re.compile(r"(\d{1,12})(?:\.(\d{1,7}))?")
+_ENTRY: Final = re.compile(r"(?m)^(?=\n?# \d{4}-\d\d-\d\d )")
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetRequest:
+    """A human's request to forget: one of text, message, turn and before."""
+
+    text: str = ""
+    message: str = ""
+    turn: str = ""
+    before: str = ""
+    exact: bool = False
+    word: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetOrder:
+    """The order to forget, in words and for the store, and the agents that must rest meanwhile."""
+
+    subject: str
+    erasure: Erasure
+    agents: Sequence[str]
+    said: str = ""
+    before: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetReport:
+    """How much is taken out of each place, and where it stays; `longer` are words that hold the text as a part."""
+
+    subject: str
+    places: dict[str, int]
+    stays: dict[str, str]
+    longer: Sequence[str] = ()
+
+    def to_json(self, outcome: Literal["previewed", "forgotten", "nothing"]) -> dict[str, Any]:  # Any: JSON
+        """Return the published form."""
+        return {
+            "outcome": outcome,
+            "subject": self.subject,
+            "places": [{"place": place, "count": count} for place, count in self.places.items()],
+            "stays": [{"place": place, "why": why} for place, why in self.stays.items()],
+            "longer_words": [*self.longer],
+        }
+
+
+class Forgetting:
+    """Takes out of the record of one workspace."""
+
+    def __init__(self, root: Path, folder: Path, store: Store) -> None:
+        self._root = root
+        self._folder = folder
+        self._store = store
+
+    async def order(self, request: ForgetRequest, agent: str) -> ForgetOrder:
+        """Return what is meant by a request; turns and messages are those of the agent.
+
+        Raises:
+            UsageError: it names nothing, several things, or something that is not there.
+        """
+        if sum(map(bool, (request.text, request.message, request.turn, request.before))) != 1:
+            raise UsageError("Say what to forget: one of a text, a message, a turn or a date.")
+        erasure = Erasure(MessageGone(agent, 0), words.indexed, _remade, frozenset(host_functions.reserved()))
+        if request.text:
+            mention = Mention(request.text, exact=request.exact, word=request.word)
+            names = await self._store.agent_names()
+            return ForgetOrder(f"“{request.text}”", replace(erasure, target=mention), names)
+        if request.before:
+            start, _ = dates.read(request.before, datetime.now().timestamp())
+            turns = await self._store.turns_before(agent, start)
+            subject = f"all of {agent} before {datetime.fromtimestamp(start):%Y-%m-%d %H:%M}"
+            gone = replace(erasure, target=TurnsGone(agent, turns, start))
+            return ForgetOrder(subject, gone, [agent], before=start)
+        said = await self._said(request, agent)
+        begins = " ".join(said.text.split())[:60]
+        if request.turn:
+            gone = replace(erasure, target=TurnsGone(agent, [said.turn]))
+            return ForgetOrder(f"turn {said.turn} of {agent} (“{begins}”)", gone, [agent], said.text)
+        gone = replace(erasure, target=MessageGone(agent, said.seq))
+        return ForgetOrder(f"message {place_of(said.seq)} of {agent} (“{begins}”)", gone, [agent], said.text)
+
+    async def preview(self, order: ForgetOrder) -> ForgetReport:
+        """Return what would be taken out, and where it would stay; nothing is changed."""
+        files = await asyncio.to_thread(lambda: _counts(self._files(order)))
+        return await self._report(order, await self._store.rehearse(order.erasure), files)
+
+    async def carry_out(self, order: ForgetOrder) -> ForgetReport:
+        """Take it out. The agents of the order must be locked."""
+        files = await asyncio.to_thread(self._rewrite, order)
+        return await self._report(order, await self._store.forget(order.erasure), files)
+
+    async def _said(self, request: ForgetRequest, agent: str) -> Said:
+        typed = request.turn or request.message
+        match, is_turn = _PLACE.fullmatch(typed), bool(request.turn)
+        if typed != "last" and (match is None or (match[2] is None) != is_turn):
+            form = "a number, such as 3" if is_turn else "numbers, such as 3.0"
+            fix = f"/memory search and `toolwright memory search` show {form}; or type `last`."
+            raise UsageError(f"`{typed[:60]}` is no {'turn' if is_turn else 'message'}.", fix=fix)
+        numbers = [int(part) for part in match.groups() if part] if match else []
+        said = await self._store.last_said(agent, *numbers)
+        if said is None:
+            raise UsageError(f"{agent} has no such {'turn' if is_turn else 'message'}: {typed}.")
+        return said
+
+    async def _report(self, order: ForgetOrder, places: dict[str, int], files: dict[str, int]) -> ForgetReport:
+        target = order.erasure.target
+        if not isinstance(target, Mention):
+            return ForgetReport(order.subject, {**places, **files}, {})
+        stays = await asyncio.to_thread(lambda: dict(self._stays(target)))
+        named = {f"the name of the agent {name}": "rename it" for name in order.agents if target.within(name)}
+        return ForgetReport(order.subject, {**places, **files}, {**stays, **named}, [*target.longer])
+
+    def _stays(self, mention: Mention) -> Iterator[tuple[str, str]]:
+        """Yield the user's own files that hold the text, and state files that were set aside."""
+        for path in sorted(self._root.glob(_ASIDE)):
+            if mention.within(_read(path, _MOST_BYTES)):
+                yield str(path.relative_to(self._root)), "a state file that was set aside; delete it"
+        for path in _own_files(self._root):
+            if count := mention.count(_read(path, _OWN_BYTES)):
+                yield str(path.relative_to(self._root)), f"your file, {count} times; edit it, then forget again"
+
+    def _files(self, order: ForgetOrder) -> Iterator[tuple[Path, str, str, int]]:
+        """Yield each file of the state folder with what is left of it, its place, and how much goes."""
+        is_gone = _is_gone(order)
+        for name, place in _LOGS.items():
+            text = _read(self._folder / name, _MOST_BYTES)
+            entries = _ENTRY.split(text) if name == "history" else text.splitlines(keepends=True)
+            left = [entry for entry in entries if not is_gone(entry)]
+            if len(left) < len(entries):
+                yield self._folder / name, "".join(left), place, len(entries) - len(left)
+        for path in sorted(self._folder.glob(_CRASHES)):
+            is_old = order.before is not None and path.lstat().st_mtime < order.before
+            if is_old or is_gone(_read(path, _MOST_BYTES)):
+                yield path, "", "crash logs", 1
+
+    def _rewrite(self, order: ForgetOrder) -> dict[str, int]:
+        changes = [*self._files(order)]
+        for path, text, _, _ in changes:
+            if not text:
+                path.unlink(missing_ok=True)
+                continue
+            new = path.with_name(f"{path.name}.new")
+            new.unlink(missing_ok=True)
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+                file.write(text)
+            new.replace(path)
+        return _counts(changes)
+
+
+def place_of(seq: int) -> str:
+    """Return the number by which a message is named: of its turn, and of its entry in it."""
+    return f"{seq >> _SHIFT}.{seq & (1 << _SHIFT) - 1}"
+
+
+def _remade(payload: dict[str, Any], entries: Sequence[Entry]) -> dict[str, Any] | None:  # Any: JSON
+    return rebuilt(payload, messages_of(entries))
+
+
+def _counts(changes: Sequence[tuple[Path, str, str, int]] | Iterator[tuple[Path, str, str, int]]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for _, _, place, count in changes:
+        counts[place] = counts.get(place, 0) + count
+    return counts
+
+
+def _is_gone(order: ForgetOrder) -> Callable[[str], bool]:
+    """Return what tells whether an entry of a file goes: it holds the text, is the message, or is older."""
+    target, before = order.erasure.target, order.before
+    if isinstance(target, Mention):
+        return target.within
+    if before is None:
+        typed = "".join(f"+{line}\n" for line in order.said.split("\n"))
+        return lambda entry: bool(order.said) and entry.endswith((typed, f"{typed}\n"))
+    return lambda entry: (at := _time(entry)) is not None and at < before
+
+
+def _time(entry: str) -> float | None:
+    match = re.match(r"\n?(?:# )?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?Z?)", entry)
+    try:
+        return datetime.fromisoformat(match[1]).timestamp() if match else None
+    except ValueError:
+        return None
+
+
+def _read(path: Path, most: int) -> str:
+    try:
+        return read_plain(path, most).decode("utf-8", "surrogateescape")
+    except OSError:
+        return ""
+
+
+def _own_files(root: Path) -> Iterator[Path]:
+    count = 0
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
+        for name in sorted(files):
+            count += 1
+            if count > _MOST_FILES:
+                return
+            yield Path(folder) / name

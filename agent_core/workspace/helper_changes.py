@@ -1,0 +1,243 @@
+"""The verbs that change helpers: judged by their gate, agreed to by the user if an agent proposes, then written."""
+
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from agent_core.access.grants import Question
+from agent_core.base.errors import UsageError
+from agent_core.base.limits import Limits
+from agent_core.base.matching import diff_lines
+from agent_core.base.problem import Problem
+from agent_core.base.untrusted import one_line
+from agent_core.functions.answers import CallReport
+from agent_core.functions.service import Author, FunctionService
+from agent_core.registry.source import hash_of
+from agent_core.runtime.agent import Agent
+from sandbox.wire.lines import lines_of
+
+from .helper_file import Helper, path_of, read_helper, written
+from .helper_gate import beyond, failing_examples, near_copies, problems_around
+from .helper_library import HelperLibrary, HelperVersion
+
+Deed = Literal["created", "changed", "deleted", "restored"]
+_ASKS: Final[Mapping[Deed, str]] = {
+    "created": "a new helper",
+    "changed": "a change of a helper",
+    "deleted": "to delete a helper",
+    "restored": "an earlier version of a helper",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HelperVerdict:
+    """The verdict on a helper that was proposed: whether it is in force, and all that was found."""
+
+    name: str
+    deed: Deed
+    admitted: bool
+    problems: tuple[Problem, ...] = ()
+    denied: str = ""
+
+    @property
+    def text(self) -> str:
+        """The verdict as a model reads it."""
+        found = "\n".join(map(str, self.problems))
+        if self.admitted:
+            can = "" if self.deed == "deleted" else " It can be called in your next step, as a function of this name."
+            return "\n".join(filter(None, (f"The helper `{self.name}` was {self.deed}.{can}", found)))
+        reason = self.denied or f"It was not {self.deed}; each problem says how to fix it."
+        return "\n".join(filter(None, (f"The helper `{self.name}` was rejected. {reason}", found)))
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Who proposes a change, what they have left themselves, and why they want it."""
+
+    author: Author
+    rest: Limits = Limits()  # noqa: RUF009 - a frozen value
+    reason: str = ""
+
+
+class HelperChanges:
+    """The verbs on helpers, each of them one call, for every interface."""
+
+    def __init__(self, library: HelperLibrary, workshop: FunctionService) -> None:
+        self._library = library
+        self._workshop = workshop
+
+    async def check(self, name: str, text: str, proposal: Proposal | None = None) -> HelperVerdict:
+        """Judge a helper without writing anything."""
+        await self._library.refresh()
+        problems = await self._judge(name, text, proposal or Proposal(Author()))
+        return HelperVerdict(name, "created", _passes(problems), problems)
+
+    async def create(self, name: str, text: str, proposal: Proposal) -> HelperVerdict:
+        """Judge a new helper and, if it passes and the user agrees, write its file.
+
+        Raises:
+            UsageError: there is one of that name.
+        """
+        await self._library.refresh()
+        if name in self._library.helpers:
+            fix = "Change it with edit_helper, or choose another name."
+            raise UsageError(f"There is a helper `{one_line(name, 80)}` already.", fix=fix)
+        return await self._put("created", name, text, proposal)
+
+    async def edit(self, name: str, old_text: str, new_text: str, proposal: Proposal) -> HelperVerdict:
+        """Change one place in a helper's file.
+
+        Raises:
+            UsageError: there is no such helper, or the text stands in it not exactly once.
+        """
+        await self._library.refresh()
+        text = self._library.helper(name).text
+        if not old_text or text.count(old_text) != 1:
+            times = text.count(old_text) if old_text else 0
+            fix = "Give a text that stands in it exactly once, with the lines around it."
+            raise UsageError(f"The text stands {times} times in {path_of(name)}, which reads:\n{text}", fix=fix)
+        return await self._put("changed", name, text.replace(old_text, new_text), proposal)
+
+    async def replace(self, name: str, text: str, proposal: Proposal) -> HelperVerdict:
+        """Replace the whole file of a helper.
+
+        Raises:
+            UsageError: there is no such helper.
+        """
+        await self._library.refresh()
+        self._library.helper(name)
+        return await self._put("changed", name, text, proposal)
+
+    async def delete(self, name: str, proposal: Proposal) -> HelperVerdict:
+        """Delete a helper that no other helper names.
+
+        Raises:
+            UsageError: there is none, or another one names it.
+        """
+        await self._library.refresh()
+        helper = self._library.helper(name)
+        naming = sorted(other.name for other in self._library.helpers.values() if name in other.helpers)
+        if naming:
+            fix = f"Take it out of {path_of(naming[0])} first."
+            raise UsageError(f"`{name}` is named by the helper `{naming[0]}`.", fix=fix)
+        if denied := await self._denied("deleted", helper, "", proposal):
+            return HelperVerdict(name, "deleted", admitted=False, denied=denied)
+        await self._library.remove(name, proposal.author, proposal.reason or "deleted")
+        return HelperVerdict(name, "deleted", admitted=True)
+
+    async def rollback(self, name: str, version: str, proposal: Proposal) -> HelperVerdict:
+        """Restore an earlier version of a helper, or a deleted helper; without `version`, the one before.
+
+        Raises:
+            UsageError: there is no such version.
+        """
+        await self._library.refresh()
+        chosen = _chosen(name, await self._library.history(name), version)
+        return await self._put("restored", name, chosen.text, proposal)
+
+    async def _put(self, deed: Deed, name: str, text: str, proposal: Proposal) -> HelperVerdict:
+        problems = await self._judge(name, text, proposal)
+        helper = read_helper(name, text)
+        if not _passes(problems) or not isinstance(helper, Helper):
+            return HelperVerdict(name, deed, admitted=False, problems=problems)
+        if denied := await self._denied(deed, helper, text, proposal):
+            return HelperVerdict(name, deed, admitted=False, problems=problems, denied=denied)
+        await self._library.write(name, text, proposal.author, proposal.reason or deed)
+        return HelperVerdict(name, deed, admitted=True, problems=problems)
+
+    async def _judge(self, name: str, text: str, proposal: Proposal) -> tuple[Problem, ...]:
+        helper = read_helper(name, text)
+        if not isinstance(helper, Helper):
+            return helper
+        around = self._library.surroundings(without=name)
+        problems = [*problems_around(helper, around), *near_copies(helper, around), *beyond(helper, proposal.rest)]
+        if _passes(problems):
+            problems += await failing_examples(helper, self._called)
+        return tuple(problems)
+
+    async def _called(self, name: str, inputs: dict[str, Any]) -> CallReport:  # Any: JSON
+        """Call a function with those of the inputs that it takes."""
+        function = self._workshop.registry.snapshot().functions[name]
+        taken: Mapping[str, Any] = {key: inputs[key] for key in function.parameters["properties"] if key in inputs}
+        report = await self._workshop.test(name, taken)
+        assert report.outcome is not None, "one call was made"
+        return report.outcome
+
+    async def _denied(self, deed: Deed, helper: Helper, text: str, proposal: Proposal) -> str:
+        """Ask the user about what an agent proposes, and return why it may not be; a user's own command is a yes."""
+        author = proposal.author
+        if author.by == "human":
+            return ""
+        path, old = path_of(helper.name), self._library.helpers.get(helper.name)
+        before, after = lines_of(old.text if old else ""), lines_of(text)
+        diff = "\n".join(row.rstrip("\n") for row in diff_lines(before, after, (path, path)))
+        why = proposal.reason or helper.purpose
+        question = Question(helper.name, why=f"{_ASKS[deed]}: {why}", diff=diff, version=hash_of(text), moment="helper")
+        return await self._workshop.granting.during(author.approvals).agreed(question)
+
+
+def _passes(problems: tuple[Problem, ...] | list[Problem]) -> bool:
+    return all(problem.severity == "warns" for problem in problems)
+
+
+def _chosen(name: str, versions: list[HelperVersion], version: str) -> HelperVersion:
+    """Return the version by its number or the beginning of its hash; without one, the last other one with a text."""
+    having = [row for row in versions if row.text]
+    if not version:
+        older = [row for row in having if row.version != versions[-1].version]
+        if older:
+            return older[-1]
+        raise UsageError(f"`{name}` has no version before this one.", fix=f"Next: toolwright helpers history {name}")
+    named = [row for row in having if str(row.number) == version or row.version.startswith(version)]
+    if len({row.version for row in named}) != 1:
+        fix = f"Next: toolwright helpers history {name}"
+        raise UsageError(f"`{name}` has no version {one_line(version, 80)}.", fix=fix)
+    return named[-1]
+
+
+class HelperDesk:
+    """The verbs on helpers for the model of one agent, which reads their verdicts as texts."""
+
+    def __init__(self, changes: HelperChanges, agent: Agent) -> None:
+        self._changes = changes
+        self._agent = weakref.ref(agent)  # which holds the desk: it must be able to go
+
+    async def create(self, name: str, table: Mapping[str, Any], reason: str) -> str:  # Any: JSON
+        """Propose a new helper.
+
+        Raises:
+            UsageError: it was rejected.
+        """
+        verdict = await self._changes.create(
+            name, written({key: value for key, value in table.items() if value}), self._by(reason)
+        )
+        return self._told(verdict)
+
+    async def edit(self, name: str, old_text: str, new_text: str, reason: str) -> str:
+        """Propose a change of one place in a helper's file.
+
+        Raises:
+            UsageError: it was rejected.
+        """
+        return self._told(await self._changes.edit(name, old_text, new_text, self._by(reason)))
+
+    async def delete(self, name: str, reason: str) -> str:
+        """Propose to delete a helper.
+
+        Raises:
+            UsageError: it was rejected.
+        """
+        return self._told(await self._changes.delete(name, self._by(reason)))
+
+    def _by(self, reason: str) -> Proposal:
+        agent = self._agent()
+        assert agent is not None, "its turn runs"
+        return Proposal(agent.author, agent.left(), reason)
+
+    def _told(self, verdict: HelperVerdict) -> str:
+        if not verdict.admitted:
+            raise UsageError(verdict.text)
+        if agent := self._agent():
+            agent.turn_now.note_made(f"{verdict.deed} helper", verdict.name)
+        return verdict.text

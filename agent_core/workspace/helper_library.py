@@ -1,0 +1,270 @@
+"""The helpers of a workspace: read from `helpers/`, followed as their files change, and their versions kept.
+
+A file that is rejected leaves the last good version in force, and its problems say why. Histories are those of the
+store: a helper's module there is the path of its file, and a removal is an empty text.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agent_core.base import events
+from agent_core.base.errors import UsageError
+from agent_core.base.matching import Wildcard, nearest
+from agent_core.base.plain_files import read_plain
+from agent_core.base.problem import Place, Problem
+from agent_core.base.untrusted import one_line
+from agent_core.functions.service import Author, FunctionService
+from agent_core.registry.module_file import remove_text, save_text
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import hash_of
+from agent_core.storage import SaveVersion, Store, VersionRow
+
+from .agent_files import Stamp, stamps_of
+from .helper_file import FOLDER, MOST_BYTES, NAME, Helper, path_of, read_helper
+from .helper_gate import Surroundings, problems_around
+
+_LOOK_S: Final = 1.0
+_SUFFIX: Final = ".toml"
+
+
+@dataclass(frozen=True, slots=True)
+class HelperVersion:
+    """A version of a helper: who wrote it, when and why. `text` is empty where the helper was deleted."""
+
+    number: int
+    version: str
+    text: str
+    by: str
+    agent: str
+    at: float
+    reason: str
+
+
+class HelperLibrary:
+    """The helpers in force, the problems of rejected files, and the versions of all."""
+
+    def __init__(self, root: Path, store: Store, workshop: FunctionService, hosted: frozenset[str]) -> None:
+        self._root = root
+        self._store = store
+        self._workshop = workshop
+        self._hosted = hosted
+        self._helpers: Mapping[str, Helper] = {}
+        self._problems: dict[str, tuple[Problem, ...]] = {}
+        self._stamps: Mapping[str, Stamp] = {}
+        self._judged_with: object = None
+        self._offered: tuple[object, object, Mapping[str, Helper]] = (None, None, {})
+        self._one_at_a_time = asyncio.Lock()
+
+    @property
+    def helpers(self) -> Mapping[str, Helper]:
+        """The helpers in force, by name."""
+        return self._helpers
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The problems of all files."""
+        return tuple(problem for name in sorted(self._problems) for problem in self._problems[name])
+
+    def offered(self, snapshot: Snapshot) -> Mapping[str, Helper]:
+        """Return the helpers that can be called, without those whose name a function has taken."""
+        if self._offered[0] is not self._helpers or self._offered[1] is not snapshot.functions:
+            taken = snapshot.functions.keys() & self._helpers.keys()
+            free = {name: helper for name, helper in self._helpers.items() if name not in taken}
+            self._offered = (self._helpers, snapshot.functions, free if taken else self._helpers)
+        return self._offered[2]
+
+    def refusal(self, name: str) -> str:
+        """Return why a helper whose file was rejected cannot be called."""
+        if name in self._helpers or name not in self._problems:
+            return ""
+        return f"The helper `{name}` cannot be called: {self._problems[name][0]}"
+
+    def surroundings(self, without: str = "") -> Surroundings:
+        """Return what a file is checked against."""
+        others = {name: helper for name, helper in self._helpers.items() if name != without}
+        return Surroundings(self._workshop.registry.snapshot(), self._hosted, others)
+
+    def helper(self, name: str) -> Helper:
+        """Return the helper of this name.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if name not in self._helpers:
+            names = nearest(name, self._helpers)
+            fix = f"Did you mean `{names[0]}`?" if names else "Next: toolwright helpers list"
+            if name in self._problems:
+                fix = f"Its file was rejected: {self._problems[name][0]}"
+            raise UsageError(f"There is no helper `{one_line(name, 80)}`.", fix=fix)
+        return self._helpers[name]
+
+    def text(self, name: str) -> str:
+        """Return what a helper's file now says, even if it was rejected.
+
+        Raises:
+            UsageError: there is no such file that can be read.
+        """
+        text = _text(self._root, f"{name}{_SUFFIX}") if name in self._problems else self.helper(name).text
+        if isinstance(text, Problem):
+            raise UsageError(str(text))
+        return text
+
+    async def refresh(self, author: Author | None = None, reason: str = "", *, is_told: bool = True) -> None:
+        """Look at the folder again, and load what is new; others are notified of what someone else changed."""
+        async with self._one_at_a_time:
+            functions = self._workshop.registry.snapshot().functions
+            stamps = await asyncio.to_thread(stamps_of, self._root / FOLDER)
+            if stamps == self._stamps and (not stamps or functions is self._judged_with):
+                return
+            before, told = self._helpers, self._problems
+            texts = await asyncio.to_thread(_texts, self._root, stamps)
+            await self._load(texts, author, reason)
+            self._stamps, self._judged_with = stamps, functions
+            if is_told:
+                self._tell(before, told)
+
+    async def _load(self, texts: Mapping[str, str | Problem], author: Author | None, reason: str) -> None:
+        readings = {
+            name: (text,) if isinstance(text, Problem) else read_helper(name, text) for name, text in texts.items()
+        }
+        helpers = {name: reading for name, reading in readings.items() if isinstance(reading, Helper)}
+        problems = {name: reading for name, reading in readings.items() if not isinstance(reading, Helper)}
+        around = Surroundings(self._workshop.registry.snapshot(), self._hosted, helpers)
+        in_force: dict[str, Helper] = {}
+        for name in texts:
+            last, helper = self._helpers.get(name) or await self._last_good(name), helpers.get(name)
+            problems |= {name: wrong} if helper and (wrong := problems_around(helper, around)) else {}
+            if helper is not None and (last is None or last.text != helper.text):
+                if any(problem.severity == "refuses" for problem in problems.get(name, ())):
+                    helper = None
+                else:
+                    await self._keep(name, helper.text, author, reason or "saved")
+            # What is in force stays the same object, and stays in force if what it names went away since.
+            same = last is not None and (helper is None or last.text == helper.text)
+            if chosen := last if same else helper:
+                in_force[name] = chosen
+        for name in self._helpers.keys() - texts.keys():
+            await self._keep(name, "", author, reason or "its file was removed")
+        self._problems = problems
+        self._helpers = in_force if in_force != self._helpers else self._helpers
+        self._workshop.registry.keep_for_helpers(frozenset(in_force))
+
+    async def _last_good(self, name: str) -> Helper | None:
+        rows = await self._store.module_history(path_of(name))
+        if not rows or not rows[-1].text:
+            return None
+        helper = read_helper(name, rows[-1].text)
+        return helper if isinstance(helper, Helper) else None
+
+    async def _keep(self, name: str, text: str, author: Author | None, reason: str) -> None:
+        author = author or Author()
+        version = SaveVersion(path_of(name), hash_of(text), text, author.by, author.turn, reason, author.model)
+        await self._store.apply([version])
+
+    def _tell(self, before: Mapping[str, Helper], told: Mapping[str, tuple[Problem, ...]]) -> None:
+        now = self._helpers
+        news = [
+            problem for name, found in self._problems.items() for problem in found if problem not in told.get(name, ())
+        ]
+        change = events.FunctionsChanged(
+            turn="",
+            loaded=tuple(sorted(now.keys() - before.keys())),
+            changed=tuple(sorted(name for name in now.keys() & before.keys() if now[name].text != before[name].text)),
+            removed=tuple(sorted(before.keys() - now.keys())),
+            rejected=tuple(map(str, news)),
+        )
+        if change.loaded or change.changed or change.removed or change.rejected:
+            self._workshop.tell(change)
+
+    async def write(self, name: str, text: str, author: Author | None, reason: str) -> None:
+        """Write a helper's file, and load it: the version that was read before is what is replaced."""
+        old = self._helpers.get(name)
+        expected = hash_of(old.text) if old is not None and (self._root / path_of(name)).exists() else None
+        await asyncio.to_thread(save_text, self._root, path_of(name), text, expected)
+        await self.refresh(author, reason, is_told=False)
+
+    async def remove(self, name: str, author: Author | None, reason: str) -> None:
+        """Delete a helper's file; its history is kept."""
+        await asyncio.to_thread(remove_text, self._root, path_of(name), hash_of(self.helper(name).text))
+        await self.refresh(author, reason, is_told=False)
+
+    async def history(self, name: str) -> list[HelperVersion]:
+        """Return the versions of a helper, oldest first, those of a deleted one too.
+
+        Raises:
+            UsageError: there was never one of that name.
+        """
+        rows = await self._store.module_history(path_of(name)) if NAME.fullmatch(name) else []
+        if not rows:
+            self.helper(name)
+        return [_version(number, row) for number, row in enumerate(rows, 1)]
+
+    @asynccontextmanager
+    async def followed(self) -> AsyncIterator[None]:
+        """Follow the folder while the block runs."""
+        task = asyncio.create_task(self._follow())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            await self.refresh()
+
+
+class HelperSelection:
+    """Some of the helpers of a workspace: those that one agent may call, by patterns that may change."""
+
+    def __init__(self, library: HelperLibrary, patterns: Callable[[], Sequence[str]], without: str = "") -> None:
+        """Create the selection; `without` is a helper that is never among them: no helper calls itself."""
+        self._library = library
+        self._patterns = patterns
+        self._without = without
+        self._selected: tuple[object, object, Mapping[str, Helper]] = (None, None, {})
+
+    def offered(self, snapshot: Snapshot) -> Mapping[str, Helper]:
+        """Return those that can be called now; the same object as long as nothing changed."""
+        offered = self._library.offered(snapshot)
+        if not offered:
+            return offered
+        patterns = self._patterns()
+        if self._selected[0] is not offered or self._selected[1] != patterns:
+            chosen = {name: helper for name, helper in offered.items() if self._has(name)}
+            self._selected = (offered, patterns, chosen)
+        return self._selected[2]
+
+    def refusal(self, name: str) -> str:
+        """Return why a helper of these cannot be called."""
+        return self._library.refusal(name) if self._has(name) else ""
+
+    def _has(self, name: str) -> bool:
+        return name != self._without and any(Wildcard(pattern).fits(name) for pattern in self._patterns())
+
+
+def _texts(root: Path, names: Iterable[str]) -> dict[str, str | Problem]:
+    return {name: _text(root, f"{name}{_SUFFIX}") for name in sorted(names)}
+
+
+def _text(root: Path, name: str) -> str | Problem:
+    where = Place(f"{FOLDER}/{one_line(name, 80)}", 1)
+    try:
+        if (root / FOLDER).is_symlink():
+            return Problem(
+                "unreadable", f"`{FOLDER}` is a link, which is not followed", where, "put the folder itself there"
+            )
+        return read_plain(root / FOLDER / name, MOST_BYTES).decode("utf-8")
+    except UnicodeDecodeError:
+        return Problem("unreadable", "the file is not UTF-8", where, "save it as UTF-8")
+    except OSError as error:
+        return Problem("unreadable", f"the file cannot be read: {error}", where, "put a plain file in its place")
+
+
+def _version(number: int, row: VersionRow) -> HelperVersion:
+    return HelperVersion(number, row.version, row.text, row.by, row.agent, row.at, row.reason)

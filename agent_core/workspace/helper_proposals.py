@@ -1,0 +1,113 @@
+"""Helpers that recorded turns suggest: functions that were used together again and again, with the figures why."""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import CallStore
+
+from .helper_file import Helper, written
+from .helper_library import HelperLibrary
+
+MOST_FUNCTIONS: Final = 6
+_FEWEST_TURNS: Final = 3
+_SHARE: Final = 0.5  # of the turns of the rarer one, in which both were used
+_REQUESTS: Final = 3
+_LONGEST: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class HelperProposal:
+    """A draft of a helper: its functions were used together in so many turns, which had so many calls of them.
+
+    `turns` counts those with any of them; `share` is the smallest share of a pair in the turns of its rarer function.
+    """
+
+    name: str
+    functions: tuple[str, ...]
+    together: int
+    turns: int
+    share: float
+    calls: int
+    requests: tuple[str, ...]
+    draft: str
+
+
+async def proposals(library: HelperLibrary, store: CallStore, snapshot: Snapshot) -> list[HelperProposal]:
+    """Return drafts of helpers for functions that turns used together, the most frequent first."""
+    calls: dict[str, list[str]] = {}
+    for name in snapshot.functions:
+        turns = [row.turn for row in await store.recent_calls(name) if row.turn]
+        if turns:
+            calls[name] = turns
+    served = await store.requests_served(_REQUESTS)
+    drafts = [_draft(cluster, calls, served, snapshot) for cluster in clusters({n: set(t) for n, t in calls.items()})]
+    there = library.helpers.values()
+    return [draft for draft in drafts if not any(_has(helper, draft, snapshot) for helper in there)]
+
+
+def clusters(turns: Mapping[str, Set[str]]) -> list[tuple[str, ...]]:
+    """Return the sets of functions of which each two were used in the same turns, the most frequent first. Pure."""
+    shares = {pair: share for pair in combinations(sorted(turns), 2) if (share := _share(turns, pair))}
+    found: list[tuple[str, ...]] = []
+    taken: set[str] = set()
+    for first, second in sorted(shares, key=lambda pair: (-len(turns[pair[0]] & turns[pair[1]]), pair)):
+        if {first, second} & taken:
+            continue
+        cluster = [first, second]
+        for name in sorted(turns.keys() - taken - {first, second}):
+            fits = all(tuple(sorted((name, member))) in shares for member in cluster)
+            if fits and len(cluster) < MOST_FUNCTIONS:
+                cluster.append(name)
+        taken |= {*cluster}
+        found.append(tuple(sorted(cluster)))
+    return found
+
+
+def _share(turns: Mapping[str, Set[str]], pair: tuple[str, str]) -> float:
+    """Return the share of turns that two functions have in common, 0 if they are too few."""
+    one, other = turns[pair[0]], turns[pair[1]]
+    together = len(one & other)
+    share = together / min(len(one), len(other))
+    return share if together >= _FEWEST_TURNS and share >= _SHARE else 0.0
+
+
+def _draft(
+    cluster: tuple[str, ...], calls: Mapping[str, Sequence[str]], served: list[tuple[str, str]], snapshot: Snapshot
+) -> HelperProposal:
+    turns = {name: frozenset(calls[name]) for name in cluster}
+    together = frozenset.intersection(*turns.values())
+    share = min(_share(turns, pair) for pair in combinations(cluster, 2))
+    texts = [request for function, request in served if function in cluster]
+    requests = [text for text in dict.fromkeys(texts) if all((name, text) in served for name in cluster)]
+    name = _name(cluster, snapshot)
+    firsts = [snapshot.functions[one].description.strip().partition("\n")[0].rstrip(".") for one in cluster]
+    table = {
+        "purpose": f"{'; '.join(firsts)[:_LONGEST]}.",
+        "inputs": {"task": "str"},
+        "result": "str",
+        "functions": list(cluster),
+        "budget": {"steps": 2 * len(cluster) + 2, "tokens": 20_000, "seconds": 60},
+    }
+    return HelperProposal(
+        name,
+        cluster,
+        len(together),
+        len(frozenset.union(*turns.values())),
+        round(share, 2),
+        sum(len(calls[one]) for one in cluster),
+        tuple(requests[-_REQUESTS:]),
+        written(table),
+    )
+
+
+def _name(cluster: tuple[str, ...], snapshot: Snapshot) -> str:
+    """Return a name from the module that all of them are in, or from the first of them."""
+    modules = {snapshot.functions[name].module.rpartition(".")[2] for name in cluster}
+    return f"{modules.pop() if len(modules) == 1 else cluster[0]}_helper"
+
+
+def _has(helper: Helper, draft: HelperProposal, snapshot: Snapshot) -> bool:
+    return all(helper.may_call(snapshot.functions[name]) for name in draft.functions)

@@ -1,0 +1,84 @@
+"""Chooses and opens the models of a workspace, for turns, for the reviewer, and for search by meaning."""
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+from agent_core.access.grants.addresses import is_confirmed
+from agent_core.base.own_environment import environment as own_environment
+from agent_core.base.settings import ModelSettings, Settings
+from agent_core.functions.gate.reviewer import Reviewer
+from agent_core.memory.embedding import Embedder, embedder
+from agent_core.model import Model
+from agent_core.model.discover import DiscoveredModel, choose
+from agent_core.runtime.model_session import OpenedModel
+from agent_core.storage import prepare_state_dir
+
+from . import doctor
+from .local_models import installed_models
+
+
+class ModelOpener:
+    """Chooses and opens the models of a workspace; `environment` has keys and secrets, if not this process's own."""
+
+    def __init__(self, root: Path, settings: Settings, environment: Mapping[str, str] | None) -> None:
+        self.environment: Mapping[str, str] = own_environment() if environment is None else environment
+        self._root = root
+        self._settings = settings
+        self.reviewer: Reviewer | None = self._reviewer()
+        """The reviewer of new functions that the settings name, if any."""
+
+    async def open(self, name: str | None) -> OpenedModel:
+        """Return a model, ready to be asked: the one of that name, or the usual one.
+
+        Raises:
+            ModelError: it is not available, or the user has not confirmed its address.
+        """
+        settings = self._settings.using(name) if name else self._settings
+        doctor.check_address(settings, around=self.environment)
+        # The HTTP client takes a tenth of a second to import: only a turn pays for it, and the prompt is not held up.
+        await asyncio.to_thread(import_module, "agent_core.model.client")
+        from agent_core.model.client import open_model  # noqa: PLC0415 - see above
+
+        chosen = await self.choose(settings.model)
+        found_out = prepare_state_dir(self._root) / "models.jsonl"
+        return OpenedModel(await open_model(chosen, settings.model, found_out=found_out), chosen.why)
+
+    async def choose(self, settings: ModelSettings) -> DiscoveredModel:
+        """Return the model that these settings mean here."""
+        confirmed = partial(is_confirmed, self._root)
+        return await choose(settings, self.environment, weights=_best_installed, confirmed=confirmed)
+
+    def embedder(self) -> Embedder | None:
+        """Return the embedder that finds texts by meaning; until the user confirms the address it fails, and nothing is
+        sent.
+        """
+        memory = self._settings.memory
+        url = self._settings.model.base_url or self.environment.get("OPENAI_BASE_URL") or ""
+        key = self.environment.get(self._settings.model.key_variable, "")
+        check = partial(doctor.check_texts, self._settings, self.environment)
+        return embedder(memory.embedding, model=memory.embedding_model, url=url, key=key, check=check)
+
+    def function_embedder(self) -> Embedder | None:
+        """Return the embedder that finds functions by meaning: one of this machine, since every message is a need."""
+        name = self._settings.memory.embedding
+        return embedder("wordllama" if name == "endpoint" else name)
+
+    async def aclose(self) -> None:
+        """Close the reviewer's model."""
+        if self.reviewer is not None:
+            await self.reviewer.aclose()
+
+    def _reviewer(self) -> Reviewer | None:
+        name = self._settings.gate.reviewer
+
+        async def opened() -> Model:
+            return (await self.open(None if name == "same" else name)).model
+
+        return None if name == "off" else Reviewer(name, opened)
+
+
+def _best_installed() -> str | None:
+    return next(iter(installed_models()), None)

@@ -1,0 +1,226 @@
+"""The runner: decides whose turn runs next, over what the store says is due.
+
+One turn at a time for each agent, a bounded number of agents at once. Wakes are hints that may be lost: the tables
+decide. What is timed is waited for until its time, and nothing is asked again and again meanwhile.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from watchdog.events import FileClosedEvent, FileSystemEvent, FileSystemEventHandler
+from watchdog.observers import Observer
+
+from agent_core.base.clock import Clock
+from agent_core.base.errors import AgentBusy, ToolwrightError
+from agent_core.base.events import Event
+from agent_core.base.plain_files import add_to
+from agent_core.runtime.agent import Agent
+from agent_core.storage import BEAT, BETWEEN, Store
+
+Handle = Callable[[str], Awaitable[None]]
+"""Does something with the agent of a name, such as one turn for what waits in its inbox."""
+
+_log = logging.getLogger(__name__)
+_REST_S: Final = 15.0  # for an agent that another process has, or that could not be run
+_LONGEST_SLEEP_S: Final = 3600.0  # the clock may be set meanwhile
+_MOST_OPEN: Final = 16
+_IN_A_ROW: Final = 5  # turns of one agent, before others have their turn: to open it again costs more than to go on
+_BELL: Final = "bell"
+
+
+class Runner:
+    """Runs agents in this process. Others may post to them; what nobody tells here is noticed at the next wake."""
+
+    def __init__(  # noqa: PLR0913 - what it is made of
+        self,
+        store: Store,
+        handle: Handle,
+        interrupt: Handle,
+        *,
+        slots: int,
+        clock: Clock,
+        kinds: Collection[str] = (*BETWEEN, BEAT),
+        is_free: Callable[[str], bool] = lambda _: True,
+        on_fault: Callable[[str, ToolwrightError], None] = lambda *_: None,
+    ) -> None:
+        """Create the runner; `interrupt` ends the turn of an agent that `handle` runs.
+
+        Events of these `kinds` begin turns. Of an agent that is not free, somebody else runs the turns and pokes when
+        they end.
+        """
+        self._store = store
+        self._handle = handle
+        self._interrupt = interrupt
+        self._slots = slots
+        self._clock = clock
+        self._kinds = kinds
+        self._is_free = is_free
+        self._on_fault = on_fault
+        self._woken = asyncio.Event()
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._resting: dict[str, float] = {}
+        self._is_ending = False
+
+    def poke(self, agent: str = "") -> None:
+        """Say that there may be something to do, for this agent or for any; it may be said too often."""
+        self._resting.pop(agent, None)
+        self._woken.set()
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The agents whose turns run now."""
+        return tuple(self._running)
+
+    async def run(self, *, until_idle: bool = False) -> None:
+        """Run turns until `stop`, or until nothing is due and none runs."""
+        try:
+            while not self._is_ending:
+                self._woken.clear()
+                await self.reap()
+                is_idle = not await self._start() and not self._running
+                if is_idle and until_idle:
+                    return
+                await self._sleep()
+        finally:
+            await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    async def reap(self) -> None:
+        """End what nobody would end otherwise: the waits whose time is over."""
+        await self._store.expire()
+
+    async def stop(self, grace_s: float = 2.0) -> None:
+        """Start nothing more; interrupt the turns that are still running after the grace."""
+        self._is_ending = True
+        self._woken.set()
+        if self._running:
+            await asyncio.wait(self._running.values(), timeout=grace_s)
+        for agent in self.running:
+            await self._interrupt(agent)
+
+    async def _start(self) -> bool:
+        """Start the turns for which there is room; return whether any was started."""
+        now, started = self._clock.monotonic(), False
+        for due in await self._store.work(self._kinds):
+            if len(self._running) >= self._slots:
+                break
+            name = due.agent
+            if name in self._running or self._resting.get(name, 0) > now or not self._is_free(name):
+                continue
+            self._running[name] = asyncio.create_task(self._one(name))
+            started = True
+        return started
+
+    async def _one(self, agent: str) -> None:
+        try:
+            for _ in range(_IN_A_ROW):
+                await self._handle(agent)
+                if self._is_ending or not self._is_free(agent):
+                    break
+                if all(due.agent != agent for due in await self._store.work(self._kinds)):
+                    break
+        except ToolwrightError as error:
+            self._resting[agent] = self._clock.monotonic() + _REST_S
+            self._on_fault(agent, error)
+        except Exception:  # noqa: BLE001 - the runner's edge: one agent's failure does not stop the others
+            self._resting[agent] = self._clock.monotonic() + _REST_S
+            _log.exception("the turn of %s failed", agent)
+            self._on_fault(agent, ToolwrightError("Its turn failed inside the program itself."))
+        finally:
+            del self._running[agent]
+            self._woken.set()
+
+    async def _sleep(self) -> None:
+        """Wait for a wake, or until the next thing is due by itself."""
+        times = [due - self._clock.now() for due in (await self._store.next_due(),) if due is not None]
+        times += [until - self._clock.monotonic() for until in self._resting.values()]
+        wait = min([max(time, 0.01) for time in times if time > -_REST_S] or [_LONGEST_SLEEP_S])
+        self._resting = {name: until for name, until in self._resting.items() if until > self._clock.monotonic()}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(wait, _LONGEST_SLEEP_S)):
+                await self._woken.wait()
+
+
+def ring(state: Path) -> None:
+    """Wake the runners of all processes at a workspace: something was written that they did not write."""
+    folder = state / "agents"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        add_to(folder / _BELL, b"")
+
+
+@asynccontextmanager
+async def bell(state: Path, poke: Callable[[], None]) -> AsyncIterator[None]:
+    """Call `poke` whenever another process rings, as long as the block runs; the kernel tells it."""
+    ring(state)
+    loop, observer = asyncio.get_running_loop(), Observer()
+
+    class Heard(FileSystemEventHandler):
+        def on_closed(self, event: FileSystemEvent) -> None:
+            if str(event.src_path).endswith(_BELL):
+                loop.call_soon_threadsafe(poke)
+
+    observer.schedule(Heard(), str(state / "agents"), event_filter=[FileClosedEvent])
+    observer.start()
+    try:
+        yield
+    finally:
+        observer.stop()
+        await asyncio.to_thread(observer.join)
+
+
+class AgentsBehind:
+    """The agents that work behind: opened when they have something to do, the last of them kept open."""
+
+    def __init__(
+        self, open_agent: Callable[[str], Awaitable[Agent]], hear: Callable[[Event], None], most: int = _MOST_OPEN
+    ) -> None:
+        """Create the pool; `hear` gets each event with the name of its agent."""
+        self._open_agent = open_agent
+        self._hear = hear
+        self._most = most
+        self._idle: OrderedDict[str, Agent] = OrderedDict()
+        self._working: dict[str, Agent] = {}
+
+    async def turn(self, name: str) -> None:
+        """Run one turn of an agent.
+
+        Raises:
+            AgentBusy: another process has it.
+        """
+        agent = self._working[name] = self._idle.pop(name) if name in self._idle else await self._open_agent(name)
+        try:
+            async for event in agent.turn(None):
+                self._hear(replace(event, agent=name))
+        finally:
+            del self._working[name]
+            self._idle[name] = agent
+        while len(self._idle) > self._most:
+            await self._idle.popitem(last=False)[1].aclose()
+
+    async def close(self, name: str) -> None:
+        """Close an agent that is idle, so that it can be opened elsewhere.
+
+        Raises:
+            AgentBusy: its turn is running.
+        """
+        if name in self._working:
+            raise AgentBusy(f"Agent `{name}` works behind.", fix="Wait until its turn has ended, or stop it.")
+        if (agent := self._idle.pop(name, None)) is not None:
+            await agent.aclose()
+
+    async def interrupt(self, name: str) -> None:
+        """End the running turn of an agent; it goes on at the next start."""
+        if (agent := self._working.get(name)) is not None:
+            await agent.interrupt(resumes=True)
+
+    async def aclose(self) -> None:
+        """Close all agents."""
+        for agent in self._idle.values():
+            await agent.aclose()
+        self._idle.clear()

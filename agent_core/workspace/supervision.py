@@ -1,0 +1,182 @@
+"""The state of all agents that work together, and what a person may do about it; all of it from the store."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from agent_core.base.errors import UsageError
+from agent_core.base.matching import nearest
+from agent_core.base.untrusted import one_line
+from agent_core.runtime.helper_calls import PREFIX
+from agent_core.storage import AnswerAsk, MessageRow, OpenWork, ResumeAgent, RouteAsk, SetThread, Store, ThreadRow
+
+_WHY_CHARS: Final = 120
+BY_A_PERSON: Final = "(A person answers in place of this agent.)"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentState:
+    """An agent and what it does: idle, queued, running, waiting, paused, stuck or stopped.
+
+    Its `kind` is agent, group, or helper: one run of a helper.
+    """
+
+    name: str
+    kind: str = "agent"
+    state: str = "idle"
+    waits_on: str | None = None
+    thread: str | None = None
+    since: float | None = None
+    spent: Mapping[str, int | float] = field(default_factory=dict)
+    left: Mapping[str, int | float] = field(default_factory=dict)
+    why: str = ""
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return the published shape."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+class Supervision:
+    """The agents of a workspace as a person sees and steers them."""
+
+    def __init__(self, store: Store, names: Iterable[str], groups: Collection[str] = ()) -> None:
+        """Create the view; `names` are the agents that there are, and of these `groups` are groups."""
+        self._store = store
+        self._names = [*names]
+        self._groups = groups
+
+    def check(self, name: str) -> None:
+        """Check that there is such an agent.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if name not in self._names:
+            meant = nearest(name, self._names)
+            hint = f"Did you mean `{meant[0]}`?" if meant else f"There are: {', '.join(self._names) or 'none'}."
+            raise UsageError(f"There is no agent `{one_line(name, 64)}`.", fix=hint)
+
+    async def tree(self) -> list[AgentState]:
+        """Return the state of each agent: those that wait for nobody first, each before whom it waits for.
+
+        Of the runs of helpers, it has those that are at work.
+        """
+        asks, paused = await self._store.asks(), await self._store.paused()
+        work, threads = await self._store.open_work(), {row.id: row for row in await self._store.threads()}
+        known = [name for row in threads.values() for name in (row.agent, *row.spent)]
+        names = dict.fromkeys([*self._names, *known, *paused, *(item.agent for item in work)])
+        states = [replace(_state(name, asks, paused, work, threads), kind=self._kind(name)) for name in names]
+        states = [state for state in states if state.kind != "helper" or state.state != "idle"]
+        return sorted(states, key=lambda state: _depth(state.name, asks))
+
+    def _kind(self, name: str) -> str:
+        return "helper" if name.startswith(PREFIX) else "group" if name in self._groups else "agent"
+
+    async def asked(self, name: str) -> list[MessageRow]:
+        """Return the asks that wait for this agent.
+
+        Raises:
+            UsageError: nobody waits for it.
+        """
+        asks = await self._store.asks()
+        if waiting := [ask for ask in asks if name in (ask.recipient, ask.id)]:
+            return waiting
+        meant = nearest(name, [ask.recipient for ask in asks])
+        hint = f"Did you mean `{meant[0]}`?" if meant else "Type: toolwright agents tree"
+        raise UsageError(f"Nobody waits for an answer of `{one_line(name, 64)}`.", fix=hint)
+
+    async def answer(self, name: str, text: str) -> int:
+        """Answer in place of an agent what others ask it, and return how many asks that were."""
+        asks = await self.asked(name)
+        await self._store.apply([AnswerAsk(ask.id, f"{BY_A_PERSON} {text}") for ask in asks])
+        await self._reopen({ask.thread for ask in asks})
+        return len(asks)
+
+    async def route(self, name: str, to: str) -> int:
+        """Put what others ask an agent to another one, and return how many asks that were.
+
+        Raises:
+            UsageError: there is no such agent, or somebody would wait for themselves.
+        """
+        self.check(to)
+        asks = await self.asked(name)
+        await self._store.apply([RouteAsk(ask.id, to) for ask in asks])
+        await self._reopen({ask.thread for ask in asks})
+        return len(asks)
+
+    async def stop(self, name: str, why: str) -> list[str]:
+        """Stop the threads that an agent is at work in, or the one of this id; return their ids.
+
+        Raises:
+            UsageError: it is at work in none.
+        """
+        asks, work = await self._store.asks(), await self._store.open_work()
+        busy = {ask.thread for ask in asks if name in (ask.sender, ask.recipient, ask.thread)}
+        busy |= {item.thread for item in work if name in (item.agent, item.thread)}
+        stopped = [
+            row.id
+            for row in await self._store.threads()
+            if row.state != "stopped" and (row.id in busy or (row.state == "stuck" and name in (row.id, *row.spent)))
+        ]
+        if not stopped:
+            fix = "Type: toolwright agents tree"
+            raise UsageError(f"`{one_line(name, 64)}` is at work in no thread.", fix=fix)
+        await self._store.apply([SetThread(id, "stopped", why) for id in stopped])
+        return stopped
+
+    async def resume(self, name: str) -> list[str]:
+        """Resume a paused agent, and open the threads again in which it is stuck; return these threads."""
+        stuck = [row.id for row in await self._store.threads() if row.state == "stuck" and name in (row.id, *row.spent)]
+        await self._store.apply([ResumeAgent(name), *(SetThread(id, "open") for id in stuck)])
+        return stuck
+
+    async def _reopen(self, threads: Iterable[str]) -> None:
+        rows = [await self._store.thread(id) for id in threads]
+        await self._store.apply([SetThread(row.id, "open") for row in rows if row and row.state == "stuck"])
+
+
+def _state(
+    name: str,
+    asks: list[MessageRow],
+    paused: Mapping[str, str],
+    work: list[OpenWork],
+    threads: Mapping[str, ThreadRow],
+) -> AgentState:
+    """Return the state of one agent: what holds it up comes before what it does."""
+    mine = [ask for ask in asks if ask.sender == name]
+    items = sorted((item for item in work if item.agent == name), key=lambda item: not item.is_running)
+    thread = mine[0].thread if mine else items[0].thread if items else _last(name, threads)
+    row, waits_on = threads.get(thread or ""), ", ".join(dict.fromkeys(ask.recipient for ask in mine)) or None
+    spent, left = _money(name, row)
+    state, since, why = "idle", None, ""
+    if items:
+        state, since = "running" if items[0].is_running else "queued", items[0].since
+        why = f"{items[0].kind} waits" if state == "queued" else f"works on a {items[0].kind}"
+    if mine and not (items and items[0].is_running):
+        state, since, why = "waiting", mine[0].at, one_line(mine[0].text, _WHY_CHARS)
+    if row is not None and row.state != "open":
+        state, why = row.state, row.why
+    if name in paused:
+        state, why = "paused", paused[name]
+    return AgentState(name, "", state, waits_on, thread or None, since, spent, left, why)
+
+
+def _money(name: str, row: ThreadRow | None) -> tuple[dict[str, int | float], dict[str, int | float]]:
+    if row is None:
+        return {}, {}
+    spent = {key: amount for key, amount in row.spent.get(name, {}).items() if amount}
+    return spent, row.allowance().left().amounts()
+
+
+def _last(name: str, threads: Mapping[str, ThreadRow]) -> str | None:
+    return next((row.id for row in reversed([*threads.values()]) if name in row.spent), None)
+
+
+def _depth(name: str, asks: list[MessageRow]) -> int:
+    """Return how many wait for each other before this one; there are no circles."""
+    depth, names = 0, {name}
+    while names := {ask.sender for ask in asks if ask.recipient in names}:
+        depth += 1
+        if depth > len(asks):
+            break
+    return depth
