@@ -15,6 +15,7 @@ _ROOMS = {
     "Author": "functions.service",
     "Block": "memory.block",
     "ChatMemory": "memory.classes",
+    "Client": "interfaces.client",
     "Decision": "access.grants",
     "Event": "base.events",
     "Memory": "memory.classes",
@@ -26,6 +27,7 @@ _ROOMS = {
     "TurnError": "base.errors",
     "Workspace": "workspace.workspace",
     "ask": "workspace.workspace",
+    "connect": "interfaces.client",
 }
 _MODULES = {"events": "base.events", "presentation": "context.presentation"}
 
@@ -35,6 +37,7 @@ __all__ = [
     "Author",
     "Block",
     "ChatMemory",
+    "Client",
     "Decision",
     "Event",
     "FunctionService",
@@ -46,6 +49,7 @@ __all__ = [
     "TurnError",
     "Workspace",
     "ask",
+    "connect",
     "events",
     "presentation",
 ]

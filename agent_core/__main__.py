@@ -4,6 +4,7 @@ The version is answered before anything else is imported: scripts ask for it oft
 wait for a command line parser.
 """
 
+import io
 import os
 import sys
 
@@ -14,6 +15,8 @@ from agent_core.base.own_environment import enter
 def main() -> None:
     """Run the command line and exit with its exit code."""
     _open_what_is_closed()
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a character that the locale does not have becomes a question mark
+        sys.stdout.reconfigure(errors="replace")
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"toolwright {__version__}\n")
         return

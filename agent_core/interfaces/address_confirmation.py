@@ -54,5 +54,5 @@ def address_lines(settings: Settings, url: str) -> list[Line]:
         line(("warn", "! "), head, ("strong", shown(url))),
         line(f"  {why} This would be sent there: your messages, the conversation"),
         line(f"  and memory of your assistant, its functions and their results{texts};"),
-        line("  and the key in OPENAI_API_KEY, if it is set."),
+        line(f"  and the key in {settings.model.key_variable}, if it is set."),
     ]

@@ -41,16 +41,18 @@ class CommandEntry:
 
 _FUNCTION = (("<function>",),)
 _VERSION = (("<function>",), ("<version>",))
-_COMMAND, _AGENT, _PATH = (("<command>",),), (("<agent>",),), (("<path>",),)
+_AGENT, _PATH = (("<agent>",),), (("<path>",),)
 _CALL, _LABEL = (("<call>",),), (("<label>",),)
 
 ENTRIES = (
-    CommandEntry("help", "[COMMAND]", "List the commands, or show one of them.", _COMMAND, in_turn=True),
+    CommandEntry(
+        "help", "[COMMAND | all]", "List the commands, or show one of them.", (("all", "<command>"),), in_turn=True
+    ),
     CommandEntry("exit", "", "Leave; so does Ctrl-D. The conversation is kept.", in_turn=True),
     CommandEntry(
         "functions",
         "[TEXT]",
-        "Browse the functions, or those with TEXT; `unused`: those that nobody calls.",
+        "Browse the functions, or find those for TEXT; `unused`: those that nobody calls.",
         (("unused",),),
         in_turn=True,
     ),
@@ -61,6 +63,12 @@ ENTRIES = (
         _FUNCTION,
         in_turn=True,
         runs="functions show NAME",
+    ),
+    CommandEntry(
+        "about", "NAME", "Show a function's signature, words and standing; ?NAME is the same.", _FUNCTION, in_turn=True
+    ),
+    CommandEntry(
+        "call", "NAME(…)", "Call a function as in Python, or with one JSON object; =NAME(…) is the same.", _FUNCTION
     ),
     CommandEntry("show", "[N]", "Show call number N in full; by default, the last one.", _CALL, in_turn=True),
     CommandEntry(
@@ -167,6 +175,13 @@ ENTRIES = (
         "Admit a rejected candidate with the results that came back, or say which ones must.",
         (("<candidate>",),),
     ),
+    CommandEntry(
+        "audit",
+        "",
+        "Show the state of the library: a score, and what to improve, each with a proposal.",
+        in_turn=True,
+        runs="functions audit",
+    ),
     CommandEntry("reload", "", "Read the functions folder again.", runs="functions reload"),
     CommandEntry(
         "memory",
@@ -189,18 +204,50 @@ ENTRIES = (
         _PATH,
         runs="sources add PLACE",
     ),
+    CommandEntry(
+        "forget",
+        "[--word] TEXT | message N.M|last | turn N|last | before DATE",
+        "Take it out of the record for good, after a preview; `text …` for a text that begins with these words.",
+        (("message", "turn", "before", "text"),),
+    ),
     CommandEntry("summarize", "", "Summarize the older part of the conversation now; nothing leaves recall."),
     CommandEntry("memorywarning", "", "Tell the agent now that its context is filling up."),
     CommandEntry("heartbeat", "", "Let the agent think and act without a message."),
     CommandEntry(
-        "agents", "", "List the agents of this workspace; * marks the current one.", in_turn=True, runs="agents list"
+        "agents",
+        "[tree | pause NAME | resume NAME | stop NAME | answer NAME TEXT | route NAME TO]",
+        "List the agents of this workspace, * marks the current one; `tree` shows what they do; or steer one.",
+        (("tree", "pause", "resume", "stop", "answer", "route"), ("<agent>",)),
+        in_turn=True,
+        runs="agents list",
+        below={
+            "tree": "agents tree",
+            "pause": "agents pause NAME",
+            "resume": "agents resume NAME",
+            "stop": "agents stop NAME",
+            "answer": "agents answer NAME TEXT",
+            "route": "agents route NAME TO",
+        },
     ),
     CommandEntry("switch", "NAME", "Talk to another agent, or to a new one with that name.", _AGENT),
     CommandEntry("save", "[FILE]", "Write this agent to FILE, as one JSON document.", _PATH),
     CommandEntry("load", "FILE", "Replace this agent with the one in a file, after asking.", _PATH),
+    CommandEntry(
+        "log",
+        "[--last N] [--since DATE] [--all] [-o FILE]",
+        "Show this conversation as Markdown, or write it to FILE; `--all`: with what /new and /pop removed.",
+        (("--last", "--since", "--all", "-o"),),
+        in_turn=True,
+    ),
     CommandEntry("retry", "", "Take the last message back and send it again."),
     CommandEntry("pop", "", "Remove the last turn from the context; it stays on record."),
-    CommandEntry("undo", "", "Undo the last change: a function, a block of memory or a message, after asking."),
+    CommandEntry("changes", "", "List what this session made and changed, numbered for /undo.", in_turn=True),
+    CommandEntry(
+        "undo",
+        "[N | all]",
+        "Undo the last step (a function, a block of memory, a message), or number N of /changes, after asking.",
+        (("all",),),
+    ),
     CommandEntry(
         "cost",
         "",
@@ -208,14 +255,46 @@ ENTRIES = (
         in_turn=True,
     ),
     CommandEntry("new", "", "Begin a new conversation; this one leaves the context and stays on record."),
-    CommandEntry("clear", "", "Clear the screen; the conversation stays.", in_turn=True),
-    CommandEntry("dump", "[FILE]", "Show the model's context, or write it to FILE.", _PATH),
     CommandEntry(
-        "model", "[NAME]", "Show the model and why it was chosen; with NAME, switch to another.", (("<model>",),)
+        "shell",
+        "COMMAND",
+        "Run a command in your shell; its output goes along with your next message. !COMMAND is the same.",
+        in_turn=True,
+    ),
+    CommandEntry("clear", "", "Clear the screen; the conversation stays.", in_turn=True),
+    CommandEntry(
+        "dump", "[FILE]", "Show or write to FILE all that the model sees: system message, functions, messages.", _PATH
+    ),
+    CommandEntry(
+        "model",
+        "[NAME]",
+        "Show the model and those of the settings with their prices; with NAME, switch.",
+        (("<model>",),),
     ),
 )
 _MEANT = {"quit": "exit", "q": "exit", "bye": "exit", "ls": "functions", "rm": "delete"}
 BY_NAME = {entry.name: entry for entry in ENTRIES}
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "daily": (
+        "functions", "introspect", "edit", "call", "break", "memory", "attach", "undo", "changes", "retry", "new",
+        "model", "help", "exit",
+    ),
+    "functions": (
+        "create", "history", "rollback", "test", "trace", "debug",
+        "show", "example", "pending", "confirm", "diff", "blame", "delete", "good", "bad",
+        "grants", "release", "audit", "reload",
+    ),
+    "agents": ("agents", "switch", "save", "load", "summarize", "memorywarning", "heartbeat"),
+    "session": ("log", "pop", "cost", "clear", "dump", "forget"),
+}  # fmt: skip
+"""The commands as `/help` groups them; the daily ones come first, and one that is in no group with the last."""
+
+
+def group(name: str) -> list[CommandEntry]:
+    """Return the commands of a group."""
+    grouped = {command for commands in GROUPS.values() for command in commands}
+    loose = [entry for entry in ENTRIES if entry.name not in grouped] if name == [*GROUPS][-1] else []
+    return [*(BY_NAME[command] for command in GROUPS[name]), *loose]
 
 
 def needed(words: str, name: str) -> str:

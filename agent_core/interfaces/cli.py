@@ -17,6 +17,7 @@ import click
 
 from agent_core import __version__
 from agent_core.base.errors import ToolwrightError
+from sandbox.wire.lines import bare_lines
 
 from .faults import REFUSED, USAGE, innermost, report, report_crash, tell
 
@@ -28,15 +29,21 @@ _COMMANDS = {
     "calls": "calls:calls",
     "secrets": "secrets:secrets",
     "agents": "agents:agents",
+    "helpers": "helpers:helpers",
     "memory": "memory:memory",
     "sources": "sources:sources",
+    "log": "log:log",
+    "serve": "serve:serve",
+    "mcp": "mcp:mcp",
+    "tokens": "serve:tokens",
     "schema": "setup:schema",
     "models": "models:models",
     "state": "setup:state",
     "doctor": "setup:doctor",
 }
 
-_LAST = ("--json", "--workspace", "-C")  # what every command takes, and no group below the first
+_SELDOM = {"calls", "mcp", "tokens", "state", "schema"}
+_LAST = ("--json", "--debug", "--workspace", "-C")  # what every command takes, and no group below the first
 
 
 _START = (
@@ -65,7 +72,17 @@ class LazyGroup(click.Group):
         with formatter.section("New here? Type"):
             formatter.write_dl(_START, col_max=40)
         self.format_usage(ctx, formatter)
-        self.format_options(ctx, formatter)  # all of it on a screen of 24 lines
+        self.format_options(ctx, formatter)
+        lines = bare_lines(formatter.getvalue())  # all of it on a screen of 24 lines: without the empty ones
+        formatter.buffer[:] = [f"{text}\n" for text in lines if text]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, but for those that few need: they are in the reference."""
+        names = [name for name in _COMMANDS if name not in _SELDOM]
+        room = formatter.width - 6 - max(map(len, names))
+        commands = [(name, command) for name in names if (command := self.get_command(ctx, name)) is not None]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str(room)) for name, command in commands])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -86,8 +103,11 @@ class LazyGroup(click.Group):
     metavar="DIR",
     help="The workspace; by default, the current folder.",
 )
+@click.option("--server", metavar="URL", help="The workspace that a server has open.")
+@click.option("--token", metavar="TOKEN", hidden=True)
 @click.option("--json", "as_json", is_flag=True, hidden=True)
-def toolwright(root: Path | None, *, as_json: bool) -> None:
+@click.option("--debug", is_flag=True, hidden=True)
+def toolwright(root: Path | None, **options: object) -> None:
     """An assistant that makes its own functions as you talk, tested in a sandbox."""
 
 

@@ -3,16 +3,18 @@
 import functools
 import json
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import click
 
+from agent_core.base.errors import UsageError
 from agent_core.base.json_form import to_json
 from agent_core.base.untrusted import in_json
 
+from .debug_log import start_debugging
 from .spans import Line, line
 from .wrap import write
 
@@ -23,6 +25,9 @@ class CliContext:
 
     root: Path
     as_json: bool
+    server: str = ""
+    """The address of the server that has the workspace, if it is elsewhere."""
+    token: str = field(default="", repr=False)
 
     def result(self, result: object, lines: Iterable[Line]) -> None:
         """Print the result: its JSON for scripts, the lines for people."""
@@ -44,9 +49,16 @@ class CliContext:
 Command = Callable[..., int | None]
 
 
-def scene(command: Command) -> Command:
-    """Give a command `--json` and `--workspace`, and its Scene as the first argument."""
+def scene(command: Command, taken: Collection[str] = (), *, over_server: bool = False) -> Command:
+    """Give a command `--json`, `--workspace` and `--debug`, unless the name is `taken`, and its Scene as the first
+    argument. With `over_server` it can do its work where a server has the workspace.
+    """
+    has_debug = "--debug" not in taken
+    debug: Callable[[Command], Command] = click.option(
+        "--debug", is_flag=True, help="Show what goes over the wire, and tracebacks."
+    )
 
+    @(debug if has_debug else _as_it_is)
     @click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
     @click.option(
         "--workspace",
@@ -59,11 +71,20 @@ def scene(command: Command) -> Command:
     @functools.wraps(command)
     def prepared(as_json: bool, root: Path | None, **options: Any) -> int | None:  # noqa: FBT001  (click hands it in)
         above = click.get_current_context().find_root().params
-        return command(
-            CliContext(root or above.get("root") or Path(), as_json or bool(above.get("as_json"))), **options
-        )
+        if (has_debug and options.pop("debug")) or above.get("debug"):
+            start_debugging()
+        server, token = above.get("server") or "", above.get("token") or ""
+        if server and not over_server:
+            name = click.get_current_context().command_path
+            raise UsageError(f"`{name}` does not work over a server.", fix="Run it where the workspace is.")
+        root, as_json = root or above.get("root") or Path(), as_json or bool(above.get("as_json"))
+        return command(CliContext(root, as_json, server, token), **options)
 
     return prepared
+
+
+def _as_it_is(command: Command) -> Command:
+    return command
 
 
 def print_json(result: object) -> None:

@@ -4,9 +4,11 @@ from collections.abc import Awaitable, Callable
 
 from agent_core.base.errors import UsageError
 from agent_core.functions.debug import stopping_lines
+from agent_core.workspace.group_file import group_names
 from agent_core.workspace.local_models import installed_models
 
 from .conversation import Conversation
+from .spending import priced
 from .state import opened_state
 
 Offers = list[tuple[str, str]]
@@ -56,7 +58,9 @@ async def _sections(talk: Conversation, _first: str) -> Offers:
 
 async def _agents(talk: Conversation, _first: str) -> Offers:
     async with opened_state(talk.workspace.root) as state:
-        return [(name, "") for name in await state.moves.names()]
+        groups = group_names(talk.workspace.root)
+        agents = [name for name in await state.moves.names() if name not in groups]
+        return [*((name, "") for name in agents), *((name, "group") for name in groups)]
 
 
 async def _calls(talk: Conversation, _first: str) -> Offers:
@@ -64,7 +68,9 @@ async def _calls(talk: Conversation, _first: str) -> Offers:
 
 
 async def _models(talk: Conversation, _first: str) -> Offers:
-    return [(name, "") for name in dict.fromkeys([talk.agent.status().model, *installed_models(), "tour"]) if name]
+    named = {name: priced(model) for name, model in talk.workspace.settings.models.items()}
+    others = {name: "" for name in [talk.agent.status().model, *installed_models(), "tour"] if name}
+    return [*(others | named).items()]
 
 
 _OFFERS: dict[str, Callable[[Conversation, str], Awaitable[Offers]]] = {

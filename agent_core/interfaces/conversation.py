@@ -1,91 +1,33 @@
-"""A conversation with one agent: turns and slash commands, and the answers to grant questions.
+"""A conversation with one agent: turns and slash commands.
 
-The prompt and the plain mode drive the same object with different voices. Grant questions are answered by the user,
-by nobody, or by a file that lists what may be granted.
+The prompt and the plain mode drive the same object with different voices.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
 
-from agent_core.access.grants import Approver, Decision, Grants, Question
-from agent_core.access.grants.file import checked
-from agent_core.base.errors import ToolwrightError, UsageError, WorkspaceError
-from agent_core.base.events import Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
+from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.events import CallAnswered, Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
 from agent_core.base.interruption import Interrupted, Interruption
 from agent_core.base.messages import SEND, Answer, Message, Notice, User
-from agent_core.base.plain_files import read_named
 from agent_core.base.untrusted import one_line
 from agent_core.runtime.agent import Agent
+from agent_core.runtime.session import GO_ON
+from agent_core.workspace.runner import Runner
 from agent_core.workspace.workspace import Workspace
-from sandbox.wire.foreign import Malformed, read_toml
 
+from .approvers import chosen
+from .debug_log import traced
 from .faults import crash_line, fault_lines, innermost
 from .listeners import Listener
 from .options import RunOptions
-from .render.call_log import CallLog, changed_lines, is_speech
+from .render.agent_tree import BehindLines
+from .render.call_log import CallLog, changed_lines, is_own, is_speech
 from .spans import Line, line
 from .spending import Spending
 from .ui import Voice
 from .undo_log import Deeds
-
-ASK, DENY = "ask", "deny"
-_NOTES = ("by", "at")  # what `functions/grants.toml` has besides grants: such a file is accepted, too
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """An approver that says yes, one call at a time and only in this run, to what a file lists for a function."""
-
-    entries: Mapping[str, Grants]
-
-    async def __call__(self, question: Question) -> Decision:
-        """Answer "once" if the file lists everything that is asked for."""
-        entry = self.entries.get(question.function)
-        is_listed = entry is not None and entry.covers(question.missing)
-        return Decision("once" if is_listed else "no", by="policy")
-
-
-def chosen(approve: str | None, human: Approver | None) -> Approver | None:
-    """Return the approver that `--approve` selects; `human` is the user, if there is one.
-
-    Raises:
-        UsageError: nobody can be asked, or the file cannot be taken.
-    """
-    if approve == ASK and human is None:
-        fix = "Give --approve deny, or a file of what may be granted."
-        raise UsageError("There is no terminal for the question.", fix=fix)
-    if approve in (None, ASK):
-        return human
-    return None if approve == DENY else listed(Path(str(approve)))
-
-
-def listed(file: Path) -> Listed:
-    """Read what a file lists, in the format of `functions/grants.toml`.
-
-    Raises:
-        UsageError: it cannot be read, or lists what cannot be granted.
-    """
-    try:
-        tables = read_toml(read_named(file))
-        return Listed({name: _grants(name, table) for name, table in tables.items()})
-    except (OSError, Malformed) as error:
-        fix = "--approve takes ask, deny, or a file such as functions/grants.toml."
-        raise UsageError(f"{file} cannot be read: {one_line(str(error), 200)}.", fix=fix) from error
-    except WorkspaceError as error:
-        raise UsageError(f"{file}: {error.message}", fix=error.fix) from error
-
-
-def _grants(name: str, table: object) -> Grants:
-    if not isinstance(table, dict):
-        raise WorkspaceError(f"`{one_line(name, 60)}` is no entry.", fix="An entry is [FUNCTION] and lines below it.")
-    return checked({key: value for key, value in table.items() if key not in _NOTES})
-
-
-GO_ON = "Your last turn was cut off. Go on with what I asked for."
-
 
 RunCommand = Callable[["Conversation", str], Awaitable[None]]
 
@@ -103,16 +45,20 @@ class Conversation:
         self.voice = voice
         self.log = CallLog()
         self.deeds = Deeds()
-        self.spending = Spending(workspace.root)
+        self.spending = Spending(workspace.root, workspace.settings.models)
         self.busy = False
         self.left = False
         self.failed = False
+        self.ran: list[str] = []
+        """What the user ran in the shell since the last message, with its output: it goes along with the next one."""
         self.later: list[str] = []
         """Commands that were typed while a turn ran and wait for its end, whatever began it."""
-        self._beating: asyncio.Task[None] | None = None
-        self._hears_beats: Listener | None = None
+        self._runner: Runner | None = None
+        self._behind = BehindLines()
+        self.has_sent = False  # whether a turn of this run sent something to another agent
         self._command: Interruption | None = None
         self._held: list[FunctionsChanged] | None = None
+        self.commanded: frozenset[str] = frozenset()  # the words of the command that is being run
 
     @property
     def stoppable(self) -> bool:
@@ -134,9 +80,9 @@ class Conversation:
         before = self.agent
         self.agent = await self.workspace.agent(name, verify=before.talk.verify)
         await before.aclose()
-        if self._beating is not None:
-            self._beating.cancel()
-            self._beating = asyncio.create_task(self._beat(self._hears_beats))
+        if self._runner is not None:
+            await self.agent.talk.schedule()
+            self._runner.poke()
 
     async def turn(self, message: str | None, listener: Listener | None = None) -> bool:
         """Run one turn and report it as it goes; return whether it ended with a reply. None takes up waiting
@@ -153,13 +99,21 @@ class Conversation:
                     reason = event.reason if isinstance(event, TurnEnded) else reason
         finally:
             self.busy = False
-        self.failed |= reason not in ("replied", "")  # nothing waited: no turn
+            self._poke()
+        self.failed |= reason not in ("replied", "parked", "handed_off", "")  # nothing waited: no turn
         return reason == "replied"
 
+    def _poke(self) -> None:
+        if self._runner is not None:
+            self._runner.poke()
+
     def _note(self, event: Event) -> None:
+        if isinstance(event, CallAnswered) and "sent" in event.detail:
+            self.has_sent = True
+            self._poke()
         self.deeds.hear(event)
         if isinstance(event, TurnStarted | Usage):
-            self.spending.hear(event, self.agent.name, self.agent.status().model)
+            self.spending.hear(event, event.agent or self.agent.name, self.agent.status().model)
 
     async def say(self, message: str) -> None:
         """Send a message to the agent, and then what was typed too late for the running turn."""
@@ -196,6 +150,12 @@ class Conversation:
         await self.agent.talk.post("login")
         await self.wake(listener)
 
+    async def begin(self, options: RunOptions, listener: Listener | None = None) -> None:
+        """Let the agent speak first, if that is wanted: by an option, or as MemGPT's agents do when they are new."""
+        is_new = self.voice.is_attended and self.agent.talk.style.packs and not await self.agent.history()
+        if options.greet or (is_new and not options.first):
+            await self.be_spoken_to(listener)
+
     async def resume(self, listener: Listener | None = None) -> None:
         """Resume a turn that was cut off, and take up the messages that no turn has taken."""
         is_cut = _was_cut_off(await self.agent.history())
@@ -209,17 +169,46 @@ class Conversation:
 
     @asynccontextmanager
     async def awake(self, listener: Listener | None = None) -> AsyncIterator[None]:
-        """Give the agent its timed heartbeats while the block runs."""
-        self._hears_beats, self._beating = listener, asyncio.create_task(self._beat(listener))
-        try:
-            yield
-        finally:
-            self._beating.cancel()
-            await asyncio.gather(self._beating, return_exceptions=True)
+        """Give the agent its timed heartbeats while the block runs, and let the others work behind it."""
+        await self.agent.talk.schedule()
+        async with self._at_work(listener) as runner, asyncio.TaskGroup() as group:
+            group.create_task(self.guarded(runner.run()))
+            try:
+                yield
+            finally:
+                await runner.stop()
 
-    async def _beat(self, listener: Listener | None) -> None:
-        async for _ in self.agent.heartbeats():
+    async def finish_work(self, listener: Listener | None = None) -> None:
+        """Run all that follows from what the agent sent to others, until nothing is due."""
+        async with self._at_work(listener) as runner:
+            await runner.run(until_idle=True)
+
+    @asynccontextmanager
+    async def _at_work(self, listener: Listener | None) -> AsyncIterator[Runner]:
+        """Give the runner: the agent that is talked to takes its turns here, the others behind."""
+
+        async def run_front(_: str) -> None:
             await self.guarded(self.wake(listener))
+
+        def hear(event: Event) -> None:
+            if listener is not None:
+                listener.hear(event)
+            elif lines := self._behind.of(event):
+                self.voice.aloud(lines)
+
+        async with self.workspace.runner(
+            hear,
+            front=lambda: self.agent.name,
+            run_front=run_front,
+            interrupt_front=lambda _: self.agent.interrupt(resumes=True),
+            is_free=lambda: not self.busy,
+            on_fault=lambda agent, error: self.voice.aloud([line(("bad", f"{agent}: {error}"))]),
+        ) as runner:
+            self._runner = runner
+            try:
+                yield runner
+            finally:
+                self._runner = None
 
     async def wake(self, listener: Listener | None = None) -> None:
         """Run a turn for an event that waits, and others for the messages that were typed meanwhile."""
@@ -258,8 +247,15 @@ class Conversation:
 
     def explain(self, error: ToolwrightError) -> None:
         """Show a failure that does not end the conversation."""
+        traced(error)
         self.failed = True
         self.voice.lines(fault_lines(error.message, error.fix))
+
+    async def keep_unsaved(self) -> None:
+        """Show what the model keeps of what was said, at the end of a conversation."""
+        if texts := await self.agent.keep_unsaved():
+            kept = [line(("ok", "✓ "), "kept in memory: ", ("strong", one_line(text))) for text in texts]
+            self.voice.lines([*kept, line(("dim", "  /undo, or toolwright memory undo human, takes it back"))])
 
     async def greet(self) -> None:
         """Show what was recovered at startup, which model answers, and whether a conversation continues.
@@ -285,7 +281,7 @@ class Conversation:
         self.deeds.hear(change)
         if self._held is not None:
             self._held.append(change)
-        else:
+        elif not is_own(change, self.commanded):
             self.voice.aloud(changed_lines(change))
 
     @asynccontextmanager
@@ -330,15 +326,17 @@ async def opened(
 ) -> AsyncIterator[Conversation]:
     """Open the workspace, its agent and a conversation; close everything at the end."""
     root = Workspace.find(options.root)
-    async with Workspace.open(
-        root,
-        flags=options.flags(),
-        environment=options.environment(),
-        approver=chosen(options.approve, voice.approver),
-        debugger=voice.debugger,
-        on_status=voice.status,
-    ) as workspace:
-        agent = await workspace.agent(options.agent, verify=options.verify)
+    async with (
+        Workspace.open(
+            root,
+            flags=options.flags(),
+            environment=options.environment(),
+            approver=chosen(options.approve, voice.approver),
+            debugger=voice.debugger,
+            on_status=voice.status,
+        ) as workspace,
+        _agent(workspace, options) as agent,
+    ):
         _check_preset(options, agent)
         conversation = Conversation(workspace, agent, voice, run_command)
         quiet = conversation.agent.on_change(conversation.announce)
@@ -346,3 +344,13 @@ async def opened(
             yield conversation
         finally:
             quiet()
+
+
+@asynccontextmanager
+async def _agent(workspace: Workspace, options: RunOptions) -> AsyncIterator[Agent]:
+    """Open the agent of a run. Another one that the conversation goes on with is closed with the workspace."""
+    if options.once:
+        async with workspace.passing_agent(verify=options.verify) as agent:
+            yield agent
+    else:
+        yield await workspace.agent(options.agent, verify=options.verify)

@@ -16,6 +16,7 @@ from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
 
 from .cli_context import print_json
+from .debug_log import traced
 from .spans import Line, line
 from .wrap import write
 
@@ -31,18 +32,21 @@ def fault_lines(message: str, fix: str = "") -> list[Line]:
 
 def report(error: ToolwrightError, *, as_json: bool) -> int:
     """Report an expected error, and return the exit code."""
+    traced(error)
     tell(error.code, error.message, error.fix, as_json=as_json)
     return USAGE if isinstance(error, UsageError) else REFUSED
 
 
 def report_crash(error: BaseException, root: Path, *, as_json: bool) -> int:
     """Write the traceback of an unexpected error to a file, and report its path."""
+    traced(error)
     tell("internal", _crashed(error), f"{_save_traceback(error, root)} What was said is on disk.", as_json=as_json)
     return REFUSED
 
 
 def crash_line(error: BaseException, root: Path) -> Line:
     """Return the same as one line, for when the program continues."""
+    traced(error)
     return line(
         ("bad", "✗ "), f"{_crashed(error)} {_save_traceback(error, root)} ", ("strong", "Continue, or type /retry.")
     )
@@ -66,6 +70,12 @@ def innermost(error: BaseException) -> BaseException:
 def _crashed(error: BaseException) -> str:
     message = f"Toolwright failed: {type(error).__name__}: {one_line(_masked(str(error)), 400)}".rstrip(": ")
     return f"{message}."
+
+
+def keep_traceback(error: BaseException, root: Path) -> str:
+    """Write the traceback of an unexpected error to a file, and return a sentence that says where."""
+    traced(error)
+    return _save_traceback(error, root)
 
 
 def _save_traceback(error: BaseException, root: Path) -> str:

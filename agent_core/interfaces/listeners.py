@@ -7,8 +7,10 @@ from typing import Protocol
 from agent_core.base import events
 from agent_core.base.events import Event
 from agent_core.base.untrusted import visible
+from agent_core.runtime.groups.floor import USER
 
 from .cli_context import print_json
+from .progress import StatusLine, reading_text
 from .render.call_log import CallLog, call_line, ended_lines, verdict_part, was_told
 from .render.grant_question import denied_lines
 from .render.statistics import quarantine_lines
@@ -45,13 +47,21 @@ class PlainText:
         self._step = 0
         self._began = time.monotonic()
         self._denied: list[events.GrantAnswered] = []
+        self._status = StatusLine()
+        self._is_reading = False
 
     def hear(self, event: Event) -> None:
         """Print what a reader of plain text needs."""
+        if self._is_reading or isinstance(event, events.Reading):
+            self._is_reading = isinstance(event, events.Reading)
+            self._status.show(reading_text(event) if isinstance(event, events.Reading) else "")
         self._note_step(event.step)
         match event:
             case events.TurnStarted():
                 self._began, self._heard = time.monotonic(), ""
+            case events.SpeakerChosen() if event.agent != USER:
+                self._end_line()
+                self._say(f"{event.agent}: ")
             case events.Text():
                 self._say(event.text)
             case events.CallStarted():

@@ -31,13 +31,18 @@ async def text_from_editor(name: str, text: str, suffix: str = ".txt") -> str | 
     return None if edited == text else edited
 
 
-async def write_block(blocks: Blocks, label: str, text: str) -> PlannedEdit:
-    """Give a block a new text.
+async def write_block(blocks: Blocks, label: str, text: str, version: int | None = None) -> PlannedEdit:
+    """Give a block a new text; with a `version`, only if it is still as it was then.
 
     Raises:
         UsageError: the agent has no such block.
     """
-    return await blocks.commit(await blocks.write(label, text, HUMAN))
+    return await blocks.commit(await blocks.write(label, text, HUMAN, version))
+
+
+async def set_up_block(blocks: Blocks, label: str, **fields: Any) -> PlannedEdit:  # Any: the block's fields
+    """Give a block another limit or description."""
+    return await done(blocks, blocks.set_up(label, HUMAN, **fields))
 
 
 async def write_section(sections: Sections, name: str, position: int, text: str) -> str:

@@ -29,11 +29,15 @@ class RunOptions:
     persona: str | None = None
     human: str | None = None
     first: bool = False
+    greet: bool = False
     verify: bool = True
     yes: bool = False
     resume: bool = False
     approve: str | None = None
     plain: bool = False
+    once: bool = False
+    files: tuple[str, ...] = ()
+    system: str | None = None
     key: str = field(default="", repr=False)
     """A key that was typed: for this run, in memory only."""
 
@@ -55,6 +59,7 @@ class RunOptions:
             "model.base_url": self.base_url,
             "model.stream": None if self.stream else False,
             "turn.max_steps": self.max_steps,
+            "instructions": self.system,
             "memory.preset": self.preset,
             "grants.unattended": "deny" if self.approve == "deny" else None,
             "repl.plain": self.plain or None,

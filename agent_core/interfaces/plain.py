@@ -29,28 +29,30 @@ async def one_message(options: RunOptions, message: str | None) -> bool:
     voice = PlainVoice(approver=decide if is_attended() and (options.approve or not options.as_json) else None)
     async with opened(options, voice) as talk, asyncio.TaskGroup() as group:
         await _ready(talk)
-        with _ctrl_c(group, talk.interrupt):
+        with ctrl_c(group, talk.interrupt):
             await _before(talk, options, heard)
             if message is not None and not talk.failed:
                 await talk.turn(message, heard)
+                if talk.has_sent:
+                    await talk.finish_work(heard)
         return not talk.failed
 
 
 async def each_line(options: RunOptions) -> bool:
     """Run a turn for each line of standard input; return whether all ended with a reply."""
     typed = Typed()
-    voice = PlainVoice(typed.answer, typed.fresh_answer) if sys.stdin.isatty() else PlainVoice()
+    voice = PlainVoice(typed.answer, typed.fresh_answer) if sys.stdin.isatty() else PlainVoice(agrees=options.yes)
     heard = _listener(options)
     async with opened(options, voice) as talk, talk.awake(heard), asyncio.TaskGroup() as group:
         model = await _ready(talk)
         if sys.stdin.isatty() and not options.as_json:
             voice.aloud(greeting(model, await talk.agent.history()))
             await _open_with(talk, options.opening)
-        with _ctrl_c(group, talk.interrupt):
+        with ctrl_c(group, talk.interrupt):
             await talk.guarded(_before(talk, options, heard))
         typed.start()
         while not talk.left and (text := await typed.line(MARK)) is not None:
-            with _ctrl_c(group, lambda: _stop(talk, typed)):
+            with ctrl_c(group, lambda: _stop(talk, typed)):
                 await _take(talk, text, options)
         return not talk.failed
 
@@ -74,8 +76,7 @@ async def _before(talk: Conversation, options: RunOptions, heard: Listener | Non
     """Do what comes before the first message."""
     if options.resume:
         await talk.resume(heard)
-    if options.first:
-        await talk.be_spoken_to(heard)
+    await talk.begin(options, heard)
 
 
 def _listener(options: RunOptions) -> Listener | None:
@@ -93,7 +94,7 @@ async def _stop(talk: Conversation, typed: "Typed") -> None:
 
 
 @contextmanager
-def _ctrl_c(group: asyncio.TaskGroup, stop: Callable[[], Coroutine[None, None, None]]) -> Iterator[None]:
+def ctrl_c(group: asyncio.TaskGroup, stop: Callable[[], Coroutine[None, None, None]]) -> Iterator[None]:
     """Make Ctrl-C end the running turn; restore the default behavior afterwards."""
     loop = asyncio.get_running_loop()
     before = signal.getsignal(signal.SIGINT)

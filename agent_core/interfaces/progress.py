@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from agent_core.base import events
 from agent_core.base.untrusted import one_line
 
 from .columns import cut, duration, meter
@@ -51,6 +52,19 @@ class StatusLine:
             self._used = True
             sys.stderr.write(f"\r\x1b[K{text}")
             sys.stderr.flush()
+
+
+WAITING = "thinking…"
+
+
+def reading_text(event: events.Reading) -> str:
+    """Return on one line how far a server has read the prompt, and the time left, if it tells."""
+    if event.done is None:
+        return f"the model is reading about {event.total:,} tokens…"
+    if event.done >= event.total:
+        return WAITING
+    left = f", about {_time_text(event.left_s)} left" if event.left_s else ""
+    return f"the model is reading: {event.done:,} of {event.total:,} tokens{left}…"
 
 
 _WINDOW_S = 10.0

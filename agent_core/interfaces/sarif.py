@@ -30,7 +30,9 @@ _BASE = "SRCROOT"
 class SarifLog:
     """One log with one run; `close` ends it, however much has been written."""
 
-    def __init__(self, write: Callable[[str], object], version: str, root: Path) -> None:
+    def __init__(self, write: Callable[[str], object], version: str, root: Path, finder: str = "gate") -> None:
+        """Begin a log of what the `finder` finds."""
+        self._finder = finder
         self._write = write
         self._version = version
         self._root = root.resolve()
@@ -101,17 +103,15 @@ class SarifLog:
     def _rule(self, code: str, level: str) -> int:
         if code not in self._rules:
             words = code.removeprefix("fix/").replace("-", " ")
-            description = (
-                f"What the gate fixes: {words}." if code.startswith("fix/") else f"What the gate finds: {words}."
-            )
+            verb = f"What the {self._finder} {'fixes' if code.startswith('fix/') else 'finds'}"
             self._rules[code] = {
                 "id": code,
                 "name": "".join(word.capitalize() for word in words.split()),
                 "shortDescription": {"text": words},
-                "fullDescription": {"text": description},
+                "fullDescription": {"text": f"{verb}: {words}."},
                 "help": {"text": "Each result says what is wrong there and how it is fixed."},
                 "defaultConfiguration": {"level": level},
-                "properties": {"tags": ["function", "gate"]},
+                "properties": {"tags": ["function", self._finder]},
             }
         return list(self._rules).index(code)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,18 +12,20 @@ from agent_core.access.grants import Approver, Decision, Question
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.functions.debug import Debugger
 from agent_core.functions.service import FunctionService
+from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime.agent import Agent
 from agent_core.workspace.workspace import Workspace
 
 from .cli_context import CliContext
-from .commands.verb import Door, Opens, Result, SourceProgress
+from .commands.verb import Door, Opens, Result, SourceProgress, read_here
 from .progress import StatusLine
 from .question import say, typed_line
 from .render.function_view import source_lines
 from .render.grant_question import answer_line, answered
 from .render.source_reports import SourceProgressBar
 from .render.statistics import COMMAND
+from .spans import Line
 from .state import WorkspaceState, opened_state
 from .ui import PlainHuman
 from .wrap import write
@@ -79,13 +81,31 @@ class ShellDoor:
             await state.moves.whole(name or state.agent)
             return await self.workspace.agent(name or state.agent)
 
+    async def memory(self, name: str) -> AgentMemory:
+        """Return what an agent remembers, without the agent."""
+        async with self.state() as state:
+            await state.moves.whole(name or state.agent)
+            return self.workspace.memory(name or state.agent)
+
     async def sources(self, name: str) -> Sources:
         """Return the sources of an agent."""
         return await self.workspace.sources(name or None)
 
+    def read(self, file: str | None) -> str:
+        """Read a file of this machine."""
+        return read_here(file)
+
     async def confirm(self, question: str) -> bool:
         """Take the command itself as a yes."""
         return True
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Show lines on standard error."""
+        say(lines)
+
+    def resting(self) -> AbstractAsyncContextManager[None]:
+        """Do nothing: no agent is talked to."""
+        return nullcontext()
 
     async def ask(self, question: str) -> str | None:
         """Ask at a terminal, unless a script reads the result."""
@@ -128,6 +148,11 @@ def carry_out(scene: CliContext, opens: Opens, use: Callable[[Door], Awaitable[R
         case Opens.WORKSPACE | Opens.ASKING:
             approver = decide if opens is Opens.ASKING and is_attended() and not scene.as_json else None
             shown = with_workspace(scene, lambda workspace: use(ShellDoor(scene, workspace)), approver)
+    return print_result(scene, shown)
+
+
+def print_result(scene: CliContext, shown: Result) -> int:
+    """Print the result of a command, and return its exit code."""
     if shown.document is not None or shown.lines:
         source = source_lines(*shown.source) if shown.source else ()
         scene.result(shown.document, [*shown.lines, *source])

@@ -1,6 +1,6 @@
 """The slash commands, with those of the debugger; their names, usage and help are in `catalogue`."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -9,8 +9,8 @@ from agent_core.base.untrusted import one_line
 from agent_core.functions.debug import Placed, typed_breakpoint
 from sandbox.wire.lines import bare_lines
 
-from . import slash_session, slash_shell
-from .catalogue import BY_NAME, ENTRIES, nearest, needed
+from . import slash_session, slash_shell, slash_short
+from .catalogue import BY_NAME, GROUPS, CommandEntry, group, nearest, needed
 from .columns import explained
 from .commands.calls import stopping_first
 from .commands.functions import ended
@@ -22,6 +22,8 @@ from .slash_shell import PromptDoor, run_shell, show
 from .spans import Line, line
 from .wrap import screen_columns
 
+_IN_SHORT = "=NAME(…): call a function · ?NAME: show it · !COMMAND: run in your shell · @FILE: add a file to a message"
+_KEYS = "Alt-Enter: new line · Tab: complete · Ctrl-R: search · Ctrl-C: end the turn · Ctrl-Z: suspend · Ctrl-D: leave"
 _NOBODY = "No human is at a debugger here: breakpoints record values, and the answer includes them."
 
 
@@ -150,10 +152,11 @@ Run = Callable[[Conversation, str], Awaitable[None]]
 
 async def take(talk: Conversation, text: str) -> None:
     """Process a typed line: a command, or a message to the agent."""
+    text = slash_short.long_form(talk, text)
     if _is_command(text):
         await command(talk, text.strip())
     else:
-        await talk.say(text.removeprefix("/") if text.startswith("//") else text)
+        await talk.say(slash_short.message_of(talk, _unescaped(text)))
     await talk.settle_later()
 
 
@@ -161,8 +164,9 @@ async def during(talk: Conversation, text: str) -> None:
     """Process a line while a turn runs: a message is delivered at its next step; some commands wait for the turn to
     end.
     """
+    text = slash_short.long_form(talk, text)
     if not _is_command(text):
-        await talk.say_meanwhile(text)
+        await talk.say_meanwhile(slash_short.message_of(talk, _unescaped(text)))
         return
     text = text.strip()
     entry = BY_NAME.get(_name(text))
@@ -180,11 +184,14 @@ async def command(talk: Conversation, text: str) -> None:
     if run is None:
         talk.explain(_no_command(_name(text)))
         return
+    talk.commanded = frozenset(text.split()[1:])
     try:
         await run(talk, text.partition(" ")[2].strip())
         talk.deeds.touch(text.split()[1:2])
     except ToolwrightError as error:
         talk.explain(error)
+    finally:
+        talk.commanded = frozenset()
 
 
 def _no_command(name: str) -> UsageError:
@@ -199,18 +206,42 @@ def _is_command(text: str) -> bool:
     return typed.startswith("/") and not typed.startswith("//")
 
 
+def _unescaped(text: str) -> str:
+    return text.removeprefix("/") if text.startswith("//") else text
+
+
 def _name(text: str) -> str:
     return text[1:].partition(" ")[0].strip()
 
 
 async def _help(talk: Conversation, words: str) -> None:
     name = words.removeprefix("/")
-    if name and name not in BY_NAME:
+    if name in BY_NAME:
+        talk.voice.lines(_explained([BY_NAME[name]]))
+    elif name in ("all", *GROUPS):
+        talk.voice.lines([row for group_name in (GROUPS if name == "all" else [name]) for row in _group(group_name)])
+    elif name:
         raise _no_command(name)
-    entries = [BY_NAME[name]] if name else ENTRIES
-    shown = explained([(entry.typed, entry.says) for entry in entries], screen_columns())
-    keys = "Alt-Enter: new line · Tab: complete · Ctrl-R: search · Ctrl-C: end the turn · Ctrl-D: leave"
-    talk.voice.lines([*shown, *([] if name else [line(("dim", keys))])])
+    else:
+        talk.voice.lines([*_explained(group(next(iter(GROUPS)))), *map(_names, [*GROUPS][1:]), *_help_ends()])
+
+
+def _explained(entries: Sequence[CommandEntry]) -> list[Line]:
+    return explained([(entry.typed, entry.says) for entry in entries], screen_columns())
+
+
+def _group(name: str) -> list[Line]:
+    return [line(("strong", name)), *_explained(group(name))]
+
+
+def _names(name: str) -> Line:
+    """Return the commands of a group by their names alone."""
+    return line(("strong", f"{name}: "), ("name", " ".join(f"/{entry.name}" for entry in group(name))))
+
+
+def _help_ends() -> list[Line]:
+    ends = ("/help COMMAND explains one, /help all explains all", _IN_SHORT, _KEYS)
+    return [line(("dim", text)) for text in ends]
 
 
 async def _exit(talk: Conversation, words: str) -> None:
@@ -243,5 +274,6 @@ _RUNS: dict[str, Run] = {
     "break": _break,
     "debug": _debug,
     **slash_session.RUNS,
+    **slash_short.RUNS,
     "clear": _clear,
 }

@@ -1,139 +1,42 @@
-"""The slash commands for the session itself: its cost, undoing its last action, its conversation, model and agent."""
+"""The slash commands for the session itself: its cost, its conversation, model and agent."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from agent_core.access.grants.addresses import UnconfirmedAddress, confirm
 from agent_core.base.errors import UsageError
 from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
-from agent_core.base.untrusted import one_line
-from agent_core.functions.service.history import Version
+from agent_core.model.request import FunctionShown
 from agent_core.workspace.portable import read_file, write_file
 from sandbox.wire.lines import bare_lines
 
-from . import undo_log
+from . import slash_undo
+from .address_confirmation import address_lines
 from .catalogue import BY_NAME, needed
+from .columns import columns
 from .conversation import Conversation
-from .manual_edits import undo_block
 from .render.agent_view import report_lines, waiting_lines
-from .render.memory_view import edit_says
-from .render.verdicts import compact_call, verdict_lines
+from .slash_undo import removed_line
 from .spans import Line, line, plain
-from .spending import spending_lines
+from .spending import priced, spending_lines
 from .state import opened_state
-from .undo_log import Deed
+
+_SHOWN = 20  # lines of a message that is sent again: the text of files goes along with it
 
 
 async def _cost(talk: Conversation, words: str) -> None:
     talk.voice.lines(spending_lines(talk.spending))
 
 
-async def _undo(talk: Conversation, words: str) -> None:
-    last = undo_log.latest([deed async for deed in _deeds(talk)])
-    talk.voice.lines(await _not_undone(talk, last.at if last else 0.0))
-    if last is None:
-        fix = "For older changes: /rollback NAME, /memory undo, /pop."
-        raise UsageError("Nothing was changed or said in this session.", fix=fix)
-    if await talk.voice.confirm(f"This would {last.says}."):
-        await last.undo()
-    else:
-        talk.voice.lines([line(("dim", "Nothing was changed."))])
-
-
-async def _deeds(talk: Conversation) -> AsyncIterator[Deed]:
-    for name in talk.deeds.functions:
-        if deed := await _function(talk, name):
-            yield deed
-    for row in talk.agent.memory.blocks.rows:
-        if deed := await _block(talk, row.label):
-            yield deed
-    if talk.deeds.messages:
-        at, message = talk.deeds.messages[-1]
-        yield Deed(at, undo_log.message_says(message), lambda: _unsay(talk))
-
-
-async def _function(talk: Conversation, name: str) -> Deed | None:
-    try:
-        versions = await talk.workspace.workshop.past.versions(name)
-    except UsageError:  # what was touched was never there
-        return None
-    live_versions = undo_log.states(versions, talk.deeds.undone, name)
-    if not live_versions or live_versions[-1].row.at < talk.deeds.began:
-        return None
-    last, before = live_versions[-1], live_versions[-2] if len(live_versions) > 1 else None
-    if before is None or not before.hash:
-        return Deed(last.row.at, f"delete {name}, made by {last.who}", lambda: _unmake(talk, name))
-    change = f"change {name} back to version {before.number} ({before.who}, {before.when})"
-    bring = f"bring {name} back, which {last.who} deleted ({last.when})"
-    return Deed(last.row.at, change if last.hash else bring, lambda: _restore(talk, name, before))
-
-
-async def _block(talk: Conversation, label: str) -> Deed | None:
-    change = undo_log.last_edit(await talk.agent.memory.blocks.history(label))
-    if change is None or change.at < talk.deeds.began:
-        return None
-    says = f"restore the block {label} as it was before {edit_says(change)}"
-    return Deed(change.at, says, lambda: _forget(talk, label))
-
-
-async def _not_undone(talk: Conversation, since: float) -> list[Line]:
-    """Return what was done after the last action that can be undone here, and how to undo that."""
-    memory, now = talk.agent.memory, max(since, talk.deeds.began)
-    newer = [
-        (row.edited, f"The section {row.name}", f"/memory section {row.name} drop removes it")
-        for row in await memory.sections.list()
-    ]
-    newer += [
-        (row.at, f"The source {one_line(row.name)}", f"toolwright sources remove {row.hash[:8]} forgets it")
-        for row in await memory.sources.list()
-    ]
-    at, action, how = max(newer, default=(0.0, "", ""))
-    return [line(("warn", f"{action} came last and is not undone here: {how}."))] if at > now else []
-
-
-async def _unmake(talk: Conversation, name: str) -> None:
-    result = await talk.workspace.workshop.delete(name)
-    await _note_undone(talk, name)
-    talk.voice.lines([line(("ok", "✓ "), f"deleted {result.name} from {result.module}")])
-
-
-async def _restore(talk: Conversation, name: str, version: Version) -> None:
-    verdict = await talk.workspace.workshop.rollback(name, version.hash)
-    if verdict.admitted:
-        await _note_undone(talk, name)
-    talk.voice.lines(verdict_lines(verdict))
-
-
-async def _note_undone(talk: Conversation, name: str) -> None:
-    """Note that the latest version is not an action, because it undid one."""
-    talk.deeds.undone.add((name, (await talk.workspace.workshop.past.versions(name))[-1].number))
-
-
-async def _forget(talk: Conversation, label: str) -> None:
-    edit = await undo_block(talk.agent.memory.blocks, label)
-    if edit.outcome != "returned":
-        raise UsageError(edit.text)
-    talk.voice.lines([line(("ok", "✓ "), edit.text)])
-
-
-async def _unsay(talk: Conversation) -> None:
-    message = await talk.agent.pop()
-    talk.deeds.messages.pop()
-    summary = (
-        line(("ok", "✓ "), "removed from the context: ", ("strong", message))
-        if message
-        else line("It was already removed.")
-    )
-    talk.voice.lines([summary])
-
-
 async def _pop(talk: Conversation, words: str) -> None:
-    message = await talk.agent.pop()
-    lines = [line(("ok", "✓ "), "removed from the context: ", ("strong", message))] if message else None
-    talk.voice.lines(lines or [line(("dim", "There is no turn to remove."))])
+    removed = await talk.agent.pop()
+    talk.voice.lines([removed_line(removed) if removed else line(("dim", "There is no turn to remove."))])
 
 
 async def _new(talk: Conversation, words: str) -> None:
+    await talk.keep_unsaved()
     turns = await talk.agent.begin_anew()
     many = f"{turns} turn{'' if turns == 1 else 's'}"
     message = f"A new conversation. {many} left the context and stay{'s' if turns == 1 else ''} on record."
@@ -143,18 +46,28 @@ async def _new(talk: Conversation, words: str) -> None:
 async def _retry(talk: Conversation, words: str) -> None:
     if await talk.agent.ends_with_a_file():
         raise UsageError("The last message came with an agent's file.", fix="Type it yourself to send it.")
-    message = await talk.agent.pop()
-    if message is None:
+    removed = await talk.agent.pop()
+    while removed is not None and not removed.is_message:  # a heartbeat's turn after it goes with it
+        talk.voice.lines([removed_line(removed)])
+        removed = await talk.agent.pop()
+    if removed is None:
         raise UsageError("There is no message to send again.")
-    first, *others = message.split("\n")
-    talk.voice.lines([line(("name", "› "), ("strong", first)), *(line("  ", ("strong", text)) for text in others)])
-    await talk.say(message)
+    first, *others = removed.text.split("\n")
+    talk.voice.lines(
+        [line(("name", "› "), ("strong", first)), *(line("  ", ("strong", text)) for text in others[:_SHOWN])]
+    )
+    await talk.say(removed.text)
 
 
 async def _dump(talk: Conversation, words: str) -> None:
-    lines = [row for message in await talk.agent.history() for row in _message_lines(message)]
+    prompt = await talk.agent.prompt()
+    system = [message for message in prompt.messages if isinstance(message, System)]
+    said = [row for message in prompt.messages if not isinstance(message, System) for row in _message_lines(message)]
+    shown = [row for function in prompt.functions for row in _function_lines(function)]
+    before = [*(row for message in system for row in _message_lines(message)), *shown]
+    lines = [*before, *(said or [line(("dim", "Nothing was said yet."))])]
     if not words:
-        talk.voice.lines(lines or [line(("dim", "Nothing was said yet."))])
+        talk.voice.lines(lines)
         return
     await asyncio.to_thread(write_file, words, plain(lines))
     talk.voice.lines([line(("ok", "✓ "), f"{len(lines)} lines in {words}")])
@@ -163,14 +76,33 @@ async def _dump(talk: Conversation, words: str) -> None:
 async def _model(talk: Conversation, words: str) -> None:
     if " " in words:
         raise UsageError("A model's name has no space.", fix=f"Type {BY_NAME['model'].typed}.")
-    message = await (talk.agent.set_model(words) if words else talk.agent.model_line())
+    if not words:
+        named = [[name, priced(model)] for name, model in talk.workspace.settings.models.items()]
+        hint = [line(("dim", "/model NAME switches to one of these."))] if named else []
+        talk.voice.lines([line(await talk.agent.model_line()), *columns(named, ("name", "dim")), *hint])
+        return
+    try:
+        message = await talk.agent.set_model(words)
+    except UnconfirmedAddress as error:
+        settings = talk.workspace.settings.using(words)
+        talk.voice.lines(address_lines(settings, error.url))
+        if not await talk.voice.confirm("Send it there?"):
+            talk.voice.lines([line(("dim", "The model is the same as before."))])
+            return
+        confirm(talk.workspace.root, error.url)
+        message = await talk.agent.set_model(words)
     talk.voice.lines([line(message)])
+
+
+def _function_lines(function: FunctionShown) -> list[Line]:
+    parameters = json.dumps(function.parameters, ensure_ascii=False)
+    return _speech_lines(f"function {function.name}", f"{function.description.strip()}\n{parameters}")
 
 
 def _message_lines(message: Message) -> list[Line]:
     match message:
         case Assistant():
-            call_lines = [line("  ▸ ", compact_call(call.name, call.arguments)) for call in message.calls]
+            call_lines = [line("  ▸ ", call.name, " ", call.arguments) for call in message.calls]
             return [*_speech_lines("assistant", message.text), *call_lines]
         case Answer():
             return _speech_lines(f"answer of {message.name}", message.text)
@@ -202,10 +134,14 @@ async def _switch(talk: Conversation, words: str) -> None:
     if name == talk.agent.name:
         raise UsageError(f"You are already talking to {name}.")
     async with opened_state(talk.workspace.root) as state:
-        names = await state.moves.names()
-    if name not in names and not await talk.voice.confirm(f"There is no agent {name}. Create it?"):
+        names = {*await state.moves.names(), *await talk.workspace.agent_names()}
+    is_asked = name not in names and talk.voice.is_attended  # in a pipe it is taken as meant: nothing is lost by it
+    if is_asked and not await talk.voice.confirm(f"There is no agent {name}. Create it?"):
         return
+    made = "" if name in names else await asyncio.to_thread(talk.workspace.directory.make, name)
     await talk.switch(name)
+    if made:
+        talk.voice.lines([line(("ok", "✓ "), "made ", ("name", made), ": its purpose, functions and limits go there")])
     await talk.greet()
 
 
@@ -233,7 +169,7 @@ async def _load(talk: Conversation, words: str) -> None:
 
 RUNS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {
     "cost": _cost,
-    "undo": _undo,
+    **slash_undo.RUNS,
     "pop": _pop,
     "new": _new,
     "retry": _retry,

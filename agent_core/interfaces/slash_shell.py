@@ -3,11 +3,14 @@
 Its handler works on what the conversation has open, and the conversation shows the result.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+import shlex
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import datetime
 from functools import partial
 from typing import Final
+
+import click
 
 from agent_core.access.grants import Grants
 from agent_core.base.errors import UsageError
@@ -15,6 +18,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.functions.debug import Debugger
 from agent_core.functions.service import FunctionService
 from agent_core.functions.service.grant_commands import GrantListing
+from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime.agent import Agent
 from agent_core.workspace.workspace import Workspace
@@ -26,16 +30,24 @@ from .commands.calls import calls
 from .commands.functions import functions
 from .commands.granting import revoked
 from .commands.history import results_of
+from .commands.log import log
 from .commands.memory import memory
 from .commands.sources import sources
-from .commands.verb import Result, SourceProgress, Verb
+from .commands.verb import Result, SourceProgress, Verb, read_here
 from .conversation import Conversation
 from .manual_edits import write_section
 from .render.statistics import SLASH
-from .spans import line
+from .spans import Line, line
 from .state import WorkspaceState, opened_state
 
-_NOUNS: Final = {"functions": functions, "calls": calls, "memory": memory, "agents": agents, "sources": sources}
+_NOUNS: Final = {
+    "functions": functions,
+    "calls": calls,
+    "memory": memory,
+    "agents": agents,
+    "sources": sources,
+    "log": log,
+}
 _SHELL: Final = {
     name: command
     for entry in ENTRIES
@@ -45,7 +57,7 @@ _SHELL: Final = {
     ]
     if command
 }
-_STOPPABLE: Final = ("test", "trace", "memory search", "attach")
+_STOPPABLE: Final = ("call", "test", "trace", "audit", "memory search", "attach")
 
 
 class PromptDoor:
@@ -76,13 +88,36 @@ class PromptDoor:
         """Return the agent that is talked to."""
         return self._talk.agent
 
+    async def memory(self, name: str) -> AgentMemory:
+        """Return what this agent remembers."""
+        return self._talk.agent.memory
+
     async def sources(self, name: str) -> Sources:
         """Return the sources of this agent."""
         return self._talk.agent.memory.sources
 
+    def read(self, file: str | None) -> str:
+        """Read a file of this machine."""
+        return read_here(file)
+
     async def confirm(self, question: str) -> bool:
         """Ask for a yes."""
         return await self._talk.voice.confirm(question)
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Show lines above the prompt."""
+        self._talk.voice.lines(lines)
+
+    @asynccontextmanager
+    async def resting(self) -> AsyncIterator[None]:
+        """Close the agent, and open it anew afterwards: nothing of what it was is left in the session."""
+        await self._talk.agent.aclose()
+        try:
+            yield
+        finally:
+            self._talk.log.calls.clear()
+            self._talk.deeds.messages.clear()
+            await self._talk.switch(self.agent_name)
 
     async def ask(self, question: str) -> str | None:
         """Ask nothing: the line is for the next command, which can hold the answer."""
@@ -125,10 +160,28 @@ async def _run(name: str, talk: Conversation, words: str) -> None:
 async def _shown(name: str, talk: Conversation, words: str) -> Result:
     if name in _READERS:
         return await _READERS[name](talk, words)
+    return await run_shell(talk, *_typed(name, words))
+
+
+def shell_words(name: str, words: str) -> list[str] | None:
+    """Return the command of the shell that a slash command with these words is; None if it is none.
+
+    Raises:
+        UsageError: the words do not fit.
+    """
+    verb, _, arguments = words.partition(" ")
+    if (below := f"{name} {verb}") in _SHELL:
+        name, words = below, arguments.strip()
+    return _typed(name, words) if name in _SHELL or name in _WORDS else None
+
+
+def _typed(name: str, words: str) -> list[str]:
+    if name in _WORDS:
+        return _WORDS[name](words)
     noun, verb, *places = _SHELL[name].split()
     if places and not places[0].startswith("["):
         needed(words, name.split()[0])
-    return await run_shell(talk, noun, verb, *_filled(places, words))
+    return [noun, verb, *_filled(places, words)]
 
 
 async def run_shell(talk: Conversation, noun: str, name: str, *arguments: str) -> Result:
@@ -137,7 +190,8 @@ async def run_shell(talk: Conversation, noun: str, name: str, *arguments: str) -
     Raises:
         UsageError: the arguments do not fit.
     """
-    verb = _NOUNS[noun].commands[name]
+    above = _NOUNS[noun]
+    verb = above.commands[name] if isinstance(above, click.Group) else above
     assert isinstance(verb, Verb), f"{noun} {name} is only for the shell"
     return await verb.handler(PromptDoor(talk), **verb.taken(arguments))
 
@@ -165,16 +219,18 @@ def _filled(places: Sequence[str], words: str) -> list[str]:
     return [*options, "--", *(text for place, text in pairs if not place.startswith("--"))]
 
 
-async def _functions(talk: Conversation, words: str) -> Result:
-    return await run_shell(talk, "functions", "list", *(["--unused"] if words == "unused" else ["--", words]))
+def _functions(words: str) -> list[str]:
+    if words == "unused":
+        return ["functions", "list", "--unused"]
+    return ["functions", "search" if len(words.split()) > 1 else "list", "--", words]
 
 
-async def _example(talk: Conversation, words: str) -> Result:
+def _example(words: str) -> list[str]:
     name, _, example = needed(words, "example").partition(" ")
     call, arrow, expected = example.rpartition(" = ")
     if not arrow:
         raise UsageError("An example is a call and its result.", fix=f"Type {BY_NAME['example'].typed}.")
-    return await run_shell(talk, "functions", "add-example", f"--call={call}", f"--expected={expected}", "--", name)
+    return ["functions", "add-example", f"--call={call}", f"--expected={expected}", "--", name]
 
 
 async def _rate(thumb: str, talk: Conversation, words: str) -> Result:
@@ -187,16 +243,16 @@ async def _rate(thumb: str, talk: Conversation, words: str) -> Result:
     return await run_shell(talk, "functions", thumb, "--", name or called[-1], *notes)
 
 
-async def _confirm(talk: Conversation, words: str) -> Result:
+def _confirm(words: str) -> list[str]:
     name, _, rest = needed(words, "confirm").partition(" ")
     results = results_of(rest.strip()[1:]) if rest.strip().startswith("=") else []
     options = [f"--expected={result}" for result in results] or [f"--reason={rest.strip()}"] * bool(rest.strip())
-    return await run_shell(talk, "functions", "confirm", *options, "--", name)
+    return ["functions", "confirm", *options, "--", name]
 
 
-async def _pending(talk: Conversation, words: str) -> Result:
+def _pending(words: str) -> list[str]:
     name, _, action = words.partition(" ")
-    return await run_shell(talk, "functions", "pending", *(["--drop"] if action == "drop" else []), "--", name)
+    return ["functions", "pending", *(["--drop"] if action == "drop" else []), "--", name]
 
 
 async def _grants(talk: Conversation, words: str) -> Result:
@@ -240,23 +296,52 @@ async def _section(talk: Conversation, words: str) -> Result:
     return Result(None, [line(("ok", "✓ "), await write_section(sections, name, number, text))])
 
 
+_TARGETS: Final = ("message", "turn", "before")
+_CHOICES: Final = ("--word", "--exact", "--dry-run")
+
+
+async def _forget(talk: Conversation, words: str) -> Result:
+    """Read what to forget: a word that says what follows, or the text itself after its options."""
+    first, _, rest = needed(words, "forget").partition(" ")
+    if first in _TARGETS and rest:
+        return await run_shell(talk, "memory", "forget", f"--{first}={rest.strip()}")
+    choices: list[str] = []
+    while first in _CHOICES:
+        choices.append(first)
+        words = rest.strip()
+        first, _, rest = words.partition(" ")
+    return await run_shell(talk, "memory", "forget", *choices, "--", words.removeprefix("text ").strip())
+
+
+async def _log(talk: Conversation, words: str) -> Result:
+    try:
+        return await run_shell(talk, "log", "", *shlex.split(words))
+    except ValueError as error:
+        raise UsageError(f"That cannot be read: {error}.", fix=f"Type {BY_NAME['log'].typed}.") from error
+
+
 async def _save(talk: Conversation, words: str) -> Result:
     path = words or f"{talk.agent.name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}.json"
     return await run_shell(talk, "agents", "export", "--", talk.agent.name, path if path != "-" else "./-")
 
 
-_READERS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[Result]]]] = {
+_WORDS: Final[Mapping[str, Callable[[str], list[str]]]] = {
     "functions": _functions,
     "example": _example,
     "confirm": _confirm,
-    "good": partial(_rate, "good"),
-    "bad": partial(_rate, "bad"),
     "pending": _pending,
-    "grants": _grants,
-    "memory section": _section,
-    "save": _save,
 }
 """The commands whose words are read in a way of their own."""
+_READERS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[Result]]]] = {
+    "good": partial(_rate, "good"),
+    "bad": partial(_rate, "bad"),
+    "grants": _grants,
+    "memory section": _section,
+    "forget": _forget,
+    "save": _save,
+    "log": _log,
+}
+"""The commands that need the conversation, too."""
 RUNS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[None]]]] = {
-    name: partial(_run, name) for name in (*_SHELL, *_READERS) if name in BY_NAME
+    name: partial(_run, name) for name in (*_SHELL, *_WORDS, *_READERS) if name in BY_NAME
 }

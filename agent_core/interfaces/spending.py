@@ -10,6 +10,7 @@ from agent_core.base import events
 from agent_core.base.errors import UsageError
 from agent_core.base.events import Event
 from agent_core.base.plain_files import read_plain
+from agent_core.base.settings import NamedModel
 from agent_core.base.untrusted import one_line
 from sandbox.wire.foreign import read_toml
 
@@ -21,6 +22,7 @@ _MOST_BYTES = 256 << 10
 _FREE = ("local/", "tour")
 _DATED = re.compile(r"[-@]?(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 _MILLION = 1e6
+_MOST_CHARS = 200  # of a message
 HEADS = ("agent", "message", "steps", "in", "cached", "out", "cost")
 
 
@@ -70,8 +72,18 @@ class TurnCost:
 class Spending:
     """The turns of a session, recorded from their events."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, named: Mapping[str, NamedModel] | None = None, most: int = 0) -> None:
+        """Create the record; `named` are the models of the settings, whose prices go before those of the files. If it
+        has more than `most` turns, the oldest are summed up.
+        """
+        self._named = {
+            name: Price(**model.price.model_dump())
+            for table, model in (named or {}).items()
+            if model.price
+            for name in (table, model.name or table)
+        }
         self.turns: list[TurnCost] = []
+        self._most = most
         self.unpriced: set[str] = set()
         self._root = root
         self._prices: dict[str, Price] | None = None
@@ -80,11 +92,13 @@ class Spending:
         """Count the usage in an event."""
         match event:
             case events.TurnStarted():
-                self.turns.append(TurnCost(event.agent, event.message or event.event))
+                self.turns.append(TurnCost(event.agent, (event.message or event.event)[:_MOST_CHARS]))
+                if 0 < self._most < len(self.turns):
+                    self.turns[:2] = [_sum(event.agent, self.turns[:2], "earlier turns")]
             case events.Usage():
                 if not self.turns:
                     self.turns.append(TurnCost(agent))
-                self.turns[-1].add(self._taken(event, model))
+                self.turns[-1].add(self._taken(event, event.model or model))
             case _:
                 pass
 
@@ -104,7 +118,7 @@ class Spending:
 
     def _price(self, model: str) -> Price | None:
         if self._prices is None:
-            self._prices = _prices(self._root)
+            self._prices = {**_prices(self._root), **self._named}
         return price_of(model, self._prices)
 
 
@@ -138,11 +152,16 @@ def _prices(root: Path) -> dict[str, Price]:
     return {**read_prices(Path(__file__).with_name(FILE)), **(read_prices(own) if own.is_file() else {})}
 
 
-def _sum(agent: str, turns: Sequence[TurnCost]) -> TurnCost:
-    total = TurnCost(agent, f"{len(turns)} turn{'' if len(turns) == 1 else 's'}")
+def _sum(agent: str, turns: Sequence[TurnCost], title: str = "") -> TurnCost:
+    total = TurnCost(agent, title or f"{len(turns)} turn{'' if len(turns) == 1 else 's'}")
     for turn in turns:
         total.add(turn)
     return total
+
+
+def costs_document(spending: Spending) -> dict[str, Any]:  # Any: JSON
+    """Return the turns and their sum as a document; `cost` is in US dollars, None if a price is unknown."""
+    return {"turns": spending.turns, "total": spending.total, "unpriced": sorted(spending.unpriced)}
 
 
 def spending_lines(spending: Spending) -> list[Line]:
@@ -157,10 +176,19 @@ def spending_lines(spending: Spending) -> list[Line]:
         lines[at] = tuple(("strong", text) for _, text in lines[at])
     if spending.unpriced:
         models = ", ".join(sorted(spending.unpriced))
-        lines.append(line(("dim", f"No price is known for {models}; {FILE} in the workspace can say it.")))
+        lines.append(
+            line(("dim", f"No price is known for {models}; {FILE} or [models.NAME] in the workspace can say it."))
+        )
     if any(turn.is_estimated for turn in spending.turns):
         lines.append(line(("dim", "≈: estimated, because the endpoint did not report it.")))
     return lines
+
+
+def priced(model: NamedModel) -> str:
+    """Return what a named model is, and what it costs if that is known."""
+    price = model.price
+    costs = f"${price.input:g} in, ${price.output:g} out for a million tokens" if price else ""
+    return ", ".join(filter(None, [model.name or "", f"at {model.base_url}" if model.base_url else "", costs]))
 
 
 def money(cost: float) -> str:

@@ -8,8 +8,7 @@ from pathlib import Path
 from agent_core.base.clock import Clock
 from agent_core.base.settings import load
 from agent_core.storage import AgentLock, Store, lock_agent, open_store, prepare_state_dir
-from agent_core.workspace.portable import KnownNames, Moves, reader_of_files
-from agent_core.workspace.presets import presets
+from agent_core.workspace.portable import Moves, opened_moves
 from agent_core.workspace.workspace import Workspace
 
 
@@ -19,6 +18,7 @@ class WorkspaceState:
 
     store: Store
     moves: Moves
+    root: Path
     folder: Path
     agent: str
     """The agent that is meant where none is named."""
@@ -33,6 +33,14 @@ class WorkspaceState:
 
 
 @asynccontextmanager
+async def state_of(workspace: Workspace) -> AsyncIterator[WorkspaceState]:
+    """Give the state of a workspace that is open, by the connection that it has."""
+    root, settings = workspace.root, workspace.settings
+    async with opened_moves(workspace.store, root, settings) as moves:
+        yield WorkspaceState(workspace.store, moves, root, prepare_state_dir(root), settings.agent)
+
+
+@asynccontextmanager
 async def opened_state(root: Path) -> AsyncIterator[WorkspaceState]:
     """Open the state of a workspace.
 
@@ -44,8 +52,7 @@ async def opened_state(root: Path) -> AsyncIterator[WorkspaceState]:
     store = open_store(folder / "state.db", clock=Clock())
     try:
         settings = load(root)
-        known_names = KnownNames({name for name, _ in presets(root)}, {"chat", settings.memory.class_name})
-        async with reader_of_files() as reader:
-            yield WorkspaceState(store, Moves(store, reader, known_names), folder, settings.agent)
+        async with opened_moves(store, root, settings) as moves:
+            yield WorkspaceState(store, moves, root, folder, settings.agent)
     finally:
         await store.close()

@@ -48,7 +48,15 @@ class Voice(Protocol):
         """Show a long activity, or nothing once it is done."""
 
     async def confirm(self, question: str) -> bool:
-        """Ask for a yes. Any other answer is a no."""
+        """Ask for a yes. Any other answer is a no.
+
+        Raises:
+            UsageError: nobody can be asked, and no option says yes.
+        """
+
+    @property
+    def is_attended(self) -> bool:
+        """True if a user types at a terminal."""
 
     @property
     def approver(self) -> Approver | None:
@@ -71,8 +79,15 @@ class PlainVoice:
     """
 
     def __init__(
-        self, answers: Answers | None = None, fresh: Answers | None = None, approver: Approver | None = None
+        self,
+        answers: Answers | None = None,
+        fresh: Answers | None = None,
+        approver: Approver | None = None,
+        *,
+        agrees: bool = False,
     ) -> None:
+        """Create a voice; `agrees` says yes to what would be asked where nobody can be."""
+        self._agrees = agrees
         self._approver = approver
         self._answers = answers
         self._fresh = fresh
@@ -112,11 +127,18 @@ class PlainVoice:
             self.aloud([line(("dim", text))])
 
     async def confirm(self, question: str) -> bool:
-        """Ask for a yes. Input from a pipe is taken as meant."""
+        """Ask for a yes. Where nobody can be asked, an option must have said it."""
+        if self._fresh is None and not self._agrees:
+            raise UsageError(f"{question} There is no terminal to ask at.", fix="Give -y to say yes to such questions.")
         if self._fresh is None:
             return True
         agreement = Agreement()
         return agreement.is_given(await self._fresh(f"{question} {agreement.asks} "))
+
+    @property
+    def is_attended(self) -> bool:
+        """True if a user types the answers."""
+        return self._fresh is not None
 
     @property
     def approver(self) -> Approver | None:

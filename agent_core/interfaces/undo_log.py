@@ -1,10 +1,11 @@
 """The actions of a session that can be undone: on functions, memory and messages."""
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent_core.base import events
+from agent_core.base.clock import shown_time
 from agent_core.base.events import Event, FunctionsChanged
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.history import Version
@@ -16,11 +17,17 @@ _UNDONE = "undo"
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """The last action of one kind: when it happened, what undoing it does, and how."""
+    """An action: when it happened, what it did, what undoing it does, and how."""
 
     at: float
     says: str
+    undoes: str
     undo: Callable[[], Awaitable[None]]
+
+    @property
+    def when(self) -> str:
+        """The time of day."""
+        return shown_time(self.at, "%H:%M")
 
 
 class Deeds:
@@ -29,16 +36,17 @@ class Deeds:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.began = clock()
         self.functions: dict[str, None] = {}
-        self.messages: list[tuple[float, str]] = []
-        self.undone: set[tuple[str, int]] = set()
-        """Versions that undoing brought: they are nothing that was done."""
+        self.messages: list[tuple[float, str, str]] = []
+        """When, to which agent, what: a message, or the event that began a turn."""
+        self.undone: dict[tuple[str, int], int] = {}
+        """Versions that undoing brought, which are nothing that was done, and how many before them each cancels."""
         self._clock = clock
 
     def hear(self, event: Event) -> None:
         """Record what a turn began with, and what it made."""
         match event:
             case events.TurnStarted():
-                self.messages.append((self._clock(), event.message))
+                self.messages.append((self._clock(), event.agent, event.message or event.event))
             case events.TurnEnded():
                 for verb in ("created", "changed", "deleted"):
                     self.touch(event.made.get(verb, ()))
@@ -47,16 +55,27 @@ class Deeds:
             case _:
                 pass
 
+    def of(self, agent: str) -> list[tuple[float, str]]:
+        """Return what was said to one agent, and when."""
+        return [(at, text) for at, name, text in self.messages if name == agent]
+
+    def unsay(self, agent: str) -> None:
+        """Forget the last message to an agent, whose turn was removed."""
+        last = max((at for at, (_, name, _) in enumerate(self.messages) if name == agent), default=None)
+        if last is not None:
+            del self.messages[last]
+
     def touch(self, names: Iterable[str]) -> None:
         """Record that these functions may have been changed manually."""
         self.functions |= dict.fromkeys(names)
 
 
-def states(versions: Sequence[Version], undone: Iterable[tuple[str, int]], name: str) -> list[Version]:
-    """Return the versions that still count. A version made by undo cancels the one before it."""
+def states(versions: Sequence[Version], undone: Mapping[tuple[str, int], int], name: str) -> list[Version]:
+    """Return the versions that still count. A version made by undo cancels those that it took back."""
     live_versions: list[Version] = []
     for version in versions:
-        live_versions = live_versions[:-1] if (name, version.number) in undone else [*live_versions, version]
+        steps = undone.get((name, version.number), 0)
+        live_versions = live_versions[:-steps] if steps else [*live_versions, version]
     return live_versions
 
 

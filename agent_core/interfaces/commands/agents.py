@@ -10,12 +10,13 @@ import click
 from agent_core.base.errors import UsageError
 
 from ..spans import line
+from . import agent_work
 from .verb import Door, Opens, Result, verb
 
 
 @click.group()
 def agents() -> None:
-    """List, show and delete agents; export or import one as a file."""
+    """List, show and delete agents; export or import one as a file; run those that work together, and steer them."""
 
 
 @verb("list", opens=Opens.NOTHING)
@@ -104,5 +105,5 @@ def _agrees(name: str) -> bool:
     return agreed(f"Delete {name} with all that it remembers?")
 
 
-for _command in (list_, show, delete, export, import_):
+for _command in (list_, show, delete, export, import_, *agent_work.COMMANDS):
     agents.add_command(_command)

@@ -1,4 +1,4 @@
-"""`toolwright functions check`, `import` and `export`: the gate on files and on libraries.
+"""`toolwright functions check`, `audit`, `import` and `export`: the gate on files and on libraries.
 
 A check is for people, scripts, commit hooks and code scanning.
 """
@@ -24,6 +24,7 @@ from ..wrap import write
 from .verb import Door, Result, verb
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.service.audit import AuditReport
     from agent_core.functions.service.judgment import Judgment
 
 Policy = Literal["agent", "human", "import"]
@@ -36,7 +37,7 @@ POLICIES = ("agent", "human", "import")
 @click.option("--policy", type=click.Choice(POLICIES), default="agent", show_default=True)
 @click.option("--strict", is_flag=True, help="Turn the policy's warnings into rejections.")
 @click.option("--name", default="", help="The function's name, if not that of the file's only public function.")
-@click.option("--module", default="", help="The module to join.")
+@click.option("--module", default="", help="The module that it would be added to.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only rejections.")
 @click.option("--verbose", "-v", "details", is_flag=True, help="Show each function's fixes and problems below it.")
 @click.option("--diff", "diffs", is_flag=True, help="Show fixes as diffs.")
@@ -127,7 +128,9 @@ class _Told:
         """Return the verdict with its line of a `.jsonl` file; in quiet mode, only what rejects it."""
         shown = replace(verdict, problems=verdict.refusals, fixes=()) if self.is_quiet else verdict
         headline, *others = (
-            verdict_lines(shown, "could join") if self.is_detailed else [verdict_line(shown, "could join")]
+            verdict_lines(shown, "would be added to")
+            if self.is_detailed
+            else [verdict_line(shown, "would be added to")]
         )
         self.legend.add(shown)
         path = verdict.path
@@ -154,7 +157,7 @@ class _Told:
         mark = line(("bad", "✗ ") if counts["refused"] else ("ok", "✓ "))
         parts = [f"{counts[key]} {key}" for key in ("refused", "fixed", "warned") if counts[key]]
         drafts = f" ({counts['draft']} as draft)" if counts["draft"] else ""
-        text = f"{counts['judged']} judged: {good} could join{drafts}" + "".join(f", {part}" for part in parts)
+        text = f"{counts['judged']} judged: {good} would be added{drafts}" + "".join(f", {part}" for part in parts)
         return (*mark, ("", text))
 
 
@@ -162,7 +165,7 @@ class _Told:
 @click.argument("path", type=click.Path(path_type=Path, exists=True))
 @click.option("--policy", type=click.Choice(POLICIES), default="import", show_default=True)
 @click.option("--module-prefix", "prefix", default="", help="Put the modules below this package, such as `helpers`.")
-@click.option("--dry-run", is_flag=True, help="Report what would join, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Report what would be added, and write nothing.")
 @scene
 def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the options above
     """Import a library: a .py file, a folder, a .zip or .tar(.gz), or a .jsonl with one candidate per line.
@@ -206,3 +209,33 @@ async def export(door: Door, folder: Path, names: tuple[str, ...], package: str)
 
     report = await door.shop.bulk.hand_out(Handing(folder, names, package))
     return Result(report, export_lines(report), f"Next: cd {folder} && python -m unittest")
+
+
+@verb()
+@click.option("--sarif", "is_sarif", is_flag=True, help="Print a SARIF 2.1.0 log, for editors and code scanning.")
+async def audit(door: Door, is_sarif: bool = False) -> Result:  # noqa: FBT001, FBT002  (click hands it in)
+    """Show the state of the library: a score, and what to improve, each with a proposal and a command.
+
+    Confusable functions (a request finds the wrong one), failing and unused ones, calls that ended in ways that the
+    docstring leaves out, missing examples, descriptions that are lists of words, more than 7 parameters.
+    """
+    from ..render.audit_view import audit_lines
+
+    report = await door.shop.auditing.report()
+    if is_sarif:
+        _log_audit(report, door.workspace.root)
+        return Result(None)
+    trouble = [line(("warn", "~ "), f"Confusable functions were not looked for: {report.trouble}")]
+    hint = "" if report.functions else "There is no function. Next: toolwright run, and ask for one."
+    return Result(report, [*audit_lines(report, door.typed), *(trouble if report.trouble else [])], hint)
+
+
+def _log_audit(report: "AuditReport", root: Path) -> None:
+    from agent_core.functions.service.judgment import Judgment
+
+    log = SarifLog(sys.stdout.write, __version__, root, "audit")
+    for finding in report.findings:
+        path = str(root / finding.problem.where.path)
+        log.add(Judgment({}, name=finding.function, path=path, problems=(finding.problem,)))
+    log.close()
+    sys.stdout.flush()

@@ -29,6 +29,9 @@ ASKED = (
     SettingQuestion("model.name", "Model: its name at the endpoint, or local/NAME"),
     SettingQuestion("turn.max_steps", "Maximum number of model replies per turn"),
     SettingQuestion("sandbox.wall_s", "Maximum seconds per function call"),
+    SettingQuestion("memory.preset", "Preset of new agents"),
+    SettingQuestion("memory.persona", "Persona of new agents: a text, or a name from personas/"),
+    SettingQuestion("memory.human", "What new agents know of you: a text, or a name from humans/"),
 )
 
 
@@ -51,30 +54,35 @@ def configure(scene: CliContext, model: str | None, base_url: str | None, **flag
         raise UsageError("There is no terminal for the question.", fix=f"Next: toolwright configure {next_command}")
     root = Workspace.find(scene.root)
     if confirms:
-        return _confirm(scene, root, yes=yes)
+        return _confirm(scene, root, {"model.name": model}, yes=yes)
     values = {**_checked({"model.base_url": base_url, "model.name": model})}
     if not yes:
         values |= _ask_settings(root, values)
     return _take(scene, root, values, yes=yes)
 
 
-def _confirm(scene: CliContext, root: Path, *, yes: bool) -> int:
-    """Confirm the address that only the file names, or that of a server that may be another user's."""
+def _confirm(scene: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -> int:
+    """Confirm the addresses that only the file names, or that of a server that may be another user's."""
     from agent_core.access.grants.addresses import confirm, unconfirmed
     from agent_core.workspace.model_check import in_force, unconfirmed_server
 
     from ..address_confirmation import address_lines, ask_to_confirm
     from ..question import say
 
-    settings, environment = in_force(root)
-    url = unconfirmed(settings, environment) or unconfirmed_server(root, settings.model, environment)
-    if url and yes:
-        say(address_lines(settings, url))
-        confirm(root, url)
-    elif url:
-        ask_to_confirm(root, settings, url)
-    message = f"{url} is confirmed for this workspace." if url else "There is no address to confirm here."
-    scene.result({"confirmed": url}, [line(("ok", "✓ "), message)])
+    settings, environment = in_force(root, values)
+    own = [settings, *(settings.using(name) for name in settings.models)]
+    named = {url: holder for holder in own if (url := unconfirmed(holder, environment))}
+    if not named and (url := unconfirmed_server(root, settings.model, environment)):
+        named = {url: settings}
+    for url, holder in named.items():
+        if yes:
+            say(address_lines(holder, url))
+            confirm(root, url)
+        else:
+            ask_to_confirm(root, holder, url)
+    document = {"confirmed": next(iter(named), None), "addresses": [*named]}
+    messages = [f"{url} is confirmed for this workspace." for url in named] or ["There is no address to confirm here."]
+    scene.result(document, [line(("ok", "✓ "), message) for message in messages])
     return 0
 
 
@@ -152,15 +160,23 @@ def _answer(root: Path, setting: SettingQuestion, now: Any) -> dict[str, Any]:
     from ..faults import fault_lines
     from ..question import ask, say
 
-    while typed := ask(f"{setting.question} [{_shown(now)}]:"):
+    while typed := ask(f"{setting.question} [{_shown(setting.key, now)}]:"):
         try:
             settings, _ = in_force(root, _checked({setting.key: typed}))
+            _check_beginning(root, settings)
             return {setting.key: _value(settings, setting.key)}
         except UsageError as error:
             say(fault_lines(error.message, "" if isinstance(error, SettingsError) else error.fix))
     if typed is None:
         raise click.Abort
     return {}
+
+
+def _check_beginning(root: Path, settings: Any) -> None:  # Any: Settings, which only bodies import
+    """Raise if the preset of new agents is not there."""
+    from agent_core.workspace.presets import preset
+
+    preset(root, settings.memory.preset)
 
 
 def _settings_lines(document: dict[str, Any]) -> list[Line]:
@@ -186,12 +202,13 @@ def _in_force(values: dict[str, Any]) -> list[Line]:
     for key, value in values.items():
         variable = PREFIX + key.replace(".", "_").upper()
         by = f"  (by {variable})" if variable in os.environ else ""
-        lines.append(line("  ", ("name", f"{key:<15}"), f" {_shown(value)}", ("dim", by)))
+        lines.append(line("  ", ("name", f"{key:<15}"), f" {_shown(key, value)}", ("dim", by)))
     return lines
 
 
-def _shown(value: Any) -> str:
-    return "found automatically" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+def _shown(key: str, value: Any) -> str:
+    unset = "as the preset says" if key.startswith("memory.") else "found automatically"
+    return unset if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _value(settings: Any, key: str) -> Any:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_core.base.errors import UsageError
-from agent_core.base.plain_files import read_named_text
 from agent_core.base.untrusted import one_line
 
 from ..editor import open_editor
 from ..progress import StatusLine
-from ..render.function_view import facts_lines, list_lines
+from ..render.function_view import brief_lines, facts_lines, list_lines, match_lines
 from ..render.statistics import quarantine_lines, released_lines, unused_hint, unused_lines
 from ..render.verdicts import (
     changes_line,
@@ -26,7 +25,7 @@ from ..render.verdicts import (
 )
 from ..spans import Line, Span, line, plain
 from . import granting, history
-from .checking import check, export, import_
+from .checking import audit, check, export, import_
 from .history import judged
 from .verb import Door, Opens, Result, verb
 
@@ -105,7 +104,7 @@ async def list_(door: Door, pattern: str, module: str, standing: str | None, unu
         return _listed_at_prompt(door, data, pattern)
     none = "No function matches. Next: toolwright run, and ask for one."
     hint = plain(unused_hint(data, "toolwright functions list --unused")).strip() if data.functions else none
-    return Result(data, list_lines(data), hint)
+    return Result(data, list_lines(data, heads=sys.stdout.isatty()), hint)
 
 
 def _listed_at_prompt(door: Door, data: "FunctionListing", pattern: str) -> Result:
@@ -122,6 +121,17 @@ def _listed_at_prompt(door: Door, data: "FunctionListing", pattern: str) -> Resu
     )
     lines = list_lines(data, heads=True)
     return Result(data, lines, "" if lines else why)
+
+
+@verb()
+@click.argument("need")
+@click.option("--count", type=click.IntRange(1), help="How many at most; 5 if not given.")
+async def search(door: Door, need: str, count: int | None) -> Result:
+    """Find functions by what they are needed for: why each matches, how it differs from similar ones, what it needs."""
+    report = await door.shop.search(need, *([count] if count else ()))
+    trouble = [line(("warn", "~ "), f"Only words were compared: {report.trouble}")] if report.trouble else []
+    none = "No function serves this. Next: toolwright run, and ask for one."
+    return Result(report, [*trouble, *match_lines(report)], "" if report.results else none)
 
 
 @verb()
@@ -157,11 +167,14 @@ def _rated(rated: "Rated") -> Result:
 
 @verb()
 @click.argument("name")
-async def show(door: Door, name: str) -> Result:
+@click.option("--brief", "is_brief", is_flag=True, help="Only its signature, its docstring and its standing.")
+async def show(door: Door, name: str, is_brief: bool) -> Result:  # noqa: FBT001  (click hands it in)
     """Show everything about a function. Source, standing, calls, verdict, callers, callees; with --json schema and
     versions.
     """
     data = await door.shop.introspect(name)
+    if is_brief:
+        return Result(data, brief_lines(data), f"??{name} shows its source." if door.at_prompt else "")
     source = (data.source, data.function.line, data.coverage.missed)
     return Result(data, facts_lines(data, door.typed), source=source)
 
@@ -170,7 +183,9 @@ async def show(door: Door, name: str) -> Result:
 @click.argument("name")
 @click.argument("source", metavar="[FILE]", required=False, type=click.Path(allow_dash=True))
 @_code_file
-@click.option("--module", default="grown", show_default=True, help="The module to join; created if it does not exist.")
+@click.option(
+    "--module", default="grown", show_default=True, help="The module to add it to; created if it does not exist."
+)
 @click.option("--reason", default="", help="The reason, for the history.")
 async def create(  # noqa: PLR0913, PLR0917  (click hands them in)
     door: Door, name: str, source: str | None, file: str | None, module: str, reason: str
@@ -179,7 +194,7 @@ async def create(  # noqa: PLR0913, PLR0917  (click hands them in)
     if name.endswith(".py"):
         fix = f"Next: toolwright functions create NAME {name}"
         raise UsageError(f"{name} is a file: the function's name comes first.", fix=fix)
-    verdict = await door.shop.create(name, _read(file or source), module, reason=reason)
+    verdict = await door.shop.create(name, door.read(file or source), module, reason=reason)
     return _with_next(door, await history.predicted(door, verdict))
 
 
@@ -197,7 +212,7 @@ async def edit(  # noqa: PLR0913, PLR0917  (click hands them in)
     if old is not None and new is not None:
         return _with_next(door, await history.predicted(door, await shop.edit(name, old, new, reason=reason)))
     if file is not None:
-        return _with_next(door, await history.predicted(door, await shop.replace(name, _read(file), reason=reason)))
+        return _with_next(door, await history.predicted(door, await shop.replace(name, door.read(file), reason=reason)))
     async with door.editor("Give --old and --new, or --file FILE."):
         change = await shop.reload_after(open_editor(*shop.path_of(name)))
     return Result(None) if door.at_prompt else _changed(change)  # the prompt announces it, like any manual change
@@ -215,7 +230,7 @@ async def delete(door: Door, name: str) -> Result:
     return Result(result, [line(("ok", "✓ "), f"deleted {result.name} from {result.module}")])
 
 
-@verb()
+@verb(opens=Opens.ASKING)
 @click.argument("name")
 @click.option("--args", "arguments", metavar="JSON", help="Run one call with these arguments instead of the examples.")
 async def test(door: Door, name: str, arguments: str | None) -> Result:
@@ -223,20 +238,22 @@ async def test(door: Door, name: str, arguments: str | None) -> Result:
     tested = await door.shop.test(name, arguments)
     if arguments is not None and tested.outcome is not None:
         return ended(door, (name, arguments), tested.outcome)
-    passed = all(example.agreed for example in tested.examples)
+    passed = all(example.agreed or example.unrun for example in tested.examples)
     return Result(tested, examples_lines(tested), code=0 if passed else 1)
 
 
-@verb()
+@verb(opens=Opens.ASKING)
 @click.argument("name")
 @click.option("--args", "arguments", metavar="JSON", default="{}", help="The arguments, as one JSON object.")
 async def call(door: Door, name: str, arguments: str) -> Result:
     """Call a function in a worker and print what it returned."""
+    if door.at_prompt:  # which has a line of its own for what runs
+        return ended(door, (name, arguments), await door.shop.call(name, arguments))
     with StatusLine() as status:
         return ended(door, (name, arguments), await door.shop.call(name, arguments, status.count))
 
 
-@verb()
+@verb(opens=Opens.ASKING)
 @click.argument("name")
 @click.option("--args", "arguments", metavar="JSON", default="{}", help="The arguments, as one JSON object.")
 async def trace(door: Door, name: str, arguments: str) -> Result:
@@ -279,15 +296,6 @@ def _list_of(door: Door) -> str:
     return "/functions" if door.at_prompt else "toolwright functions list"
 
 
-def _read(file: str | None) -> str:
-    if file is None and sys.stdin.isatty():
-        raise UsageError("There is no source.", fix="Give --file FILE, or --file - and the source on standard input.")
-    try:
-        return read_named_text(file or "-")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} cannot be read: {error}.") from error
-
-
 def _with_next(door: Door, verdict: "Judgment") -> Result:
     from ..shell_door import is_attended
 
@@ -302,7 +310,7 @@ def _changed(change: "ReloadReport", hint: str = "") -> Result:
     return Result(change, lines, hint, 1 if change.rejected else 0)
 
 
-for _command in (list_, release, good, bad, show, create, edit, delete, test, call, trace, reload, packages):
+for _command in (list_, search, release, good, bad, show, create, edit, delete, test, call, trace, reload, packages):
     functions.add_command(_command)
-for _shell_command in (*history.COMMANDS, check, import_, export, *granting.COMMANDS):
+for _shell_command in (*history.COMMANDS, audit, check, import_, export, *granting.COMMANDS):
     functions.add_command(_shell_command)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agent_core.base import syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
@@ -123,7 +124,7 @@ def challenge_hint(door: Door, verdict: "Judgment") -> str:
 def results_of(text: str) -> list[str]:
     """Return the results in a text in which they follow each other, each as Python writes it."""
     try:
-        tree = ast.parse(f"({text},)", mode="eval").body
+        tree = syntax.parse(f"({text},)", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return [text.strip()]
     return [ast.unparse(element) for element in tree.elts] if isinstance(tree, ast.Tuple) else [text.strip()]

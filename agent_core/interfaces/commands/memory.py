@@ -1,15 +1,19 @@
 """`toolwright memory`: look at and change what an agent remembers."""
 
+import sys
+from contextlib import ExitStack
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from agent_core.base.errors import UsageError
-from agent_core.base.plain_files import read_named_text
 
 from ..spans import line
 from .verb import Door, Opens, Result, Verb, verb
+
+if TYPE_CHECKING:  # `toolwright --help` must not load a workspace
+    from agent_core.workspace.forgetting import ForgetReport
 
 _agent = click.option("--agent", default="", metavar="NAME", help="The agent; by default, the workspace's.")
 
@@ -59,13 +63,21 @@ async def history(door: Door, label: str, agent: str) -> Result:
 )
 @click.option("--section", is_flag=True, help="LABEL is a section of the system message; an empty text removes it.")
 @click.option("--position", type=int, default=0, help="The position of the section, lowest first.")
+@click.option("--limit", type=click.IntRange(1), help="The new limit of the block, in characters.")
+@click.option("--description", metavar="TEXT", help="What belongs in the block, as the agent reads it.")
+@click.option("--version", type=click.IntRange(1), help="Only if the block is still at this version.")
 @_agent
 async def edit(door: Door, label: str, agent: str, **options: Any) -> Result:  # Any: the options above
-    """Change a block or a section. Give --value or --file, or use your editor."""
-    from ..manual_edits import write_block, write_section
+    """Change a block or a section. Give --value or --file, or use your editor; --limit and --description alone change
+    only these.
+    """
+    from ..manual_edits import set_up_block, write_block, write_section
     from ..render.memory_view import edit_shown
 
-    value = options["value"] if options["file"] is None else _read(options["file"])
+    value = options["value"] if options["file"] is None else door.read(options["file"]).removesuffix("\n")
+    about = {name: options[name] for name in ("limit", "description") if options[name] is not None}
+    if about and options["section"]:
+        raise UsageError("A section has no limit and no description of its own.", fix="Omit --section.")
     owner = await door.agent(agent)
     if options["section"]:
         had = next((row for row in await owner.memory.sections.list() if row.name == label), None)
@@ -74,8 +86,12 @@ async def edit(door: Door, label: str, agent: str, **options: Any) -> Result:  #
         outcome = None if text is None else await write_section(owner.memory.sections, label, position, text)
         return Result({"section": label, "text": outcome}, [line(("ok", "✓ "), outcome or "Nothing was changed.")])
     blocks = owner.memory.blocks
+    if about:
+        planned = await set_up_block(blocks, label, **about)
+        if planned.outcome != "returned" or value is None:
+            return edit_shown(label, planned)
     text = value if value is not None else await _edited(door, label, blocks.memory[label].text)
-    return edit_shown(label, None if text is None else await write_block(blocks, label, text))
+    return edit_shown(label, None if text is None else await write_block(blocks, label, text, options["version"]))
 
 
 @verb()
@@ -104,10 +120,33 @@ async def add(door: Door, label: str, agent: str, **fields: Any) -> Result:  # A
 
 
 _HANDED = {  # verb of `Blocks` → what it says of itself
-    "share": "Share a block with other agents. They get it by `memory attach`, and see each other's changes.",
     "attach": "Give an agent a block that another shares. It replaces the agent's own block of this label.",
     "detach": "Remove a block from an agent's memory. Its history is kept, and other agents keep the block.",
 }
+
+
+@verb()
+@click.argument("label")
+@click.option("--readers", metavar="NAMES", help="The agents that may have it, as a,b; * for all.")
+@click.option("--writers", metavar="NAMES", help="The agents that may also change it, as a,b; * for all.")
+@_agent
+async def share(door: Door, label: str, agent: str, readers: str | None, writers: str | None) -> Result:
+    """Share a block with other agents. They get it by `memory attach`, and see each other's changes.
+
+    --readers and --writers say which agents; without them, all.
+    """
+    from ..manual_edits import HUMAN, done
+    from ..render.memory_view import edit_shown
+
+    blocks = (await door.agent(agent)).memory.blocks
+    edit = await done(blocks, blocks.share(label, HUMAN))
+    if edit.outcome == "returned" and not (readers is None and writers is None):
+        edit = await done(blocks, blocks.allow(label, _names(readers), _names(writers), HUMAN))
+    return edit_shown(label, edit)
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _handed(action: str) -> Verb:
@@ -135,15 +174,15 @@ async def search(door: Door, text: tuple[str, ...], agent: str, **options: Any) 
     """Search what was said, and what was archived. By words and by meaning, the best first."""
     from ..render.memory_view import found_document, found_lines
 
-    memory = (await door.agent(agent)).memory
+    memory = await door.memory(agent)
     query, page, count, searches = " ".join(text), options["page"], options["count"], {}
     if options["where"] != "archival":
         searches["recall"] = await memory.recall.search(query, page, count)
     if options["where"] != "recall":
         searches["archival"] = await memory.archival.search(query, options["tags"], page, count)
     document = {where: found_document(results) for where, results in searches.items()}
-    again = (f"{quote(query)} --agent {quote(door.agent_name)}", ", once you have left") if door.at_prompt else ()
-    return Result(document, [row for results in searches.values() for row in found_lines(results, *again)])
+    name = f" --agent {quote(owner)}" if (owner := agent or door.agent_name) else ""
+    return Result(document, found_lines([*searches.values()], f"{quote(query)}{name}"))
 
 
 async def _edited(door: Door, name: str, text: str) -> str | None:
@@ -153,13 +192,63 @@ async def _edited(door: Door, name: str, text: str) -> str | None:
         return await text_from_editor(name, text)
 
 
-def _read(file: str) -> str:
-    try:
-        text = read_named_text(file)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} cannot be read: {error}.") from error
-    return text.removesuffix("\n")
+@verb(opens=Opens.NOTHING)
+@click.argument("text", nargs=-1)
+@click.option(
+    "--message", default="", metavar="N.M|last", help="A message of the agent; `memory search` has its number."
+)
+@click.option("--turn", default="", metavar="N|last", help="A turn of the agent, with all that happened in it.")
+@click.option("--before", default="", metavar="DATE", help="All of the agent before a date.")
+@click.option("--word", is_flag=True, help="TEXT only as a whole word, not within longer ones.")
+@click.option("--exact", is_flag=True, help="TEXT only in this case.")
+@click.option("--agent", default="", metavar="NAME", help="The agent; by default, the workspace's.")
+@click.option("--dry-run", is_flag=True, help="Show what would be forgotten, and change nothing.")
+@click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask.")
+async def forget(door: Door, text: tuple[str, ...], agent: str, **options: Any) -> Result:  # Any: the options above
+    """Take out of the record what must not stay: TEXT in all agents, or a message, a turn, or all before a date.
+
+    Shows what and how much in which place, then asks. It cannot be undone: the state file is written anew, so that
+    nothing is left of it there. Use - to read TEXT from standard input, which keeps it out of your shell's history.
+    """
+    from agent_core.workspace.forgetting import ForgetRequest, Forgetting
+
+    from ..render.memory_view import forget_lines
+
+    is_dry, is_sure = options.pop("dry_run"), options.pop("is_sure")
+    words = door.read("-").strip() if text == ("-",) else " ".join(text)
+    async with door.state() as state:
+        forgetting = Forgetting(state.root, state.folder, state.store)
+        order = await forgetting.order(ForgetRequest(words, **options), agent or door.agent_name or state.agent)
+        with ExitStack() as locks:
+            others = [] if is_dry else [name for name in order.agents if name != door.agent_name]
+            for name in others:
+                locks.enter_context(state.alone(name))
+            report = await forgetting.preview(order)
+            if is_dry or not report.places:
+                return Result(report.to_json("previewed" if report.places else "nothing"), forget_lines(report))
+            if not is_sure and not await _agrees(door, report):
+                return Result(None, aside=[line(("dim", "Nothing was forgotten."))], code=1)
+            async with door.resting():
+                if door.agent_name in order.agents:
+                    locks.enter_context(state.alone(door.agent_name))
+                report = await forgetting.carry_out(order)
+                locks.close()
+    return Result(report.to_json("forgotten"), forget_lines(report, is_done=True))
 
 
-for _command in (show, history, edit, undo, add, *map(_handed, _HANDED), search):
+async def _agrees(door: Door, report: "ForgetReport") -> bool:
+    from ..question import agreed, say
+    from ..render.memory_view import forget_lines
+
+    question = f"Forget {report.subject}? This cannot be undone."
+    if door.at_prompt:
+        door.show(forget_lines(report))
+        return await door.confirm(question)
+    if not sys.stdin.isatty():
+        raise UsageError("There is no terminal for the question.", fix="Give -y to forget, or --dry-run to look.")
+    say(forget_lines(report))
+    return agreed(question)
+
+
+for _command in (show, history, edit, undo, add, share, *map(_handed, _HANDED), search, forget):
     memory.add_command(_command)

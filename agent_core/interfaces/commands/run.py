@@ -4,18 +4,26 @@ import asyncio
 import gc
 import os
 import sys
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from agent_core.base.errors import NoModel, NoWorkspace
+from agent_core.base.errors import NoModel, NoWorkspace, UsageError
 from agent_core.base.plain_files import read_named_text, read_plain
 from sandbox.wire.foreign import Malformed, read_toml
 
 from ..cli_context import CliContext, scene
+from ..debug_log import debug_file
 from ..faults import innermost
 from ..options import RunOptions
+
+_OF_WORKSPACE = (
+    *("model", "base_url", "once", "system", "preset", "persona", "human", "first", "greet", "verify", "max_steps"),
+    *("resume", "stream"),
+)
 
 
 @click.command()
@@ -25,12 +33,20 @@ from ..options import RunOptions
 )
 @click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")
 @click.option("--message", metavar="TEXT", help="Run one turn with this message; - reads it from standard input.")
+@click.option("--once", is_flag=True, help="One turn that keeps no conversation; works while another one runs.")
+@click.option(
+    "--file", "-f", "files", multiple=True, metavar="FILE", help="Add a file to the message; - is standard input."
+)
+@click.option("--system", "-s", metavar="TEXT", help="Instructions for this run, in place of the usual ones.")
 @click.option("--preset", metavar="NAME", help="The preset of a new agent: direct, memgpt, or one from presets/.")
 @click.option("--persona", metavar="NAME|FILE", help="The persona of a new agent: a name from personas/, or a file.")
 @click.option("--human", metavar="NAME|FILE", help="The human of a new agent: a name from humans/, or a file.")
-@click.option("--first", is_flag=True, help="The agent speaks first.")
+@click.option("--first", is_flag=True, help="You speak first, also to a new agent of the MemGPT style.")
+@click.option("--greet", is_flag=True, help="The agent speaks first.")
 @click.option("--no-verify", "verify", flag_value=False, default=True, help="Do not verify a new agent's first reply.")
-@click.option("--yes", "-y", is_flag=True, help="If there is no workspace, create one without asking.")
+@click.option(
+    "--yes", "-y", is_flag=True, help="Create a workspace if there is none, and in a pipe say yes to what commands ask."
+)
 @click.option("--max-steps", type=click.IntRange(1), metavar="N", help="Maximum number of model replies per turn.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted turn and waiting messages.")
 @click.option(
@@ -40,19 +56,63 @@ from ..options import RunOptions
 )
 @click.option("--plain", is_flag=True, help="At a terminal, print plain lines and redraw nothing.")
 @click.option("--stream/--no-stream", default=True, help="Ask the endpoint to stream, or not.")
-@scene
+@partial(scene, over_server=True)
 def run(scene: CliContext, **flags: Any) -> int:  # Any: the options above, as RunOptions types them
     """Talk to an agent. A prompt on a terminal, one turn with --message, one turn per line from a pipe.
 
     The exit code is 0 when every turn ended with a reply, 1 when one did not, 2 when the options cannot be.
     """
-    options: RunOptions | None = RunOptions(root=scene.root, as_json=scene.as_json, **flags)
+    complete = _complete(RunOptions(root=scene.root, as_json=scene.as_json, **flags))
+    if scene.server:
+        return _over_server(scene, complete)
+    options: RunOptions | None = complete
     while options is not None:
         try:
             return _talk(options)
         except (NoModel, NoWorkspace, ExceptionGroup) as error:
             options = _with_what_lacks(options, error)
     return 0  # the human has left
+
+
+def _over_server(scene: CliContext, options: RunOptions) -> int:
+    """Talk to an agent of a server: what the workspace decides there cannot be chosen here."""
+    usual = RunOptions(root=options.root)
+    given = [name for name in _OF_WORKSPACE if getattr(options, name) != getattr(usual, name)]
+    if given or options.approve not in (None, "ask", "deny"):
+        flag = (given or ["approve"])[0].replace("_", "-")
+        raise UsageError(f"--{flag} does not work over a server.", fix="The server's workspace has its own settings.")
+    from ..remote import talk_over
+
+    return 0 if asyncio.run(talk_over(scene, options)) else 1
+
+
+def _complete(options: RunOptions) -> RunOptions:
+    """Return the options with the message in full: read from where it comes, and the files added to it.
+
+    Raises:
+        UsageError: they contradict one another, or nothing was said.
+    """
+    if options.once and (options.agent or options.resume):
+        raise click.UsageError("--once keeps no conversation, so it takes neither --agent nor --resume.")
+    if [options.message, *options.files].count("-") > 1:
+        raise click.UsageError("Standard input can be read only once.")
+    message = options.message
+    if message == "-" or (message is None and options.once and "-" not in options.files and not sys.stdin.isatty()):
+        message = _without_end(read_named_text("-"))
+    if message is None and (options.once or options.files):
+        fix = "Give --message TEXT, or the text on standard input."
+        raise click.UsageError(f"{'--once' if options.once else '--file'} needs a message. {fix}")
+    if message is not None and not message.strip():
+        raise click.UsageError("The message is empty.")
+    if message is not None and options.files:
+        from ..attachments import added
+
+        message = added(message, options.files)
+    return replace(options, message=message)
+
+
+def _without_end(text: str) -> str:
+    return text.removesuffix("\n")
 
 
 def _talk(options: RunOptions) -> int:
@@ -96,6 +156,8 @@ def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None
 
 
 def _prompt(options: RunOptions) -> int:
+    if debug_log := debug_file(options.root):
+        print(f"What goes over the wire is in {debug_log}", file=sys.stderr)  # noqa: T201  (before the prompt)
     gc.disable()  # until all is loaded: imports leave no garbage, and looking for it costs a tenth of the way
     from ..repl.app import Repl
 
@@ -103,23 +165,22 @@ def _prompt(options: RunOptions) -> int:
 
 
 def _plainly(options: RunOptions) -> int:
-    message = read_named_text("-") if options.message == "-" else options.message
-    if message is not None and not message.strip():
-        raise click.UsageError("The message is empty.")
     from ..plain import each_line, one_message
 
-    if message is None and not options.resume:
+    if options.message is None and not options.resume:
         return 0 if asyncio.run(each_line(options)) else 1
-    return 0 if asyncio.run(one_message(options, message)) else 1
+    return 0 if asyncio.run(one_message(options, options.message)) else 1
 
 
 def _names_address(root: Path) -> bool:
     """Check whether the file names an address, without reading all settings, which would delay the prompt."""
     try:
-        model = read_toml(read_plain(root / "toolwright.toml", 1 << 20)).get("model")
+        file = read_toml(read_plain(root / "toolwright.toml", 1 << 20))
     except (OSError, Malformed):
         return False  # problems in it are reported where the settings are read
-    return isinstance(model, dict) and "base_url" in model
+    named = file.get("models")
+    tables = [file.get("model"), *(named.values() if isinstance(named, dict) else ())]
+    return any(isinstance(table, dict) and "base_url" in table for table in tables)
 
 
 def _at_terminal() -> bool:

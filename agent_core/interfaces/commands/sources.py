@@ -1,11 +1,23 @@
 """`toolwright sources`: the documents that the user gives an agent."""
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import click
 
 from ..spans import line
 from .verb import Door, Result, verb
 
+if TYPE_CHECKING:  # `toolwright --help` must not load a workspace
+    from agent_core.memory.source_catalog import Sources
+
 _agent = click.option("--agent", default="", metavar="NAME", help="The agent; by default, the workspace's.")
+
+_name = click.option(
+    "--name",
+    metavar="NAME",
+    help="The name to cite it by; by default, its path or URL. An existing source of that name is replaced.",
+)
 
 
 @click.group()
@@ -15,11 +27,7 @@ def sources() -> None:
 
 @verb()
 @click.argument("place", metavar="PATH|URL|-")
-@click.option(
-    "--name",
-    metavar="NAME",
-    help="The name to cite it by; by default, its path or URL. An existing source of that name is replaced.",
-)
+@_name
 @_agent
 async def add(door: Door, place: str, name: str | None, agent: str) -> Result:
     """Read a source into archival memory. A file, a folder's files, a page, or - for standard input.
@@ -28,36 +36,75 @@ async def add(door: Door, place: str, name: str | None, agent: str) -> Result:
     is not stored again; an interrupted source is resumed. A URL is fetched from public addresses, and from this machine
     only if the URL itself names it (localhost, 127.0.0.1).
     """
+    return await _added(door, await door.sources(agent), place, name)
+
+
+@verb()
+@click.argument("place", metavar="PATH|URL|-")
+@_name
+async def load(door: Door, place: str, name: str | None) -> Result:
+    """Load a source for all agents of the workspace. It is read and embedded once; `sources attach` gives it to one."""
+    shown = await _added(door, door.workspace.loaded_sources(), place, name)
+    return replace(shown, hint=shown.hint or "Next: toolwright sources attach SOURCE --agent NAME")
+
+
+async def _added(door: Door, sources: "Sources", place: str, name: str | None) -> Result:
     from ..render.source_reports import report_json, report_lines
 
     with door.source_progress() as hear:
-        reports = await (await door.sources(agent)).add(place, hear, name)
+        reports = await sources.add(place, hear, name)
     code = 0 if any(report.outcome != "refused" for report in reports) else 1
     return Result({"sources": [report_json(report) for report in reports]}, report_lines(reports), code=code)
 
 
-@verb("list")
+@verb()
+@click.argument("source")
 @_agent
-async def list_(door: Door, agent: str) -> Result:
+async def attach(door: Door, source: str, agent: str) -> Result:
+    """Give an agent a loaded source. By its name, the beginning of its hash, or the folder it came with."""
+    from ..render.source_reports import source_json
+
+    rows = await (await door.sources(agent)).attach(source)
+    lines = [line(("ok", "✓ "), "attached ", ("name", row.name), f" ({row.done:,})") for row in rows]
+    return Result({"attached": [source_json(row) for row in rows]}, lines)
+
+
+@verb()
+@click.argument("source")
+@_agent
+async def detach(door: Door, source: str, agent: str) -> Result:
+    """Take a source from an agent. What is loaded stays loaded; other agents keep it."""
+    from ..render.source_reports import source_json
+
+    rows = await (await door.sources(agent)).remove(source)
+    lines = [line(("ok", "✓ "), "detached ", ("name", row.name), f" ({row.done:,})") for row in rows]
+    return Result({"detached": [source_json(row) for row in rows]}, lines)
+
+
+@verb("list")
+@click.option("--loaded", is_flag=True, help="Those that were loaded for all agents.")
+@_agent
+async def list_(door: Door, agent: str, loaded: bool) -> Result:  # noqa: FBT001  (click hands it in)
     """List the sources. Shows their kind, their hash, and how much of each is stored."""
     from ..render.source_reports import source_json, source_lines
 
-    rows = await (await door.sources(agent)).list()
+    rows = await (door.workspace.loaded_sources() if loaded else await door.sources(agent)).list()
     hint = "" if rows else "There is none yet. Next: toolwright sources add PATH"
     return Result({"sources": [source_json(row) for row in rows]}, source_lines(rows), hint)
 
 
 @verb()
 @click.argument("source")
+@click.option("--loaded", is_flag=True, help="Of those that were loaded for all agents; agents that have it keep it.")
 @_agent
-async def remove(door: Door, source: str, agent: str) -> Result:
+async def remove(door: Door, source: str, agent: str, loaded: bool) -> Result:  # noqa: FBT001  (click hands it in)
     """Remove a source with its passages. By its name, the beginning of its hash, or the folder it came with."""
     from ..render.source_reports import source_json
 
-    rows = await (await door.sources(agent)).remove(source)
+    rows = await (door.workspace.loaded_sources() if loaded else await door.sources(agent)).remove(source)
     lines = [line(("ok", "✓ "), "forgot ", ("name", row.name), f" ({row.done:,})") for row in rows]
     return Result({"removed": [source_json(row) for row in rows]}, lines)
 
 
-for _command in (add, list_, remove):
+for _command in (add, load, list_, attach, detach, remove):
     sources.add_command(_command)

@@ -4,6 +4,7 @@ In the shell it is a command of click, for which `opened` opens the workspace; a
 open conversation.
 """
 
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
@@ -11,8 +12,10 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import click
+from click.core import ParameterSource
 
 from agent_core.base.errors import UsageError
+from agent_core.base.plain_files import read_named_text
 
 from ..choices import Table
 from ..cli_context import CliContext, scene
@@ -21,6 +24,7 @@ from ..spans import Line
 if TYPE_CHECKING:  # `toolwright --help` must not load a workspace
     from agent_core.functions.debug import Debugger
     from agent_core.functions.service import FunctionService
+    from agent_core.memory.agent_memory import AgentMemory
     from agent_core.memory.source_catalog import Sources
     from agent_core.runtime.agent import Agent
     from agent_core.workspace.workspace import Workspace
@@ -70,11 +74,27 @@ class Door(Protocol):
     async def agent(self, name: str) -> "Agent":
         """Return an agent that exists: a command that only looks creates nothing."""
 
+    async def memory(self, name: str) -> "AgentMemory":
+        """Return what an agent that exists remembers, to search it; the agent may be running elsewhere."""
+
     async def sources(self, name: str) -> "Sources":
         """Return the sources of an agent."""
 
+    def read(self, file: str | None) -> str:
+        """Return the text of a file that the user named; `-`, or None, is standard input.
+
+        Raises:
+            UsageError: it cannot be read, or nobody types it.
+        """
+
     async def confirm(self, question: str) -> bool:
         """Ask for a yes. In the shell, the command itself is one."""
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Show what belongs to a question, before it is asked."""
+
+    def resting(self) -> AbstractAsyncContextManager[None]:
+        """Close the agent that is talked to while the block runs; it goes on with what is on disk then."""
 
     async def ask(self, question: str) -> str | None:
         """Return what the user types, or None if nobody can be asked or nothing more comes."""
@@ -96,8 +116,22 @@ class Door(Protocol):
 Handler: TypeAlias = Callable[..., Awaitable[Result]]
 
 
+def read_here(file: str | None) -> str:
+    """Return the text of a file of this machine; None is standard input, at which nobody is waited for.
+
+    Raises:
+        UsageError: it cannot be read, or nobody types it.
+    """
+    if file is None and sys.stdin.isatty():
+        raise UsageError("There is no source.", fix="Give --file FILE, or --file - and the source on standard input.")
+    try:
+        return read_named_text(file or "-")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be read: {error}.") from error
+
+
 class Opens(Enum):
-    """What the shell opens for a command: a workspace; one that asks about grants; any, if need be empty; nothing."""
+    """The needs of a command: a workspace; one that asks about grants; any, if need be empty; nothing."""
 
     WORKSPACE = auto()
     ASKING = auto()
@@ -122,7 +156,7 @@ class Verb(click.Command):
             values = self.make_context(self.name, [*typed]).params
         except click.ClickException as error:
             raise UsageError(error.format_message()) from error
-        return {name: value for name, value in values.items() if name not in ("as_json", "root")}
+        return {name: value for name, value in values.items() if name not in _OF_ALL}
 
 
 def verb(name: str | None = None, *, opens: Opens = Opens.WORKSPACE) -> Callable[[Handler], Verb]:
@@ -130,14 +164,40 @@ def verb(name: str | None = None, *, opens: Opens = Opens.WORKSPACE) -> Callable
 
     def made(handler: Handler) -> Verb:
         def run(scene: CliContext, **arguments: Any) -> int:
+            if scene.server:
+                from ..remote import run_command
+
+                return run_command(scene, typed_words(click.get_current_context()))
             from ..shell_door import carry_out
 
             return carry_out(scene, opens, lambda door: handler(door, **arguments))
 
         own = getattr(handler, "__click_params__", [])
         run.__name__, run.__doc__ = getattr(handler, "__name__", ""), handler.__doc__
-        callback = scene(run)
+        callback = scene(run, [name for option in own for name in option.opts], over_server=True)
         vars(callback)["__click_params__"] += own
         return click.command(name, cls=Verb, handler=handler)(callback)
 
     return made
+
+
+def typed_words(context: click.Context) -> list[str]:
+    """Return a command as it was typed, without the options that every command takes."""
+    options: list[str] = []
+    places: list[str] = []
+    for param in context.command.params:
+        name = param.name or ""
+        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE or name in _OF_ALL:
+            continue
+        value = context.params[name]
+        values = [str(item) for item in value] if isinstance(value, tuple) else [str(value)]
+        if isinstance(param, click.Argument):
+            places += values
+        elif isinstance(param, click.Option) and param.is_flag:
+            options.append(param.opts[0])
+        else:
+            options += [f"{max(param.opts, key=len)}={item}" for item in values]
+    return [*context.command_path.split()[1:], *options, "--", *places]
+
+
+_OF_ALL = ("as_json", "root", "debug")

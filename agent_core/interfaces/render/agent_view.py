@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_core.base.clock import shown_time
+from agent_core.runtime.helper_calls import PREFIX
 from agent_core.workspace.portable import AgentReport, waiting_of
 
 from ..columns import columns
@@ -14,10 +15,12 @@ Json = dict[str, Any]  # Any: JSON
 
 
 async def agents_listing(state: WorkspaceState) -> Json:
-    """Return every agent, by name, with how much it said and remembers."""
+    """Return every agent, by name, with how much it said and remembers; a helper's runs are no agents to talk to."""
     last = {row.name: row for row in await state.store.agents()}
     rows = []
     for name in await state.moves.names():
+        if name.startswith(PREFIX):
+            continue
         counts = await state.store.memory_counts(name)
         had = last.get(name)
         rows.append(

@@ -3,6 +3,7 @@
 The prompt and the plain output show the same lines; only the reply's text differs between them.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from sandbox.wire.lines import bare_lines
 
 from ..columns import cut, duration, width
 from ..spans import Line, Role, Span, indented, line, quoted
+from ..spending import money
 from .verdicts import changes_line, compact_call, outcome_role, save_lines, verdict_lines
 from .versions import coloured
 
@@ -23,6 +25,10 @@ _ENDINGS = {
     "repeated": "Stopped because the same call kept failing.",
     "failed": "The turn failed.",
     "cancelled": "The turn was cancelled.",
+    "limits": "A limit was reached.",
+    "parked": "It waits for the answer, and goes on by itself.",
+    "handed_off": "Another agent goes on with it.",
+    "stuck": "A person has to decide: /agents shows who waits.",
 }
 
 
@@ -42,6 +48,12 @@ class ShownCall:
     def source(self) -> str:
         """The source of the function that this call made, if it made one."""
         return self.verdict.source if self.verdict else ""
+
+    @property
+    def diff(self) -> list[str]:
+        """The lines in which a function that this call changed differs from before, where they are fewer than all."""
+        lines = bare_lines(self.verdict.diff) if self.verdict else []
+        return lines[2:] if len(lines) < len(bare_lines(self.source)) else []
 
     @property
     def verdict(self) -> Judgment | None:
@@ -71,7 +83,8 @@ class CallLog:
 
 def call_line(call: ShownCall, columns: int) -> Line:
     """Return `▸ count_vowels(text='queueing') → 5 12 ms [3]`, on one line of the screen."""
-    tail = f"  {duration(call.seconds)}  [{call.number}]"
+    spent = f"  {helper_spent(run)}" if (run := call.detail.get("helper")) else ""
+    tail = f"{spent}  {duration(call.seconds)}  [{call.number}]"
     result, role = _result(call)
     unproven = "  unproven" if call.detail.get("unproven") else ""
     room = max(24, columns - width(tail + unproven) - 5)
@@ -104,7 +117,22 @@ def laid_open(call: ShownCall) -> list[Line]:
         *indented(line(text) for text in bare_lines(call.arguments)),
         line(("dim", "answer, as the model reads it")),
         *indented(line(text) for text in bare_lines(call.text)),
+        *_helper_part(call.detail.get("helper")),
     ]
+
+
+def helper_spent(run: dict[str, Any]) -> str:  # Any: JSON
+    """Return what a helper spent in one call, for the caller's line."""
+    steps, tokens, cost = run.get("steps", 0), run.get("tokens", 0), run.get("cost")
+    return f"{steps} step{'' if steps == 1 else 's'}, {tokens:,} tokens{f', {money(cost)}' if cost else ''}"
+
+
+def _helper_part(run: dict[str, Any] | None) -> list[Line]:  # Any: JSON
+    """Return where the transcript of a helper's call is."""
+    if not run:
+        return []
+    where = f"toolwright log --agent {one_line(str(run.get('agent', '')), 80)}"
+    return [line(("dim", f"a helper: {helper_spent(run)}; its transcript: "), where)]
 
 
 def changed_lines(event: FunctionsChanged, when: str = "") -> list[Line]:
@@ -112,7 +140,13 @@ def changed_lines(event: FunctionsChanged, when: str = "") -> list[Line]:
     below = [*save_lines(event), *(row for text in event.rejected for row in _rejected(event, text))]
     if not (event.loaded or event.changed or event.removed):
         return below
-    return [changes_line(event, when + ("by hand" if event.by == "human" else f"by {event.by}")), *indented(below)]
+    return [changes_line(event, when + ("from outside" if event.by == "human" else f"by {event.by}")), *indented(below)]
+
+
+def is_own(event: FunctionsChanged, words: Collection[str]) -> bool:
+    """Check whether the command of these words made a change: it shows the result itself. Saves are shown with more."""
+    names = {*event.loaded, *event.changed, *event.removed}
+    return names <= {*words} and not (event.rejected or event.fixed or event.standings or event.noted)
 
 
 def _rejected(event: FunctionsChanged, text: str) -> list[Line]:
@@ -140,7 +174,7 @@ def ended_lines(event: TurnEnded, seconds: float) -> list[Line]:
     """Return what the turn made, and how it ended if not with a reply."""
     lines: list[Line] = []
     if event.reason != "replied":
-        role: Role = "warn" if event.reason in ("interrupted", "steps", "repeated") else "bad"
+        role: Role = "bad" if event.reason == "failed" else "warn"
         lines.append(line((role, _ENDINGS.get(event.reason, f"The turn ended: {event.reason}."))))
     changes: list[Span] = [("ok", f"{verb} {', '.join(names)}") for verb, names in event.made.items() if names]
     tokens = event.usage.get("prompt_tokens", 0) + event.usage.get("completion_tokens", 0)

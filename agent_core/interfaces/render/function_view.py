@@ -1,9 +1,12 @@
 """A list of functions, and the details of one, as lines."""
 
+import ast
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent_core.base import syntax
+from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
 
 from ..columns import columns
@@ -13,10 +16,12 @@ from .verdicts import problem_lines, verdict_lines
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.gate.verdict import Survivor
+    from agent_core.functions.search import SearchReport
     from agent_core.functions.service.function_facts import Coverage, FunctionDetails, FunctionListing
 
 MARK = "❱ "  # as the highlighted source has it
 MOST_MISSED = 20
+DESCRIBED = 120
 HEADS = ("function", "module", "standing", "by", "calls", "what it does")
 
 
@@ -49,6 +54,16 @@ def list_lines(listing: "FunctionListing", *, heads: bool = False) -> list[Line]
     return lines
 
 
+def match_lines(report: "SearchReport") -> list[Line]:
+    """Return each result of a search: its name and description, why it matches, how it differs, what it needs."""
+    lines: list[Line] = []
+    for match in report.results:
+        lines.append(line(("name", match.function.name), f"  {one_line(match.function.description, DESCRIBED)}"))
+        told = (("why", match.why), ("differs", match.differs), ("needs", ", ".join(match.needs)))
+        lines += indented([line(("dim", f"{word}: "), one_line(text)) for word, text in told if text])
+    return lines
+
+
 def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
     """Return everything about a function except its source."""
     function = details.function
@@ -64,6 +79,26 @@ def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
     if details.verdict:
         lines += verdict_lines(details.verdict)
     return [*lines, *_coverage_lines(details.coverage), *survivor_lines(details.survivors)]
+
+
+def brief_lines(details: "FunctionDetails") -> list[Line]:
+    """Return a function's signature as it is written, its docstring and its standing."""
+    function, (head, words) = details.function, _head_and_words(details.source)
+    place: Span = ("dim", f" · {function.path}:{function.line}")
+    lines = [line(("name", function.name), f" · {details.standing}", place)]
+    if details.quarantine:
+        lines += quarantine_lines(details.quarantine)
+    return [*lines, *(line(("strong", row)) for row in bare_lines(head)), *indented(map(line, bare_lines(words)))]
+
+
+def _head_and_words(source: str) -> tuple[str, str]:
+    """Return the first line of a function, as it would be on one, and its docstring."""
+    node = syntax.parse(source).body[0]
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return "", ""
+    word = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
+    gives = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return f"{word} {node.name}({ast.unparse(node.args)}){gives}", ast.get_docstring(node) or ""
 
 
 def _coverage_lines(coverage: "Coverage") -> list[Line]:

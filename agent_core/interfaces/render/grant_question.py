@@ -22,9 +22,17 @@ from ..spans import Line, Role, Span, indented, line
 from ..wrap import folded, screen_columns
 from .verdicts import problem_lines
 
-Key = Literal["o", "y", "n", "w"]
+Key = Literal["o", "y", "f", "n", "w"]
 KEYS: tuple[tuple[Key, str], ...] = (("o", "once"), ("y", "yes, kept"), ("n", "no"), ("w", "no, with a word"))
-ANSWERS: dict[str, Answer] = {"o": "once", "y": "yes", "n": "no"}
+_OF_FILES: tuple[tuple[Key, str], ...] = (
+    ("o", "once"),
+    ("y", "yes for this file"),
+    ("f", "yes for its folder"),
+    *KEYS[2:],
+)
+_YES_TO_FOLDER: Key = "f"
+_YES_TO_FILES = " f: for its folder too."
+ANSWERS: dict[str, Answer] = {"o": "once", "y": "yes", "f": "yes", "n": "no"}
 EXPLAINED = (
     "That answers nothing. o: for its next call only. y: permanently, for exactly this code. n: no."
     " w: no, and you type a word for the model."
@@ -37,6 +45,7 @@ _TITLES = {
     "call": (" asks, before it runs, to", " asks to run"),
     "run": (" runs, and asks to", " runs, and asks to go on"),
     "grant": ("", ""),
+    "helper": ("", ": an agent asks to change the helpers"),
 }
 _AGAIN = {"grant": " as it is now, another version"}
 _SAID: dict[Answer, Span] = {
@@ -58,20 +67,57 @@ _BAR, _GOES_ON = line(("dim", "  │ ")), line(("dim", "  ↪ "))
 _DIFF_ROLES: dict[str, Role] = {"+": "ok", "-": "bad", "@": "dim"}
 
 
+def keys_of(question: Question) -> tuple[tuple[Key, str], ...]:
+    """Return the keys that answer a question, and what each says."""
+    return _OF_FILES if question.folder else KEYS
+
+
+def decision_of(key: str, question: Question | None) -> Decision | None:
+    """Return the answer that a key gives to a question, if any."""
+    answer = ANSWERS.get(key) if key != _YES_TO_FOLDER or (question is not None and question.folder) else None
+    return Decision(answer, is_wide=key == _YES_TO_FOLDER) if answer else None
+
+
+def explained(question: Question) -> str:
+    """Return what the keys of a question mean."""
+    return f"{EXPLAINED}{_YES_TO_FILES}" if question.folder else EXPLAINED
+
+
+def title_of(question: Question) -> str:
+    """Return who asks, as the first line of a question says it."""
+    return "".join(text for _, text in grant_lines(question)[0]).removeprefix("? ")
+
+
 def grant_lines(question: Question) -> list[Line]:
     """Return who asks and for what: everything that a yes gives."""
+    asker, whom = one_line(question.asker, 80), one_line(question.whom, 80)
+    behind = line("  ", ("dim", "The agent "), ("name", asker), ("dim", " asks, at work for "), ("name", whom))
+    return [*_asked_lines(question), *([behind] if whom else [])]
+
+
+def _asked_lines(question: Question) -> list[Line]:
     name, (title, without) = one_line(question.function, 80), _TITLES[question.moment]
     if question.is_again:
         title = _AGAIN.get(question.moment, " is another version now, and asks again to")
     caller = line(", called by ", ("name", one_line(question.caller, 80)), ",") if question.caller else ()
     sentences, whose = question.missing.sentences(), "You grant " if question.moment == "grant" else ""
+    if question.moment == "run" and (question.missing.read or question.missing.write):
+        return _opening(name, caller, question)
     head = line(
         ("warn", "? "), whose, ("name", name), *caller, title if sentences else without, ":" if sentences else "."
     )
     installs = [line("      ", whole_line(install)) for install in question.installs]
     doubts = [line("    ", ("warn", whole_line(doubt))) for doubt in question.doubts]
     says = [line("    ", ("strong", whole_line(sentence))) for sentence in sentences]
+    says += [line("  ", ("dim", "Since your last yes: "), whole_line(question.changed))] if question.changed else []
     return [head, *says, *doubts, *installs]
+
+
+def _opening(name: str, caller: Line, question: Question) -> list[Line]:
+    """Return who opens which file, as one sentence."""
+    says = whole_line("; ".join(question.missing.sentences()))
+    head = line(("warn", "? "), ("name", name), *caller, " is running and asks to ", ("strong", says))
+    return [head, *(line("    ", ("warn", whole_line(doubt))) for doubt in question.doubts)]
 
 
 def question_lines(question: Question, columns: int) -> list[Line]:
@@ -154,13 +200,13 @@ async def answered(
     rows, agreement = max(shutil.get_terminal_size().lines - 2, 8), Agreement()
     for page, is_last in pages(question, screen_columns(), rows):
         show(page)
-        while (typed := await ask(typed_keys(agreement) if is_last else PAGED)) is not None:
-            decision = typed_decision(typed, agreement)
+        while (typed := await ask(typed_keys(agreement, question) if is_last else PAGED)) is not None:
+            decision = typed_decision(typed, agreement, question)
             if decision is not None and (is_last or decision.answer == "no"):
                 return decision
             if not is_last and not typed.strip():
                 break
-            show([line(("warn", f"{EXPLAINED} {_WORD}" if is_last else UNSEEN))])
+            show([line(("warn", f"{explained(question)} {_WORD}" if is_last else UNSEEN))])
         else:
             return Decision("no")
     return Decision("no")
@@ -169,6 +215,7 @@ async def answered(
 def answer_line(decision: Decision) -> Line:
     """Return the answer as a line under its question."""
     role, answer = _SAID[decision.answer]
+    answer += " (the folder)" if decision.is_wide else ""
     word = f": {one_line(decision.word)}" if decision.word else ""
     return line("  ", ("dim", "→ "), (role, answer + word))
 
@@ -190,19 +237,19 @@ def _denied(event: GrantAnswered) -> Sequence[Line]:
     return [head, *indented([*why_not, *how])]
 
 
-def typed_keys(agreement: Agreement) -> str:
+def typed_keys(agreement: Agreement, question: Question) -> str:
     """Return what can be typed below a question."""
     word = agreement.word
-    return f"o {word} once, y {word} yes (kept), n no, or w and a word; then Enter: "
+    kept = f"y {word} yes for this file, f {word} yes for its folder" if question.folder else f"y {word} yes (kept)"
+    return f"o {word} once, {kept}, n no, or w and a word; then Enter: "
 
 
-def typed_decision(text: str, agreement: Agreement) -> Decision | None:
+def typed_decision(text: str, agreement: Agreement, question: Question | None = None) -> Decision | None:
     """Return the answer that a typed line gives, if any. `o` and `y` need the question's word; `w` takes any text."""
     key, _, word = text.strip().partition(" ")
     if key.lower() == "w" and word.strip():
         return Decision("no", word.strip())
-    answer = "no" if text.strip().lower() == "n" else ANSWERS.get(agreement.key(text))
-    return Decision(answer) if answer else None
+    return decision_of("n" if text.strip().lower() == "n" else agreement.key(text) or "", question)
 
 
 def _diff_span(text: str) -> Span:
@@ -230,6 +277,7 @@ def grants_lines(listing: "GrantListing") -> list[Line]:
     lines = list[Line]()
     for row in listing.grants:
         state = "" if row.in_force.covers(row.grants) else " (not in force: you are asked when it is called)"
+        state = f"{state[:-1]}: since your yes, {one_line(row.changed)})" if row.changed else state
         state = state if row.exists else " (there is no such function)"
         lines.append(line(("name", row.name), ("dim", f"  {one_line(row.by)}, {one_line(row.at)}"), ("bad", state)))
         lines += indented([_sentence(sentence, row.in_force) for sentence in row.grants.sentences()])

@@ -1,12 +1,13 @@
 """The results of an import or an export, as lines."""
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from agent_core.base.problem import Problem
 from agent_core.functions.gate.rules import UNPROVEN
 
 from ..spans import Line, Role, Span, indented, line
-from .verdicts import problem_line
+from .verdicts import problem_line, standing_words
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.export import ExportReport
@@ -23,10 +24,10 @@ _MARKS: dict[str, tuple[Role, str]] = {
 
 def function_lines(function: "ImportedFunction", *, is_tried: bool) -> list[Line]:
     """Return one function's result, its fixes, and its problems with their fixes."""
-    joins = f" {'could join' if is_tried else 'joins'} {function.module} as {function.standing}"
+    added = f" {'would be added' if is_tried else 'added'} to {function.module}{standing_words(function.standing)}"
     text = {
-        "joined": joins,
-        "fixed": f"{joins}, fixed",
+        "joined": added,
+        "fixed": f"{added}, fixed",
         "skipped": " is not taken" if function.problems else f" is in {function.module} already",
         "refused": " refused",
     }[function.outcome]
@@ -59,9 +60,17 @@ def summary_lines(report: "ImportReport") -> list[Line]:
         words = "a draft: its results are" if drafts == 1 else f"{drafts} drafts: their results are"
         lines.append(line(("dim", f"{words} marked as unproven until examples are added, or enough calls return")))
     counts = report.summary
-    shown = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) or "no function"
+    shown = ", ".join(_counted(counts, is_tried=report.dry_run)) or "no function"
     mark: Span = ("bad", "✗ ") if counts["refused"] else ("ok", "✓ ")
     return [*lines, line(mark, f"{report.from_}: {shown}")]
+
+
+def _counted(counts: Mapping[str, int], *, is_tried: bool) -> Iterator[str]:
+    """Yield how many functions were added, those that were fixed among them, skipped and refused."""
+    if added := counts["joined"] + counts["fixed"]:
+        fixed = f" ({counts['fixed']} of them fixed)" if counts["fixed"] else ""
+        yield f"{added} {'would be added' if is_tried else 'added'}{fixed}"
+    yield from (f"{counts[outcome]} {outcome}" for outcome in ("skipped", "refused") if counts[outcome])
 
 
 def export_lines(report: "ExportReport") -> list[Line]:

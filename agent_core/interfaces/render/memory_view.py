@@ -1,14 +1,17 @@
 """Memory of an agent as documents and as lines: blocks, sections, their history, and search results."""
 
-from collections.abc import Collection
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
 from agent_core.memory.agent_memory import counts_of
+from agent_core.memory.blame import BlockLine, blame
 from agent_core.memory.planned_edit import PlannedEdit
-from agent_core.memory.results import FoundItem, ResultPage, excerpt
+from agent_core.memory.results import FoundItem, ResultPage, coverage, excerpt
 from agent_core.storage import BlockChange, BlockRow, MemoryStore, SectionRow, Store
+from agent_core.workspace.forgetting import ForgetReport, place_of
 from sandbox.wire.lines import bare_lines
 
 from ..columns import columns
@@ -19,7 +22,6 @@ from .agent_view import day, text_of
 Json = dict[str, Any]  # Any: JSON
 _HIT = 140
 _COUNT = 10
-_TOLD = ("None of these holds", "Searched by words alone")
 _WHERE = {"messages": "recall", "passages": "archival"}
 _HANDS = {
     "human": "you",
@@ -63,7 +65,10 @@ async def history_document(store: MemoryStore, agent: str, label: str = "") -> J
         raise UsageError(f"`{agent}` never had a block `{label}`.", fix=await known_labels(store, agent))
     changes = [(block_label, change) for id, block_label in ids for change in await store.block_history(id)]
     changes.sort(key=lambda pair: pair[1].at)
-    return {"agent": agent, "changes": [_change(block_label, change) for block_label, change in changes]}
+    document: Json = {"agent": agent, "changes": [_change(block_label, change) for block_label, change in changes]}
+    if label:
+        document["lines"] = [_blamed(line) for line in blame(await store.block_history(ids[-1][0]))]
+    return document
 
 
 async def known_labels(store: MemoryStore, agent: str) -> str:
@@ -80,7 +85,14 @@ def found_document(results: ResultPage) -> Json:
         "page": results.page,
         "pages": results.pages,
         "results": [
-            {"text": item.text, "at": item.at, "who": item.who, "id": item.id or None, "tags": list(item.tags)}
+            {
+                "text": item.text,
+                "at": item.at,
+                "who": item.who,
+                "id": item.id or None,
+                "tags": list(item.tags),
+                "message": None if item.id else place_of(item.seq),
+            }
             for item in results.items
         ],
     }
@@ -113,7 +125,16 @@ def history_lines(data: Json) -> list[Line]:
     titles, *heads = columns([("when", "block", "version", "by"), *rows], ("dim", "name", "", ""))
     whats = [indented([line(one_line(change["what"], 400))]) for change in changes]
     below = [row for head, body in zip(heads, whats, strict=True) for row in (head, *body)]
-    return [tuple(("dim", text) for _, text in titles), *below]
+    return [tuple(("dim", text) for _, text in titles), *below, *_blame_lines(data.get("lines", ()))]
+
+
+def _blame_lines(lines: Sequence[Json]) -> list[Line]:
+    """Return who wrote which line, under a heading; nothing for an empty block."""
+    if not lines:
+        return []
+    rows = [(_hand(row), f"v{row['version']}", one_line(row["text"], 400)) for row in lines]
+    titles, *below = columns([("who wrote the line", "", "line"), *rows], ("", "dim", ""))
+    return [line(""), tuple(("dim", text) for _, text in titles), *below]
 
 
 def edit_says(change: BlockChange) -> str:
@@ -136,27 +157,55 @@ def edit_shown(label: str, edit: PlannedEdit | None) -> Result:
     return Result({"label": label, "outcome": edit.outcome, "text": edit.text}, lines, code=0 if is_done else 1)
 
 
-def found_lines(results: ResultPage, query: str = "TEXT", when: str = "") -> list[Line]:
-    """Return search results for the user: what is missing, an excerpt of each hit, and how to see more."""
-    if not results.items:
-        notes = [note for note in results.notes if note.startswith(_TOLD)]
-        none = f"There is no page {results.page}; the last is {results.pages - 1}." if results.total else ""
-        return [line(("dim", none or f"No {results.item_kind} found.")), *(line(("dim", note)) for note in notes)]
-    first = results.page * results.count + 1
-    heading = f"{results.item_kind} {first} to {first + len(results.items) - 1} of {results.total}"
-    count = f" --count {results.count}" if results.count != _COUNT else ""
-    command = f"toolwright memory search {query} --in {_WHERE[results.item_kind]}{count}"
-    more = f"more{when}: {command} --page {results.page + 1}"
+def found_lines(searches: Sequence[ResultPage], query: str = "TEXT") -> list[Line]:
+    """Return search results for the user: the hits of all searches, best first, then how many, and what is missing."""
+    missing = [set(results.missing) for results in searches if results.items]
+    words = [word for word in searches[0].missing if missing and all(word in row for row in missing)]
     return [
-        *(line(("warn", note)) for note in results.notes if note.startswith(_TOLD)),
-        line(("dim", heading)),
-        *(_hit(item, results.terms) for item in results.items),
-        *([line(("dim", more))] if results.page + 1 < results.pages else []),
+        *_merged(searches),
+        *(line(("dim", text)) for results in searches for text in _counted(results, query)),
+        *([line(("dim", f"No hit has: {', '.join(words)}."))] if words else []),
+        *[line(("dim", f"Searched by words alone: {results.trouble}")) for results in searches if results.trouble][:1],
     ]
 
 
+def _merged(searches: Iterable[ResultPage]) -> list[Line]:
+    """Return the hits of each search in their order; of two that come next, the one with more words of the question."""
+    waiting = [deque((coverage(item.text, page.terms), item) for item in page.items) for page in searches]
+    terms = {term for page in searches for term in page.terms}
+    lines = []
+    while queues := [queue for queue in waiting if queue]:
+        _, item = max(queues, key=lambda queue: queue[0][0]).popleft()
+        lines.append(_hit(item, terms))
+    return lines
+
+
+def _counted(results: ResultPage, query: str) -> list[str]:
+    if not results.items:
+        none = f"There is no page {results.page}; the last is {results.pages - 1}." if results.total else ""
+        return [none or f"No {results.item_kind} found."]
+    first = results.page * results.count + 1
+    counted = f"{results.item_kind} {first} to {first + len(results.items) - 1} of {results.total}"
+    count = f" --count {results.count}" if results.count != _COUNT else ""
+    command = f"toolwright memory search {query} --in {_WHERE[results.item_kind]}{count} --page {results.page + 1}"
+    return [f"{counted}; more: {command}" if results.page + 1 < results.pages else counted]
+
+
+def forget_lines(report: ForgetReport, *, is_done: bool = False) -> list[Line]:
+    """Return what is taken out of which place, and where it stays."""
+    if not report.places:
+        head = line(("dim", f"Nothing in the record holds {report.subject}."))
+    else:
+        head = line(("ok", "✓ "), f"forgot {report.subject}") if is_done else line("To forget: ", report.subject)
+    places = columns([(f"  {count:,}", place) for place, count in report.places.items()], ("strong", ""))
+    longer = [line(("warn", f"Also within: {', '.join(report.longer[:_COUNT])}. --word leaves these."))]
+    stays = [line(("warn", "Stays in "), one_line(place), ("dim", f": {why}")) for place, why in report.stays.items()]
+    return [head, *places, *(longer if report.longer and not is_done else []), *stays]
+
+
 def _hit(item: FoundItem, terms: Collection[str]) -> Line:
-    about = " · ".join(filter(None, (day(item.at), one_line(item.who, 60))))
+    number = "" if item.id else f"message {place_of(item.seq)}"
+    about = " · ".join(filter(None, (day(item.at), one_line(item.who, 60), number)))
     return line(("dim", f"- {about}: "), excerpt(item.text, terms, _HIT))
 
 
@@ -189,6 +238,11 @@ def _change(label: str, change: BlockChange) -> Json:
         "turn": change.turn,
         "at": change.at,
     }
+
+
+def _blamed(row: BlockLine) -> Json:
+    by = row.by
+    return {"text": row.text, "by": by.by, "agent": by.agent, "turn": by.turn, "version": by.version, "at": by.at}
 
 
 def _hand(change: Json) -> str:

@@ -1,6 +1,7 @@
 """Sources as documents and as lines: the result of each that was added, and those that an agent has."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,6 +13,8 @@ from ..columns import columns
 from ..progress import CELLS, StatusLine
 from ..spans import Line, line
 
+_FILES = {"added": "added", "replaced": "replaced", "resumed": "resumed", "there": "there already"}
+_NAMED = 5
 Json = dict[str, Any]  # Any: JSON
 
 
@@ -36,8 +39,10 @@ class SourceProgressBar:
             self._line.show(f"{bar} {done:,} of {total:,} passages · {name}")
 
 
-def report_lines(reports: Iterable[SourceReport]) -> list[Line]:
-    """Return the result for each source as lines."""
+def report_lines(reports: Sequence[SourceReport]) -> list[Line]:
+    """Return the result for each source as a line; that of a folder is one line."""
+    if len(reports) > 1 and reports[0].folder:
+        return [_folder_line(reports)]
     return [
         line(
             ("bad", "✗ ") if report.outcome == "refused" else ("ok", "✓ "),
@@ -46,6 +51,19 @@ def report_lines(reports: Iterable[SourceReport]) -> list[Line]:
         )
         for report in reports
     ]
+
+
+def _folder_line(reports: Sequence[SourceReport]) -> Line:
+    folder, files = reports[0].folder, Counter(str(report.outcome) for report in reports)
+    parts = [f"{files[outcome]:,} {words}" for outcome, words in _FILES.items() if files[outcome]]
+    passages = sum(report.passages for report in reports if report.outcome != "there")
+    refused = [report.name.removeprefix(f"{folder.rstrip('/')}/") for report in reports if report.outcome == "refused"]
+    names = ", ".join(refused[:_NAMED]) + (", …" if len(refused) > _NAMED else "")
+    left_out = f"; left out {len(refused):,} without text to read: {names}" if refused else ""
+    many = f"{passages:,} passage{'s' * (passages != 1)}"
+    told = f": {len(reports):,} files, {', '.join(parts) or 'none added'}; {many}{left_out}."
+    is_any = len(refused) < len(reports)
+    return line(("ok", "✓ ") if is_any else ("bad", "✗ "), ("name", folder), told)
 
 
 def report_json(report: SourceReport) -> Json:

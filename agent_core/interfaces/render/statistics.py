@@ -122,7 +122,7 @@ def _version_lines(versions: Sequence["VersionStatistics"]) -> list[Line]:
 
 
 def _since(function: "FunctionSummary") -> str:
-    label = "last called" if function.last_called == function.unused_since else "not called since it joined"
+    label = "last called" if function.last_called == function.unused_since else "not called since it was added"
     return f"{label} {moment(function.unused_since)[:10]}"
 
 

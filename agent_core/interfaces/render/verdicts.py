@@ -28,7 +28,7 @@ _LONGEST_READ = 100_000  # characters of arguments: to read and write them takes
 _OUTCOME_ROLES: dict[str, Role] = {"returned": "ok", "interrupted": "warn", "skipped": "warn", "unknown": "warn"}
 
 
-def verdict_lines(verdict: "Judgment", joins: str = "joins") -> list[Line]:
+def verdict_lines(verdict: "Judgment", joins: str = "added to") -> list[Line]:
     """Return one headline, then the fixes and every problem with its place and fix."""
     if verdict.error and not verdict.problems:
         first, *more = bare_lines(verdict.error)
@@ -36,7 +36,8 @@ def verdict_lines(verdict: "Judgment", joins: str = "joins") -> list[Line]:
     return [
         verdict_headline(verdict, joins),
         *indented(line(("warn", "~ "), ("dim", "fixed: "), fix.message) for fix in verdict.fixes),
-        *indented(problem_lines(verdict.problems)),
+        *indented(problem_lines(verdict.refusals)),
+        *indented(_warning_line(problem, bool(verdict.refusals)) for problem in _warnings(verdict)),
         *indented(
             line(("warn", "~ "), call, ("dim", ": its result was confirmed, not predicted"))
             for call in verdict.confirmed
@@ -52,11 +53,16 @@ def verdict_headline(verdict: "Judgment", joins: str) -> Line:
     count = f"{len(stages)}" if len(ran) == len(stages) else f"{len(ran)} of {len(stages)}"
     tail: Span = ("dim", f"  {count} stages, {duration(_passed(stages))}" + (f" · {notes}" if notes else ""))
     if verdict.admitted:
-        return line(("ok", "✓ "), ("name", name), f" {joins} {verdict.module} as {verdict.standing}", tail)
+        return line(("ok", "✓ "), ("name", name), f" {joins} {verdict.module}{standing_words(verdict.standing)}", tail)
     refusals = len(verdict.refusals)
     warnings = len(verdict.problems) - refusals
     counts = [_counted(refusals, "problem")] + [_counted(warnings, "warning")] * bool(warnings)
     return line(("bad", "✗ "), ("name", name), f" refused: {', '.join(counts)}", tail)
+
+
+def standing_words(standing: str) -> str:
+    """Return how a function is added: `, on trial` or `, as a draft`."""
+    return {"": "", "trial": ", on trial", "draft": ", as a draft"}.get(standing, f", as {standing}")
 
 
 def _counted(count: int, noun: str) -> str:
@@ -75,7 +81,7 @@ def verdict_line(verdict: "Judgment", joins: str) -> Line:
     told += [f"warns: {warnings}"] * bool(warnings)
     tail: Span = ("dim", f"{place}{''.join(f' · {part}' for part in told)}")
     if verdict.admitted:
-        return line(("ok", "✓ "), ("name", name), f" {joins} {verdict.module} as {verdict.standing}", tail)
+        return line(("ok", "✓ "), ("name", name), f" {joins} {verdict.module}{standing_words(verdict.standing)}", tail)
     return line(("bad", "✗ "), ("name", name), f" refused: {refusals}", tail)
 
 
@@ -85,7 +91,7 @@ def _codes(problems: Iterable[Problem]) -> str:
 
 
 class Legend:
-    """What the codes in the lines of verdicts mean, each told once, by the first problem and the first fix of it."""
+    """The meaning of the codes in lines of verdicts, each explained once, by its first problem and first fix."""
 
     def __init__(self) -> None:
         self._problems: dict[str, Problem] = {}
@@ -128,10 +134,20 @@ def _passed(stages: Iterable["StageReport"]) -> float:
     return sum(spent)
 
 
+def _warnings(verdict: "Judgment") -> list[Problem]:
+    return [problem for problem in verdict.problems if problem not in verdict.refusals]
+
+
+def _warning_line(problem: Problem, is_beside_refusals: bool) -> Line:  # noqa: FBT001
+    """Return a problem that refuses nothing, and say so where others do."""
+    return (*line(("warn", "warning: ")), *problem_line(problem)) if is_beside_refusals else problem_line(problem)
+
+
 def problem_line(problem: Problem) -> Line:
     """Return `path:line:column code: message — fix`."""
     role: Role = "warn" if problem.severity == "warns" else "bad"
-    fix = f" — {problem.fix}" if problem.fix else ""
+    first, more, _ = (problem.fix or "").partition("\n")  # a template of several lines is for the model
+    fix = f" — {first}{' …' if more else ''}" if first else ""
     return line((role, f"{problem.where} {problem.code}".strip()), f": {problem.message}", ("strong", fix))
 
 
@@ -141,7 +157,7 @@ def problem_lines(problems: Iterable[Problem]) -> list[Line]:
 
 
 class EndedCall(Protocol):
-    """How a call ended: one that was just made, or a recorded one."""
+    """The outcome of a call: one that was just made, or a recorded one."""
 
     @property
     def outcome(self) -> str:
@@ -149,11 +165,11 @@ class EndedCall(Protocol):
 
     @property
     def value(self) -> Any:  # Any: a JSON value
-        """What it returned."""
+        """The value that it returned."""
 
     @property
     def output(self) -> str:
-        """What it printed."""
+        """The text that it printed."""
 
     @property
     def error(self) -> "Failure | None":
@@ -194,9 +210,13 @@ def outcome_role(word: str) -> Role:
 
 
 def examples_lines(tested: "FunctionTestReport") -> list[Line]:
-    """Return each example of a tested function, with what it returned if that differs from the example."""
+    """Return each example of a tested function, with what it returned if that differs, or why it did not run."""
     lines: list[Line] = []
     for example in tested.examples:
+        if example.unrun:
+            first, *more = bare_lines(f"{example.call} did not run: {example.unrun}")
+            lines += [line(("warn", "~ "), first), *quoted(line(text) for text in more)]
+            continue
         mark: Span = ("ok", "✓ ") if example.agreed else ("bad", "✗ ")
         first, *more = bare_lines(f"{example.call} → {example.value}")
         lines += [line(mark, first), *quoted(line(text) for text in more)]
@@ -204,7 +224,9 @@ def examples_lines(tested: "FunctionTestReport") -> list[Line]:
         if not example.agreed:
             lines.append(line(("dim", "  expected "), example.expected))
     passed = sum(example.agreed for example in tested.examples)
-    return [*lines, line(("name", tested.name), f": {passed} of {len(tested.examples)} examples agree")]
+    unrun = sum(bool(example.unrun) for example in tested.examples)
+    tail = f"; {unrun} did not run" if unrun else ""
+    return [*lines, line(("name", tested.name), f": {passed} of {len(tested.examples)} examples agree{tail}")]
 
 
 def changes_line(change: "ReloadReport | FunctionsChanged", by: str = "") -> Line:
@@ -229,7 +251,9 @@ def save_lines(change: "ReloadReport | FunctionsChanged") -> list[Line]:
     doubtful: Span = ("warn", "~ ")
     return [
         *(
-            line(good if how.startswith("trial") else doubtful, ("name", name), f" is a {how}")
+            line(good, ("name", name), f" is on {how}")
+            if how.startswith("trial")
+            else line(doubtful, ("name", name), f" is a {how}")
             for name, how in change.standings.items()
         ),
         *(line(doubtful, ("name", name), f" is a draft now: {how}") for name, how in change.disagreeing.items()),
@@ -238,7 +262,7 @@ def save_lines(change: "ReloadReport | FunctionsChanged") -> list[Line]:
             for name, note in change.noted.items()
             for text in bare_lines(note)
         ),
-        *(line(good, f"{path} is good again") for path in change.fixed),
+        *(line(good, f"{path} loads again") for path in change.fixed),
     ]
 
 

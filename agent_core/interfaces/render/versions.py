@@ -70,7 +70,7 @@ def pending_lines(candidates: Mapping[str, "PendingCandidate"]) -> list[Line]:
     """Return every rejected candidate, with the problems that keep it out."""
     lines: list[Line] = []
     for name, candidate in candidates.items():
-        lines.append(line(("bad", "✗ "), ("name", name), f" would join {candidate.module}; it is rejected"))
+        lines.append(line(("bad", "✗ "), ("name", name), f" would be added to {candidate.module}; it is rejected"))
         lines += [(("", "  "), *spans) for spans in problem_lines(candidate.verdict.refusals)]
         lines += [(("", "    "), *spans) for spans in coloured(bare_lines(candidate.conflict or ""))]
     return lines

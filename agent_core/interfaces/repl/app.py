@@ -249,6 +249,7 @@ def bindings(prompt: Prompt, wheel: Wheel) -> KeyBindings:
     keys.add("escape", "enter", filter=typing)(lambda event: prompt.buffer.insert_text("\n"))
     keys.add("c-c", filter=typing)(lambda event: _stop(prompt, wheel))
     keys.add("c-d", filter=typing & empty)(lambda event: wheel.leave())
+    keys.add("c-z", eager=True)(lambda event: event.app.suspend_to_background())
     debugging = has_focus(prompt.debug.buffer)
     no_command = Condition(lambda: not prompt.debug.buffer.text)
     keys.add("enter", filter=debugging)(lambda event: prompt.debug.enter())

@@ -18,12 +18,12 @@ from agent_core.access.grants import Decision, Question
 from agent_core.base.untrusted import one_line
 
 from ..render.grant_question import (
-    ANSWERS,
-    EXPLAINED,
-    KEYS,
     UNSEEN,
     answer_line,
+    decision_of,
+    explained,
     fitting,
+    keys_of,
     more_rows,
     pages,
     transcript_form,
@@ -49,10 +49,10 @@ _STYLES: dict[Role, str] = {
     "alarm": "bold",
 }
 _TYPED = "That was typed text: it is in the line below."
-_CONFIRMED = ("o", "y")  # by Enter
+_CONFIRMED = ("o", "y", "f")  # by Enter
 _MORE = "There is more: press d for the next page."
 _ALL = "That was all of it."
-_ENTER = "Enter answers nothing. " + EXPLAINED.removeprefix("That answers nothing. ")
+_NOTHING = "That answers nothing. "
 State = Literal["quiet", "armed", "pressed", "chosen", "word"]
 
 
@@ -77,8 +77,8 @@ class Asking:
         """Handle a key that may be an answer."""
         if not key or not key.isprintable():
             self.state = "armed"
-            self._explain(EXPLAINED)
-        elif self.state == "armed" and (key in ANSWERS or key in ("w", "d")):
+            self._explain(explained(self._question))
+        elif self.state == "armed" and (decision_of(key, self._question) or key in ("w", "d")):
             self.state, self._pressed = "pressed", key
             self._wait(APART_S if key in _CONFIRMED else ALONE_S)
         elif self.state == "pressed" and key == self._pressed == "d":
@@ -97,7 +97,7 @@ class Asking:
         elif self._prompt.buffer.text:
             self._put_aside()
         else:
-            self._explain(_ENTER)
+            self._explain(f"Enter answers nothing. {explained(self._question).removeprefix(_NOTHING)}")
 
     def _put_aside(self) -> None:
         """Save the contents of the input line for after the answer, so that keys can count."""
@@ -142,14 +142,14 @@ class Asking:
         if self.state == "word":
             return line(("strong", "Type the word for the model and press Enter."), ("dim", " Esc: no, without a word"))
         if self.state == "chosen":
-            chosen = next(says for key, says in KEYS if key == self._pressed)
+            chosen = next(says for key, says in keys_of(self._question) if key == self._pressed)
             return line(("strong", "Enter"), f" answers {chosen} · ", ("strong", "Esc"), " no")
         if self.state == "quiet" and self._prompt.buffer.text:
             return line(("strong", "Enter"), " puts your line aside until you have answered; then a key answers.")
         if self.state == "quiet":
             return line(("dim", "…"))
         keys: list[Span] = []
-        for key, says in KEYS:
+        for key, says in keys_of(self._question):
             keys += [("strong", key), ("", f" {says} · ")]
         return (
             *keys,
@@ -199,7 +199,7 @@ class Asking:
         elif is_cut and not self._seen and key != "n":
             self._explain(f"{UNSEEN} Press d.")
         else:
-            self._close(Decision(ANSWERS[key]))
+            self._close(decision_of(key, self._question) or Decision("no"))
 
     def _page(self, columns: int) -> None:
         """Print the next page, or the first one again after the last."""

@@ -18,11 +18,11 @@ _MODEL_LEAST = 16
 _BETWEEN = " · "
 # What is shown, from all to least: the first form that leaves the model's name enough room is taken.
 _FORMS = (
-    ("agent", "model", "gauge", "spent", "functions", "sandbox", "running"),
-    ("agent", "model", "gauge", "functions", "sandbox", "running"),
-    ("model", "gauge", "functions", "sandbox", "running"),
-    ("model", "gauge", "functions", "sandbox"),
-    ("model", "gauge", "sandbox"),
+    ("agent", "model", "gauge", "spent", "functions", "rejected", "sandbox", "running"),
+    ("agent", "model", "gauge", "functions", "rejected", "sandbox", "running"),
+    ("model", "gauge", "functions", "rejected", "sandbox", "running"),
+    ("model", "gauge", "functions", "rejected", "sandbox"),
+    ("model", "gauge", "rejected", "sandbox"),
     ("model", "share", "sandbox"),
     ("share", "sandbox"),
     ("sandbox",),
@@ -57,6 +57,7 @@ class StatusBar:
         self.sandbox = "…"
         self.spent: Callable[[], str] = str
         self.running: Callable[[], int] = int
+        self.rejected: Callable[[], int] = int
 
     def clear_hint(self) -> None:
         """Show the facts again."""
@@ -78,6 +79,8 @@ class StatusBar:
         parts = _parts(status, "" if self.unsafe else one_line(self.sandbox, 16))
         if spent := self.spent():
             parts["spent"] = [("class:bar", one_line(spent, 40))]
+        if rejected := self.rejected():
+            parts["rejected"] = [("class:bar.near", f"{rejected} file{'s' * (rejected > 1)} rejected")]
         if running := self.running():
             parts["running"] = [("class:bar.running", f"{running} running")]
         model = one_line(status.model or "no model yet", 80)

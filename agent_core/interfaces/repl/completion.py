@@ -10,6 +10,7 @@ from prompt_toolkit.document import Document
 
 from agent_core.base.untrusted import one_line
 
+from ..attachments import path_being_typed
 from ..catalogue import BY_NAME, ENTRIES, CommandEntry
 from ..choices import fitting
 from ..columns import certain
@@ -23,6 +24,11 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
 
 Offers: TypeAlias = Callable[[str, str], Awaitable[Iterable[tuple[str, str]]]]
 """Asked for names of a kind, such as `<version>`, after one word: each name with what is said of it."""
+
+
+def completes_while_typing(before_cursor: str) -> bool:
+    """Check whether completions are offered without Tab: for commands, calls, and files after an @."""
+    return before_cursor.startswith(("/", "=", "?")) or path_being_typed(before_cursor) is not None
 
 
 async def _nothing(kind: str, first: str) -> Iterable[tuple[str, str]]:
@@ -40,8 +46,10 @@ class PromptCompleter(Completer):
         """Return what can stand at the cursor, without looking anything up."""
         text = document.text_before_cursor
         if not text.startswith("/"):
-            match = _WORD.search(text)
-            return self._functions(match[0]) if match and complete_event.completion_requested else []
+            if (path := path_being_typed(text)) is not None:
+                return [completion for completion in _paths(path) if " " not in completion.text]
+            match, is_call = _WORD.search(text), text.startswith(("=", "?"))
+            return self._functions(match[0]) if match and (is_call or complete_event.completion_requested) else []
         name, space, arguments = text[1:].partition(" ")
         if not space:
             return _commands(name, _fitting(name))

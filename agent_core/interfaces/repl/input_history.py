@@ -11,6 +11,7 @@ from prompt_toolkit.history import History
 from agent_core.base.plain_files import add_to, read_end
 
 MOST_BYTES: Final = 2 << 20  # that are read of a file, its end
+FORGET: Final = "/forget"  # such a line holds what is not to stay
 MOST_CHARS: Final = 64 << 10  # of one message that is offered again
 
 
@@ -31,7 +32,9 @@ class KeptHistory(History):
         return [message for message in _messages(text) if len(message) <= MOST_CHARS][::-1]
 
     def store_string(self, string: str) -> None:
-        """Store one message; only for this run if the disk is full or not writable."""
+        """Store one message; only for this run if the disk is full or not writable, or if it says what to forget."""
+        if string.lstrip(" ").startswith(FORGET):
+            return
         self._early.append(string.encode("utf-8", "backslashreplace").decode())
         with suppress(OSError):
             while self._early and self._path.parent.is_dir() and not self._path.parent.is_symlink():

@@ -106,7 +106,7 @@ class Live:
 
 
 def _progress(call: RunningCall, *, stands: bool) -> str:
-    spent = "stands still" if stands else duration(time.monotonic() - call.began)
+    spent = "paused" if stands else duration(time.monotonic() - call.began)
     text = f"▸ {call.call}"
     if call.total:
         how_far = meter(call.done, call.total, _CELLS)

@@ -34,6 +34,7 @@ from prompt_toolkit.widgets.toolbars import SearchToolbar
 from agent_core.base.untrusted import one_line
 
 from .bar import StatusBar
+from .completion import completes_while_typing
 from .debug import MARK as DEBUG_MARK
 from .debug import DebugLine
 from .early_settings import Taste, taste
@@ -151,7 +152,7 @@ class Prompt:
         self.output = SteadyOutput(sys.stdout, _size, term=term, default_color_depth=depth, enable_cpr=False)
         self.buffer = Buffer(
             completer=completer,
-            complete_while_typing=Condition(lambda: self.buffer.text.startswith("/")),
+            complete_while_typing=Condition(lambda: completes_while_typing(self.buffer.document.text_before_cursor)),
             auto_suggest=AutoSuggestFromHistory(),
             history=KeptHistory(history),
             multiline=True,

@@ -79,6 +79,7 @@ def _connect(talk: Conversation, voice: TerminalVoice, prompt: Prompt) -> None:
     prompt.bar.status = lambda: talk.agent.status()  # of the one that is talked to then
     prompt.bar.spent = lambda: short(talk.spending.total)
     prompt.bar.running = lambda: len(prompt.live.calls)
+    prompt.bar.rejected = lambda: len({problem.where.path for problem in talk.workspace.workshop.rejected()})
 
 
 @asynccontextmanager
@@ -93,10 +94,10 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[LoadedSe
             group.create_task(talk.guarded(_show_level(talk, prompt)))
             # A model that reads slowly reads what every request begins with.
             preparing = group.create_task(talk.guarded(talk.agent.prepare()))
+            group.create_task(talk.guarded(talk.workspace.workshop.finder.prepare()))
             if options.resume:
                 group.create_task(talk.guarded(talk.resume()))
-            if options.first:
-                group.create_task(talk.guarded(talk.be_spoken_to()))
+            group.create_task(talk.guarded(talk.begin(options)))
             rests = asyncio.Event()
             remembering = group.create_task(talk.guarded(_remember(talk, rests)))
             try:
@@ -104,6 +105,7 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[LoadedSe
             finally:
                 preparing.cancel()
                 remembering.cancel()
+                await talk.guarded(talk.keep_unsaved())
 
 
 async def _remember(talk: Conversation, rests: asyncio.Event) -> None:

@@ -299,6 +299,11 @@ class TerminalVoice:
             self._prompt.live.question = ""
 
     @property
+    def is_attended(self) -> bool:
+        """True: somebody types."""
+        return True
+
+    @property
     def approver(self) -> Approver:
         """The approver of grants: the user at the prompt."""
         return self._decide

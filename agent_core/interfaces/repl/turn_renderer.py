@@ -5,19 +5,20 @@ from collections.abc import Callable, Iterator
 
 from agent_core.base import events
 from agent_core.base.events import Event
+from agent_core.base.untrusted import one_line
 
+from ..progress import WAITING, reading_text
 from ..render.call_log import CallLog, call_line, ended_lines, verdict_part, was_told
 from ..render.grant_question import denied_lines
 from ..render.statistics import SLASH, quarantine_lines
 from ..render.verdicts import printed_lines
-from ..spans import Line, line
+from ..render.versions import coloured
+from ..spans import Line, indented, line
 from . import render
 from .blocks import DrawnBlock
 from .code import CodeStream
 from .live import Live, RunningCall
 from .output_pump import Made
-
-WAITING = "thinking…"
 
 
 class Teller:
@@ -38,12 +39,14 @@ class Teller:
         if event.step != self._step:
             self._finish_text()
             self._step = event.step
+            self._live.waiting = WAITING if self._live.waiting else ""
         match event:
             case events.TurnStarted():
                 self._begin()
             case events.Text():
                 self._text(event.text)
             case events.Thought():
+                self._live.waiting = WAITING
                 self._live.think(event.text)
             case events.CallStarted() | events.Progress() | events.Printed() | events.CallAnswered():
                 self._call(event)
@@ -66,6 +69,11 @@ class Teller:
         match event:
             case events.Warned():
                 self._lines([line(("warn", f"! {event.message}"))])
+            case events.SpeakerChosen():
+                self._finish_text()
+                self._lines([line(("name", event.agent), ("dim", f" · {one_line(event.reason)}"))])
+            case events.Reading():
+                self._live.thought, self._live.waiting = "", reading_text(event)
             case events.Quarantined():
                 self._lines(quarantine_lines(event, SLASH))
             case events.GrantAnswered():
@@ -122,7 +130,9 @@ class Teller:
         self._live.calls.pop(event.call_id, None)
         call = self._log.answered(event)
         self._lines([call_line(call, self._columns())])
-        if call.source:
+        if call.diff:
+            self._lines(indented(coloured(call.diff)))
+        elif call.source:
             self._screen.print(render.source(call.source, 1, self._columns(), self._screen.theme))
         self._lines(verdict_part(call))
         self._lines(printed_lines(call.detail.get("output") or ""))

@@ -1,0 +1,117 @@
+"""Texts that go with a message: files that it names as @FILE, or that an option names, each fenced under its name.
+
+An @name that is no file stays as it is typed. Only what a user types at a prompt is looked through for such names: what
+comes out of a pipe may be somebody else's text, and must not choose files of this machine.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from agent_core.base.errors import UsageError
+from agent_core.base.plain_files import read_named_text
+from agent_core.base.untrusted import one_line, shorten
+from agent_core.base.user_folders import expanded
+from sandbox.wire.lines import bare_lines
+
+MOST_CHARS = 100_000
+"""Characters of one file in a message; a longer one is cut in the middle, and says so."""
+_NAMED = re.compile(r'(?<![^\s(\[,;])@(?:"([^"\n]+)"|([^\s"]+))')
+_AFTER = ".,;:!?)]}'\""
+_TYPING = re.compile(r'(?<![^\s(\[,;])@("?)([^\s"]*)$')
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file that goes with a message; `problem` says why its text does not."""
+
+    name: str
+    text: str = ""
+    problem: str = ""
+
+    @property
+    def note(self) -> str:
+        """A sentence on what is sent of it."""
+        if self.problem:
+            return f"{one_line(self.name, 200)} is not sent: {self.problem}"
+        count = len(bare_lines(self.text))
+        cut = f", shortened to {MOST_CHARS:,} of {len(self.text):,} characters" if len(self.text) > MOST_CHARS else ""
+        return f"with {one_line(self.name, 200)}: {count} line{'' if count == 1 else 's'}{cut}"
+
+    @property
+    def block(self) -> str:
+        """The text under its name, in a fence that the text does not close."""
+        return fenced(self.name, self.text)
+
+
+def fenced(name: str, text: str) -> str:
+    """Return a text under its name, in a fence that the text does not close; a long one is cut, and says so."""
+    return f"`{one_line(name, 400)}`:\n{fence(shorten(text.rstrip(chr(10)), MOST_CHARS))}"
+
+
+def fence(text: str) -> str:
+    """Return a text in a fence that it does not close."""
+    ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{ticks}\n{text}\n{ticks}"
+
+
+def named_in(message: str) -> list[Attachment]:
+    """Return the files that a message names as @FILE or @"FILE NAME", each once."""
+    paths = dict.fromkeys(path for match in _NAMED.finditer(message) if (path := _path(match)))
+    return [_read(path) for path in paths]
+
+
+def with_blocks(message: str, blocks: Iterable[str]) -> str:
+    """Return a message followed by what goes with it."""
+    return "\n\n".join([message, *blocks])
+
+
+def added(message: str, paths: Iterable[str]) -> str:
+    """Return a message with the files that an option names; `-` is standard input.
+
+    Raises:
+        UsageError: one cannot be read as text.
+    """
+    files = [_read(path) for path in paths]
+    for file in files:
+        if file.problem:
+            raise UsageError(f"{file.name} cannot be sent: {file.problem}.", fix="--file takes a file of text.")
+    return with_blocks(message, [file.block for file in files])
+
+
+def path_being_typed(before_cursor: str) -> str | None:
+    """Return the beginning of a path after an @ at the cursor, if there is one."""
+    match = _TYPING.search(before_cursor)
+    return match[2] if match else None
+
+
+def _path(match: re.Match[str]) -> str:
+    """Return the file that is named, without the punctuation of the sentence around it; empty if there is none."""
+    if match[1]:
+        return match[1] if _is_file(match[1]) else ""
+    return next((name for name in _shorter(match[2]) if _is_file(name)), "")
+
+
+def _shorter(name: str) -> Iterator[str]:
+    yield name
+    while name and name[-1] in _AFTER:
+        name = name[:-1]
+        yield name
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return bool(name) and expanded(name).is_file()
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def _read(name: str) -> Attachment:
+    shown = "standard input" if name == "-" else name
+    try:
+        text = read_named_text(name)
+    except UnicodeDecodeError:
+        return Attachment(shown, problem="it is not text in UTF-8")
+    except (OSError, ValueError) as error:
+        return Attachment(shown, problem=one_line(getattr(error, "strerror", None) or str(error), 200))
+    return Attachment(shown, problem="it is not text") if "\0" in text else Attachment(shown, text)

@@ -1,0 +1,153 @@
+"""`toolwright agents run|tree|watch|pause|resume|stop|answer|route`: agents that work together, and a person's word."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import click
+
+from agent_core.base.errors import ToolwrightError
+
+from ..spans import Line, line
+from .verb import Door, Opens, Result, Verb, verb
+
+_WATCH_S = 1.0
+
+
+@verb(opens=Opens.ASKING)
+@click.option("--until-idle", is_flag=True, help="End when nothing is due and no turn runs.")
+async def run(door: Door, until_idle: bool) -> Result:  # noqa: FBT001  (click hands it in)
+    """Run agents without a prompt: what others sent them, until Ctrl-C. Shows one line for each turn."""
+    from agent_core.base.events import Event
+
+    from ..render.agent_tree import BehindLines
+
+    lines = BehindLines()
+    counts = {"turns": 0}
+
+    def hear(event: Event) -> None:
+        counts["turns"] += event.type == "turn_ended"
+        door.show(lines.of(event))
+
+    def on_fault(agent: str, error: ToolwrightError) -> None:
+        door.show([line(("bad", f"{agent}: {error}"))])
+
+    async with door.workspace.runner(hear, on_fault=on_fault) as runner:
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        work = asyncio.create_task(runner.run(until_idle=until_idle))
+        work.add_done_callback(lambda _: ended.set())
+        with suppress(NotImplementedError, RuntimeError):
+            loop.add_signal_handler(signal.SIGINT, ended.set)
+        await ended.wait()
+        if work.done():
+            work.result()
+    return Result({"turns": counts["turns"]})
+
+
+@verb(opens=Opens.NOTHING)
+async def tree(door: Door) -> Result:
+    """Show what all agents do: state, who waits for whom since when, what was spent, and why."""
+    from agent_core.workspace.agent_files import AgentFiles
+
+    from ..render.agent_tree import tree_lines
+
+    async with _supervised(door) as (supervision, state):
+        states = await supervision.tree()
+        problems = AgentFiles(state.root, state.agent).folder.problems
+    hint = "" if states else "There is none yet. An agent is a file: agents/NAME.toml"
+    document = {"agents": [state.to_json() for state in states], "problems": [one.to_json() for one in problems]}
+    return Result(document, tree_lines(states), hint, aside=[line(("bad", str(problem))) for problem in problems])
+
+
+@verb(opens=Opens.NOTHING)
+@click.option("--seconds", type=float, default=None, help="End after so long; by default, with Ctrl-C.")
+async def watch(door: Door, seconds: float | None) -> Result:
+    """Show the tree again whenever it changes."""
+    from ..render.agent_tree import tree_lines
+
+    shown: list[Line] = []
+    async with _supervised(door) as (supervision, _):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while True:
+                    lines = tree_lines(await supervision.tree())
+                    if lines != shown:
+                        door.show([*([line("")] if shown else []), *lines])
+                        shown = lines
+                    await asyncio.sleep(_WATCH_S)
+    return Result(None)
+
+
+@verb(opens=Opens.NOTHING)
+@click.argument("name")
+@click.option("--why", default="", help="The reason, for who waits for it.")
+async def pause(door: Door, name: str, why: str) -> Result:
+    """Pause an agent: its turns wait, its inbox goes on filling."""
+    from agent_core.storage import PauseAgent
+
+    async with _supervised(door) as (supervision, state):
+        supervision.check(name)
+        await state.store.apply([PauseAgent(name, why)])
+    return _done({"paused": name}, f"{name} is paused", f"toolwright agents resume {name}")
+
+
+@verb(opens=Opens.NOTHING)
+@click.argument("name")
+async def resume(door: Door, name: str) -> Result:
+    """Resume a paused agent, or a thread that is stuck."""
+    async with _supervised(door) as (supervision, _):
+        threads = await supervision.resume(name)
+    return _done({"resumed": name, "threads": threads}, f"{name} goes on")
+
+
+@verb(opens=Opens.NOTHING)
+@click.argument("name")
+@click.option("--why", default="A person stopped it.", help="The reason.")
+async def stop(door: Door, name: str, why: str) -> Result:
+    """Stop the threads that an agent works in: nobody waits any more, and what waits in them is dropped."""
+    async with _supervised(door) as (supervision, _):
+        threads = await supervision.stop(name, why)
+    return _done({"stopped": threads}, f"stopped {len(threads)} thread{'' if len(threads) == 1 else 's'}")
+
+
+@verb(opens=Opens.NOTHING)
+@click.argument("name")
+@click.argument("text")
+async def answer(door: Door, name: str, text: str) -> Result:
+    """Answer in place of an agent what others ask it."""
+    async with _supervised(door) as (supervision, _):
+        count = await supervision.answer(name, text)
+    return _done({"answered": count}, f"answered {count} in place of {name}")
+
+
+@verb(opens=Opens.NOTHING)
+@click.argument("name")
+@click.argument("to")
+async def route(door: Door, name: str, to: str) -> Result:
+    """Put what others ask an agent to another one."""
+    async with _supervised(door) as (supervision, _):
+        count = await supervision.route(name, to)
+    return _done({"routed": count, "to": to}, f"{count} of {name} went to {to}")
+
+
+@asynccontextmanager
+async def _supervised(door: Door) -> AsyncIterator[Any]:  # Any: the view, and the state: slow to import
+    from agent_core.workspace.agent_files import AgentFiles
+    from agent_core.workspace.group_file import group_names
+    from agent_core.workspace.runner import ring
+    from agent_core.workspace.supervision import Supervision
+
+    async with door.state() as state:
+        stored, groups = await state.store.agent_names(), group_names(state.root)
+        names = dict.fromkeys([*AgentFiles(state.root, state.agent).names(), *groups, *stored])
+        yield Supervision(state.store, names, groups), state
+        ring(state.folder)
+
+
+def _done(document: dict[str, Any], text: str, hint: str = "") -> Result:  # Any: JSON
+    return Result(document, [line(("ok", "✓ "), text)], f"Next: {hint}" if hint else "")
+
+
+COMMANDS: tuple[Verb, ...] = (run, tree, watch, pause, resume, stop, answer, route)

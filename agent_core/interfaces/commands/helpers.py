@@ -1,0 +1,138 @@
+"""`toolwright helpers`: the narrow agents that others call as functions."""
+
+from pathlib import Path
+
+import click
+
+from agent_core.base.errors import UsageError
+
+from ..render.helper_view import (
+    facts_lines,
+    helper_facts,
+    helper_summary,
+    history_lines,
+    list_lines,
+    proposal_lines,
+    source_lines,
+    verdict_lines,
+)
+from ..render.verdicts import problem_lines
+from ..spans import line
+from .verb import Door, Opens, Result, verb
+
+_file = click.option(
+    "--file", "file", metavar="FILE", type=click.Path(allow_dash=True), help="The file; - reads standard input."
+)
+_reason = click.option("--reason", default="", help="Why, for the history.")
+
+
+@click.group()
+def helpers() -> None:
+    """List, show, check, create, edit and delete helpers; propose new ones."""
+
+
+@verb("list")
+async def list_(door: Door) -> Result:
+    """List the helpers, and the files that were rejected."""
+    library = door.workspace.helpers
+    await library.refresh(is_told=False)
+    runs = await door.workspace.helper_runs()
+    rows = [helper_summary(helper, runs) for helper in library.helpers.values()]
+    data = {"helpers": rows, "rejected": [problem.to_json() for problem in library.problems]}
+    hint = (
+        "" if rows or library.problems else "There is no helper yet. Next: toolwright helpers create NAME --file FILE"
+    )
+    return Result(data, [*list_lines(rows), *problem_lines(library.problems)], hint)
+
+
+@verb()
+@click.argument("name")
+async def show(door: Door, name: str) -> Result:
+    """Show a helper: its schema, functions, budget, file, and its last runs."""
+    library = door.workspace.helpers
+    await library.refresh(is_told=False)
+    helper = library.helper(name)
+    data = helper_facts(helper, await door.workspace.helper_runs(), door.shop.registry.snapshot())
+    return Result(data, [*facts_lines(data), *source_lines(helper.text)])
+
+
+@verb()
+@click.argument("name", default="", metavar="[NAME|FILE]")
+async def check(door: Door, name: str) -> Result:
+    """Judge a helper, or the file of one, without changing anything. Without NAME, judge all."""
+    library = door.workspace.helpers
+    await library.refresh(is_told=False)
+    if not name:
+        problems = [problem.to_json() for problem in library.problems]
+        good = [line(("ok", "✓ "), f"{len(library.helpers)} helpers are in force")]
+        return Result({"problems": problems}, [*problem_lines(library.problems), *good], code=1 if problems else 0)
+    is_file = name.endswith(".toml") or name == "-"
+    text = door.read(name) if is_file else library.text(name)
+    verdict = await door.workspace.helper_changes.check(Path(name).stem if is_file else name, text)
+    return Result(verdict, verdict_lines(verdict, "is a good helper"), code=0 if verdict.admitted else 1)
+
+
+@verb(opens=Opens.ASKING)
+@click.argument("name")
+@_file
+@_reason
+async def create(door: Door, name: str, file: str | None, reason: str) -> Result:
+    """Create a helper from a file, if it passes its gate."""
+    if file is None:
+        raise UsageError("A helper is made from a file.", fix=f"Next: toolwright helpers create {name} --file FILE")
+    verdict = await door.workspace.helper_changes.create(name, door.read(file), door.workspace.by_user(reason))
+    return Result(verdict, verdict_lines(verdict, "was created"), code=0 if verdict.admitted else 1)
+
+
+@verb(opens=Opens.ASKING)
+@click.argument("name")
+@_file
+@_reason
+async def edit(door: Door, name: str, file: str | None, reason: str) -> Result:
+    """Replace the file of a helper, if the new one passes its gate."""
+    if file is None:
+        path = f"helpers/{name}.toml"
+        raise UsageError("The new text comes from a file.", fix=f"Give it with --file FILE, or edit {path} itself.")
+    verdict = await door.workspace.helper_changes.replace(name, door.read(file), door.workspace.by_user(reason))
+    return Result(verdict, verdict_lines(verdict, "was changed"), code=0 if verdict.admitted else 1)
+
+
+@verb(opens=Opens.ASKING)
+@click.argument("name")
+@_reason
+async def delete(door: Door, name: str, reason: str) -> Result:
+    """Delete a helper that no other helper names. Its history is kept."""
+    verdict = await door.workspace.helper_changes.delete(name, door.workspace.by_user(reason))
+    return Result(verdict, verdict_lines(verdict, "was deleted"), f"To undo: toolwright helpers rollback {name}")
+
+
+@verb()
+@click.argument("name")
+async def history(door: Door, name: str) -> Result:
+    """Show the versions of a helper: when, by whom and why, those of a deleted one too."""
+    await door.workspace.helpers.refresh(is_told=False)
+    versions = await door.workspace.helpers.history(name)
+    return Result({"name": name, "versions": versions}, history_lines(versions))
+
+
+@verb(opens=Opens.ASKING)
+@click.argument("name")
+@click.argument("version", default="")
+@_reason
+async def rollback(door: Door, name: str, version: str, reason: str) -> Result:
+    """Restore an earlier version of a helper, or a deleted one; by default, the version before the current one."""
+    proposal = door.workspace.by_user(reason or f"rollback {version}".strip())
+    verdict = await door.workspace.helper_changes.rollback(name, version, proposal)
+    return Result(verdict, verdict_lines(verdict, "was restored"), code=0 if verdict.admitted else 1)
+
+
+@verb()
+async def propose(door: Door) -> Result:
+    """Draft a helper for each set of functions that recorded turns used together, with the figures why."""
+    data = await door.workspace.helper_proposals()
+    hint = "" if data else "No functions were used together often enough: in three turns, and in half of one's turns."
+    return Result({"proposals": data}, proposal_lines(data), hint)
+
+
+for _command in (list_, show, check, create, edit, delete, history, rollback, propose):
+    helpers.add_command(_command)

@@ -1,0 +1,41 @@
+"""`toolwright log`: a conversation as Markdown, to read or to keep."""
+
+import asyncio
+from typing import Any
+
+import click
+
+from ..spans import line
+from .verb import Door, Opens, Result, verb
+
+
+@verb("log", opens=Opens.NOTHING)
+@click.option("--agent", default="", metavar="NAME", help="The agent; by default, the workspace's.")
+@click.option("--last", type=click.IntRange(1), metavar="N", help="Only the last N turns.")
+@click.option(
+    "--since", default="", metavar="DATE", help="Only turns since then: 2026-11-20, yesterday, two hours ago."
+)
+@click.option("--all", "with_removed", is_flag=True, help="Also what /new and /pop removed from the context.")
+@click.option("--output", "-o", "file", default="", metavar="FILE", help="Write it to FILE, which must not exist.")
+async def log(door: Door, agent: str, file: str, **options: Any) -> Result:  # Any: the options above
+    """Show a conversation as Markdown. What was summarized for the model is there in full. Needs no lock."""
+    from agent_core.memory import dates
+    from agent_core.workspace.portable import NoAgent, write_file
+
+    from ..render.transcript import transcript, transcript_document, turns_of
+
+    async with door.state() as state:
+        name, names = agent or door.agent_name or state.agent, await state.moves.names()
+        if agent and agent not in names:
+            raise NoAgent(agent, names)
+        since = dates.read(options["since"], await state.store.now())[0] if options["since"] else 0.0
+        entries = await state.store.history(name, with_removed=options["with_removed"])
+    turns = turns_of(entries, since, options["last"])
+    if not turns:
+        return Result({"agent": name, "turns": []}, hint="Nothing was said.")
+    text, document = transcript(name, turns), transcript_document(name, turns)
+    if file:
+        await asyncio.to_thread(write_file, file, text)
+        count = f"{len(turns)} turn{'' if len(turns) == 1 else 's'}"
+        return Result({"agent": name, "file": file, "turns": len(turns)}, [line(("ok", "✓ "), f"{count} in {file}")])
+    return Result(document, [line(row) for row in text.removesuffix("\n").split("\n")])

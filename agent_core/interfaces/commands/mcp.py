@@ -1,0 +1,230 @@
+"""`toolwright mcp`: the workspace as an MCP server over a pipe, and the MCP servers whose tools it uses."""
+
+import asyncio
+import difflib
+import importlib.util
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import fence, one_line, visible
+from sandbox.wire.lines import bare_lines
+
+from ..cli_context import CliContext, scene
+from ..spans import line
+from .serve import stopping
+from .verb import Door, Opens, Result, verb
+
+if TYPE_CHECKING:  # `toolwright --help` loads none of it
+    from agent_core.functions.foreign.library import ForeignLibrary
+    from agent_core.functions.foreign.tools import ForeignListing
+
+
+@click.group(invoke_without_command=True)
+@click.option("--grow", is_flag=True, help="Let clients create, edit and test functions, through the gate.")
+@scene
+def mcp(scene: CliContext, *, grow: bool) -> int | None:
+    """Serve the functions to other assistants, over standard input and output."""
+    if click.get_current_context().invoked_subcommand is not None:
+        return None
+    must_have_mcp()
+    from agent_core.workspace.workspace import Workspace
+
+    from ..mcp.pipe import serve_pipe
+
+    async def run() -> None:
+        flags = {"mcp.grow": True} if grow else {}
+        async with Workspace.open(Workspace.find(scene.root), flags=flags) as workspace:
+            scene.talk(*workspace.recovered)
+            await serve_pipe(workspace, stopping())
+
+    asyncio.run(run())
+    return 0
+
+
+def must_have_mcp() -> None:
+    """Do nothing if the package `mcp` is installed.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if importlib.util.find_spec("mcp") is None:
+        raise UsageError("This needs the package mcp.", fix='Type: python -m pip install "toolwright[mcp]"')
+
+
+@verb(opens=Opens.NOTHING)
+@click.argument("name")
+@click.argument("target", nargs=-1, required=True, metavar="COMMAND… | URL")
+@click.option("--secret", "secrets", multiple=True, metavar="NAME", help="A secret that it gets, as a variable.")
+@click.option("--bearer", default="", metavar="NAME", help="The secret that is sent to a URL as the token.")
+@click.option("--read", multiple=True, metavar="PATH", help="A path that it may read, in addition to the system.")
+@click.option("--write", multiple=True, metavar="PATH", help="A path that it may read and write.")
+@click.option("--unconfined", is_flag=True, help="Let it reach all files that you can.")
+async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) -> Result:  # Any: the options above
+    """Add an MCP server, and show its tools. They can be used once you approve them.
+
+    Put -- before a command that has options of its own.
+    """
+    from pydantic import ValidationError
+
+    from agent_core.functions.foreign.entry import ServerEntry
+
+    is_url = len(target) == 1 and "://" in target[0]
+    where = {"url": target[0]} if is_url else {"command": target}
+    is_confined = not (options.pop("unconfined") or is_url)
+    try:
+        entry = ServerEntry(**where, confined=is_confined, **options)
+    except ValidationError as error:
+        raise UsageError(f"This is no MCP server: {error.errors()[0]['msg']}.", fix="See docs/mcp.md.") from error
+    async with opened_library(door) as library:
+        library.book.put(name, entry)
+        library.book.forget(name)
+        library.book.approve(name, entry)
+        return await _shown(library, name)
+
+
+@verb("list", opens=Opens.NOTHING)
+async def list_(door: Door) -> Result:
+    """List the MCP servers, and how many tools of each you approved."""
+    async with opened_library(door) as library:
+        rows = []
+        for name, entry in library.book.entries().items():
+            tools = library.book.tools(name, entry)
+            state = "approved" if tools else "started" if library.book.is_started(name, entry) else "unapproved"
+            rows.append({"name": name, **entry.model_dump(mode="json"), "state": state, "tools": sorted(tools)})
+    lines = [
+        line(("name", row["name"]), f"  {row['state']}, {len(row['tools'])} tools  ", ("dim", _target(row)))
+        for row in rows
+    ]
+    return Result({"servers": rows}, lines, "" if rows else "There is none. Next: toolwright mcp add NAME COMMAND…")
+
+
+@verb(opens=Opens.NOTHING)
+@click.argument("name")
+async def remove(door: Door, name: str) -> Result:
+    """Remove an MCP server, and take back every yes to it."""
+    async with opened_library(door) as library:
+        library.book.entry(name)
+        library.book.put(name, None)
+        library.book.forget(name)
+    return Result({"removed": name}, [line(("ok", "✓ "), "removed ", ("name", name))])
+
+
+@verb(opens=Opens.NOTHING)
+@click.argument("name")
+@click.argument("digest", default="")
+async def approve(door: Door, name: str, digest: str) -> Result:
+    """Approve what was shown of an MCP server, by its digest; without one, show what there is to approve.
+
+    The entry in mcp.toml comes first, if you did not add it yourself: nothing is started before.
+    """
+    from agent_core.functions.foreign.entry import digest as digest_of
+
+    async with opened_library(door) as library:
+        entry = library.book.entry(name)
+        if not library.book.is_started(name, entry):
+            if digest != digest_of(entry.text):
+                return _unstarted(name, entry.text, digest_of(entry.text))
+            library.book.approve(name, entry)
+            return await _shown(library, name)
+        listing = await _listing(library, name)
+        tools = {tool.name: tool.to_json() for tool in listing.tools.values()}
+        if digest != digest_of(tools):
+            return await _shown(library, name)
+        library.book.approve(name, entry, tools)
+        functions = sorted(library.functions())
+    own = [function for function in functions if function.startswith(f"{name}__")]
+    lines = [line(("ok", "✓ "), f"{len(own)} functions can be used: ", ("name", ", ".join(own)))]
+    return Result({"approved": name, "functions": own}, lines)
+
+
+@verb(opens=Opens.NOTHING)
+@click.argument("name")
+async def doctor(door: Door, name: str) -> Result:
+    """Connect to an MCP server, and say what is wrong with it and with its tools."""
+    async with opened_library(door) as library:
+        listing = await _listing(library, name)
+        entry = library.book.entry(name)
+        approved = library.book.tools(name, entry)
+    now = {tool.name: tool.to_json() for tool in listing.tools.values()}
+    changed = sorted(tool for tool in approved.keys() | now.keys() if approved.get(tool) != now.get(tool))
+    problems = [*listing.problems, *(f"{fence(tool, 80)} differs from what you approved" for tool in changed)]
+    data = {"name": name, "tools": len(now), "approved": len(approved), "problems": problems, "ok": not problems}
+    lines = [line(f"{name}: {len(now)} tools, {len(approved)} approved")]
+    lines += [line(("bad", "! "), problem) for problem in problems]
+    return Result(data, lines, f"See: toolwright mcp approve {name}" if changed else "", code=1 if problems else 0)
+
+
+@asynccontextmanager
+async def opened_library(door: Door) -> "AsyncIterator[ForeignLibrary]":
+    """Open what this workspace knows of MCP servers, without its functions."""
+    must_have_mcp()
+    from agent_core.access.secrets import Secrets
+    from agent_core.functions.foreign.library import ForeignLibrary
+
+    async with door.state() as state:
+        library = ForeignLibrary(state.root, Secrets(state.root))
+        try:
+            yield library
+        finally:
+            await library.aclose()
+
+
+async def _listing(library: "ForeignLibrary", name: str) -> "ForeignListing":
+    connection = library.connection(name, library.book.entry(name))
+    await connection.client()
+    return connection.listing
+
+
+async def _shown(library: "ForeignLibrary", name: str) -> Result:
+    """Return what there is to approve: each tool, or how it differs from what was approved, and what is suspicious."""
+    from agent_core.functions.foreign.entry import digest
+
+    listing, approved = await _listing(library, name), library.book.tools(name, library.book.entry(name))
+    tools = {tool.name: tool.to_json() for tool in listing.tools.values()}
+    lines, suspicions = [], dict[str, list[str]]()
+    for tool in listing.tools.values():
+        if approved.get(tool.name) == tool.to_json():
+            continue
+        mark = "changed" if tool.name in approved else "new"
+        lines.append(line(("name", one_line(tool.name, 80)), f" ({mark})"))
+        old = _told(approved.get(tool.name))
+        lines += [line(("dim", f"  {text}")) for text in difflib.ndiff(old, _told(tool.to_json())) if text[0] != "?"]
+        if tool.suspicions:
+            suspicions[tool.name] = tool.suspicions
+            lines += [line(("bad", f"  ! its text {why}")) for why in tool.suspicions]
+    lines += [line(("bad", f"! {one_line(tool, 80)} is gone")) for tool in approved.keys() - tools.keys()]
+    lines += [line(("bad", f"! left out: {problem}")) for problem in listing.problems]
+    document = {"name": name, "tools": tools, "digest": digest(tools), "problems": listing.problems}
+    if tools == approved:
+        return Result({**document, "approved": True}, [line(f"{name}: nothing has changed since you approved it.")])
+    fix = f"To use these: toolwright mcp approve {name} {digest(tools)}"
+    return Result({**document, "suspicions": suspicions, "approved": False}, [*lines, line(fix)])
+
+
+def _told(tool: dict[str, Any] | None) -> list[str]:  # Any: JSON
+    if tool is None:
+        return []
+    text = json.dumps(tool["parameters"], indent=1, ensure_ascii=False)
+    return bare_lines(visible(f"{tool['description']}\n{text}"))
+
+
+def _unstarted(name: str, text: str, digest: str) -> Result:
+    lines = [
+        line(("bad", f"! {name} is in mcp.toml, but you did not add it. Nothing was started.")),
+        line(visible(text)),
+        line(f"To start it and see its tools: toolwright mcp approve {name} {digest}"),
+    ]
+    return Result({"name": name, "entry": text, "digest": digest, "started": False}, lines, code=1)
+
+
+def _target(row: dict[str, Any]) -> str:  # Any: JSON
+    return one_line(row["url"] or " ".join(row["command"]), 100)
+
+
+for _command in (add, list_, remove, approve, doctor):
+    mcp.add_command(_command)

@@ -1,0 +1,144 @@
+"""`toolwright serve` and `toolwright tokens`: the workspace over HTTP, and who may use it."""
+
+import asyncio
+import importlib.util
+import signal
+import sys
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from agent_core.base.errors import UsageError
+
+from ..cli_context import CliContext, print_json, scene
+from ..spans import line
+from .verb import Door, Opens, Result, verb
+
+if TYPE_CHECKING:
+    from ..server.app import Doors
+
+_MODEL = {"name": "model", "base_url": "base_url"}
+_SCOPES = ("chat", "read", "edit", "approve", "admin")
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address; others need a token.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8700, show_default=True, help="0 takes a free one.")
+@click.option("--tls-cert", "certificate", default="", metavar="FILE", help="The certificate, to serve HTTPS.")
+@click.option("--tls-key", "key", default="", metavar="FILE", help="Its key.")
+@click.option("--behind-proxy", "is_behind_proxy", is_flag=True, help="A proxy in front of it adds TLS.")
+@click.option("--allow-host", "names", multiple=True, metavar="NAME", help="Another name, with its port, for clients.")
+@click.option("--model", metavar="NAME", help="A model of the endpoint, local/NAME, or tour.")
+@click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")
+@scene
+def serve(scene: CliContext, **options: object) -> int:
+    """Serve the workspace over HTTP, to those with `toolwright tokens`. Ctrl-C stops it.
+
+    With --json the first line says where: {"url", "login", "workspace"}.
+    """
+    _must_have_packages()
+    from agent_core.workspace.workspace import Workspace
+
+    from ..server.app import ServeOptions, must_be_safe
+    from ..server.app import serve as served
+
+    flags = {f"model.{name}": value for name, option in _MODEL.items() if (value := options.pop(option)) is not None}
+    asked = ServeOptions(**options)  # type: ignore[arg-type]  # the options above
+    if bool(asked.certificate) != bool(asked.key):
+        raise UsageError("--tls-cert and --tls-key belong together.", fix="Give both.")
+
+    async def run() -> None:
+        async with Workspace.open(Workspace.find(scene.root), flags=flags) as workspace:
+            scene.talk(*workspace.recovered)
+            if warning := await must_be_safe(workspace, asked):
+                scene.talk(warning)
+            await served(workspace, asked, lambda doors: _tell(scene, doors), stopping())
+
+    asyncio.run(run())
+    return 0
+
+
+def stopping() -> asyncio.Event:
+    """Return what Ctrl-C and SIGTERM set; a second Ctrl-C ends the process as usual."""
+    loop, is_stopping = asyncio.get_running_loop(), asyncio.Event()
+
+    def stop() -> None:
+        is_stopping.set()
+        for name in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(name)
+
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, stop)
+    return is_stopping
+
+
+def _tell(scene: CliContext, doors: "Doors") -> None:
+    if scene.as_json:
+        print_json({"url": doors.url, "login": doors.login, "workspace": str(scene.root.resolve())})
+        return
+    print(f"Serving {scene.root.resolve()} at {doors.url}")  # noqa: T201  (what the user asked for)
+    scene.talk(f"Log in once, within ten minutes: {doors.login}", "Ctrl-C stops it.")
+    sys.stdout.flush()
+
+
+def _must_have_packages() -> None:
+    lacking = [name for name in ("starlette", "uvicorn") if importlib.util.find_spec(name) is None]
+    if lacking:
+        fix = 'Type: python -m pip install "toolwright[server]"'
+        raise UsageError(f"The server needs {' and '.join(lacking)}.", fix=fix)
+
+
+@click.group()
+def tokens() -> None:
+    """Add, list and revoke the tokens with which programs use the server."""
+
+
+@verb(opens=Opens.NOTHING)
+@click.argument("name")
+@click.option("--scope", "scopes", type=click.Choice(_SCOPES), multiple=True, required=True, help="What it may do.")
+@click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent; may be repeated.")
+@click.option("--expires", default="", metavar="TIME", help="How long it is valid: 30d, 12h or 90m.")
+async def add(door: Door, name: str, scopes: tuple[str, ...], agents: tuple[str, ...], expires: str) -> Result:
+    """Make a token. It is shown once; only its hash is stored."""
+    import time
+
+    from ..server.identity import SCOPES, TokenBook
+
+    async with door.state() as state:
+        chosen = tuple(scope for scope in SCOPES if scope in scopes)
+        made = await TokenBook(state.store, time.time).add(name, chosen, tuple(dict.fromkeys(agents)), expires)
+    hint = "It is shown this once. Send it as: Authorization: Bearer TOKEN"
+    return Result(made, [line(("strong", made.token))], hint)
+
+
+@verb("list", opens=Opens.NOTHING)
+async def list_(door: Door) -> Result:
+    """List the tokens: what each may do, with which agents, and until when."""
+    async with door.state() as state:
+        rows = await state.store.tokens()
+    data = {"tokens": [{name: getattr(row, name) for name in _FIELDS} for row in rows]}
+    lines = [
+        line(("name", row.name), f"  {', '.join(row.scopes)}  ", ("dim", ", ".join(row.agents) or "all agents"))
+        + line(("dim", f"  until {datetime.fromtimestamp(row.expires):%Y-%m-%d %H:%M}" if row.expires else ""))
+        for row in rows
+    ]
+    return Result(data, lines, "" if rows else "There is none. Next: toolwright tokens add NAME --scope chat")
+
+
+@verb(opens=Opens.NOTHING)
+@click.argument("name")
+async def revoke(door: Door, name: str) -> Result:
+    """Revoke a token. It is refused from now on, by servers that are running, too."""
+    import time
+
+    from ..server.identity import TokenBook
+
+    async with door.state() as state:
+        await TokenBook(state.store, time.time).revoke(name)
+    return Result({"revoked": name}, [line(("ok", "✓ "), "revoked ", ("name", name))])
+
+
+_FIELDS = ("name", "scopes", "agents", "expires", "added_at")
+for _command in (add, list_, revoke):
+    tokens.add_command(_command)

@@ -1,0 +1,80 @@
+"""Tells connected clients that functions changed: soon, not often, and a changed signature as a removal first.
+
+Some clients skip a tool whose name they know. So a function with another signature is out of the list for a moment:
+they hear of it twice, and load it anew.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from agent_core.registry.registry import Registry, RegistryChange
+
+from .offer import Offer
+
+_SETTLING_S: Final = 0.03  # what comes together is told together
+_BETWEEN_S: Final = 0.1  # from one notice to the next
+_LOADING_S: Final = 1.0  # at most, until each client has loaded the list without what was altered
+
+Notify = Callable[[Sequence[str]], Awaitable[None]]
+"""Tells clients that the list changed, and the named functions with it."""
+
+
+class Announcer:
+    """Follows the registry while it is open."""
+
+    def __init__(self, registry: Registry, offer: Offer, notify: Notify, clients: Callable[[], int]) -> None:
+        """Create the announcer; `clients` says how many follow the list."""
+        self._clients = clients
+        self._registry = registry
+        self._offer = offer
+        self._notify = notify
+        self._changed: set[str] = set()
+        self._altered: set[str] = set()
+        self._comes = asyncio.Event()
+        self._signatures = self._now()
+
+    @asynccontextmanager
+    async def at_work(self) -> AsyncIterator[None]:
+        """Tell of changes while the block runs."""
+        end = self._registry.subscribe(self._hear)
+        work = asyncio.create_task(self._announce())
+        try:
+            yield
+        finally:
+            end()
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+    def poke(self) -> None:
+        """Tell that the list is another one, though no function changed."""
+        self._comes.set()
+
+    def _hear(self, change: RegistryChange) -> None:
+        signatures = self._now()
+        known = self._signatures.keys() & signatures.keys()
+        self._altered |= {name for name in known if self._signatures[name] != signatures[name]}
+        self._changed |= {*change.loaded, *change.changed, *change.removed}
+        self._signatures = signatures
+        if self._changed:
+            self._comes.set()
+
+    def _now(self) -> dict[str, object]:
+        return {name: function.parameters for name, function in self._registry.snapshot().functions.items()}
+
+    async def _announce(self) -> None:
+        while True:
+            await self._comes.wait()
+            await asyncio.sleep(_SETTLING_S)
+            self._comes.clear()
+            changed, altered = sorted(self._changed), frozenset(self._altered)
+            self._changed, self._altered = set(), set()
+            self._offer.hidden = altered
+            seen = self._offer.listings
+            await self._notify(changed)
+            await asyncio.sleep(_BETWEEN_S)
+            if altered:
+                await self._offer.listed(seen + self._clients(), _LOADING_S)
+                self._offer.hidden = frozenset()
+                await self._notify(())

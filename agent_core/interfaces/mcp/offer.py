@@ -1,0 +1,270 @@
+"""What MCP clients are offered and what a call of it does, in our own values: `server.py` puts it on the wire.
+
+Three tools are always there, since many clients never look at the list again: they find, describe and call every
+function that is not quarantined. A call goes the way of any other; only its question about grants waits elsewhere.
+"""
+
+import ast
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from agent_core.access.grants import Approvals
+from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.untrusted import block, fence, shorten, visible
+from agent_core.context import presentation
+from agent_core.functions.answers import CallReport, bad_arguments, show_value
+from agent_core.functions.service import Author, FunctionService, PlannedChange
+from agent_core.functions.service.function_facts import FunctionSummary
+from agent_core.functions.worker_api import OnProgress
+from agent_core.registry.arguments import read as read_arguments
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.validation import validator_for
+from agent_core.workspace.workspace import Workspace
+from sandbox.wire.values import decode
+
+from ..server.identity import Identity, Scope
+from .fixed_tools import CALL, DESCRIBE, FIND, GROWING, LOOKING, Tool
+from .result_schema import result_schema
+from .waiting_questions import WaitingQuestions
+
+_MOST_TEXT: Final = 100_000
+_DESCRIBED: Final = 2_000
+_SEEN: Final[tuple[Scope, ...]] = ("read", "chat")
+_NEEDS: Final[Mapping[str, tuple[Scope, ...]]] = {FIND: _SEEN, DESCRIBE: _SEEN, **dict.fromkeys(GROWING, ("edit",))}
+_CALLS: Final[tuple[Scope, ...]] = ("chat", "edit")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """What came of a call of a tool; `value` is its result as JSON, where its schema is known."""
+
+    text: str
+    is_error: bool = False
+    value: Mapping[str, Any] | None = None  # Any: JSON
+
+
+Handler: TypeAlias = Callable[[dict[str, Any], OnProgress | None], Awaitable[ToolAnswer]]
+
+
+@dataclass(slots=True)
+class _Chosen:
+    """Which functions are shown, as it was found out for one snapshot."""
+
+    snapshot: Snapshot | None = None
+    names: list[str] = field(default_factory=list)
+
+
+class Offer:
+    """The tools of a workspace."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._settings = workspace.settings.mcp
+        self._chosen = _Chosen()
+        self.questions = WaitingQuestions(workspace.workshop.granting)
+        self.hidden: frozenset[str] = frozenset()
+        """Functions that are left out of the list for a moment, so that clients take a new signature for a new one."""
+        self.listings = 0
+        """How often the list was loaded."""
+        self._loaded = asyncio.Event()
+        self._handlers: dict[str, Handler] = {FIND: self._find, DESCRIBE: self._describe, CALL: self._call}
+        self._handlers |= {"create_function": self._create, "edit_function": self._edit, "test_function": self._test}
+
+    @property
+    def shop(self) -> FunctionService:
+        """The functions of the workspace."""
+        return self._workspace.workshop
+
+    async def tools(self, identity: Identity) -> list[Tool]:
+        """Return the tools that somebody sees: the fixed ones, and the most used functions by name.
+
+        Raises:
+            NotAllowed: they may see none.
+        """
+        identity.needs(*_SEEN)
+        growing = GROWING.values() if self._grows(identity) else ()
+        self.listings += 1
+        self._loaded.set()
+        functions = self.shop.registry.snapshot().functions
+        names = [name for name in await self._names() if name in functions and name not in self.hidden]
+        return [*LOOKING.values(), *growing, *(_tool(functions[name]) for name in names)]
+
+    async def listed(self, times: int, limit_s: float) -> None:
+        """Wait until the list was loaded so many times in all, but not longer than the limit."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                while self.listings < times:
+                    self._loaded.clear()
+                    await self._loaded.wait()
+
+    async def shown(self, identity: Identity) -> list[Function]:
+        """Return the functions that have tools of their own.
+
+        Raises:
+            NotAllowed: they may see none.
+        """
+        identity.needs(*_SEEN)
+        functions = self.shop.registry.snapshot().functions
+        return [functions[name] for name in await self._names() if name in functions]
+
+    async def call(
+        self, name: str, arguments: dict[str, Any], identity: Identity, on_progress: OnProgress | None = None
+    ) -> ToolAnswer:
+        """Call a tool; whatever is wrong becomes an answer that says what to do."""
+        try:
+            fixed = LOOKING.get(name) or (GROWING.get(name) if self._grows(identity) else None)
+            identity.needs(*_NEEDS.get(name, _CALLS))
+            if fixed is None:
+                return await self._called(name, arguments, on_progress)
+            checked = read_arguments(json.dumps(arguments), dict(fixed.parameters))
+            if not isinstance(checked, dict):
+                return ToolAnswer(bad_arguments(name, checked), is_error=True)
+            return await self._handlers[name](checked, on_progress)
+        except ToolwrightError as error:
+            return ToolAnswer(visible(f"{error.message} {error.fix}".strip()), is_error=True)
+
+    def _grows(self, identity: Identity) -> bool:
+        return self._settings.grow and "edit" in identity.scopes
+
+    async def _names(self) -> list[str]:
+        """Return the functions with tools of their own, by name: those of the right standing that are used most."""
+        snapshot = self.shop.registry.snapshot()
+        if self._chosen.snapshot is not snapshot:
+            rows = [row for row in (await self.shop.list()).functions if self._is_shown(row)]
+            most_used = sorted(rows, key=lambda row: (-row.calls, row.name))[: self._settings.shown]
+            self._chosen = _Chosen(snapshot, sorted(row.name for row in most_used))
+        return self._chosen.names
+
+    def _is_shown(self, row: FunctionSummary) -> bool:
+        return row.standing in self._settings.standings and row.name not in LOOKING and row.name not in GROWING
+
+    async def _find(self, arguments: dict[str, Any], _: OnProgress | None) -> ToolAnswer:
+        report = await self.shop.search(arguments["need"], arguments.get("count", 5))
+        lines = [f"- {_headline(match.function)}" for match in report.results]
+        end = f"Read one with {DESCRIBE}, run it with {CALL}."
+        return ToolAnswer("\n".join([*lines, end]) if lines else "No function serves this need.")
+
+    async def _describe(self, arguments: dict[str, Any], _: OnProgress | None) -> ToolAnswer:
+        function = await self._function(arguments["function_name"])
+        rows = (await self.shop.list(function.name)).functions
+        standing = next((row.standing for row in rows if row.name == function.name), "draft")
+        examples = [f"{example.call} → {example.expected or example.raises}" for example in function.examples[:5]]
+        lines = [
+            f"{function.name} ({standing}), in {function.path}",
+            block(function.description, _DESCRIBED),
+            f"Arguments, as JSON Schema: {json.dumps(function.parameters, ensure_ascii=False)}",
+            f"Returns: {function.returns or 'anything'}",
+            *(f"Example: {fence(example)}" for example in examples),
+        ]
+        return ToolAnswer("\n".join(lines))
+
+    async def _call(self, arguments: dict[str, Any], on_progress: OnProgress | None) -> ToolAnswer:
+        answer = await self._called(arguments["function_name"], arguments.get("arguments") or {}, on_progress)
+        return ToolAnswer(answer.text, answer.is_error)
+
+    async def _create(self, arguments: dict[str, Any], _: OnProgress | None) -> ToolAnswer:
+        author, module = Author("agent"), arguments.get("module_name", "grown")
+        code, reason = arguments["function_code_with_docstring"], arguments.get("reason", "")
+        return await self._grown(
+            await self.shop.plan_create(arguments["function_name"], code, module, reason, author), author
+        )
+
+    async def _edit(self, arguments: dict[str, Any], _: OnProgress | None) -> ToolAnswer:
+        author, texts = Author("agent"), (arguments["old_text"], arguments["new_text"])
+        plans, reason = self.shop.plans, arguments.get("reason", "")
+        return await self._grown(await plans.edit(arguments["function_name"], *texts, reason, author), author)
+
+    async def _grown(self, plan: PlannedChange, author: Author) -> ToolAnswer:
+        done = await self.shop.finish(plan, author)
+        return ToolAnswer(done.text, is_error=done.outcome == "refused")
+
+    async def _test(self, arguments: dict[str, Any], _: OnProgress | None) -> ToolAnswer:
+        report = await self.shop.test(arguments["function_name"], arguments.get("arguments"), Author("agent"))
+        return ToolAnswer(presentation.tested(report))
+
+    async def _called(
+        self, name: str, arguments: str | Mapping[str, Any], on_progress: OnProgress | None
+    ) -> ToolAnswer:
+        function = await self._function(name)
+        if self.shop.quarantine.holds(function):
+            return ToolAnswer(await self.shop.quarantine.refusal(function), is_error=True)
+        report = await self.shop.call(name, arguments, on_progress, self._caller())
+        if report.outcome != "refused":
+            await self.questions.settle(name)
+        if report.quarantined is not None:
+            self._chosen.snapshot = None
+        return _answer(function, report)
+
+    def _caller(self) -> Author | None:
+        """Return who a call is made for: its questions wait, unless the file of grants decides alone."""
+        if self._workspace.settings.grants.unattended == "file":
+            return None
+        approvals: Approvals = self.questions.approvals(self.shop.registry.snapshot())
+        return Author(approvals=approvals)
+
+    async def _function(self, name: str) -> Function:
+        """Return a function by name.
+
+        Raises:
+            UsageError: there is none; the message names what took its place.
+        """
+        functions = self.shop.registry.snapshot().functions
+        if name in functions:
+            return functions[name]
+        raise await self._missing(name)
+
+    async def _missing(self, name: str) -> UsageError:
+        """Return the error for a name without a function: what a deleted one was for, something else may do."""
+        try:
+            versions = await self.shop.past.versions(name)
+        except UsageError as error:
+            return UsageError(error.message, fix=f"Look for it: {FIND}.")
+        last = next((version.source for version in reversed(versions) if version.source), "")
+        report = await self.shop.search(f"{name.replace('_', ' ')} {_purpose(last)}", 1)
+        best = next((f"`{match.function.name}`" for match in report.results), "")
+        fix = f"Use {best} in its place: read it with {DESCRIBE}." if best else f"Look for another: {FIND}."
+        return UsageError(f"The function `{name}` was deleted.", fix=fix)
+
+
+def _purpose(source: str) -> str:
+    """Return the first line of the docstring of a function that is gone."""
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                return (ast.get_docstring(node) or "").partition("\n")[0]
+    return ""
+
+
+def _tool(function: Function) -> Tool:
+    text = shorten(visible(function.description), _DESCRIBED)
+    return Tool(function.name, text, function.parameters, result_schema(function.returns))
+
+
+def _headline(function: Function) -> str:
+    return f"{function.name}: {fence(function.description.partition(chr(10))[0], 200)}"
+
+
+def _answer(function: Function, report: CallReport) -> ToolAnswer:
+    printed = f"\nIt printed:\n{block(report.output, 2_000)}" if report.output.strip() else ""
+    if report.outcome != "returned":
+        return ToolAnswer(_failure(report) + printed, is_error=True)
+    text = report.value if isinstance(report.value, str) else show_value(decode(report.value))
+    schema, value = result_schema(function.returns), {"result": report.value}
+    if schema is not None and not validator_for(schema).is_valid(value):
+        wrong = f"`{function.name}` returned what its annotation `{function.returns}` excludes."
+        return ToolAnswer(wrong, is_error=True)
+    lacks = f"\n{report.lacks}" if report.lacks else ""
+    return ToolAnswer(shorten(visible(text), _MOST_TEXT) + printed + lacks, value=value if schema else None)
+
+
+def _failure(report: CallReport) -> str:
+    error = report.error
+    if report.outcome == "refused" and error is not None:
+        return f"Not called: {visible(error.message)}"
+    why = f": {fence(f'{error.type}: {error.message}', 1_000)}" if error is not None else ""
+    return f"The function {report.outcome.replace('_', ' ')}{why}"

@@ -1,0 +1,262 @@
+"""The MCP server of a workspace on the wire, for clients of both eras. The one module here that imports `mcp`.
+
+Clients of the handshake era are notified on their connection, those of 2026 on the streams that they opened. A call
+runs in a task of its own: a client that cancels or leaves ends it as a user would, and cleaning up is not cut off.
+"""
+
+import asyncio
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from typing import Any, Final, TypeVar
+
+import mcp_types as wire
+from mcp.server.connection import Connection
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ToolsListChanged,
+)
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from agent_core import __version__
+from agent_core.base.errors import ToolwrightError
+from agent_core.context import presentation
+from agent_core.workspace.workspace import Workspace
+
+from ..server.identity import Identity
+from .announcements import Announcer
+from .fixed_tools import Tool
+from .offer import Offer, ToolAnswer
+
+T = TypeVar("T")
+Context = ServerRequestContext[Any, Any]  # Any: the transport's own
+Identify = Callable[[Any], Identity]
+"""Says who sent a request of HTTP; of a pipe there is none."""
+
+_INSTRUCTIONS: Final = (
+    "Functions that were made and tested in a workspace, and run in a sandbox. More than the list shows can be found"
+    " with find_functions and called with call_function; new ones may appear at any time."
+)
+_SCHEME: Final = "toolwright://functions/"
+_PATIENCE_S: Final = 1.0  # with a client that does not read its notices
+_REFUSED: Final = -32001
+
+
+class WorkspaceServer(Server[Any]):
+    """The SDK's server, which says to clients of both eras and transports that its lists change."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        """Return the options of a handshake; over HTTP the SDK asks for them without arguments."""
+        options = notification_options or NotificationOptions(tools_changed=True, resources_changed=True)
+        return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+
+class McpDoor:
+    """The workspace as an MCP server: `server` is the SDK's, to be run on a transport while the door is open."""
+
+    def __init__(self, workspace: Workspace, identify: Identify) -> None:
+        self._offer = Offer(workspace)
+        self._identify = identify
+        self._bus = InMemorySubscriptionBus()
+        self._listening = ListenHandler(self._bus)
+        self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
+        self._streams = 0
+        self._running: set[asyncio.Task[Any]] = set()
+        self._slots = asyncio.Semaphore(workspace.settings.turn.parallel)
+        self._announcer = Announcer(self._offer.shop.registry, self._offer, self._notify, lambda: self.clients)
+        self.server = WorkspaceServer(
+            "toolwright",
+            version=__version__,
+            instructions=_INSTRUCTIONS,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+            on_subscriptions_listen=self._listen,
+        )
+        self.server.middleware.append(self._remember)
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Follow the functions while the block runs; then calls that still run are ended."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._offer.questions.aclose)
+            stack.push_async_callback(self._end_calls)
+            await stack.enter_async_context(self._announcer.at_work())
+            yield
+
+    @property
+    def clients(self) -> int:
+        """How many clients follow the list: by their connection, or by a stream."""
+        return len(self._connections) + self._streams
+
+    def end_streams(self) -> None:
+        """Let the clients go that listen for changes."""
+        self._listening.close()
+
+    async def _end_calls(self) -> None:
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    async def _remember(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            self._connections.add(ctx.session._connection)  # the SDK gives out no other way to it
+        return await call_next(ctx)
+
+    async def _notify(self, names: Sequence[str]) -> None:
+        await self._bus.publish(ToolsListChanged())
+        await self._bus.publish(ResourcesListChanged())
+        for name in names:
+            await self._bus.publish(ResourceUpdated(uri=f"{_SCHEME}{name}/source"))
+        await asyncio.gather(*(_told(connection) for connection in list(self._connections)))
+
+    async def _listen(
+        self, ctx: Context, params: wire.SubscriptionsListenRequestParams
+    ) -> wire.SubscriptionsListenResult:
+        with _refusals():
+            self._identify(ctx.request).needs("read", "chat")
+        self._streams += 1
+        try:
+            return await self._listening(ctx, params)
+        finally:
+            self._streams -= 1
+
+    async def _list_tools(self, ctx: Context, _: wire.PaginatedRequestParams | None) -> wire.ListToolsResult:
+        with _refusals():
+            tools = await self._offer.tools(self._identify(ctx.request))
+        return wire.ListToolsResult(tools=[*map(_on_wire, tools)], ttl_ms=0)
+
+    async def _call_tool(self, ctx: Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
+        news = _Progress()
+        identity = self._identify(ctx.request)
+
+        async def call() -> ToolAnswer:
+            async with self._slots:
+                return await self._offer.call(params.name, params.arguments or {}, identity, news.hear)
+
+        answer = await self._apart(call(), news, ctx)
+        content: list[wire.ContentBlock] = [wire.TextContent(type="text", text=answer.text)]
+        value = None if answer.value is None else dict(answer.value)
+        return wire.CallToolResult(content=content, structured_content=value, is_error=answer.is_error)
+
+    async def _apart(self, work: Awaitable[T], news: "_Progress", ctx: Context) -> T:
+        """Wait for work in a task of its own, and report its progress; if the wait is canceled, so is the work."""
+        task = asyncio.ensure_future(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        task.add_done_callback(news.wake)
+        try:
+            while not task.done():
+                await news.comes.wait()
+                news.comes.clear()
+                if (latest := news.take()) is not None:
+                    await ctx.session.report_progress(*latest)
+        finally:
+            task.cancel()
+        return await task
+
+    async def _list_resources(self, ctx: Context, _: wire.PaginatedRequestParams | None) -> wire.ListResourcesResult:
+        with _refusals():
+            functions = await self._offer.shown(self._identify(ctx.request))
+        resources = [
+            wire.Resource(uri=f"{_SCHEME}{function.name}/source", name=function.name, mime_type="text/x-python")
+            for function in functions
+        ]
+        return wire.ListResourcesResult(resources=resources, ttl_ms=0)
+
+    async def _list_templates(
+        self, _: Context, __: wire.PaginatedRequestParams | None
+    ) -> wire.ListResourceTemplatesResult:
+        templates = [
+            wire.ResourceTemplate(
+                uri_template=f"{_SCHEME}{{name}}/source", name="source", description="The source of a function."
+            ),
+            wire.ResourceTemplate(
+                uri_template=f"{_SCHEME}{{name}}/history", name="history", description="The versions of a function."
+            ),
+        ]
+        return wire.ListResourceTemplatesResult(resource_templates=templates)
+
+    async def _read_resource(self, ctx: Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:
+        uri = str(params.uri)
+        name, _, part = uri.removeprefix(_SCHEME).partition("/")
+        with _refusals():
+            self._identify(ctx.request).needs("read")
+            shop = self._offer.shop
+            if uri.startswith(_SCHEME) and part == "source" and name in shop.names():
+                text, kind = shop.source(name), "text/x-python"
+            elif uri.startswith(_SCHEME) and part == "history":
+                text, kind = presentation.history(await shop.past.history(name)), "text/plain"
+            else:
+                raise MCPError(wire.INVALID_PARAMS, f"There is no resource {uri[:200]}.")
+        contents: list[wire.TextResourceContents | wire.BlobResourceContents] = [
+            wire.TextResourceContents(uri=params.uri, text=text, mime_type=kind)
+        ]
+        return wire.ReadResourceResult(contents=contents)
+
+
+class _Progress:
+    """The last progress that a function reported and that was not sent yet."""
+
+    def __init__(self) -> None:
+        self.comes = asyncio.Event()
+        self._latest: tuple[float, float | None, str] | None = None
+        self._sent = float("-inf")
+
+    def hear(self, done: float, total: float | None, note: str) -> None:
+        """Take what a function reports."""
+        self._latest = (done, total, note)
+        self.comes.set()
+
+    def wake(self, _: object) -> None:
+        """Wake who waits, since the work is done."""
+        self.comes.set()
+
+    def take(self) -> tuple[float, float | None, str | None] | None:
+        """Return what is to be sent, if it goes on: progress that goes back is not told."""
+        latest, self._latest = self._latest, None
+        if latest is None or latest[0] <= self._sent:
+            return None
+        self._sent = latest[0]
+        return latest[0], latest[1], latest[2] or None
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Turn errors of ours into those of the protocol."""
+    try:
+        yield
+    except ToolwrightError as error:
+        raise MCPError(_REFUSED, f"{error.message} {error.fix}".strip()) from error
+
+
+async def _told(connection: Connection) -> None:
+    """Send the notices to one client; one that does not read them keeps nobody else waiting."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_PATIENCE_S):
+            await connection.send_tool_list_changed()
+            await connection.send_resource_list_changed()
+
+
+def _on_wire(tool: Tool) -> wire.Tool:
+    return wire.Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=dict(tool.parameters),
+        output_schema=None if tool.result is None else dict(tool.result),
+        annotations=wire.ToolAnnotations(read_only_hint=True) if tool.reads_only else None,
+    )

@@ -1,0 +1,234 @@
+"""`toolwright --server URL …`: commands and turns of a workspace that a server has open. Slow to import."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import fields
+from typing import Any, Final
+
+from agent_core.access.grants import Approver, Question
+from agent_core.base import events
+from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.own_environment import environment
+from agent_core.base.settings import TOKEN
+
+from .catalogue import ENTRIES, GROUPS, group, nearest
+from .cli_context import CliContext
+from .client.client import Client
+from .client.wire import HttpWire
+from .columns import explained
+from .commands.verb import Result, read_here
+from .faults import fault_lines
+from .listeners import JsonLines, Listener, PlainText
+from .options import RunOptions
+from .plain import MARK, Typed, ctrl_c
+from .render.call_log import CallLog
+from .server.command_door import NEEDS_TEXT, NEEDS_YES
+from .server.failures import Refused
+from .shell_door import decide, is_attended, print_result
+from .slash_shell import shell_words
+from .spans import line
+from .ui import PlainVoice
+from .wrap import screen_columns, write
+
+_OWN: Final = ("retry", "pop", "new", "help", "exit")
+_MOST_TRIES: Final = 12  # of one command: each brings one more text, or a yes
+_BAD_REQUEST: Final = (400, 404)
+
+
+@asynccontextmanager
+async def connected(scene: CliContext) -> AsyncIterator[Client]:
+    """Give a client of the server that was named, with the token of the option or of the environment.
+
+    Raises:
+        UsageError: what was asked for cannot be.
+    """
+    try:
+        async with Client(HttpWire(scene.server, scene.token or environment().get(TOKEN, ""))) as client:
+            yield client
+    except Refused as error:
+        if error.status not in _BAD_REQUEST:
+            raise
+        raise UsageError(error.message, fix=error.fix) from error
+
+
+def run_command(scene: CliContext, words: Sequence[str]) -> int:
+    """Run a command where the workspace is, print what it shows, and return its exit code.
+
+    Raises:
+        UsageError: the command is one word, and those are for the machine where they are typed.
+    """
+    if words[1] == "--":
+        raise UsageError(f"`{words[0]}` does not work over a server.", fix="Run it where the workspace is.")
+
+    async def run() -> Result:
+        async with connected(scene) as client:
+            return await carried_out(client, words)
+
+    return print_result(scene, asyncio.run(run()))
+
+
+async def carried_out(client: Client, words: Sequence[str], voice: PlainVoice | None = None, agent: str = "") -> Result:
+    """Run a command on the server; the files that it names are read here, and a `voice` asks its questions.
+
+    Raises:
+        Refused: the server refused it.
+    """
+    texts: dict[str, str] = {}
+    is_sure = False
+    for _ in range(_MOST_TRIES):
+        at_prompt = voice is not None
+        try:
+            return _result(await client.command(words, texts, agent=agent, at_prompt=at_prompt, is_sure=is_sure))
+        except Refused as refused:
+            if refused.code == NEEDS_TEXT:
+                name = _asked_for(refused, words)
+                texts[name] = read_here(None if name == "-" else name)
+            elif refused.code == NEEDS_YES and voice is not None:
+                if not await voice.confirm(refused.message):
+                    return Result(None, hint="Nothing was changed.")
+                is_sure = True
+            else:
+                raise
+    raise UsageError("The server asks for ever more.", fix="Is it Toolwright?")
+
+
+def _asked_for(refused: Refused, words: Sequence[str]) -> str:
+    """Return the file that the server lacks: one that was typed, or standard input, and no other."""
+    name = str(refused.problems[0].get("file", "")) if refused.problems else ""
+    typed = {part for word in words for part in (word, word.partition("=")[2])}
+    if name != "-" and name not in typed:
+        raise UsageError("The server asks for a file that was not named.", fix="Do not trust it.")
+    return name
+
+
+def _result(shown: dict[str, Any]) -> Result:  # Any: JSON
+    source = shown.get("source")
+    return Result(
+        shown["document"],
+        _lines(shown["lines"]),
+        str(shown["hint"]),
+        int(shown["code"]),
+        _lines(shown["aside"]),
+        (str(source["text"]), int(source["first"]), [int(number) for number in source["marked"]]) if source else None,
+    )
+
+
+def _lines(rows: Any) -> list[Any]:  # Any: JSON
+    return [line(*((role, str(text)) for role, text in row)) for row in rows]
+
+
+class RemoteTalk:
+    """A conversation with an agent of a server: turns, and the commands that work over it."""
+
+    def __init__(self, client: Client, agent: str, voice: PlainVoice, approver: Approver | None) -> None:
+        self._client = client
+        self._agent = agent
+        self._voice = voice
+        self._approver = approver
+        self._log = CallLog()
+        self.failed = False
+        self.left = False
+
+    async def take(self, text: str, listener: Listener | None = None) -> None:
+        """Run a command or a turn; what goes wrong is told, and ends nothing."""
+        try:
+            if text.startswith("/") and not text.startswith("//") and listener is None:
+                await self._command(text[1:])
+            else:
+                await self.turn(text.removeprefix("/") if text.startswith("//") else text, listener)
+        except ToolwrightError as error:
+            self.failed = True
+            self._voice.lines(fault_lines(error.message, error.fix))
+
+    async def turn(self, text: str, listener: Listener | None = None) -> None:
+        """Send a message and show the turn that takes it."""
+        await self._shown(self._client.turn(text, self._agent), listener)
+
+    async def interrupt(self) -> None:
+        """End the running turn."""
+        with suppress(ToolwrightError):  # the stream says what became of it
+            await self._client.interrupt(self._agent)
+
+    async def _shown(self, turn: Any, listener: Listener | None) -> None:  # Any: an asynchronous generator of events
+        heard, reason = listener or self._voice.listener(self._log), ""
+        async with aclosing(turn):
+            async for event in turn:
+                heard.hear(event)
+                if isinstance(event, events.GrantAsked) and self._approver is not None:
+                    await self._answer(event.question, self._approver)
+                reason = event.reason if isinstance(event, events.TurnEnded) else reason
+        self.failed |= reason not in ("replied", "parked", "handed_off")
+
+    async def _answer(self, id: str, approver: Approver) -> None:
+        row = next((row for row in await self._client.approvals() if row["id"] == id), None)
+        if row is None:
+            return  # somebody else has answered it
+        asked = {field.name: row[field.name] for field in fields(Question)}
+        decision = await approver(Question.from_json(asked))
+        try:
+            await self._client.answer(id, decision.answer, decision.word, wide=decision.is_wide)
+        except Refused as error:
+            self._voice.aloud(fault_lines(error.message, error.fix))
+
+    async def _command(self, typed: str) -> None:
+        name, _, words = typed.strip().partition(" ")
+        match name:
+            case "exit":
+                self.left = True
+            case "help":
+                entries = [entry for kind in GROUPS for entry in group(kind) if entry.name in (*_OWN, *_names())]
+                self._voice.lines(explained([(entry.typed, entry.says) for entry in entries], screen_columns()))
+            case "retry":
+                await self._shown(self._client.follow(await self._client.retry(self._agent), self._agent), None)
+            case "pop":
+                text = await self._client.pop(self._agent)
+                self._voice.lines([line(("dim", "There is no turn." if text is None else f"removed: {text}"))])
+            case "new":
+                self._voice.lines([line(("dim", f"{await self._client.new(self._agent)} turns left the context."))])
+            case _:
+                await self._run(name, words.strip())
+
+    async def _run(self, name: str, words: str) -> None:
+        command = shell_words(name, words)
+        if command is None:
+            known = any(entry.name == name for entry in ENTRIES)
+            message = f"/{name} does not work over a server." if known else f"There is no command /{name}."
+            meant = nearest(name)
+            fix = "" if known else f"Did you mean /{meant}?" if meant else "Type /help for the list."
+            raise UsageError(message, fix=fix)
+        shown = await carried_out(self._client, command, self._voice, self._agent)
+        self.failed |= shown.code != 0
+        hint = [line(("dim", shown.hint))] if shown.hint else []
+        self._voice.lines([*shown.lines, *shown.aside, *hint])
+        if shown.source is not None:
+            self._voice.source(*shown.source)
+
+
+def _names() -> list[str]:
+    return [entry.name for entry in ENTRIES if entry.runs]
+
+
+async def talk_over(scene: CliContext, options: RunOptions) -> bool:
+    """Run one turn, or one for each line that is typed; return whether all ended with a reply."""
+    typed = Typed()
+    is_attended_here = sys.stdin.isatty() and options.message is None
+    voice = PlainVoice(typed.answer, typed.fresh_answer) if is_attended_here else PlainVoice(agrees=options.yes)
+    asks_here = decide if is_attended() and not options.as_json else None
+    approver = None if options.approve == "deny" else voice.approver or asks_here
+    async with connected(scene) as client, asyncio.TaskGroup() as group:
+        agent = options.agent or str((await client.status())["agent"])
+        talk = RemoteTalk(client, agent, voice, approver)
+        listener: Listener | None = JsonLines() if options.as_json else None
+        if options.message is not None:
+            with ctrl_c(group, talk.interrupt):
+                await talk.turn(options.message, listener or PlainText(CallLog()))
+            return not talk.failed
+        if is_attended_here:
+            write([line(("dim", f"{agent} at {scene.server}; /help lists the commands, Ctrl-D leaves"))], sys.stderr)
+        typed.start()
+        while not talk.left and (text := await typed.line(MARK)) is not None:
+            with ctrl_c(group, talk.interrupt):
+                await talk.take(text, listener)
+        return not talk.failed

@@ -1,0 +1,242 @@
+"""The agents of a workspace at work: the runner takes their turns, and whoever listens hears them."""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from agent_core.base import events
+from agent_core.base.clock import Clock
+from agent_core.base.errors import ToolwrightError
+from agent_core.base.events import Event
+from agent_core.runtime.agent import Agent
+from agent_core.storage import BETWEEN, FROM_USER, Post, prepare_state_dir
+from agent_core.workspace.runner import Runner, bell
+from agent_core.workspace.workspace import Workspace
+
+from ..spending import Spending
+from .failures import Refused
+
+_MOST_EVENTS: Final = 2_000  # that a slow listener may be behind
+_MOST_ENDS: Final = 100
+_MOST_TURNS: Final = 500  # of an agent whose cost is kept apart
+MOST_STREAMS: Final = 64  # at once, of one token
+
+
+@dataclass(eq=False, slots=True)
+class Listening:
+    """What one listener has still to hear; `is_behind`: it was too slow, and live pieces are missing."""
+
+    _queue: deque[Event] = field(default_factory=deque)
+    _comes: asyncio.Event = field(default_factory=asyncio.Event)
+    is_behind: bool = False
+    is_over: bool = False
+
+    def hear(self, event: Event) -> None:
+        """Take an event, or note that it was lost: what is on disk is read from there."""
+        if len(self._queue) >= _MOST_EVENTS:
+            self._queue.clear()
+            self.is_behind = True
+        self._queue.append(event)
+        self._comes.set()
+
+    def skip(self) -> None:
+        """Forget what has not been taken yet."""
+        self._queue.clear()
+
+    def end(self) -> None:
+        """Say that nothing more will come."""
+        self.is_over = True
+        self._comes.set()
+
+    async def next(self, timeout_s: float) -> Event | None:
+        """Return the next event; None if none came in time, or nothing more will come."""
+        if not self._queue and not self.is_over:
+            self._comes.clear()
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._comes.wait()
+            except TimeoutError:
+                return None
+        return self._queue.popleft() if self._queue else None
+
+
+class OpenStreams:
+    """The event streams that are open, by token."""
+
+    def __init__(self) -> None:
+        self._open = Counter[str]()
+
+    def must_be_free(self, name: str) -> None:
+        """Do nothing if a token may open another one.
+
+        Raises:
+            Refused: it has as many as it may.
+        """
+        if self._open[name] >= MOST_STREAMS:
+            raise Refused(429, "too-many", f"A token may have {MOST_STREAMS} streams at once.")
+
+    async def counted(self, name: str, frames: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+        """Yield the frames, and count the stream as open meanwhile."""
+        self._open[name] += 1
+        try:
+            async with aclosing(frames):
+                async for frame in frames:
+                    yield frame
+        finally:
+            self._open[name] -= 1
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A message that is on disk: its event, and the last number in the journal before it."""
+
+    event: str
+    after: int
+
+
+class AgentHost:
+    """Opens agents on demand, lets the runner take their turns, and lets everybody listen."""
+
+    def __init__(self, workspace: Workspace, report: Callable[[BaseException], object]) -> None:
+        """Create the host; `report` hears of a fault of the program in a turn that nobody waits for."""
+        self.workspace = workspace
+        self._store = store = workspace.store
+        self._report = report
+        self._agents: dict[str, Agent] = {}
+        self._listening: dict[str, list[Listening]] = {}
+        self._opening = asyncio.Lock()
+        self._text: dict[str, str] = {}  # what came of the running step, by agent
+        self._spendings: dict[str, Spending] = {}
+        slots = workspace.settings.runner.slots
+        self._runner = Runner(store, self._turn, self._end, slots=slots, clock=Clock(), kinds=(*BETWEEN, *FROM_USER))
+        self.streams = OpenStreams()
+        self.ends: deque[events.TurnEnded] = deque(maxlen=_MOST_ENDS)
+        """The last ends of turns, with what the journal does not have of them."""
+
+    @asynccontextmanager
+    async def at_work(self, grace_s: float) -> AsyncIterator[None]:
+        """Run what waits while the block runs; at its end, turns have a grace, and agents are closed."""
+        async with bell(prepare_state_dir(self.workspace.root), self._runner.poke):
+            work = asyncio.create_task(self._runner.run())
+            try:
+                yield
+            finally:
+                await self._runner.stop(grace_s)
+                await work
+                self.end_streams()
+                for agent in self._agents.values():
+                    await agent.aclose()
+
+    async def agent(self, name: str) -> Agent:
+        """Return an agent, open.
+
+        Raises:
+            AgentBusy: another process runs it.
+        """
+        async with self._opening:
+            if name not in self._agents:
+                self._agents[name] = await self.workspace.agent(name, answers=True)
+                self._runner.poke(name)  # something may have waited for it
+            return self._agents[name]
+
+    def is_running(self, name: str) -> bool:
+        """Return whether a turn of the agent is under way here."""
+        return name in self._runner.running
+
+    async def post(self, name: str, text: str, key: str | None = None) -> Posted:
+        """Keep a message on disk, and let the agent answer it. A `key` makes a repeat harmless.
+
+        Raises:
+            AgentBusy: another process runs the agent.
+            StorageError: the inbox is full, or the message cannot be kept.
+        """
+        await self.agent(name)
+        after = await self._store.last_seq(name)
+        event = await self._store.post(Post(name, "message", {"text": text}, key=key))
+        self._runner.poke(name)
+        return Posted(event, after)
+
+    async def idle(self, name: str) -> Agent:
+        """Return an agent of which no turn is running.
+
+        Raises:
+            Refused: one is.
+        """
+        if self.is_running(name):
+            raise Refused(409, "agent-busy", f"A turn of `{name}` is running.", "Interrupt it, or wait for its end.")
+        return await self.agent(name)
+
+    async def interrupt(self, name: str) -> bool:
+        """End the running turn of an agent, and return whether there was one."""
+        if not self.is_running(name) or name not in self._agents:
+            return False
+        await self._agents[name].interrupt()
+        return True
+
+    @contextmanager
+    def listen(self, name: str) -> Iterator[Listening]:
+        """Hear the events of an agent while the block runs."""
+        listening = Listening()
+        self._listening.setdefault(name, []).append(listening)
+        try:
+            yield listening
+        finally:
+            self._listening[name].remove(listening)
+
+    def begin_at_now(self, name: str, listening: Listening) -> None:
+        """Let a listener who has read the journal begin with the text of the running step so far."""
+        listening.skip()
+        if text := self._text.get(name):
+            listening.hear(events.Text(turn="", text=text))
+
+    def spending(self, name: str) -> Spending:
+        """Return what the turns of an agent have cost since the server started."""
+        settings = self.workspace.settings
+        return self._spendings.setdefault(name, Spending(self.workspace.root, settings.models, _MOST_TURNS))
+
+    def release(self, name: str) -> Agent | None:
+        """Return an idle agent and forget it, so that it can be closed."""
+        return None if self.is_running(name) else self._agents.pop(name, None)
+
+    def end_streams(self) -> None:
+        """Let all who listen go."""
+        for listening in [one for every in self._listening.values() for one in every]:
+            listening.end()
+
+    async def _turn(self, name: str) -> None:
+        agent = await self.agent(name)
+        try:
+            async for event in agent.turn(None, approver=self.workspace.answered_by_id):
+                self._publish(name, event)
+        except ToolwrightError as error:
+            self._publish(name, events.Warned(turn="", message=f"{error.message} {error.fix}".strip()))
+            raise
+        except Exception as error:  # noqa: BLE001  (the top of a task: reported, and the agent goes on later)
+            self._publish(name, events.Warned(turn="", message="The turn failed; the log has the reason."))
+            self._report(error)
+
+    async def _end(self, name: str) -> None:
+        if name in self._agents:
+            await self._agents[name].interrupt(resumes=True)
+
+    def _publish(self, name: str, event: Event) -> None:
+        match event:
+            case events.Text():
+                self._text[name] = self._text.get(name, "") + event.text
+            case events.TurnStarted() | events.CallStarted() | events.CallAnswered():
+                self._text.pop(name, None)
+            case events.TurnEnded():
+                self._text.pop(name, None)
+                self.ends.append(event)
+            case events.Usage():
+                model = self._agents[name].author.model if name in self._agents else ""
+                self.spending(name).hear(event, name, model)
+            case _:
+                pass
+        if isinstance(event, events.TurnStarted):
+            self.spending(name).hear(event, name, "")
+        for listening in self._listening.get(name, ()):
+            listening.hear(event)

@@ -1,0 +1,288 @@
+"""The API of agents: messages, events, conversations, and what they remember."""
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from agent_core.base.errors import UsageError
+from agent_core.base.json_form import to_json
+from agent_core.storage import BlockRow
+from agent_core.storage.turn_store import SAID
+from agent_core.workspace.portable import ImportOptions
+
+from ..manual_edits import set_up_block, undo_block, write_block
+from ..render.agent_view import agent_facts, agents_listing
+from ..render.memory_view import found_document, history_document, memory_document
+from .event_stream import event_stream
+from .failures import NotThere, Refused
+from .operations import API, Asked, Operation, Part, Stream
+
+MOST_TEXT: Final = 1_000_000
+
+
+class Message(Part):
+    """A message to an agent. A `key` makes a repeat harmless."""
+
+    text: Annotated[str, Field(min_length=1, max_length=MOST_TEXT)]
+    key: Annotated[str | None, Field(max_length=200)] = None
+
+
+class NewAgent(Part):
+    """An agent to make."""
+
+    name: Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class Document(Part):
+    """An agent as a document of this program, MemGPT or Letta. `name`: another name for it; `dry_run`: only report."""
+
+    document: Annotated[str, Field(min_length=1, max_length=2 << 20)]
+    name: Annotated[str, Field(max_length=64)] = ""
+    dry_run: bool = False
+
+
+class After(Part):
+    """Where events begin: after the one with this number."""
+
+    after: Annotated[int, Field(ge=0, le=(1 << 63) - 1)] = 0
+
+
+class HistoryPart(Part):
+    """Which part of a conversation is wanted: so many entries after a number, or so many of the last `before` one."""
+
+    after: Annotated[int, Field(ge=0, le=(1 << 63) - 1)] = 0
+    before: Annotated[int, Field(ge=0, le=(1 << 63) - 1)] = (1 << 63) - 1
+    count: Annotated[int, Field(ge=1, le=1_000)] = 200
+    last: Annotated[int, Field(ge=0, le=1_000)] = 0
+
+
+class BlockEdit(Part):
+    """A change of a block; `version` is the one that it is a change of."""
+
+    version: Annotated[int, Field(ge=0)]
+    value: Annotated[str | None, Field(max_length=MOST_TEXT)] = None
+    limit: Annotated[int | None, Field(ge=1, le=MOST_TEXT)] = None
+    description: Annotated[str | None, Field(max_length=2_000)] = None
+
+
+class MemoryNeed(Part):
+    """What is looked for in recall and archival memory."""
+
+    query: Annotated[str, Field(min_length=1, max_length=2_000)]
+    where: Annotated[str, Field(pattern="^(both|recall|archival)$")] = "both"
+    page: Annotated[int, Field(ge=0, le=10_000)] = 0
+    count: Annotated[int, Field(ge=1, le=100)] = 10
+
+
+async def agents(asked: Asked) -> object:
+    """List the agents that the token may see."""
+    listing = await agents_listing(asked.rooms.state)
+    names = {row["name"] for row in listing["agents"]}
+    empty: dict[str, object] = {"turns": 0, "last_at": None, "messages": 0, "passages": 0, "blocks": []}
+    known_names = await asked.rooms.workspace.agent_names()
+    listing["agents"] += [{"name": name, **empty} for name in known_names if name not in names]
+    rows = [row for row in listing["agents"] if row["name"] in known_names and asked.identity.sees(row["name"])]
+    return {"agents": [{**row, "running": asked.rooms.host.is_running(row["name"])} for row in rows]}
+
+
+async def make(asked: Asked) -> object:
+    """Make an agent, or return the one of that name."""
+    name = asked.body.name
+    if not asked.identity.sees(name):
+        raise UsageError(f"The token may not use an agent `{name}`.")
+    agent = await asked.rooms.host.agent(name)
+    return {"name": agent.name}
+
+
+async def show(asked: Asked) -> object:
+    """Show one agent: settings, blocks, sections, sources, and counts of each."""
+    name = await known(asked)
+    await asked.rooms.host.agent(name)  # an agent that was never talked to has its blocks from now on
+    return {**await agent_facts(asked.rooms.state, name), "running": asked.rooms.host.is_running(name)}
+
+
+async def delete(asked: Asked) -> object:
+    """Delete an agent with its conversation and memory."""
+    name = await known(asked)
+    if asked.rooms.host.is_running(name):
+        raise UsageError(f"`{name}` is at work.", fix="Interrupt it first.")
+    if agent := asked.rooms.host.release(name):
+        await agent.aclose()
+    with asked.rooms.state.alone(name):
+        await asked.rooms.state.moves.delete(name)
+    return {"deleted": name}
+
+
+async def export(asked: Asked) -> object:
+    """Return an agent as one document."""
+    name = await known(asked)
+    return {"document": await asked.rooms.state.moves.export(name)}
+
+
+async def take_in(asked: Asked) -> object:
+    """Make the agents of a document; nothing in it is run, and no agent is overwritten."""
+    body = asked.body
+    if asked.identity.agents and body.name not in asked.identity.agents:
+        raise UsageError("The token may use certain agents only.", fix="Give one of them as `name`.")
+    options = ImportOptions(body.name, dry_run=body.dry_run)
+    return {"agents": await asked.rooms.state.moves.take_in(body.document, options), "dry_run": body.dry_run}
+
+
+async def post(asked: Asked) -> object:
+    """Keep a message on disk, and let the agent answer it."""
+    name = await known(asked)
+    return await asked.rooms.host.post(name, asked.body.text, asked.body.key)
+
+
+async def taken(asked: Asked) -> object:
+    """Return which turn took a message; none while it waits."""
+    await known(asked)
+    event = asked.path["event"]
+    return {"event": event, "turn": await asked.rooms.workspace.store.turn_of(event)}
+
+
+async def pop(asked: Asked) -> object:
+    """Remove the last turn from the context, not from the record, and return what began it."""
+    removed = await (await asked.rooms.host.idle(await known(asked))).pop()
+    return {"removed": removed.text if removed else None}
+
+
+async def retry(asked: Asked) -> object:
+    """Remove the last turn from the context, and send the message that began it again."""
+    name = await known(asked)
+    removed = await (await asked.rooms.host.idle(name)).pop()
+    if removed is None or not removed.is_message:
+        raise UsageError("There is no message to send again.")
+    return {**to_json(await asked.rooms.host.post(name, removed.text)), "text": removed.text}
+
+
+async def new(asked: Asked) -> object:
+    """Begin anew: every turn leaves the context, and stays in the record."""
+    return {"turns": await (await asked.rooms.host.idle(await known(asked))).begin_anew()}
+
+
+async def interrupt(asked: Asked) -> object:
+    """End the running turn; its history stays valid."""
+    return {"interrupted": await asked.rooms.host.interrupt(await known(asked))}
+
+
+async def events(asked: Asked) -> object:
+    """Stream the agent's events, beginning after a number. `Last-Event-ID` goes before `after`."""
+    name, rooms, slots = await known(asked), asked.rooms, asked.rooms.host.streams
+    last = asked.last_event
+    after = int(last) if last.isdecimal() and len(last) < 20 else asked.query.after
+    slots.must_be_free(asked.identity.name)
+    return Stream(slots.counted(asked.identity.name, event_stream(rooms.host, rooms.state.store, name, after)))
+
+
+async def messages(asked: Asked) -> object:
+    """Return the conversation, oldest first, with numbers; summaries of it are not part of it."""
+    name = await known(asked)
+    store, query = asked.rooms.state.store, asked.query
+    most = -1 if query.last else query.count
+    read = await store.history(name, since=query.after, kinds=SAID, most=most)
+    entries = [entry for entry in read if entry.seq < query.before][-query.last :]
+    rows = [{"seq": row.seq, "turn": row.turn, "kind": row.kind, "at": row.at, **row.payload} for row in entries]
+    return {"agent": name, "messages": rows, "after": entries[-1].seq if entries else query.after}
+
+
+async def memory(asked: Asked) -> object:
+    """Return all blocks and sections of an agent."""
+    name = await known(asked)
+    await asked.rooms.host.agent(name)
+    return await memory_document(asked.rooms.state.store, name)
+
+
+async def block(asked: Asked) -> object:
+    """Return one block with its version and the history of its changes."""
+    row = await _block(asked)
+    history = await history_document(asked.rooms.state.store, asked.path["agent"], row.label)
+    return {**_shown(row), "changes": history["changes"]}
+
+
+async def edit_block(asked: Asked) -> object:
+    """Change a block, if it still has the version that the change was made for."""
+    row, body = await _block(asked), asked.body
+    if row.version != body.version:
+        message = f"`{row.label}` has version {row.version} by now, not {body.version}."
+        problems = [{"where": "body.version", "message": message, "value": row.value, "version": row.version}]
+        raise Refused(409, "version", message, "Look at what it is now, and change that.", problems)
+    blocks = (await asked.rooms.host.agent(asked.path["agent"])).memory.blocks
+    about = {name: value for name in ("limit", "description") if (value := getattr(body, name)) is not None}
+    if about:
+        await set_up_block(blocks, row.label, **about)
+    edit = await write_block(blocks, row.label, body.value) if body.value is not None else None
+    if edit is not None and edit.outcome != "returned":
+        raise UsageError(edit.text)
+    return _shown(await _block(asked))
+
+
+async def undo(asked: Asked) -> object:
+    """Take back the last change of a block."""
+    row = await _block(asked)
+    edit = await undo_block((await asked.rooms.host.agent(asked.path["agent"])).memory.blocks, row.label)
+    return {"block": row.label, "outcome": edit.outcome, "text": edit.text}
+
+
+async def search_memory(asked: Asked) -> object:
+    """Search what was said, and what was archived."""
+    owner, query = asked.rooms.workspace.memory(await known(asked)), asked.query
+    results = {}
+    if query.where != "archival":
+        results["recall"] = found_document(await owner.recall.search(query.query, query.page, query.count))
+    if query.where != "recall":
+        results["archival"] = found_document(await owner.archival.search(query.query, (), query.page, query.count))
+    return results
+
+
+async def known(asked: Asked) -> str:
+    """Return the agent that the path names.
+
+    Raises:
+        NotThere: there is none, or the token may not see it.
+    """
+    name = asked.path["agent"]
+    if asked.identity.sees(name) and name in await asked.rooms.workspace.agent_names():
+        return name
+    raise NotThere(f"There is no agent `{name[:80]}`.", fix=f"GET {API}/agents lists them.")
+
+
+async def _block(asked: Asked) -> BlockRow:
+    name, label = await known(asked), asked.path["label"]
+    agent = await asked.rooms.host.agent(name)
+    await agent.memory.blocks.reload()
+    row = next((row for row in agent.memory.blocks.rows if row.label == label), None)
+    if row is None:
+        labels = ", ".join(row.label for row in agent.memory.blocks.rows)
+        raise NotThere(f"`{name}` has no block `{label[:80]}`.", fix=f"There are: {labels}.")
+    return row
+
+
+def _shown(row: BlockRow) -> dict[str, object]:
+    fields = ("label", "value", "limit", "description", "version", "read_only", "shared")
+    return {name: getattr(row, name) for name in fields}
+
+
+_AGENT: Final = f"{API}/agents/{{agent}}"
+_BLOCK: Final = f"{_AGENT}/memory/{{label}}"
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation("GET", f"{API}/agents", ("read", "chat"), "List the agents.", agents),
+    Operation("POST", f"{API}/agents", ("admin",), "Make an agent.", make, NewAgent, status=201),
+    Operation("POST", f"{API}/agents/import", ("admin",), "Make agents of a document.", take_in, Document, status=201),
+    Operation("GET", _AGENT, ("read",), "Show one agent.", show),
+    Operation("DELETE", _AGENT, ("admin",), "Delete an agent.", delete),
+    Operation("GET", f"{_AGENT}/export", ("admin",), "Return an agent as a document.", export),
+    Operation("POST", f"{_AGENT}/messages", ("chat",), "Send a message.", post, Message, status=202),
+    Operation("GET", f"{_AGENT}/messages", ("read", "chat"), "Return the conversation.", messages, query=HistoryPart),
+    Operation("GET", f"{_AGENT}/messages/{{event}}", ("chat", "read"), "Return which turn took a message.", taken),
+    Operation("POST", f"{_AGENT}/pop", ("chat",), "Take the last turn back.", pop),
+    Operation("POST", f"{_AGENT}/retry", ("chat",), "Send the last message again.", retry, status=202),
+    Operation("POST", f"{_AGENT}/new", ("chat",), "Begin a new conversation.", new),
+    Operation("POST", f"{_AGENT}/interrupt", ("chat",), "End the running turn.", interrupt),
+    Operation("GET", f"{_AGENT}/events", ("read", "chat"), "Stream events.", events, query=After, streams=True),
+    Operation("GET", f"{_AGENT}/memory", ("read",), "Return the memory.", memory),
+    Operation("GET", f"{_AGENT}/search", ("read",), "Search the memory.", search_memory, query=MemoryNeed),
+    Operation("GET", _BLOCK, ("read",), "Return one block.", block),
+    Operation("PATCH", _BLOCK, ("edit",), "Change a block.", edit_block, BlockEdit),
+    Operation("POST", f"{_BLOCK}/undo", ("edit",), "Take back the last change of a block.", undo),
+)

@@ -1,0 +1,226 @@
+"""The server put together: routes, the guard before them, and the process that serves them."""
+
+import asyncio
+import errno
+import ipaddress
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from agent_core.base.errors import UsageError
+from agent_core.storage import prepare_state_dir
+from agent_core.workspace.workspace import Workspace
+
+from ..mcp.http_door import HttpDoor
+from ..state import opened_state
+from .agent_host import AgentHost
+from .answering import answered
+from .catalog import OPERATIONS
+from .chat_completions import ChatDoor
+from .guard import COOKIE, Guard, access_log
+from .identity import Sessions, TokenBook
+from .openapi import openapi
+from .responses import error_response, json_response
+from .responses_api import ResponsesDoor
+from .rooms import Rooms, opened_rooms
+
+_GRACE_S: Final = 10.0
+_PAGES: Final = Path(__file__).with_name("page")
+_PAGE: Final = {"/": "index.html"} | {f"/page/{path.name}": path.name for path in sorted(_PAGES.glob("*.[cj]s*"))}
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS: Final = 32 << 10  # bytes of a request's head
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """How the server is reached. `names` are other names that clients use for it."""
+
+    host: str = "127.0.0.1"
+    port: int = 8700
+    certificate: str = ""
+    key: str = ""
+    is_behind_proxy: bool = False
+    names: tuple[str, ...] = ()
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine reaches it."""
+        try:
+            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """What was opened: the application, and where to log in to its page."""
+
+    app: ASGIApp
+    host: AgentHost
+    url: str
+    login: str
+    mcp: HttpDoor
+
+    def end_streams(self) -> None:
+        """Let all who listen go."""
+        self.host.end_streams()
+        self.mcp.end_streams()
+
+
+@asynccontextmanager
+async def opened_doors(workspace: Workspace, options: ServeOptions, port: int) -> AsyncIterator[Doors]:
+    """Open the API of a workspace; its agents go on with what waits for them."""
+    log_path = prepare_state_dir(workspace.root) / "access.log"
+    url = f"{'https' if options.certificate else 'http'}://{_authority(options.host, port)}"
+    tokens, sessions, mcp = TokenBook(workspace.store, time.time), Sessions(time.monotonic), HttpDoor(workspace)
+    with access_log(log_path) as log:
+        async with opened_rooms(workspace, _GRACE_S) as rooms, mcp.at_work():
+            guard = Guard(application(rooms, sessions, mcp), tokens, sessions, _names(options, port), log)
+            yield Doors(guard, rooms.host, url, f"{url}/login?code={sessions.link()}", mcp)
+
+
+def application(rooms: Rooms, sessions: Sessions, mcp: HttpDoor) -> Starlette:
+    """Return the routes, without the guard that has to stand before them."""
+
+    document = openapi(OPERATIONS)
+
+    async def described(_: Request) -> Response:
+        return json_response(document)
+
+    async def logged_in(request: Request) -> Response:
+        cookie = sessions.log_in(request.query_params.get("code", ""))
+        if cookie is None:
+            fix = "Start the server again for another one."
+            return error_response(403, "used-link", "The link was used already, or is too old.", fix)
+        answer = RedirectResponse("/", 303)
+        is_secure = request.url.scheme == "https"
+        answer.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=is_secure, path="/")
+        return answer
+
+    routes = [Route(one.path, partial(answered, one, rooms), methods=[one.method]) for one in OPERATIONS]
+    routes += [Route("/openapi.json", described), Route("/login", logged_in)]
+    routes += [Route(address, partial(_page, name)) for address, name in _PAGE.items()]
+    chat = ChatDoor(rooms)
+    routes += [Route("/v1/models", chat.models), Route("/v1/chat/completions", chat.complete, methods=["POST"])]
+    routes += [Route("/v1/responses", ResponsesDoor(rooms).create, methods=["POST"])]
+    routes += [Route("/mcp", mcp)]
+    return Starlette(routes=routes, exception_handlers={HTTPException: _refused})
+
+
+async def serve(
+    workspace: Workspace, options: ServeOptions, tell: Callable[[Doors], None], stopping: asyncio.Event
+) -> None:
+    """Serve until `stopping` is set; `tell` hears where, before the first request.
+
+    Raises:
+        UsageError: the address cannot be used, or would let others in without a token or in clear text.
+    """
+    sock = _bound(options)
+    async with opened_doors(workspace, options, sock.getsockname()[1]) as doors:
+        config = uvicorn.Config(
+            doors.app,
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=options.is_behind_proxy,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=int(_GRACE_S),
+            limit_concurrency=1_000,
+            h11_max_incomplete_event_size=_HEADERS,
+            ssl_certfile=options.certificate or None,
+            ssl_keyfile=options.key or None,
+        )
+        server = _Server(config)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(server.serve(sockets=[sock]))
+            tell(doors)
+            await stopping.wait()
+            doors.end_streams()
+            server.should_exit = True
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves the signals of the process to whoever started it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Do nothing while the block runs."""
+        yield
+
+
+async def must_be_safe(workspace: Workspace, options: ServeOptions) -> str:
+    """Return what is to be said about the address, if anything is.
+
+    Raises:
+        UsageError: others reach it, and there is no token that could tell them apart.
+    """
+    if options.is_local:
+        return ""
+    async with opened_state(workspace.root) as state:
+        if not await state.store.tokens():
+            fix = "Make one first: toolwright tokens add NAME --scope chat --scope read"
+            raise UsageError(f"{options.host} can be reached by others, and there is no token.", fix=fix)
+    if options.certificate or options.is_behind_proxy:
+        return ""
+    return "Tokens travel in clear text: give --tls-cert and --tls-key, or --behind-proxy if a proxy adds TLS."
+
+
+def _bound(options: ServeOptions) -> socket.socket:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((options.host, options.port))
+    except OSError as error:
+        sock.close()
+        is_taken = error.errno == errno.EADDRINUSE
+        why = "another program uses it" if is_taken else (error.strerror or str(error))
+        fix = "Choose another with --port, or --port 0 for any."
+        raise UsageError(f"{options.host}:{options.port} cannot be served: {why}.", fix=fix) from error
+    sock.listen(512)
+    sock.setblocking(False)
+    return sock
+
+
+def _names(options: ServeOptions, port: int) -> list[str]:
+    own = {options.host, *(("127.0.0.1", "localhost", "::1") if options.is_local else ())}
+    usual = 443 if options.certificate else 80
+    with_ports = [_authority(name, port) for name in own]
+    bare = [_authority(name) for name in own] if port == usual else []
+    return [*with_ports, *bare, *options.names]
+
+
+def _authority(host: str, port: int | None = None) -> str:
+    name = f"[{host}]" if ":" in host else host
+    return name if port is None else f"{name}:{port}"
+
+
+async def _page(name: str, _: Request) -> Response:
+    headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-cache"}
+    return FileResponse(_PAGES / name, headers=headers)
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    message = "There is nothing at this address." if error.status_code == 404 else str(error.detail)
+    fix = "GET /openapi.json lists what there is."
+    return error_response(error.status_code, "no-route", message, fix)

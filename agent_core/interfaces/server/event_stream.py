@@ -1,0 +1,73 @@
+"""Server-sent events of one agent: what is in the journal with its number, and live pieces without one."""
+
+import json
+from collections.abc import AsyncGenerator
+from typing import Final
+
+from agent_core.access.grants.desk import asking
+from agent_core.base import events
+from agent_core.base.events import Event
+from agent_core.base.json_form import to_json
+from agent_core.storage import TurnStore
+
+from .agent_host import AgentHost, Listening
+from .journal_events import JournalReader, NumberedEvent
+
+KEEP_ALIVE_S: Final = 15.0
+_ON_DISK: Final = (events.TurnStarted, events.CallStarted, events.CallAnswered, events.TurnEnded)
+_PIECES: Final = (events.Text, events.Thought)
+_BEHIND: Final = "You were too slow: live pieces were left out. What is on disk follows."
+
+
+async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int) -> AsyncGenerator[bytes, None]:
+    """Yield the events of an agent after a number, and then those that come, until the server stops.
+
+    A piece of text without a number is provisional: after a reconnect, all that follows the last number comes again.
+    """
+    reader = JournalReader(store, agent, after)
+    with host.listen(agent) as listening:
+        for numbered in await reader.read(host.ends):
+            yield _frame(numbered.event, numbered.seq)
+        host.begin_at_now(agent, listening)
+        for question in await _pending(host, agent):
+            yield _frame(question)
+        while not listening.is_over:
+            event = await listening.next(KEEP_ALIVE_S)
+            if event is None and not listening.is_over:
+                yield b": keep-alive\n\n"
+            is_behind = _taken(listening)
+            if is_behind:
+                yield _frame(events.Warned(turn="", message=_BEHIND))
+            if event is None or is_behind or isinstance(event, _ON_DISK):
+                for numbered in await reader.read(host.ends):
+                    yield _live(numbered, is_whole=event is None or is_behind)
+            else:
+                yield _frame(event)
+
+
+async def _pending(host: AgentHost, agent: str) -> list[Event]:
+    """Return the questions that wait for an answer: whoever comes late is told, too."""
+    return [asking(row.question, row.turn) for row in await host.workspace.questions() if row.agent == agent]
+
+
+def _taken(listening: Listening) -> bool:
+    was_behind, listening.is_behind = listening.is_behind, False
+    return was_behind
+
+
+def _live(numbered: NumberedEvent, *, is_whole: bool) -> bytes:
+    """Return the frame of a numbered event whose text, unless it `is_whole`, the reader has got in pieces."""
+    is_known = isinstance(numbered.event, _PIECES) and not is_whole
+    return _frame(None if is_known else numbered.event, numbered.seq)
+
+
+def _frame(event: Event | None, seq: int | None = None) -> bytes:
+    """Return one frame. Without an event it only moves the reader's number on."""
+    number = "" if seq is None else f"id: {seq}\n"
+    data = "" if event is None else f"data: {_text(event)}\n"
+    return f"{number}{data}\n".encode("utf-8", "replace") if number or data else b""
+
+
+def _text(event: Event) -> str:
+    # Escaped JSON has no line break of any kind, so no text of a function can begin a field or a frame of its own.
+    return json.dumps(to_json(event), ensure_ascii=True, default=str)

@@ -1,0 +1,258 @@
+"""What every request passes before anything else reads it: where it comes from, how large it is, who sends it.
+
+Pure ASGI, so that a stream is not held up by it. Each request leaves one line in `.toolwright/access.log`, without its
+query, its headers and its body.
+"""
+
+import asyncio
+import json
+import logging.handlers
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agent_core.base.untrusted import one_line
+
+from .identity import Identity, Sessions, TokenBook
+from .responses import error_response
+
+COOKIE: Final = "toolwright_session"
+MOST_BODY: Final = 2 << 20
+_BODY_S: Final = 15.0  # for the whole body of a request
+_READS: Final = frozenset({"GET", "HEAD"})
+_PER_SECOND, _AT_ONCE = 100.0, 400.0  # requests of one identity
+_WRONG_TOKENS: Final = 20  # a minute, of one address
+_MOST_ADDRESSES: Final = 1_000
+_OPEN: Final = ("/", "/login", "/page/", "/favicon.ico")  # what a browser may load before it is logged in
+_SAFE_HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+
+
+@dataclass(slots=True)
+class Bucket:
+    """A number that fills up with time, and is taken from."""
+
+    level: float
+    at: float
+
+    def take(self, now: float, per_second: float, most: float) -> bool:
+        """Take one, and return whether there was one."""
+        self.level = min(most, self.level + (now - self.at) * per_second)
+        self.at = now
+        if self.level < 1:
+            return False
+        self.level -= 1
+        return True
+
+
+class Buckets:
+    """A bucket for each of the last names."""
+
+    def __init__(self, per_second: float, most: float) -> None:
+        self._per_second, self._most = per_second, most
+        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
+
+    def take(self, name: str) -> bool:
+        """Take one from the bucket of a name, and return whether there was one."""
+        now = time.monotonic()
+        bucket = self._buckets.setdefault(name, Bucket(self._most, now))
+        self._buckets.move_to_end(name)
+        if len(self._buckets) > _MOST_ADDRESSES:
+            self._buckets.popitem(last=False)
+        return bucket.take(now, self._per_second, self._most)
+
+    def is_empty(self, name: str) -> bool:
+        """Return whether there is nothing to take, without taking."""
+        bucket = self._buckets.get(name)
+        return bucket is not None and bucket.level + (time.monotonic() - bucket.at) * self._per_second < 1
+
+
+@dataclass(slots=True)
+class RefusedRequest(Exception):
+    """A request that goes no further."""
+
+    status: int
+    code: str
+    message: str
+    fix: str = ""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the line of a request says."""
+
+    status: int = 0
+    name: str = "-"
+    began: float = field(default_factory=time.monotonic)
+
+
+class Guard:
+    """The outermost application."""
+
+    def __init__(
+        self, app: ASGIApp, tokens: TokenBook, sessions: Sessions, hosts: Iterable[str], log: logging.Logger
+    ) -> None:
+        """Create the guard. `hosts` are the names, with ports where they are not the usual ones, that clients use."""
+        self._app = app
+        self._tokens = tokens
+        self._sessions = sessions
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._log = log
+        self._requests = Buckets(_PER_SECOND, _AT_ONCE)
+        self._wrong = Buckets(_WRONG_TOKENS / 60, _WRONG_TOKENS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        seen = _Seen()
+
+        async def answered(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                seen.status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in _SAFE_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            identity = await self._checked(scope)
+            scope["identity"], seen.name = identity, identity.name if identity else "-"
+            body = await _body(Headers(scope=scope), receive)
+            await self._app(scope, _Replay(body, receive), answered)
+        except RefusedRequest as refusal:
+            response = error_response(refusal.status, refusal.code, refusal.message, refusal.fix)
+            if refusal.status == 401:
+                response.headers["WWW-Authenticate"] = "Bearer"
+            await response(scope, receive, answered)
+        finally:
+            self._note(scope, seen)
+
+    async def _checked(self, scope: Scope) -> Identity | None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "").lower()
+        if host not in self._hosts:
+            message = f"This server does not answer to the name `{one_line(host, 100)}`."
+            raise RefusedRequest(421, "wrong-host", message, "Use its address, or start it with --allow-host NAME.")
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc.lower() != host:
+            raise RefusedRequest(403, "wrong-origin", "Pages of other sites cannot use this server.")
+        if b"token=" in scope.get("query_string", b"").lower():
+            fix = "Send it as a header: Authorization: Bearer TOKEN"
+            raise RefusedRequest(400, "token-in-address", "A token in an address ends up in logs: revoke it.", fix)
+        address = (scope.get("client") or ("-", 0))[0]
+        identity = await self._identity(headers, scope["method"], origin, address)
+        path = scope["path"]
+        if identity is None and not (path in _OPEN or path.startswith("/page/")):
+            fix = "Send the header Authorization: Bearer TOKEN; make one with: toolwright tokens add NAME --scope chat"
+            raise RefusedRequest(401, "no-token", "This needs a token.", fix)
+        if not self._requests.take(identity.name if identity else address):
+            raise RefusedRequest(429, "too-many", "Too many requests at once.", "Wait a second.")
+        return identity
+
+    async def _identity(self, headers: Headers, method: str, origin: str | None, address: str) -> Identity | None:
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        if kind:
+            if self._wrong.is_empty(address):
+                raise RefusedRequest(429, "too-many", "Too many wrong tokens from this address.", "Wait a minute.")
+            identity = await self._tokens.identify(token.strip()) if kind.lower() == "bearer" else None
+            if identity is None:
+                self._wrong.take(address)
+                raise RefusedRequest(
+                    401, "wrong-token", "The token is wrong, expired or revoked.", "toolwright tokens list"
+                )
+            return identity
+        cookie = _cookie(headers)
+        # A browser says where a request comes from: one that changes something must come from our own page.
+        return self._sessions.identify(cookie) if cookie and (method in _READS or origin is not None) else None
+
+    def _note(self, scope: Scope, seen: _Seen) -> None:
+        line = {
+            "at": round(time.time(), 3),
+            "from": (scope.get("client") or ("-", 0))[0],
+            "who": seen.name,
+            "method": scope["method"],
+            "path": one_line(scope["path"], 200),
+            "status": seen.status,
+            "ms": round((time.monotonic() - seen.began) * 1000, 1),
+        }
+        self._log.info(json.dumps(line))
+
+
+class _Replay:
+    """Gives the application the body that was read, and then what the client does."""
+
+    def __init__(self, body: bytes, receive: Receive) -> None:
+        self._body: bytes | None = body
+        self._receive = receive
+
+    async def __call__(self) -> Message:
+        if self._body is None:
+            return await self._receive()
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+
+async def _body(headers: Headers, receive: Receive) -> bytes:
+    if headers.get("content-encoding", "identity") != "identity":
+        raise RefusedRequest(
+            415, "compressed", "Compressed requests are not read.", "Send it without Content-Encoding."
+        )
+    length = headers.get("content-length", "0")
+    if length.isdecimal() and int(length) > MOST_BODY:
+        raise _too_large()
+    parts, size, more = [], 0, True
+    try:
+        async with asyncio.timeout(_BODY_S):
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise RefusedRequest(400, "gone", "The request ended before its body did.")
+                parts.append(message.get("body", b""))
+                size, more = size + len(parts[-1]), message.get("more_body", False)
+                if size > MOST_BODY:
+                    raise _too_large()
+    except TimeoutError:
+        raise RefusedRequest(408, "slow", f"The body took longer than {_BODY_S:g} s.") from None
+    return b"".join(parts)
+
+
+def _too_large() -> RefusedRequest:
+    return RefusedRequest(413, "too-large", f"A request may have {MOST_BODY >> 20} MiB.")
+
+
+def _cookie(headers: Headers) -> str:
+    try:
+        morsel = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return morsel.value if morsel else ""
+
+
+@contextmanager
+def access_log(path: Path) -> Iterator[logging.Logger]:
+    """Open the log of requests: private, and at most two files of 8 MiB."""
+    path.touch(mode=0o600)
+    handler = logging.handlers.RotatingFileHandler(path, maxBytes=8 << 20, backupCount=1, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger = logging.Logger("toolwright.access")  # one of its own: nothing of the process's logging reaches it
+    logger.addHandler(handler)
+    try:
+        yield logger
+    finally:
+        handler.close()

@@ -1,0 +1,130 @@
+"""The journal of an agent as events with numbers, so that a reader who was cut off can go on exactly where it was."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agent_core.base import events
+from agent_core.base.events import Event
+from agent_core.base.messages import SEND
+from agent_core.storage import EndedTurn, Entry, TurnStore
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
+
+_KINDS: Final = ("user", "notice", "assistant", "call", "result")
+_DONE: Final = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedEvent:
+    """An event with its number in the journal. Without an event, the number stands for what readers are not told, or
+    have heard in pieces; the pieces themselves have no number.
+    """
+
+    seq: int | None
+    event: Event | None
+
+
+class JournalReader:
+    """Reads the journal of one agent onward from a number."""
+
+    def __init__(self, store: TurnStore, agent: str, after: int) -> None:
+        self._store = store
+        self._agent = agent
+        self.last = after
+        self._arguments: dict[str, str] = {}  # of calls, by id
+        self._step = 0
+        self._turn = ""
+        self._reply = ""
+
+    async def read(self, ends: Iterable[events.TurnEnded] = ()) -> list[NumberedEvent]:
+        """Return what has come since the last time; `ends` are known ends of turns, which say more than the journal."""
+        entries = await self._store.history(self._agent, since=self._since(), kinds=_KINDS, with_removed=True)
+        ended = await self._store.ended_turns(self._agent, self.last)
+        known = {event.turn: event for event in ends}
+        rows: list[Entry | EndedTurn] = sorted([*entries, *ended], key=lambda row: row.seq)
+        numbered = [(row.seq, event) for row in rows for event in self._of(row, known)]
+        fresh = [NumberedEvent(seq, event) for seq, event in numbered if seq > self.last]
+        self.last = max([self.last, *(row.seq for row in rows)])
+        return fresh
+
+    def _since(self) -> int:
+        """Return where to begin: a reader that begins within a turn reads it from its start, for what it refers to."""
+        return self.last if self._turn else max((self.last >> 20 << 20) - 1, 0)
+
+    def _of(self, row: Entry | EndedTurn, known: dict[str, events.TurnEnded]) -> Iterator[Event | None]:
+        if isinstance(row, EndedTurn):
+            yield known.get(row.id) or self._ended(row)
+            return
+        if row.turn != self._turn:
+            self._turn, self._step, self._reply = row.turn, 0, ""
+            self._arguments.clear()
+            yield self._began(row)
+            if row.kind in ("user", "notice"):
+                return
+        yield self._entry(row)
+
+    def _began(self, row: Entry) -> Event:
+        text = str(row.payload.get("text", "")) if row.kind in ("user", "notice") else ""
+        kind = "message" if row.kind == "user" else "notice"
+        return events.TurnStarted(turn=row.turn, agent=self._agent, message=text, event=kind)
+
+    def _entry(self, row: Entry) -> Event | None:
+        payload = row.payload
+        match row.kind:
+            case "assistant":
+                return self._replied(row)
+            case "call":
+                id, name = str(payload.get("id", "")), str(payload.get("name", ""))
+                arguments = self._arguments.get(id, "{}")
+                return events.CallStarted(turn=row.turn, step=self._step, call_id=id, name=name, arguments=arguments)
+            case "result":
+                return self._answered(row)
+            case _:
+                return None
+
+    def _replied(self, row: Entry) -> Event | None:
+        self._step += 1
+        calls = row.payload.get("calls", [])
+        self._arguments |= {call["id"]: call["arguments"] for call in calls}
+        text = str(row.payload.get("text", ""))
+        if not text:
+            return None
+        if any(call["name"] == SEND for call in calls):  # what comes beside a message is a thought
+            return events.Thought(turn=row.turn, step=self._step, text=text)
+        self._reply = text
+        return events.Text(turn=row.turn, step=self._step, text=text)
+
+    def _answered(self, row: Entry) -> Event:
+        payload = row.payload
+        id, name = str(payload.get("call_id", "")), str(payload.get("name", ""))
+        if name == SEND:
+            self._reply = _message(self._arguments.get(id, "")) or self._reply
+        return events.CallAnswered(
+            turn=row.turn,
+            step=self._step,
+            call_id=id,
+            name=name,
+            text=str(payload.get("text", "")),
+            outcome=str(payload.get("outcome", "")),
+            seconds=float(payload.get("seconds", 0.0)),
+            detail=payload.get("detail") or {},
+        )
+
+    def _ended(self, row: EndedTurn) -> Event:
+        is_replied = row.state == _DONE
+        return events.TurnEnded(
+            turn=row.id,
+            step=self._step,
+            reason="replied" if is_replied else row.state,
+            reply=self._reply if is_replied else "",
+            steps=self._step,
+            usage={},
+        )
+
+
+def _message(arguments: str) -> str:
+    try:
+        value: Any = read_json(arguments, LOOSE)
+    except Malformed:
+        return ""
+    return str(value.get("message", "")) if isinstance(value, dict) else ""

@@ -1,0 +1,115 @@
+"""An operation of the API: a path, scopes, and typed parts by which requests are checked and described.
+
+It knows nothing of HTTP: the server and the client in the same process run the same operations.
+"""
+
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sandbox.wire.foreign import MESSAGE, Malformed, read_json
+
+from .failures import misfits
+from .identity import Identity, Scope
+from .rooms import Rooms
+
+API: Final = "/api/v1"
+_PLACES: Final = re.compile(r"{(\w+)}")
+B = TypeVar("B", bound=BaseModel)
+
+
+class Part(BaseModel):
+    """A part of a request: what is unknown in it is an error, told with its name."""
+
+    model_config = ConfigDict(extra="forbid", strict=False, str_max_length=1 << 20)
+
+
+class Nothing(Part):
+    """No fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request as it came in: the names in its path, its query, its body, and the last event that was heard."""
+
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    body: bytes = b""
+    last_event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request, checked."""
+
+    rooms: Rooms
+    identity: Identity
+    path: Mapping[str, str]
+    body: Any  # Any: the operation's own part
+    query: Any  # Any: the same
+    last_event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An answer that comes in frames of server-sent events."""
+
+    frames: AsyncGenerator[bytes, None]
+
+
+Handler: TypeAlias = Callable[[Asked], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method of one path. `scopes`: a token needs one of them; `streams`: the answer is an event stream."""
+
+    method: str
+    path: str
+    scopes: tuple[Scope, ...]
+    summary: str
+    handler: Handler
+    body: type[Part] = Nothing
+    query: type[Part] = Nothing
+    status: int = 200
+    streams: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """The parameters in the path."""
+        return _PLACES.findall(self.path)
+
+    async def run(self, rooms: Rooms, identity: Identity, sent: Sent) -> object:
+        """Check a request, do what it asks for, and return the result.
+
+        Raises:
+            ToolwrightError: it is refused, or failed as one may.
+        """
+        identity.needs(*self.scopes)
+        query = _checked(self.query, dict(sent.query), "query")
+        body = _body(self.body, sent.body)
+        return await self.handler(Asked(rooms, identity, sent.path, body, query, sent.last_event))
+
+
+def _checked(kind: type[B], values: object, place: str) -> B:
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise misfits([_problem(row["loc"], row["msg"], place) for row in error.errors()]) from error
+
+
+def _body(kind: type[B], text: bytes) -> B:
+    if kind is Nothing and not text.strip():
+        return kind()
+    try:
+        value = read_json(text or b"{}", MESSAGE)
+    except Malformed as error:
+        raise misfits([_problem((), f"{error}", "body")]) from error
+    return _checked(kind, value, "body")
+
+
+def _problem(places: tuple[int | str, ...], message: str, where: str) -> dict[str, Any]:  # Any: JSON
+    return {"where": ".".join(map(str, (where, *places))), "message": message}

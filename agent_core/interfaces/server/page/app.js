@@ -1,0 +1,64 @@
+// The page: its rooms, and what is common to them. All texts become text nodes.
+import { html, render, useEffect, useRef, useState } from "/page/preact.js";
+import { Approvals } from "/page/approvals.js";
+import { Chat } from "/page/chat.js";
+import { Functions } from "/page/functions.js";
+import { api, count, Fault } from "/page/kit.js";
+import { Memory } from "/page/memory.js";
+import { Agents, Growth, Steps } from "/page/work.js";
+
+const ROOMS = ["Chat", "Approvals", "Functions", "Growth", "Memory", "Steps", "Agents"];
+const LOOK_MS = 3000;
+
+// The room and what is chosen in it stand in the address, so that the browser's keys go back and forth.
+function here() {
+  const [room, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
+  let chosen = "";
+  try { chosen = decodeURIComponent(rest.join("/")); } catch { /* an address that somebody typed */ }
+  return ROOMS.includes(room) ? { room, chosen } : { room: "Chat", chosen: "" };
+}
+
+function App() {
+  const [{ room, chosen }, setPlace] = useState(here);
+  const [{ agents, approvals, status }, setSeen] = useState({ agents: [], approvals: [], status: null });
+  const [agent, setAgent] = useState("");
+  const [fault, setFault] = useState("");
+  const [said, say] = useState("");
+  const main = useRef(null);
+  const go = (name, item = "") => { location.hash = `#/${name}${item ? `/${encodeURIComponent(item)}` : ""}`; };
+  const look = () => Promise.all([api("/agents"), api("/approvals"), api("/status")]).then(([known, waiting, now]) => {
+    setSeen({ agents: known.agents, approvals: waiting.approvals, status: now }); setFault("");
+    setAgent((old) => old || known.agents[0]?.name || "");
+  }, (error) => setFault(error.status === 401 ? "You are not logged in: open the link that `toolwright serve` printed." : error.message));
+  useEffect(() => { look(); const timer = setInterval(() => document.hidden || look(), LOOK_MS); return () => clearInterval(timer); }, []);
+  useEffect(() => { const moved = () => setPlace(here()); addEventListener("hashchange", moved); return () => removeEventListener("hashchange", moved); }, []);
+  useEffect(() => { document.title = `${room} · Toolwright`; }, [room]);
+  useEffect(() => { if (approvals.length) say(`${approvals.length} under Approvals wait for an answer.`); }, [approvals.length]);
+  useEffect(() => { // Alt and a number opens a room, / goes to the search
+    const pressed = (event) => {
+      const number = event.altKey && /^Digit[1-7]$/.test(event.code) ? Number(event.code.slice(5)) : 0;
+      if (number) { event.preventDefault(); go(ROOMS[number - 1]); }
+      const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName), search = document.querySelector("[data-find]");
+      if (event.key === "/" && !isTyping && search) { event.preventDefault(); search.focus(); }
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+  if (!agent) return html`<main>${fault ? html`<${Fault} text=${fault} />` : html`<p class="dim">Loading…</p>`}</main>`;
+  const beat = status ? `${status.functions}/${status.running.join()}/${approvals.length}` : "";
+  return html`<div class="frame"><header><a class="skip" href=${location.hash || "#"} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the room</a><h1>Toolwright</h1>
+    <label>Agent <select value=${agent} onChange=${(event) => setAgent(event.target.value)}>${agents.map((row) => html`<option key=${row.name} value=${row.name}>${row.name}${row.running ? " …" : ""}</option>`)}</select></label>
+    <nav aria-label="Rooms">${ROOMS.map((name, at) => html`<button key=${name} title=${`Alt+${at + 1}`} aria-current=${room === name ? "page" : undefined} onClick=${() => go(name)}>${name}${name === "Approvals" && approvals.length > 0 && html`<span class="badge">${approvals.length}</span>`}</button>`)}</nav>
+    <span class="dim">${status ? `${status.workspace} · ${count(status.functions, "function")} · sandbox ${status.sandbox}` : ""}</span>
+    <${Fault} text=${fault} /></header>
+    <main aria-label=${room} ref=${main} tabindex="-1" class=${room}>${room === "Chat" && html`<${Chat} key=${agent} agent=${agent} isRunning=${agents.some((row) => row.name === agent && row.running)} say=${say} />`}
+      ${room === "Approvals" && html`<${Approvals} rows=${approvals} reload=${look} />`}
+      ${room === "Functions" && html`<${Functions} chosen=${chosen} go=${go} beat=${beat} />`}
+      ${room === "Growth" && html`<${Growth} go=${go} beat=${beat} />`}
+      ${room === "Memory" && html`<${Memory} key=${agent} agent=${agent} beat=${beat} />`}
+      ${room === "Steps" && html`<${Steps} key=${agent} agent=${agent} beat=${beat} />`}
+      ${room === "Agents" && html`<${Agents} go=${go} choose=${setAgent} beat=${beat} />`}</main>
+    <p class="unseen" role="status">${said}</p></div>`;
+}
+
+render(html`<${App} />`, document.getElementById("app"));

@@ -1,0 +1,103 @@
+// What all rooms use: requests, texts made safe to look at, lists of which only a window is drawn.
+import { html, useEffect, useLayoutEffect, useRef, useState } from "/page/preact.js";
+
+// Asks the API; an error has the server's sentence, and what to do about it.
+export async function api(path, method = "GET", body = undefined) {
+  const answer = await fetch(`/api/v1${path}`, {
+    method, headers: body === undefined ? {} : { "Content-Type": "application/json" }, body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  const value = await answer.json();
+  if (!answer.ok) {
+    const error = value.error || { message: `The server answered ${answer.status}.` };
+    throw Object.assign(new Error([error.message, error.fix].filter(Boolean).join(" ")), { status: answer.status, error, verdict: value.verdict });
+  }
+  return value;
+}
+
+export const part = (name) => encodeURIComponent(name);
+export const when = (seconds) => (seconds ? new Date(seconds * 1000).toLocaleString() : "");
+export const count = (number, noun) => `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
+export const lines = (value) => (Array.isArray(value) ? value.join("\n") : String(value ?? ""));
+
+// Characters that steer a terminal, turn the reading direction, or are not seen would let a text look like another one.
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2028\u2029\u2060-\u206f\ufeff]/g;
+export const plain = (text) => String(text ?? "").replace(HIDDEN, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+export const Fault = ({ text }) => (text ? html`<p class="fault" role="alert">${plain(text)}</p>` : null);
+export const Text = ({ text, label }) => html`<pre tabindex="0" aria-label=${label}>${plain(text)}</pre>`;
+
+// A source as it is written, with the numbers of its lines.
+export function Source({ text, first = 1, label = "Source" }) {
+  const rows = plain(text).replace(/^\n+|\s+$/g, "").split("\n");
+  return html`<pre class="source" tabindex="0" aria-label=${label}><code>${rows.map((row, at) => html`<span class="line" data-line=${first + at}>${row}${"\n"}</span>`)}</code></pre>`;
+}
+
+const SIGNS = { "+": "good", "-": "bad", "@": "dim" };
+export const Diff = ({ text, label = "What is different" }) => html`<pre class="diff" tabindex="0" aria-label=${label}>${plain(text).replace(/\n$/, "").split("\n").map((row) => html`<span class=${SIGNS[row[0]] || ""}>${row}${"\n"}</span>`)}</pre>`;
+
+// A text that comes from the server, again whenever `asked` changes.
+export function useLoaded(asked, beat = "") {
+  const [state, setState] = useState({ asked: "", value: null, fault: "" });
+  const [again, setAgain] = useState(0);
+  useEffect(() => {
+    if (!asked) return undefined;
+    let over = false;
+    api(asked).then((value) => over || setState({ asked, value, fault: "" }), (error) => over || setState((old) => ({ asked, value: old.asked === asked ? old.value : null, fault: error.message })));
+    return () => { over = true; };
+  }, [asked, beat, again]);
+  return [state.asked === asked ? state.value : null, state.asked === asked ? state.fault : "", () => setAgain((number) => number + 1)];
+}
+
+// A table of rows of one height, of which those in sight are drawn.
+const ROW = 44, MORE = 8;
+export function Rows({ rows, heads, row, label }) {
+  const box = useRef(null);
+  const [seen, setSeen] = useState({ top: 0, height: 800 });
+  const look = () => box.current && setSeen({ top: box.current.scrollTop, height: box.current.clientHeight });
+  useLayoutEffect(() => { look(); addEventListener("resize", look); return () => removeEventListener("resize", look); }, []);
+  const from = Math.max(0, Math.min(Math.floor(seen.top / ROW) - MORE, rows.length - 1)), to = Math.min(rows.length, Math.ceil((seen.top + seen.height) / ROW) + MORE);
+  const space = (many) => many > 0 && html`<tr aria-hidden="true"><td colspan=${heads.length} style=${{ height: `${many * ROW}px`, padding: 0 }}></td></tr>`;
+  const move = (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const buttons = step && [...box.current.querySelectorAll("tbody button")];
+    const next = buttons && buttons[buttons.indexOf(document.activeElement) + step];
+    if (next) { event.preventDefault(); next.focus(); }
+  };
+  return html`<div class="rows" ref=${box} onScroll=${look} onKeyDown=${move} tabindex="0" role="region" aria-label=${label}>
+    <table aria-rowcount=${rows.length + 1}><thead><tr aria-rowindex="1">${heads.map(([name, kind]) => html`<th scope="col" class=${kind}>${name}</th>`)}</tr></thead>
+    <tbody>${space(from)}${rows.slice(from, to).map((item, at) => html`<tr key=${item.name} aria-rowindex=${from + at + 2}>${row(item)}</tr>`)}${space(rows.length - to)}</tbody></table></div>`;
+}
+
+// Of a long conversation a window is drawn, which follows the scrolling; at its end it stays at the end.
+const DRAWN = 120, STEP = 40, NEAR = 400;
+export function useWindow(box, entries, earlier) {
+  const place = useRef(null), [, redraw] = useState(0); // where the window ends; null: at the end of all
+  const isLoading = useRef(false), before = useRef({ length: 0, first: "" });
+  const setLast = (value) => { if (value !== place.current) { place.current = value; redraw((number) => number + 1); } };
+  const first = entries[0] && entries[0].key, more = entries.length - before.current.length;
+  if (place.current !== null && first !== before.current.first && more > 0) place.current += more; // what came before the rest moves the window with it
+  before.current = { length: entries.length, first };
+  const last = place.current, to = last === null ? entries.length : Math.min(last, entries.length), from = Math.max(0, to - DRAWN);
+  const held = useRef(null); // the first entry in sight and where it stood: browsers hold nothing in place at the very top
+  useLayoutEffect(() => {
+    if (!box.current) return;
+    if (last === null) box.current.scrollTop = box.current.scrollHeight;
+    else {
+      if (held.current && held.current.node.isConnected) box.current.scrollTop += held.current.node.getBoundingClientRect().top - held.current.top;
+      if (box.current.scrollTop < NEAR && from > 0) setLast(Math.max(DRAWN, to - STEP)); // at the very top nothing scrolls any more
+    }
+  }, [entries, last]);
+  const scrolled = () => {
+    const edge = box.current.getBoundingClientRect().top, node = [...box.current.querySelectorAll(":scope > .said, :scope > .call")].find((one) => one.getBoundingClientRect().bottom > edge);
+    held.current = node ? { node, top: node.getBoundingClientRect().top } : null;
+    const { scrollTop, scrollHeight, clientHeight } = box.current, below = scrollHeight - scrollTop - clientHeight;
+    if (to === entries.length) setLast(below < 40 ? null : to);
+    if (scrollTop < NEAR && from > 0) setLast(Math.max(DRAWN, to - STEP));
+    else if (below < NEAR && to < entries.length) setLast(to + STEP);
+    else if (scrollTop < NEAR && from === 0 && !isLoading.current && earlier) {
+      isLoading.current = true;
+      earlier().finally(() => { isLoading.current = false; });
+    }
+  };
+  return { from, to, scrolled, isAtEnd: last === null, toEnd: () => setLast(null) };
+}

@@ -1,0 +1,26 @@
+// The gate's word on a candidate, and how a call ended, as they are written.
+import { html } from "/page/preact.js";
+import { count, Diff, plain, Source, Text } from "/page/kit.js";
+
+export const isVerdict = (detail) => Boolean(detail) && "admitted" in detail;
+
+export function Verdict({ verdict, withSource = false }) {
+  const problems = verdict.problems || [], stages = verdict.stages || [];
+  return html`<div class="verdict">
+    <p><strong class=${verdict.admitted ? "good" : "bad"}>${verdict.admitted ? `✓ Admitted${verdict.standing ? `, ${verdict.standing}` : ""}` : "✗ Rejected"}</strong>
+      ${verdict.agreed ? html` <span class="dim">${count(verdict.agreed, "example")} agreed</span>` : ""} ${plain(verdict.error)}</p>
+    ${problems.length > 0 && html`<ul class="problems">${problems.map((problem) => html`<li><span class=${problem.severity === "warns" ? "warn" : "bad"}>${problem.severity || "refuses"}</span>
+      ${problem.line ? ` line ${problem.line}: ` : " "}${plain(problem.message)}${problem.fix && html`<br /><span class="dim">${plain(problem.fix)}</span>`}</li>`)}</ul>`}
+    ${(verdict.fixes || []).map((fix) => html`<details><summary>Fixed by itself: ${plain(fix.message)}</summary><${Diff} text=${fix.diff} /></details>`)}
+    ${(verdict.survivors || []).length > 0 && html`<details><summary>Changes that no example notices: ${verdict.survivors.length}</summary>${verdict.survivors.map((one) => html`<p class="dim">${plain(one.kind_of_example)}</p><${Diff} text=${one.diff} />`)}</details>`}
+    ${stages.length > 0 && html`<details><summary>${count(stages.length, "stage")}</summary><ul class="stages">${stages.map((stage) => html`<li><span class=${stage.passed ? "good" : "bad"}>${stage.passed ? "✓" : "✗"}</span> ${stage.stage} <span class="dim">${Math.round(stage.seconds * 1000)} ms ${plain(stage.note)}</span></li>`)}</ul></details>`}
+    ${withSource && verdict.source && html`<${Source} text=${verdict.source} />`}</div>`;
+}
+
+export function Outcome({ outcome }) {
+  const error = outcome.error, isGood = outcome.outcome === "returned";
+  return html`<div role="status"><p><strong class=${isGood ? "good" : "bad"}>${isGood ? "✓" : "✗"} ${plain(outcome.outcome)}</strong> <span class="dim">${Math.round((outcome.seconds || 0) * 1000)} ms</span></p>
+    ${isGood && html`<${Text} label="What it returned" text=${typeof outcome.value === "string" ? outcome.value : JSON.stringify(outcome.value, null, 1)} />`}
+    ${error && html`<${Text} label="The error" text=${[`${error.type}: ${error.message}`, ...(error.frames || []).map((frame) => (typeof frame === "string" ? frame : JSON.stringify(frame)))].join("\n")} />`}
+    ${outcome.output && html`<p class="dim">It printed:</p><${Text} label="What it printed" text=${outcome.output} />`}</div>`;
+}

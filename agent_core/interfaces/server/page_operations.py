@@ -1,0 +1,164 @@
+"""The API of what one looks at and steers, as the page does: steps, growth, cost, agents that work together."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from agent_core.base.errors import UsageError
+from agent_core.functions.service.judgment import judgment_on
+from agent_core.registry.function import Function
+from agent_core.storage import PauseAgent
+from agent_core.workspace.runner import ring
+from agent_core.workspace.supervision import Supervision
+
+from ..spending import costs_document
+from .agent_operations import known
+from .failures import NotThere
+from .function_operations import Arguments, known_function
+from .growth_feed import KINDS, growth
+from .operations import API, Asked, Operation, Part
+from .step_parts import step_parts, steps
+
+_MOST_GROWN: Final = 200
+
+
+class HowMany(Part):
+    """How many of the last."""
+
+    last: Annotated[int, Field(ge=1, le=1_000)] = 50
+
+
+class Reference(Part):
+    """A version: its number or the beginning of its hash; without one, the last before."""
+
+    version: Annotated[str, Field(max_length=64)] = ""
+
+
+class Reason(Part):
+    """Why, for those who wait."""
+
+    why: Annotated[str, Field(max_length=400)] = ""
+
+
+async def history(asked: Asked) -> object:
+    """Return the versions of a function, oldest first, even of a deleted one."""
+    return await asked.rooms.workspace.workshop.past.history(asked.path["name"])
+
+
+async def diff(asked: Asked) -> object:
+    """Return what became different since a version of a function."""
+    return await asked.rooms.workspace.workshop.past.diff(asked.path["name"], asked.query.version)
+
+
+async def trace(asked: Asked) -> object:
+    """Call a function, and return the lines that ran."""
+    return await asked.rooms.workspace.workshop.trace(known_function(asked), asked.body.arguments)
+
+
+async def verdicts(asked: Asked) -> object:
+    """Return the gate's last word on each function: examples that agreed, and what it warned of."""
+    store, shop = asked.rooms.state.store, asked.rooms.workspace.workshop
+    rows: dict[str, dict[str, Any]] = {}  # Any: JSON
+    for name, function in sorted(shop.registry.snapshot().functions.items()):
+        if (verdict := await judgment_on(store, function.body_hash, name)) is not None:
+            rows[name] = {"admitted": verdict.admitted, "agreed": verdict.agreed, "warned": len(verdict.problems)}
+    return {"verdicts": rows, "pending": sorted(await shop.all_pending())}
+
+
+async def list_steps(asked: Asked) -> object:
+    """Return the last steps of an agent: what came of each, and by which model."""
+    name = await known(asked)
+    return {"agent": name, "steps": await steps(asked.rooms.state.store, name, asked.query.last)}
+
+
+async def step(asked: Asked) -> object:
+    """Return what the model saw in a step, by part, with about how many tokens each part has."""
+    name, number = await known(asked), asked.path["seq"]
+    seq = int(number) if number.isdecimal() and len(number) < 20 else -1
+    parts = await step_parts(asked.rooms.state.store, name, seq, await _functions(asked, name))
+    if parts is None:
+        raise NotThere(f"`{name}` has no step {number[:20]}.", fix=f"GET {API}/agents/{name}/steps lists the last.")
+    return parts
+
+
+async def costs(asked: Asked) -> object:
+    """Return what the turns of an agent cost since the server started: tokens, and money where a price is known."""
+    name = await known(asked)
+    return {"agent": name, **costs_document(asked.rooms.host.spending(name))}
+
+
+async def grown(asked: Asked) -> object:
+    """Return how functions came to be: wanted, written, rejected, fixed, admitted, used; the newest last."""
+    rows, store = [], asked.rooms.state.store
+    for name in filter(asked.identity.sees, await store.agent_names()):
+        rows += growth(name, await store.history(name, kinds=KINDS, with_removed=True))
+    rows.sort(key=lambda row: row.at)
+    return {"functions": [row.to_json() for row in rows[-asked.query.last :]]}
+
+
+async def tree(asked: Asked) -> object:
+    """Return what each agent does, for whom it waits, and what it spent."""
+    states = await (await _supervision(asked)).tree()
+    return {"agents": [state.to_json() for state in states if asked.identity.sees(state.name)]}
+
+
+async def pause(asked: Asked) -> object:
+    """Pause an agent: its turns wait, and its inbox goes on filling."""
+    name = await known(asked)
+    await asked.rooms.state.store.apply([PauseAgent(name, asked.body.why)])
+    ring(asked.rooms.state.folder)
+    return {"paused": name}
+
+
+async def resume(asked: Asked) -> object:
+    """Let a paused agent go on, and open the threads in which it is stuck."""
+    name = await known(asked)
+    threads = await (await _supervision(asked)).resume(name)
+    ring(asked.rooms.state.folder)
+    return {"resumed": name, "threads": threads}
+
+
+async def stop(asked: Asked) -> object:
+    """End the running turn of an agent, and stop the threads that it is at work in."""
+    name = await known(asked)
+    is_interrupted = await asked.rooms.host.interrupt(name)
+    try:
+        threads = await (await _supervision(asked)).stop(name, asked.body.why or "A person stopped it.")
+    except UsageError:
+        if not is_interrupted:
+            raise
+        threads = []
+    ring(asked.rooms.state.folder)
+    return {"stopped": threads, "interrupted": is_interrupted}
+
+
+async def _supervision(asked: Asked) -> Supervision:
+    return Supervision(asked.rooms.state.store, await asked.rooms.workspace.agent_names())
+
+
+async def _functions(asked: Asked, name: str) -> Mapping[str, Function]:
+    """Return the functions of the workspace and of the program, by name."""
+    own = (await asked.rooms.host.agent(name)).own_functions()
+    return {function.name: function for function in own} | dict(
+        asked.rooms.workspace.workshop.registry.snapshot().functions
+    )
+
+
+_AGENT: Final = f"{API}/agents/{{agent}}"
+_FUNCTION: Final = f"{API}/functions/{{name}}"
+_CALLS: Final = ("chat", "edit")
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation("GET", f"{API}/functions/verdicts", ("read",), "Return the gate's last word on each function.", verdicts),
+    Operation("GET", f"{_FUNCTION}/history", ("read",), "Return the versions of a function.", history),
+    Operation("GET", f"{_FUNCTION}/diff", ("read",), "Compare a version with the current one.", diff, query=Reference),
+    Operation("POST", f"{_FUNCTION}/trace", _CALLS, "Call a function and return the lines that ran.", trace, Arguments),
+    Operation("GET", f"{_AGENT}/steps", ("read",), "List the last steps.", list_steps, query=HowMany),
+    Operation("GET", f"{_AGENT}/steps/{{seq}}", ("read",), "Return what the model saw in a step.", step),
+    Operation("GET", f"{_AGENT}/cost", ("read",), "Return what the turns cost.", costs),
+    Operation("GET", f"{API}/growth", ("read",), "Return how functions came to be.", grown, query=HowMany),
+    Operation("GET", f"{API}/tree", ("read",), "Return what all agents do.", tree),
+    Operation("POST", f"{_AGENT}/pause", ("edit",), "Pause an agent.", pause, Reason),
+    Operation("POST", f"{_AGENT}/resume", ("edit",), "Let a paused agent go on.", resume),
+    Operation("POST", f"{_AGENT}/stop", ("edit",), "Stop what an agent does.", stop, Reason),
+)

@@ -1,0 +1,33 @@
+"""What the operations of a server work with: an open workspace, its state, and its agents at work."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from agent_core.workspace.workspace import Workspace
+
+from ..faults import keep_traceback
+from ..state import WorkspaceState, state_of
+from .agent_host import AgentHost
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What the handlers work with."""
+
+    workspace: Workspace
+    state: WorkspaceState
+    host: AgentHost
+    crash: Callable[[BaseException], str]
+    """Keeps a traceback, and returns a sentence that says where."""
+
+
+@asynccontextmanager
+async def opened_rooms(workspace: Workspace, grace_s: float) -> AsyncIterator[Rooms]:
+    """Let the agents of an open workspace go on with what waits for them; at the end, turns have a grace."""
+    crash = partial(keep_traceback, root=workspace.root)
+    async with state_of(workspace) as state:
+        host = AgentHost(workspace, crash)
+        async with host.at_work(grace_s):
+            yield Rooms(workspace, state, host, crash)

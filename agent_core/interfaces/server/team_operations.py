@@ -1,0 +1,161 @@
+"""The API of helpers and of groups, by the text of their files."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from agent_core.base.errors import UsageError
+from agent_core.base.json_form import to_json
+from agent_core.base.plain_files import read_plain
+from agent_core.registry.module_file import remove_text, save_text
+from agent_core.registry.source import hash_of
+from agent_core.storage import AGENT
+from agent_core.workspace.group_file import FOLDER, GroupFile
+from agent_core.workspace.helper_changes import HelperVerdict
+
+from ..render.helper_view import helper_facts, helper_summary
+from .failures import NotThere, Refused
+from .operations import API, Asked, Operation, Part
+
+_Reason = Annotated[str, Field(max_length=2_000)]
+
+
+class FileText(Part):
+    """The text of a helper's or a group's file, as TOML."""
+
+    text: Annotated[str, Field(min_length=1, max_length=200_000)]
+    reason: _Reason = ""
+
+
+class HelperVersionChoice(Part):
+    """A version of a helper; without one, the last before."""
+
+    version: Annotated[str, Field(max_length=64)] = ""
+    reason: _Reason = ""
+
+
+async def helpers(asked: Asked) -> object:
+    """List the helpers, and the files that were rejected."""
+    library, workspace = asked.rooms.workspace.helpers, asked.rooms.workspace
+    await library.refresh(is_told=False)
+    runs = await workspace.helper_runs()
+    rows = [helper_summary(helper, runs) for helper in library.helpers.values()]
+    return {"helpers": rows, "rejected": library.problems}
+
+
+async def helper(asked: Asked) -> object:
+    """Show a helper: its schema, functions, limits, text and last runs."""
+    workspace = asked.rooms.workspace
+    await workspace.helpers.refresh(is_told=False)
+    shown = workspace.helpers.helper(asked.path["name"])
+    facts = helper_facts(shown, await workspace.helper_runs(), workspace.workshop.registry.snapshot())
+    return {**facts, "text": shown.text}
+
+
+async def put_helper(asked: Asked) -> object:
+    """Make a helper, or replace its file, if its gate admits it."""
+    workspace, name, body = asked.rooms.workspace, asked.path["name"], asked.body
+    await workspace.helpers.refresh(is_told=False)
+    changes, proposal = workspace.helper_changes, workspace.by_user(body.reason)
+    put = changes.replace if name in workspace.helpers.helpers else changes.create
+    return _judged(await put(name, body.text, proposal))
+
+
+async def delete_helper(asked: Asked) -> object:
+    """Delete a helper that no other one names."""
+    workspace = asked.rooms.workspace
+    return _judged(await workspace.helper_changes.delete(asked.path["name"], workspace.by_user()))
+
+
+async def helper_history(asked: Asked) -> object:
+    """Return the versions of a helper."""
+    name = asked.path["name"]
+    return {"name": name, "versions": await asked.rooms.workspace.helpers.history(name)}
+
+
+async def restore_helper(asked: Asked) -> object:
+    """Go back to an earlier version of a helper."""
+    workspace, body = asked.rooms.workspace, asked.body
+    proposal = workspace.by_user(body.reason)
+    return _judged(await workspace.helper_changes.rollback(asked.path["name"], body.version, proposal))
+
+
+def _judged(verdict: HelperVerdict) -> object:
+    if verdict.admitted:
+        return verdict
+    problems = [to_json(problem) for problem in verdict.problems]
+    message = verdict.denied or next((row["message"] for row in problems), "It was rejected.")
+    raise Refused(422, "rejected", message, "", problems, verdict=to_json(verdict))
+
+
+async def groups(asked: Asked) -> object:
+    """List the groups, and what is wrong with their files."""
+    folder = asked.rooms.workspace.groups
+    return {"groups": [_group(name, file) for name, file in folder.read().items()], "problems": folder.problems}
+
+
+async def group(asked: Asked) -> object:
+    """Show a group: its members, purpose and rules."""
+    return _group(asked.path["name"], _group_file(asked))
+
+
+async def put_group(asked: Asked) -> object:
+    """Make a group, or replace its file."""
+    workspace, name, text = asked.rooms.workspace, asked.path["name"], asked.body.text
+    if not AGENT.fullmatch(name):
+        raise UsageError(f"`{name[:80]}` cannot be a name.", fix="Use up to 64 letters, digits, `_` and `-`.")
+    workspace.groups.parse(text, name)
+    path = workspace.root / _path(name)
+    old = await asyncio.to_thread(_text, path)
+    await asyncio.to_thread(save_text, workspace.root, _path(name), text, None if old is None else hash_of(old))
+    problems = [problem for problem in workspace.groups.problems if problem.where.path == _path(name)]
+    return {"name": name, "problems": problems}
+
+
+async def delete_group(asked: Asked) -> object:
+    """Delete a group's file; what was said in it stays."""
+    workspace, name = asked.rooms.workspace, asked.path["name"]
+    _group_file(asked)
+    old = await asyncio.to_thread(_text, workspace.root / _path(name))
+    await asyncio.to_thread(remove_text, workspace.root, _path(name), hash_of(old or ""))
+    return {"deleted": name}
+
+
+def _group_file(asked: Asked) -> GroupFile:
+    name, files = asked.path["name"], asked.rooms.workspace.groups.read()
+    if name not in files:
+        raise NotThere(f"There is no group `{name[:80]}`.", fix=f"GET {API}/groups lists them.")
+    return files[name]
+
+
+def _group(name: str, file: GroupFile) -> dict[str, object]:
+    return {"name": name, **to_json(file)}
+
+
+def _path(name: str) -> str:
+    return f"{FOLDER}/{name}.toml"
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return read_plain(path, 1 << 20).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+
+
+_HELPER: Final = f"{API}/helpers/{{name}}"
+_GROUP: Final = f"{API}/groups/{{name}}"
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation("GET", f"{API}/helpers", ("read",), "List the helpers.", helpers),
+    Operation("GET", _HELPER, ("read",), "Show a helper.", helper),
+    Operation("PUT", _HELPER, ("edit",), "Make or replace a helper.", put_helper, FileText),
+    Operation("DELETE", _HELPER, ("edit",), "Delete a helper.", delete_helper),
+    Operation("GET", f"{_HELPER}/history", ("read",), "Return its versions.", helper_history),
+    Operation("POST", f"{_HELPER}/rollback", ("edit",), "Restore a version.", restore_helper, HelperVersionChoice),
+    Operation("GET", f"{API}/groups", ("read",), "List the groups.", groups),
+    Operation("GET", _GROUP, ("read",), "Show a group.", group),
+    Operation("PUT", _GROUP, ("admin",), "Make or replace a group.", put_group, FileText),
+    Operation("DELETE", _GROUP, ("admin",), "Delete a group.", delete_group),
+)

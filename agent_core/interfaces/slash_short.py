@@ -1,0 +1,178 @@
+"""Shorthands at a terminal: `=NAME(…)`, `?NAME`, `!COMMAND`, and @FILE within a message.
+
+The first three are commands with a name of their own. In a pipe they are words like others.
+"""
+
+import ast
+import asyncio
+import codecs
+import json
+import os
+import re
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from agent_core.base import matching, programs, syntax
+from agent_core.base.errors import UsageError
+from agent_core.base.own_environment import environment, without_secrets
+from agent_core.base.untrusted import one_line, shorten
+from agent_core.registry.function import Function
+
+from .attachments import fence, named_in, with_blocks
+from .catalogue import needed
+from .conversation import Conversation
+from .slash_shell import run_shell, show
+from .spans import line
+
+_CALL = re.compile(r"=\s*[A-Za-z_]\w*\s*\(")
+_ABOUT = re.compile(r"(\?\??)\s*([A-Za-z_]\w*)\s*")
+_SHELL = re.compile(r"!(?![\s!=])")
+_MOST_OUTPUT: Final = 20_000  # characters of what a command printed, for the model
+_MOST_KEPT: Final = 1_000_000
+_LITERALS = 'Arguments are literals, such as =slugify("A b", 3, sep="-").'
+
+
+def long_form(talk: Conversation, text: str) -> str:
+    """Return the slash command for what was typed in short at a terminal; any other text unchanged."""
+    if not talk.voice.is_attended:
+        return text
+    if _CALL.match(text):
+        return f"/call {text[1:].strip()}"
+    if about := _ABOUT.fullmatch(text):
+        return f"/{'about' if about[1] == '?' else 'introspect'} {about[2]}"
+    return f"/shell {text[1:].strip()}" if _SHELL.match(text) else text
+
+
+def message_of(talk: Conversation, text: str) -> str:
+    """Return a message with what goes along with it: the files that it names, and what was run before it.
+
+    Nothing is awaited: a Ctrl-C right after Enter has to find the turn running.
+    """
+    files = named_in(text) if talk.voice.is_attended else []
+    talk.voice.lines([line(("warn" if file.problem else "dim", f"  {file.note}")) for file in files])
+    ran, talk.ran = talk.ran, []
+    return with_blocks(text, [*(file.block for file in files if not file.problem), *ran])
+
+
+async def _call(talk: Conversation, words: str) -> None:
+    name, arguments = _typed_call(talk, needed(words, "call"))
+    async with talk.command():
+        await show(talk, await run_shell(talk, "functions", "test", f"--args={arguments}", "--", name))
+
+
+def _typed_call(talk: Conversation, text: str) -> tuple[str, str]:
+    """Return the name of the function and its arguments as JSON.
+
+    Raises:
+        UsageError: it is not one call of a function of the workspace with literals.
+    """
+    name, _, rest = text.partition(" ")
+    if name.isidentifier() and (not rest or rest.lstrip().startswith("{")):
+        return name, rest or "{}"
+    try:
+        node = syntax.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UsageError(f"That is not a call: {one_line(str(error), 200)}.", fix=_LITERALS) from error
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        raise UsageError("That is not a call of one function.", fix=_LITERALS)
+    function = talk.workspace.workshop.registry.snapshot().functions.get(node.func.id)
+    if function is None:
+        close = matching.nearest(node.func.id, talk.names())
+        fix = f"Did you mean {close[0]}?" if close else "Type /functions for the list."
+        raise UsageError(f"There is no function {node.func.id}.", fix=fix)
+    return function.name, json.dumps(_arguments(node, function), ensure_ascii=False, default=_as_list)
+
+
+def _arguments(node: ast.Call, function: Function) -> dict[str, Any]:  # Any: literals
+    names = [*function.parameters.get("properties", {})]
+    if len(node.args) > len(names):
+        count = f"{len(names)} argument{'' if len(names) == 1 else 's'}"
+        raise UsageError(f"{function.name} takes {count}, and {len(node.args)} came.", fix=f"Type ?{function.name}.")
+    pairs = [*zip(names, node.args, strict=False), *((keyword.arg, keyword.value) for keyword in node.keywords)]
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name is None or isinstance(value, ast.Starred):
+            raise UsageError("Arguments are given one by one, without `*`.", fix=_LITERALS)
+        if name in values:
+            raise UsageError(f"`{name}` came twice.", fix=f"Type ?{function.name}.")
+        values[name] = _literal(value)
+    return values
+
+
+def _literal(node: ast.expr) -> Any:  # Any: a literal
+    try:
+        value = ast.literal_eval(node)
+        json.dumps(value, default=_as_list)
+    except (ValueError, TypeError, RecursionError, MemoryError) as error:
+        raise UsageError(f"`{one_line(ast.unparse(node), 80)}` is not a literal.", fix=_LITERALS) from error
+    return value
+
+
+def _as_list(value: object) -> list[Any]:  # Any: the elements of a literal
+    if isinstance(value, set):
+        return sorted(value, key=repr)
+    raise TypeError(f"{type(value).__name__} cannot be an argument")
+
+
+async def _about(talk: Conversation, words: str) -> None:
+    await show(talk, await run_shell(talk, "functions", "show", "--brief", "--", needed(words, "about")))
+
+
+async def _shell(talk: Conversation, words: str) -> None:
+    command = needed(words, "shell")
+    if not talk.voice.is_attended:
+        fix = "Run it in your shell: COMMAND | toolwright run --once -f - --message TEXT"
+        raise UsageError("A command of the shell runs only for a user at a terminal.", fix=fix)
+    async with talk.command():
+        output, code = await _run(talk, command)
+        failed = f"exit code {code}" if code else ""
+        ended = f" ({failed})" if failed else ""
+        printed = fence(shorten(output.rstrip("\n"), _MOST_OUTPUT)) if output.strip() else "It printed nothing."
+        talk.ran.append(f"I ran this in the shell{ended}: `{one_line(command, 1_000)}`\n{printed}")
+        note = "  it goes along with your next message"
+        talk.voice.lines([line(("warn", f"  {failed}" if failed else ""), ("dim", note))])
+
+
+async def _run(talk: Conversation, command: str) -> tuple[str, int]:
+    """Run a command in the user's shell, show what it prints as it comes, and return that with the exit code.
+
+    It has no input, and no keys and secrets in its environment: what it prints is for the model.
+    """
+    around = environment()
+    shell = around.get("SHELL") or "/bin/sh"
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    try:
+        process = await programs.start(
+            [shell, "-c", command],
+            env=without_secrets(around),
+            cwd=Path.cwd(),
+            **{"stdin": nothing, "stdout": pipe, "stderr": asyncio.subprocess.STDOUT},
+        )
+    except OSError as error:
+        raise UsageError(f"The shell {shell} cannot be started: {error.strerror}.", fix="Set SHELL.") from error
+    try:
+        assert process.stdout is not None
+        return await _shown(talk, process.stdout), await process.wait()
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+async def _shown(talk: Conversation, stream: asyncio.StreamReader) -> str:
+    decoder, rest, kept = codecs.getincrementaldecoder("utf-8")("replace"), "", ""
+    while piece := await stream.read(1 << 16):
+        text = decoder.decode(piece).replace("\r\n", "\n")
+        kept += text if len(kept) < _MOST_KEPT else ""
+        *complete, rest = (rest + text).split("\n")
+        if complete:
+            talk.voice.lines([line("  ", row) for row in complete])
+    if rest:
+        talk.voice.lines([line("  ", rest)])
+    return kept
+
+
+RUNS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {"call": _call, "about": _about, "shell": _shell}

@@ -1,0 +1,211 @@
+"""The actions of this session, and undoing them: the last one, one of the list, or all.
+
+A deed belongs to the agent that was talked to: another agent's is named, and left alone.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
+
+from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.untrusted import one_line
+from agent_core.functions.service.history import Version
+from agent_core.runtime.agent import RemovedTurn
+from agent_core.storage import BlockChange
+
+from . import undo_log
+from .conversation import Conversation
+from .manual_edits import undo_block, write_block
+from .render.memory_view import edit_says
+from .render.verdicts import verdict_lines
+from .spans import Line, line
+from .undo_log import Deed
+
+_OLDER = "For older changes: /rollback NAME, /memory undo, /pop."
+
+
+async def _changes(talk: Conversation, words: str) -> None:
+    """List what this session changed, as it differs from when the session began."""
+    changes = await _whole(talk)
+    count = len(talk.deeds.of(talk.agent.name))
+    rows = [
+        line(("name", f"{number:3} "), ("dim", f"{change.when}  "), change.says)
+        for number, change in enumerate(changes, 1)
+    ]
+    turns = [line(("dim", f"and {count} turn{'' if count == 1 else 's'}: /pop removes the last one."))] if count else []
+    hint = [line(("dim", "/undo N undoes one of them, /undo all everything; /undo alone only the last step."))]
+    lines = [*rows, *await _not_undone(talk, 0.0), *turns, *(hint if rows else ())]
+    talk.voice.lines(lines or [line(("dim", "Nothing was made or changed in this session."))])
+
+
+async def _undo(talk: Conversation, words: str) -> None:
+    if words:
+        await _undo_listed(talk, words)
+        return
+    last = undo_log.latest([deed async for deed in _deeds(talk)])
+    talk.voice.lines(await _not_undone(talk, last.at if last else 0.0))
+    if last is None:
+        raise UsageError("Nothing was changed or said in this session.", fix=_OLDER)
+    await _carry_out(talk, [last])
+
+
+async def _undo_listed(talk: Conversation, words: str) -> None:
+    changes = await _whole(talk)
+    if not changes:
+        raise UsageError("Nothing was made or changed in this session.", fix=_OLDER)
+    if words == "all":
+        await _carry_out(talk, changes[::-1])
+        return
+    if not (words.isdecimal() and 1 <= int(words) <= len(changes)):
+        raise UsageError(f"There is no change {one_line(words, 40)}.", fix="Type /changes for the list.")
+    await _carry_out(talk, [changes[int(words) - 1]])
+
+
+async def _carry_out(talk: Conversation, deeds: Sequence[Deed]) -> None:
+    """Undo these actions after asking once. One that cannot be undone is reported, and the others are."""
+    if not await talk.voice.confirm(f"This would {'; '.join(deed.undoes for deed in deeds)}."):
+        talk.voice.lines([line(("dim", "Nothing was changed."))])
+        return
+    for deed in deeds:
+        try:
+            await deed.undo()
+        except ToolwrightError as error:
+            talk.explain(error)
+
+
+async def _whole(talk: Conversation) -> list[Deed]:
+    """Return one entry for each thing that differs from the beginning of the session, the oldest first."""
+    functions = [await _function(talk, name, since_start=True) for name in talk.deeds.functions]
+    blocks = [await _block_since_start(talk, row.label) for row in talk.agent.memory.blocks.rows]
+    return sorted((deed for deed in (*functions, *blocks) if deed), key=lambda deed: deed.at)
+
+
+async def _deeds(talk: Conversation) -> AsyncIterator[Deed]:
+    for name in talk.deeds.functions:
+        if deed := await _function(talk, name):
+            yield deed
+    for row in talk.agent.memory.blocks.rows:
+        if deed := await _block(talk, row.label):
+            yield deed
+    if messages := talk.deeds.of(talk.agent.name):
+        at, message = messages[-1]
+        yield Deed(at, f"said “{one_line(message, 60)}”", undo_log.message_says(message), partial(_unsay, talk))
+
+
+async def _function(talk: Conversation, name: str, *, since_start: bool = False) -> Deed | None:
+    """Return the last change of a function, or all of this session's as one; None if another agent made the last."""
+    live_versions = await _live_versions(talk, name)
+    began, last = talk.deeds.began, live_versions[-1] if live_versions else None
+    if last is None or last.row.at < began or _is_of_another(talk, last):
+        return None
+    older = [version for version in live_versions[:-1] if version.row.at < began or not since_start]
+    before = older[-1] if older else None
+    there, here = before is not None and bool(before.hash), bool(last.hash)
+    if before is not None and there and here and before.hash == last.hash:
+        return None
+    by, steps = f" ({last.who})", len(live_versions) - len(older) if since_start else 1
+    if before is None or not there:
+        says = f"made {name}{by}"
+        undoes = f"delete {name}, made by {last.who}"
+        return Deed(last.row.at, says, undoes, partial(_unmake, talk, name, steps)) if here else None
+    undo = partial(_restore, talk, name, before, steps)
+    change = f"change {name} back to version {before.number} ({before.who}, {before.when})"
+    bring = f"bring {name} back, which {last.who} deleted ({last.when})"
+    return Deed(last.row.at, f"{'changed' if here else 'deleted'} {name}{by}", change if here else bring, undo)
+
+
+async def _live_versions(talk: Conversation, name: str) -> list[Version]:
+    try:
+        versions = await talk.workspace.workshop.past.versions(name)
+    except UsageError:  # what was touched was never there
+        return []
+    return undo_log.states(versions, talk.deeds.undone, name)
+
+
+def _is_of_another(talk: Conversation, version: Version) -> bool:
+    return version.row.agent not in ("", talk.agent.name)
+
+
+async def _block(talk: Conversation, label: str) -> Deed | None:
+    change = undo_log.last_edit(await talk.agent.memory.blocks.history(label))
+    if change is None or change.at < talk.deeds.began or change.agent not in ("", talk.agent.name):
+        return None
+    undoes = f"restore the block {label} as it was before {edit_says(change)}"
+    return Deed(change.at, f"changed the block {label}", undoes, partial(_forget, talk, label))
+
+
+async def _block_since_start(talk: Conversation, label: str) -> Deed | None:
+    changes = await talk.agent.memory.blocks.history(label)
+    before = [change for change in changes if change.at < talk.deeds.began]
+    base, last = (before or changes)[-1 if before else 0], changes[-1]
+    if base.value == last.value or last.agent not in ("", talk.agent.name):
+        return None
+    undoes = f"restore the block {label} as it was when the session began"
+    return Deed(last.at, f"changed the block {label}", undoes, partial(_restore_block, talk, label, base))
+
+
+async def _not_undone(talk: Conversation, since: float) -> list[Line]:
+    """Return what was done after the last action that can be undone here, and how to undo that."""
+    memory, now = talk.agent.memory, max(since, talk.deeds.began)
+    newer = [
+        (row.edited, f"The section {row.name}", f"/memory section {row.name} drop removes it")
+        for row in await memory.sections.list()
+    ]
+    newer += [
+        (row.at, f"The source {one_line(row.name)}", f"toolwright sources remove {row.hash[:8]} forgets it")
+        for row in await memory.sources.list()
+    ]
+    for name in talk.deeds.functions:
+        versions = await _live_versions(talk, name)
+        if versions and _is_of_another(talk, versions[-1]):
+            what = f"A change of {name} by {versions[-1].who}"
+            newer.append((versions[-1].row.at, what, f"/rollback {name} goes back to the version before"))
+    at, action, how = max(newer, default=(0.0, "", ""))
+    return [line(("warn", f"{action} came last and is not undone here: {how}."))] if at > now else []
+
+
+async def _unmake(talk: Conversation, name: str, steps: int) -> None:
+    result = await talk.workspace.workshop.delete(name)
+    await _note_undone(talk, name, steps)
+    talk.voice.lines([line(("ok", "✓ "), f"deleted {result.name} from {result.module}")])
+
+
+async def _restore(talk: Conversation, name: str, version: Version, steps: int) -> None:
+    verdict = await talk.workspace.workshop.rollback(name, version.hash)
+    if verdict.admitted:
+        await _note_undone(talk, name, steps)
+    talk.voice.lines(verdict_lines(verdict))
+
+
+async def _note_undone(talk: Conversation, name: str, steps: int) -> None:
+    """Note that the latest version is not an action, because it undid so many."""
+    talk.deeds.undone[name, (await talk.workspace.workshop.past.versions(name))[-1].number] = steps
+
+
+async def _forget(talk: Conversation, label: str) -> None:
+    edit = await undo_block(talk.agent.memory.blocks, label)
+    if edit.outcome != "returned":
+        raise UsageError(edit.text)
+    talk.voice.lines([line(("ok", "✓ "), edit.text)])
+
+
+async def _restore_block(talk: Conversation, label: str, base: BlockChange) -> None:
+    text = base.value if isinstance(base.value, str) else "\n".join(base.value)
+    edit = await write_block(talk.agent.memory.blocks, label, text)
+    if edit.outcome != "returned":
+        raise UsageError(edit.text)
+    talk.voice.lines([line(("ok", "✓ "), f"the block {label} is as it was when the session began")])
+
+
+async def _unsay(talk: Conversation) -> None:
+    removed = await talk.agent.pop()
+    talk.deeds.unsay(talk.agent.name)
+    talk.voice.lines([removed_line(removed) if removed else line("It was already removed.")])
+
+
+def removed_line(removed: RemovedTurn) -> Line:
+    """Return what was removed: the user's message, or the turn that an event began."""
+    what = "" if removed.is_message else "a turn that no message began: "
+    return line(("ok", "✓ "), "removed from the context: ", what, ("strong", removed.text))
+
+
+RUNS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {"undo": _undo, "changes": _changes}
