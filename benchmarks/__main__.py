@@ -14,7 +14,7 @@ from .measure import Row, show
 from .startup import LIMITS
 
 Figures: TypeAlias = dict[str, Any]  # Any: JSON, in the shape of each bench
-_LAST_LINES = 3
+LAST_LINES = 3
 
 
 def main() -> None:
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def options(arguments: Sequence[str]) -> argparse.Namespace:
-    """What is to be run, all of it if nothing is named, and how it is shown."""
+    """Return the benches to run, all if none is named, and how to show them."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", default=[*BENCHES], help=", ".join(BENCHES))
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
@@ -41,12 +41,12 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def run(name: str) -> Figures | None:
-    """What a bench prints, from a process of its own; None where it broke, which is said."""
+    """Return what a bench prints, from a process of its own; None, and a message, if it broke."""
     done = subprocess.run([sys.executable, "-m", f"benchmarks.{name}", "--json"], capture_output=True, text=True)
     try:
         figures: Figures = json.loads(done.stdout)
     except ValueError:
-        print(f"{name} broke:", *done.stderr.splitlines()[-_LAST_LINES:], sep="\n  ", file=sys.stderr)
+        print(f"{name} broke:", *done.stderr.splitlines()[-LAST_LINES:], sep="\n  ", file=sys.stderr)
         return None
     return figures
 
@@ -109,6 +109,7 @@ BENCHES: dict[str, Callable[[Figures], list[Row]]] = {
     "prompt_latency": _own_rows,
     "stalls": _own_rows,
     "walk": _own_rows,
+    "agents": _own_rows,
 }
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How much two cores bring to a check of many candidates: `python -m benchmarks.bulk [PATH]`.
+"""The gain of two cores in a check of many candidates: `python -m benchmarks.bulk [PATH]`.
 
 PATH is a `.jsonl` file for `functions check`; without one, candidates are made here. One core: this process and all
 that it starts are held to it. Both times are of the whole check, processes started and sandboxes opened included.

@@ -1,7 +1,8 @@
 """`python -m benchmarks.context`: what a long conversation costs, and how much of a request is the one before.
 
 The first turns of a conversation beside turns after 10,000 messages, of which a window holds the last 200; the
-start that takes up such a conversation; and the unchanged prefix of 50 steps that edit memory, in the bytes sent.
+start that takes up such a conversation; the unchanged prefix of 50 steps that edit memory, in the bytes sent; and how
+much of all requests of a session was in the one before, in a workspace with more functions than are shown.
 """
 
 import asyncio
@@ -32,6 +33,11 @@ TURNS = 40
 STEPS = 50
 OVERHEAD_AIM = 1.5
 CHANGED_AIM = 0.05
+SHARE = "of its length"
+SESSION = (10, 4)  # turns, each about something else, and the steps of each
+VERBS = ["translate", "rename", "count", "sort", "merge", "encrypt"]
+VERBS += ["print", "archive", "compress", "review", "share", "convert"]
+NOUNS = ["songs", "invoices", "photos", "recipes", "letters", "maps", "tickets", "contracts", "poems", "budgets"]
 WORDS = "Some words on wind and clouds, and on what the day was like. "
 
 
@@ -50,8 +56,9 @@ async def bench(turns: int, messages: int = MESSAGES, steps: int = STEPS) -> lis
         Row(late, median_ms(taken[late]), base, ratio(taken, late, base), OVERHEAD_AIM),
         Row("start: an agent that is new", starts[base] * 1000),
         Row(f"start: an agent with {messages:,} messages", starts[late] * 1000),
-        Row(f"changed of a request, {steps} steps with edits: the usual", 0, "its length", shares[0], CHANGED_AIM),
-        Row("changed of a request: the most", 0, "its length", shares[1], CHANGED_AIM),
+        Row(f"changed of a request, {steps} steps with edits: the usual", shares[0], aim=CHANGED_AIM, unit=SHARE),
+        Row("changed of a request: the most", shares[1], aim=CHANGED_AIM, unit=SHARE),
+        Row(f"unchanged of all requests, {len(VERBS) * len(NOUNS)} functions", await unchanged(*SESSION), unit=SHARE),
     ]
 
 
@@ -133,8 +140,35 @@ async def changed(steps: int) -> tuple[float, float]:
     return statistics.median(shares), max(shares)
 
 
+async def unchanged(turns: int, steps: int) -> float:
+    """Of all requests of a session, the share that begins a request as it began the one before."""
+    texts = (f"{verb} my {noun}" for noun in NOUNS for verb in VERBS)
+    messages = [text for number, text in enumerate(texts) if number % 17 == 0][:turns]
+    asked = [Ask(Wanted("list_functions", {"pattern": f"*{number}"})) for number in range(steps - 1)]
+    with _folder() as folder, scripted([*asked, Say(WORDS)] * len(messages)) as model:
+        (Path(folder) / "functions").mkdir()
+        for noun in NOUNS:
+            (Path(folder) / "functions" / f"{noun}.py").write_text("\n\n".join(_library_of(noun)))
+        async with _opened(Path(folder), model) as workspace:
+            agent = await workspace.agent()
+            for message in messages:
+                await _say(agent, message)
+        bodies = [_sent(seen) for seen in model.requests]
+    return sum(_common(before, after) for before, after in pairwise(bodies)) / sum(map(len, bodies))
+
+
+def _library_of(noun: str) -> list[str]:
+    return [
+        f"def {verb}_{noun}(name: str, place: str = 'here') -> str:\n"
+        f'    """{verb.capitalize()} the {noun} of a person.\n\n'
+        f"    Args:\n        name: Whose {noun} they are.\n        place: Where the {noun} are kept.\n"
+        f'    """\n    return f"{verb} {noun} {{name}} {{place}}"\n'
+        for verb in VERBS
+    ]
+
+
 def _sent(seen: Seen) -> str:
-    """What a server reads and caches: the functions, then the messages one after another."""
+    """Return what a server reads and caches: the functions, then the messages one after another."""
     tools = json.dumps(seen.body.get("tools"), ensure_ascii=False)
     return tools + "".join(json.dumps(message, ensure_ascii=False) for message in seen.messages)
 

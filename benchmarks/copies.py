@@ -1,4 +1,4 @@
-"""What the gate takes for copies: `python -m benchmarks.copies PATH [--json]`.
+"""Functions that the gate takes for copies: `python -m benchmarks.copies PATH [--json]`.
 
 PATH holds one function a line, as for benchmarks.gate. Functions of it are disguised (parameters and locals
 renamed, statements that commute reordered, the docstring reworded) and should be recognised beside the
@@ -105,7 +105,7 @@ async def bench(path: Path) -> dict[str, Any]:  # Any: JSON
 
 
 async def _hits(gate: Gate, name: str, code: str, snapshot: Snapshot) -> list[str]:
-    """What one function of the library is called a copy of, or near to."""
+    """Return what one function of the library is called a copy of, or near to."""
     module = snapshot.functions[name].module
     verdict = await gate.judge(Candidate(name, code, module), snapshot.without_module(module))
     return [f"{code}: {said}" for code in ("copy", "near-copy") for said in _about(verdict, code)]

@@ -1,4 +1,4 @@
-"""What the debugger costs a call: nothing armed, a human at it, a breakpoint that is not hit, and one in a hot loop.
+"""The cost of the debugger for a call: nothing armed, a human at it, a breakpoint not hit, and one in a hot loop.
 
 Every ratio is to the same call without a debugger, taken in turn with it.
 """

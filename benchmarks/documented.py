@@ -24,13 +24,24 @@ def documented(row: dict[str, Any]) -> Candidate | None:  # Any: one line of the
         argument.annotation = argument.annotation or _hint(calls.get(argument.arg, ()))
         if argument.annotation is None:
             return None
-    divides = any(isinstance(part, ast.Div) for part in ast.walk(node))
-    node.returns = node.returns or _hint([*results, *([0.0] if divides and {*map(type, results)} == {int} else [])])
+    is_float = any(map(_makes_floats, ast.walk(node))) and {*map(type, results)} == {int}
+    node.returns = node.returns or _hint([*results, *([0.0] if is_float else [])])
     if node.returns is None:
         return None
     body = node.body[1:] if ast.get_docstring(node) is not None else node.body
     node.body = [ast.Expr(ast.Constant(_docstring(row, examples, node))), *body]
     return Candidate(row["name"], ast.unparse(ast.fix_missing_locations(tree)) + "\n", "library")
+
+
+def _makes_floats(node: ast.AST) -> bool:
+    """Check for a division, a float, or a function of `math` that gives one: the author knows that 16 is 16.0 there."""
+    match node:
+        case ast.Div() | ast.Constant(value=float()):
+            return True
+        case ast.Attribute(value=ast.Name(id="math"), attr="pow" | "sqrt" | "log" | "log2" | "log10" | "exp"):
+            return True
+        case _:
+            return False
 
 
 def _telling(examples: list[dict[str, Any]], node: ast.FunctionDef) -> list[dict[str, Any]]:

@@ -1,7 +1,8 @@
 """An instant endpoint for benchmarks, in a process of its own: N calls of `add`, then a final text.
 
 N stands in the path: http://127.0.0.1:PORT/50/v1 asks for fifty calls, one a reply. It keeps no state (it counts
-the answers in the request), reads no JSON, and all its answers lie ready.
+the answers in the request), reads no JSON, and all its answers lie ready. To an agent that sends its answers as
+messages of the user and ends by a function, as smolagents does, it speaks as that expects.
 """
 
 import asyncio
@@ -22,17 +23,20 @@ def running() -> AbstractContextManager[str]:
 
 async def _answer(head: bytes, body: bytes, writer: asyncio.StreamWriter) -> None:
     calls = int(head.split(b" ", 2)[1].split(b"/")[1])
-    done = body.count(b'"tool_call_id"')
-    writer.write(_response(done if done < calls else None, streamed=b'"stream":true' in body))
+    done = body.count(b'"tool_call_id"') or body.count(b'"text":"Observation:')
+    number = done if done < calls else None
+    function = "final_answer" if number is None and b'"name":"final_answer"' in body else "add"
+    writer.write(_response(number, function, streamed=b'"stream":true' in body))
 
 
-def _response(n: int | None, *, streamed: bool) -> bytes:
+def _response(n: int | None, name: str, *, streamed: bool) -> bytes:
     """The answer that asks for the n-th call, or the last one."""
     message: dict[str, Any] = {"role": "assistant", "content": "Done."}
-    if n is not None:
-        function = {"name": "add", "arguments": f'{{"a": {n}, "b": 1}}'}
+    if n is not None or name != "add":
+        arguments = {"answer": "Done."} if n is None else {"a": n, "b": 1}
+        function = {"name": name, "arguments": json.dumps(arguments)}
         message |= {"content": None, "tool_calls": [{"id": f"call_{n}", "type": "function", "function": function}]}
-    finish = "stop" if n is None else "tool_calls"
+    finish = "tool_calls" if "tool_calls" in message else "stop"
     body, kind = (_events if streamed else _whole)(message, finish)
     return f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 

@@ -1,4 +1,4 @@
-"""What a brokered fetch costs: `self.fetch` of a worker, beside the same fetch by the host itself, same client library.
+"""The cost of a brokered fetch: `self.fetch` of a worker, compared with the host's own fetch by the same client.
 
 Both make a new connection to one local server each time. The worker is one that runs already: starting it is the bench
 `sandbox`. `python -m benchmarks.fetch`

@@ -36,7 +36,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of it."""
+    """The result of one task."""
 
     step: Step
     code: int

@@ -1,4 +1,4 @@
-"""How the gate judges a library: `python -m benchmarks.gate PATH [--policy P] [--documented] [--unmended] [--json]`.
+"""The gate's verdicts on a library: `python -m benchmarks.gate PATH [--policy P] [--documented] [--unmended] [--json]`.
 
 PATH holds one function a line: `name`, `code`, `examples`, and variants that must not pass (`stub`,
 `placeholder`, `hardcoded`, `mutants`). Good functions should be admitted, all else refused. With `--documented`, only
@@ -54,7 +54,7 @@ def cases(path: Path) -> Iterator[Case]:
 
 
 def documented_cases(path: Path) -> Iterator[Case]:
-    """The good functions of a data file, with what a careful author writes."""
+    """The good functions of a data file as a careful author writes them, without those of which it shows too little."""
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         candidate = documented(row)
@@ -144,7 +144,8 @@ def show(result: dict[str, Any]) -> None:  # Any: JSON
     """The figures as a table, then what was warned of and fixed, then each refusal of a good function."""
     total = sum(figures["count"] for figures in result["kinds"].values())
     fixed = "" if result["fixed"] else ", as published: nothing fixed"
-    print(f"policy {result['policy']}{fixed}: {total} verdicts in {result['seconds']:.0f} s\n")
+    left_out = f", {result['left_out']} left out: too little is shown of them" if result["left_out"] else ""
+    print(f"policy {result['policy']}{fixed}: {total} verdicts in {result['seconds']:.0f} s{left_out}\n")
     print(f"{'kind':<12}{'count':>6}{'admitted':>10}{'':>7}{'refused':>9}{'':>7}{'p50':>9}  refused by stage")
     for kind, figures in result["kinds"].items():
         if figures["count"]:
@@ -183,6 +184,18 @@ def _listed(label: str, lines: list[str]) -> None:
         print("\n".join(f"  {line}" for line in lines))
 
 
+def _wanted(options: argparse.Namespace, parser: argparse.ArgumentParser) -> tuple[list[Case], int]:
+    """Return the cases to judge, and how many rows of the file have none because they show too little."""
+    if options.documented and options.kind not in (None, ["good"]):
+        parser.error("--documented judges good functions only: leave --kind out")
+    all_cases = list(documented_cases(options.path) if options.documented else cases(options.path))
+    wanted = [case for case in all_cases if case.kind in (options.kind or KINDS)][: options.limit]
+    if not wanted:
+        parser.error(f"{options.path} holds no such candidate")
+    rows = len(options.path.read_text(encoding="utf-8").splitlines())
+    return wanted, rows - len(all_cases) if options.documented else 0
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gate", description=__doc__)
     parser.add_argument("path", type=Path, help="a file like functions_dev.jsonl")
@@ -193,12 +206,11 @@ def main() -> None:
     parser.add_argument("--unmended", action="store_true", help="judge everything as published, without a fix")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
     options = parser.parse_args()
-    all_cases = documented_cases(options.path) if options.documented else cases(options.path)
-    wanted = [case for case in all_cases if case.kind in (options.kind or KINDS)][: options.limit]
+    wanted, left_out = _wanted(options, parser)
     off = frozenset({"*"} if options.unmended else ())
     started = time.perf_counter()
     judged = asyncio.run(judge_all(wanted, options.policy, off))
-    told = {"policy": options.policy, "fixed": not options.unmended}
+    told = {"policy": options.policy, "fixed": not options.unmended, "left_out": left_out}
     result = {**told, **summary(judged, time.perf_counter() - started)}
     if options.json:
         print(json.dumps(result, indent=2, ensure_ascii=False))

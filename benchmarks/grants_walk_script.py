@@ -48,7 +48,7 @@ class Waited:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What is on the screen, from the last row with `since` on, once `when` is there."""
+    """The screen, from the last row with `since` on, once `when` is there."""
 
     says: str
     when: str

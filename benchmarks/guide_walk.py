@@ -90,7 +90,7 @@ class Walk:
         return f"{page}\n{self._took(page)}\n"
 
     def _took(self, page: str) -> str:
-        """How long it took: the machine as measured, the human by the words and the keys."""
+        """Return how long it took: the machine as measured, the human by the words and the keys."""
         words = len(re.sub(r"```.*?```|!\[.*?\)", "", page, flags=re.DOTALL).split())
         read, typed = 60 * words / WORDS_A_MINUTE, 60 * self._keys / KEYS_A_MINUTE
         return (

@@ -1,4 +1,4 @@
-"""What the guide says, types and shows, in its order: data for `guide_walk`."""
+"""The guide's texts, keys and screens, in its order: data for `guide_walk`."""
 
 from dataclasses import dataclass
 
@@ -126,11 +126,15 @@ PARTS = (
             ),
             Half("how many vowels are "),
             Said("In a second window:"),
-            Second("sed -i s/aeiou/aeiouy/ ~/my-assistant/functions/tour.py", until="by hand changed: count_vowels"),
+            Second(
+                "sed -i s/aeiou/aeiouy/ ~/my-assistant/functions/tour.py", until="from outside changed: count_vowels"
+            ),
             Said("The verdict appears above your line, and the line stays. Continue typing:"),
             Prompt("in rhythm?", until="Screen 5 of 9"),
             Picture(
-                "edited", "The answer is 1 now: your saved file is what runs, in the same conversation.", "⟳ by hand"
+                "edited",
+                "The answer is 1 now: your saved file is what runs, in the same conversation.",
+                "⟳ from outside",
             ),
             Said("A broken save takes nothing away. In the second window:"),
             Second("echo 'def half(' >> ~/my-assistant/functions/tour.py", until="rejected"),
@@ -139,7 +143,7 @@ PARTS = (
                 "You see the location and the line; the last good version stays active. Remove the line again:",
                 "✗ rejected",
             ),
-            Second("sed -i '$ d' ~/my-assistant/functions/tour.py", until="is good again"),
+            Second("sed -i '$ d' ~/my-assistant/functions/tour.py", until="loads again"),
             Said(
                 "If the assistant changes the same function at the moment you save it, nothing is "
                 "overwritten. Your version stays on disk, the assistant's is kept as pending, and both "
@@ -202,6 +206,11 @@ TAIL = """\
 ## Where next
 
 `/help` lists the commands, `next` continues the tour, and the [reference](reference.md) has everything. Read
-[the first minutes](first-minutes.md) to set up your own model, [grants](grants.md) to control what functions may
+[the first minutes](first-minutes.md) to set up your own model, [at the terminal](terminal.md) for scripts and for what
+else you can type (`=NAME(…)`, `?NAME`, `!COMMAND`, `@FILE`), [grants](grants.md) to control what functions may
 access, and [agents](agents.md) to work with several agents.
+
+Once there are many functions, `/audit` (in a shell `toolwright functions audit`) shows the state of all: which ones a
+request confuses with others, which ones fail, lie unused or lack an example, each with a proposal and the command to
+type. Each part of its score loses points by the share of functions that have such a finding.
 """

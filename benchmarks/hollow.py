@@ -1,4 +1,4 @@
-"""How the gate judges hollow functions and honest look-alikes: `python -m benchmarks.hollow PATH [--policy P] [-v]`.
+"""The gate's verdicts on hollow functions and honest look-alikes: `python -m benchmarks.hollow PATH [--policy P] [-v]`.
 
 PATH holds one function a line: `id`, `kind` (`honest`, or how it is hollow), `source` and `name`. Honest functions
 should be admitted, all else refused. A doubt counts as admitted if its author is asked nothing, and so does what lacks
@@ -76,9 +76,11 @@ def show(judged: list[Judged], *, is_verbose: bool) -> None:
 
 def _row(kind: str, results: list[Judged]) -> str:
     counts = Counter(answer_of(result) for result in results)
-    middle = sorted(result.seconds for result in results)[len(results) // 2] if results else 0.0
-    share = counts["admitted"] / len(results) if results else 0.0
+    if not results:
+        return f"{kind:<14}{0:>6}{'none in these lines':>36}"
+    share = counts["admitted"] / len(results)
     cells = f"{counts['refused']:>9}{counts['challenged']:>12}{counts['admitted']:>5}{share:>5.0%}"
+    middle = sorted(result.seconds for result in results)[len(results) // 2]
     return f"{kind:<14}{len(results):>6}{cells}{1000 * middle:>10.0f} ms"
 
 

@@ -1,4 +1,4 @@
-"""How many functions of a library join: `python -m benchmarks.libraries PATH… [--half shown|held] [--seed N] [--json]`.
+"""Functions of a library that join: `python -m benchmarks.libraries PATH… [--half shown|held] [--seed N] [--json]`.
 
 PATH is what `functions import` takes: a .py file, a folder or an archive. Nothing is written. With `--half`, only the
 functions of one half of the modules are reported: they are drawn by the seed, so that rules can be written with the
@@ -26,11 +26,12 @@ _LONGEST_LINE = 240
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of the functions of one library, and how long it took."""
+    """The fate of the functions of one library, and how long it took."""
 
     library: str
     functions: tuple[ImportedFunction, ...]
     seconds: float
+    unread: int = 0  # files that could not be read: their functions are not counted
 
     @property
     def refused(self) -> list[ImportedFunction]:
@@ -45,7 +46,8 @@ async def taken(path: Path) -> Taken:
         async with agent_core.Workspace.open(folder) as workspace:
             request = Taking(path, dry_run=True)
             report = await workspace.workshop.bulk.take_over(request, lambda _: None, lambda _: None)
-    return Taken(path.name, tuple(report.functions), time.perf_counter() - began)
+    unread = sum(file.code != "passed-over" for file in report.files)
+    return Taken(path.name, tuple(report.functions), time.perf_counter() - began, unread)
 
 
 def modules_of(half: str, seed: int, modules: Iterable[str]) -> set[str]:
@@ -65,6 +67,7 @@ def halved(all_taken: list[Taken], half: str, seed: int) -> list[Taken]:
             item.library,
             tuple(function for function in item.functions if f"{item.library}:{function.module}" in chosen),
             item.seconds,
+            item.unread,
         )
         for item in all_taken
     ]
@@ -72,7 +75,8 @@ def halved(all_taken: list[Taken], half: str, seed: int) -> list[Taken]:
 
 def summary(all_taken: list[Taken], *, is_listed: bool) -> dict[str, Any]:  # Any: JSON
     """Return the figures as one JSON document."""
-    whole = Taken("all", tuple(function for item in all_taken for function in item.functions), 0)
+    functions = tuple(function for item in all_taken for function in item.functions)
+    whole = Taken("all", functions, sum(item.seconds for item in all_taken), sum(item.unread for item in all_taken))
     refused = [function for item in all_taken for function in item.refused]
     return {
         "libraries": [_figures(item) for item in [*all_taken, whole]],
@@ -95,6 +99,7 @@ def _figures(item: Taken) -> dict[str, Any]:  # Any: JSON
         "trial": standings["trial"],
         "draft": standings["draft"],
         "share": share,
+        "unread_files": item.unread,
         "seconds": round(item.seconds, 1),
     }
 
@@ -109,13 +114,13 @@ def _problems(function: ImportedFunction) -> Iterator[str]:
 
 def show(result: dict[str, Any]) -> None:  # Any: JSON
     """Print the figures as a table, then the causes, then each rejection."""
-    print(f"{'library':<24}{'functions':>10}{'joined':>8}{'':>8}{'trial':>7}{'draft':>7}{'refused':>9}")
+    print(f"{'library':<24}{'functions':>10}{'joined':>8}{'':>8}{'trial':>7}{'draft':>7}{'refused':>9}{'unread':>8}")
     for row in result["libraries"]:
         share = f"{row['share']:.1%}" if row["share"] is not None else "-"
         cells = (
             f"{row['functions']:>10}{row['joined']:>8}{share:>8}{row['trial']:>7}{row['draft']:>7}{row['refused']:>9}"
         )
-        print(f"{row['library']:<24}{cells}")
+        print(f"{row['library']:<24}{cells}{row['unread_files']:>8}")
     print("\nrefused because of")
     print("\n".join(f"  {code:<28}{count:>5}" for code, count in result["causes"].items()))
     for function in result["refused"]:

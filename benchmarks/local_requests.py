@@ -1,4 +1,6 @@
-"""Ten everyday requests to the local model, unattended, each in a fresh workspace: how many come out right.
+"""Ten everyday requests to a small model, unattended, each in a fresh workspace: how many come out right.
+
+The model runs in the built-in engine, or behind a server: `--base-url http://127.0.0.1:8080/v1` takes its first model.
 
 Right is a turn that admitted a new function and whose reply holds the expected answer. The prompt was
 tuned on the set `tuning`; `test` was written before that, and its failures were looked at after its first
@@ -37,7 +39,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """What came of one request."""
+    """The result of one request."""
 
     request: str
     reply: str
@@ -236,6 +238,9 @@ def _line(number: int, came: Came) -> str:
 
 
 async def _run(arguments: argparse.Namespace) -> list[Came]:
+    if arguments.base_url:
+        settings = Settings(model=ModelSettings(base_url=arguments.base_url), turn=TurnSettings(max_steps=MAX_STEPS))
+        return await _asked(arguments, settings)
     model = ModelSettings(name=arguments.model, threads=arguments.threads)
     settings = Settings(model=model, turn=TurnSettings(max_steps=MAX_STEPS))
     began = time.perf_counter()
@@ -243,12 +248,17 @@ async def _run(arguments: argparse.Namespace) -> list[Came]:
     keeper = await open_local(arguments.model, model)
     await keeper.engine.child()
     print(f"loaded in {time.perf_counter() - began:.1f} s", file=sys.stderr)
+    came = await _asked(arguments, settings)
+    await keeper.aclose()
+    return came
+
+
+async def _asked(arguments: argparse.Namespace, settings: Settings) -> list[Came]:
     came = []
     for number, asked in enumerate(SETS[arguments.set]):
         if arguments.only is None or number in arguments.only:
             came.append(await ask(asked, settings, trace=arguments.trace))
             print(_line(number, came[-1]), file=sys.stderr, flush=True)
-    await keeper.aclose()
     return came
 
 
@@ -259,6 +269,7 @@ def _total(came: Sequence[Came]) -> dict[str, float | int]:
         "right": sum(each.is_right for each in came),
         "answered": sum(each.is_answered for each in came),
         "with_new_function": sum(bool(each.made) for each in came),
+        "read_tokens": read,
         "median_s": statistics.median(each.seconds for each in came),
         "read_again_share": round(1 - cached / read, 3) if read else 0.0,
         "written_tokens": sum(each.written for each in came),
@@ -269,11 +280,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--set", choices=sorted(SETS), default="test")
     parser.add_argument("--model", default=MODEL)
+    parser.add_argument("--base-url", default="", help="a server in place of the built-in engine")
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--only", type=lambda text: {int(part) for part in text.split(",")}, default=None)
     parser.add_argument("--trace", action="store_true", help="show every call and answer on standard error")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    if unknown := sorted((arguments.only or set()) - {*range(len(SETS[arguments.set]))}):
+        parser.error(f"the set {arguments.set} has requests 0 to {len(SETS[arguments.set]) - 1}, not {unknown[0]}")
     came = asyncio.run(_run(arguments))
     total = _total(came)
     if arguments.json:

@@ -39,7 +39,7 @@ _WRITING: Final = frozenset({"create_function", "replace_function", "edit_functi
 
 @dataclass(slots=True)
 class Came:
-    """What came of one task; `admitted_at` counts from 1, 0 is never. `passed` is None where nothing was admitted."""
+    """The result of one task; `admitted_at` counts from 1, 0 is never. `passed` is None where nothing was admitted."""
 
     name: str
     tries: int = 0

@@ -1,4 +1,4 @@
-"""What the benchmarks share: things timed in turn, so that a busy moment hits all of them, and rows of one table."""
+"""Shared by the benchmarks: things timed in turn, so that a busy moment hits all of them, and rows of one table."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ class Row:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the aim is reached, where there is one."""
+        """True if the aim is reached, or if there is none."""
         return None if self.aim is None else (self.ms if self.ratio is None else self.ratio) <= self.aim
 
 
@@ -55,10 +55,11 @@ def ratio(taken: Mapping[str, list[float]], name: str, reference: str) -> float:
     return statistics.median(ours / theirs for ours, theirs in zip(taken[name], taken[reference], strict=True))
 
 
-def options(description: str | None, rounds: int) -> argparse.Namespace:
-    """The options that all have."""
+def options(description: str | None, rounds: int | None) -> argparse.Namespace:
+    """The options that all have; `--rounds` only where something is timed so often."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--rounds", type=int, default=rounds, help="how often each is timed")
+    if rounds is not None:
+        parser.add_argument("--rounds", type=int, default=rounds, help="how often each is timed")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
     return parser.parse_args()
 

@@ -56,7 +56,7 @@ class Case:
 
 @dataclass(slots=True)
 class Came:
-    """What came of one case: each thing that was to hold, and whether it did."""
+    """The result of one case: each thing that was to hold, and whether it did."""
 
     id: str
     task: str
@@ -64,7 +64,7 @@ class Came:
 
     @property
     def is_right(self) -> bool:
-        """Whether all of it holds."""
+        """True if all of it holds."""
         return all(self.held.values())
 
 
@@ -185,7 +185,7 @@ async def _turn(agent: Agent, message: str, *, trace: bool = False) -> str:
 
 
 def _holds(lines: Iterable[str], fact: str) -> bool:
-    """Whether most of a fact's words are in the lines."""
+    """Check whether most of a fact's words are in the lines."""
     wanted = repeated.read(fact).core
     there = {word for line in lines for word in repeated.read(line).core}
     return len(wanted & there) >= _ENOUGH * len(wanted)
@@ -249,7 +249,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--trace", action="store_true", help="show what is said on standard error")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
+    if given.model is None and (given.threads is not None or given.trace):
+        parser.error("--threads and --trace are for a real model: name one with --model")
     figures = total(asyncio.run(run(given)))
+    if not figures:
+        parser.error(f"{given.path} holds no case")
     if given.json:
         print(json.dumps(figures, indent=1))
     else:

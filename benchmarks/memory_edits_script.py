@@ -1,4 +1,4 @@
-"""What a model does that makes the right edits: a case of the data → its replies, request by request."""
+"""A model that makes the right edits: a case of the data → its replies, request by request."""
 
 import re
 from collections.abc import Generator, Sequence

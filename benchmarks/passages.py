@@ -22,7 +22,7 @@ import numpy as np
 from agent_core.base.clock import Clock
 from agent_core.storage import PassageRow, SavePassages, SaveVectors, Store, open_store
 from benchmarks.measure import Row, line, median_ms, timed
-from benchmarks.passages_texts import Floats, Texts, embed, exact_scores, texts
+from benchmarks.passages_texts import Floats, Texts, embed, exact_scores, note_on_vectors, texts
 
 SMALL, BATCH, SPACE = 10, 1000, "bench"
 PATHS = "BENCH_SENTENCES"
@@ -103,7 +103,7 @@ def _fts(path: Path, words: Sequence[str]) -> apsw.Connection:
 
 
 class Taken:
-    """What one thing took, again and again: on the clock, and of the processor, which others disturb less."""
+    """The times that one thing took: on the clock, and of the processor, which others disturb less."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
@@ -126,7 +126,7 @@ class Taken:
         return median_ms(self.worked)
 
     def times(self, other: "Taken") -> float:
-        """How many times the other's work."""
+        """Return the ratio to the other's work."""
         return self.worked_ms / other.worked_ms
 
 
@@ -137,11 +137,13 @@ class Search:
         self._store, self._vectors, self._fts = store, vectors, fts
 
     async def first(self) -> list[Row]:
-        """What a process waits for once."""
+        """Return what a process waits for once."""
         words = await timed(self._words("large", ["first"]))
         return [
             Row("words: the first search of a process", 1000 * words),
-            Row("vectors: the first search of a process", 1000 * await timed(self._near("large", 0))),
+            Row(
+                f"vectors{note_on_vectors()}: the first search of a process", 1000 * await timed(self._near("large", 0))
+            ),
         ]
 
     async def _words(self, agent: str, words: Sequence[str]) -> list[int]:
@@ -181,10 +183,10 @@ class Search:
         for number in range(len(asked)):  # apart: the product's own threads go on turning for a while
             await product.add(self._product(number))
         return [
-            Row("vectors", near.ms),
+            Row(f"vectors{note_on_vectors()}", near.ms),
             Row("  in processor time", near.worked_ms, "among a tenth", near.times(small)),
             Row("  by a product with all float32", product.ms, "ours, processor time", product.times(near)),
-            Row("words and vectors", both.ms, aim=30),
+            Row(f"words and vectors{note_on_vectors()}", both.ms, aim=30),
             Row("  in processor time", both.worked_ms),
         ]
 
@@ -209,20 +211,20 @@ class Search:
         ]
 
     async def for_comparison(self, asked: Sequence[Sequence[str]]) -> list[Row]:
-        """What it takes to ask the store anything: on a busy machine, most of what a search takes."""
+        """Return what it takes to ask the store anything: on a busy machine, most of what a search takes."""
         idle = Taken()
         for _ in asked:
             await idle.add(self._store.memory_counts("large"))
         return [Row("a question that computes nothing", idle.ms), Row("  in processor time", idle.worked_ms)]
 
     async def shares(self, found: Texts) -> dict[str, float]:
-        """How much of the exact first ten is found; rows of `large` are numbered on from those of `small`."""
+        """Return the share of the exact first ten that was found; rows of `large` are numbered on from `small`."""
         offset = len(found.words) // SMALL + 1
         near = [
             len({seq - offset for seq in await self._near("large", number)} & await self._product(number))
             for number in range(len(found.questions))
         ]
-        shares = {"vectors: recall@10 against all float32": sum(near) / TOP / len(near)}
+        shares = {f"vectors{note_on_vectors()}: recall@10 against all float32": sum(near) / TOP / len(near)}
         for what, asked in (("natural questions", found.asked), ("very frequent words", found.frequent)):
             best = exact_scores(found.words, asked)
             hits = [await self._store.search_words("archival", "large", words, TOP) for words in asked]

@@ -1,4 +1,4 @@
-"""What benchmarks.passages searches, passages of sentences given or made, and an exact search to compare with."""
+"""The passages that benchmarks.passages searches, of sentences given or made, and an exact search to compare with."""
 
 import importlib
 import importlib.util
@@ -91,9 +91,14 @@ def made(chance: random.Random) -> Iterator[str]:
         yield " ".join(chance.choices(words, cum_weights=weights, k=chance.randint(6, 14)))
 
 
+def note_on_vectors() -> str:
+    """Return what the names of figures about vectors must add: nothing if they are a model's."""
+    return "" if importlib.util.find_spec("wordllama") else " (made up: wordllama is not installed)"
+
+
 def embed(passages: Sequence[str]) -> Floats:
     """By wordllama; where it is not installed, noise about centres."""
-    if importlib.util.find_spec("wordllama"):
+    if not note_on_vectors():
         package = importlib.import_module("wordllama")
         model = package.WordLlama.load(cache_dir=Path(str(package.__file__)).parent, disable_download=True)
         found: Floats = np.asarray(model.embed(list(passages), norm=True), np.float32)

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from agent_core.base.errors import ToolwrightError
 from agent_core.memory import search_query as asked
 from agent_core.memory import words
 from agent_core.memory.archival import Archival
-from agent_core.memory.embedding import embedder
 from agent_core.storage import Shelf
 
-from .recall_data import AGENT, Question, Read, is_talk, load, reading
+from .recall_data import AGENT, MODELS, Question, Read, checked, is_talk, load, model_named, reading
 
 DEPTHS: Final = (1, 5, 10)
 FITTED_ON: Final = 2
@@ -28,22 +28,29 @@ CATEGORIES: Final = {1: "several turns", 2: "time", 3: "inference", 4: "one turn
 
 def main() -> None:
     given = options(sys.argv[1:])
-    figures = asyncio.run(measure(given.path, given.embedding))
+    try:
+        figures = asyncio.run(measure(given.path, given.embedding))
+    except ToolwrightError as error:
+        sys.exit(f"--embedding {given.embedding} is not available, so nothing was measured: {error}")
     print(json.dumps(figures, indent=1) if given.json else table(figures))
 
 
 def options(arguments: Sequence[str]) -> argparse.Namespace:
-    """Which file, and by which model."""
+    """Return the file, and the model."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recall", description=__doc__)
     parser.add_argument("path", type=Path)
-    parser.add_argument("--embedding", choices=("wordllama", "minilm", "none"), default="wordllama")
+    parser.add_argument("--embedding", choices=MODELS, default="wordllama")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args(arguments)
 
 
 async def measure(path: Path, embedding: Any) -> dict[str, Any]:  # Any: a name of a model; JSON
-    """The figures of a file: each group of questions with its share found at each depth."""
-    model = embedder(embedding)
+    """The figures of a file: each group of questions with its share found at each depth.
+
+    Raises:
+        ToolwrightError: the embedding model cannot be used here.
+    """
+    model = await model_named(embedding)
     scored: list[tuple[list[str], list[float], list[float]]] = []
     spent: list[float] = []
     for number, one in enumerate(load(path)):
@@ -55,6 +62,7 @@ async def measure(path: Path, embedding: Any) -> dict[str, Any]:  # Any: a name 
                 plain = await plain_search(read, question.text)
                 groups = _groups(one, number, question)
                 scored.append((groups, _shares(found, question), _shares(plain, question)))
+            checked(read.shelf.vectors)
     median = sorted(spent)[len(spent) // 2] * 1000
     return {"file": path.name, "embedding": embedding, "median_ms": round(median, 2), "groups": _means(scored)}
 

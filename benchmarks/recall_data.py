@@ -12,15 +12,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from agent_core.base.clock import Clock
 from agent_core.memory.archival import Archival
-from agent_core.memory.embedding import Embedder
+from agent_core.memory.embedding import Embedder, EmbeddingUnavailable, embedder
 from agent_core.memory.recall import Recall
+from agent_core.memory.vectors import ShelfVectors
 from agent_core.storage import Entry, MemoryStore, Post, Store, open_store
 
 AGENT: Final = "reader"
+MODELS: Final = ("wordllama", "minilm", "none")
 _DATE: Final = "%I:%M %p on %d %B, %Y"
 _DAY: Final = 86_400.0
 _ENOUGH: Final = 0.8
@@ -63,8 +65,26 @@ def load(path: Path) -> list[dict[str, Any]]:  # Any: JSON
     return read
 
 
+async def model_named(name: Literal["wordllama", "minilm", "none"]) -> Embedder | None:
+    """Return the model of that name, loaded: search goes on without one, but no figures may bear its name then.
+
+    Raises:
+        EmbeddingUnavailable: it cannot be used here.
+    """
+    model = embedder(name)
+    if model is not None:
+        await model.embed(["word"])
+    return model
+
+
+def checked(vectors: ShelfVectors) -> None:
+    """Raise EmbeddingUnavailable if some search or text was left to words alone."""
+    if vectors.trouble:
+        raise EmbeddingUnavailable(vectors.trouble)
+
+
 def is_talk(one: dict[str, Any]) -> bool:  # Any: JSON
-    """Whether it is a conversation between people, with dates and speakers."""
+    """True if it is a conversation between people, with dates and speakers."""
     return "sessions" in one
 
 
@@ -91,6 +111,7 @@ async def _talk(one: dict[str, Any], store: Store, hands: Hands, embedder: Embed
     recall = Recall(store, AGENT, embedder, hands.clock)
     await recall.catch_up()
     await recall.vectors.embed_all()
+    checked(recall.vectors)
     seqs = dict(zip(ids, [entry.seq for entry in await store.history(AGENT)], strict=True))
     asked = [
         Question(each["question"], each["category"], frozenset(seqs[id] for id in each["evidence"] if id in seqs))
@@ -121,6 +142,7 @@ async def _notes(one: dict[str, Any], store: Store, hands: Hands, embedder: Embe
         hands.at += 1
         await store.apply((await archival.insert(text)).writes)
     await archival.vectors.embed_all()
+    checked(archival.vectors)
     _, newest = await store.list_passages(AGENT, "", 0, len(texts))
     seqs = [row.seq for row in reversed(newest)]
     words = [_triples(text) for text in texts]

@@ -7,6 +7,7 @@ each conversation out in turn. A softmax over the rows of a question, linear in 
 import argparse
 import asyncio
 import pickle
+import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,10 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from agent_core.memory.embedding import embedder
+from agent_core.base.errors import ToolwrightError
 from agent_core.memory.evidence import weights
 
-from .recall_data import load, reading
+from .recall_data import MODELS, checked, load, model_named, reading
 
 Array: TypeAlias = npt.NDArray[Any]  # Any: the type of its numbers
 
@@ -43,9 +44,7 @@ class Case:
 
 def main() -> None:
     given = options()
-    cases = kept(given.cache) or asyncio.run(measured(given.path, given.embedding))
-    if given.cache is not None:
-        given.cache.write_bytes(pickle.dumps(cases))
+    cases = _cases(given)
     names = given.signals.split(",") if given.signals else [*weights("recall", given.embedding)]
     fitted = rounded(fit(cases, names, FITTED_ON))
     print("".join(f"{name} = {weight}\n" for name, weight in fitted.items()))
@@ -57,32 +56,44 @@ def main() -> None:
 
 
 def options() -> argparse.Namespace:
-    """Which file, which model, which signals; `--cache` keeps the signals between runs."""
+    """Return the file, the model and the signals; `--cache` keeps the signals between runs."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recall_fit", description=__doc__)
     parser.add_argument("path", type=Path)
-    parser.add_argument("--embedding", choices=("wordllama", "minilm", "none"), default="wordllama")
+    parser.add_argument("--embedding", choices=MODELS, default="wordllama")
     parser.add_argument("--signals", default="", help="names with commas; those of weights.toml if unset")
     parser.add_argument("--cache", type=Path, help="a file of this program's own, outside of the project")
     return parser.parse_args()
 
 
-def kept(cache: Path | None) -> list[Case]:
-    """What an earlier run measured."""
-    cases: list[Case] = pickle.loads(cache.read_bytes()) if cache is not None and cache.exists() else []
+def _cases(given: argparse.Namespace) -> list[Case]:
+    """Return what was measured, by an earlier run if its file and model were these."""
+    of = (str(given.path.resolve()), given.path.stat().st_mtime, given.embedding)
+    if given.cache is not None and given.cache.exists():
+        measured_of, cases = pickle.loads(given.cache.read_bytes())
+        if measured_of != of:
+            sys.exit(f"{given.cache} holds what was measured of {measured_of}, not of {of}. Name another file.")
+        return list(cases)
+    try:
+        cases = asyncio.run(measured(given.path, given.embedding))
+    except ToolwrightError as error:
+        sys.exit(f"--embedding {given.embedding} is not available, so nothing was measured: {error}")
+    if given.cache is not None:
+        given.cache.write_bytes(pickle.dumps((of, cases)))
     return cases
 
 
 async def measured(path: Path, embedding: Any) -> list[Case]:  # Any: a model's name
     """The signals of every question."""
-    model = embedder(embedding)
+    model = await model_named(embedding)
     cases = []
     for number, one in enumerate(load(path)):
         async with reading(one, model) as read:
             for question in read.questions:
                 evidence, _ = await read.shelf.gather(question.text)
                 signals = await read.shelf.weighing.signals(evidence)
-                answers = np.array([row.said.seq in question.gold for row in evidence.rows])
+                answers = np.array([row.utterance.seq in question.gold for row in evidence.rows])
                 cases.append(Case(number, question.category, signals, answers, len(question.gold)))
+            checked(read.shelf.vectors)
     return cases
 
 

@@ -25,6 +25,7 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, parse, read_file
 from agent_core.registry.watch import scan
+from benchmarks.measure import options
 
 COUNT = 1_000
 PASSES = 5
@@ -100,6 +101,17 @@ def import_and_describe(folder: Path) -> None:
         from_live_object(vars(module)[f"book_{path.stem.removeprefix('bench_')}"])
 
 
+_ARGUMENTS = {
+    "name": "a",
+    "nights": "2",
+    "price": 3,
+    "breakfast": True,
+    "guests": "b",
+    "prices": {"tea": 1},
+    "room": "single",
+}
+
+
 def measure(folder: Path) -> dict[str, float]:
     """Microseconds for one function or module, and the ratios that are promised."""
     for n in range(COUNT):
@@ -112,18 +124,7 @@ def measure(folder: Path) -> dict[str, float]:
     snapshot = Snapshot.empty()
     for reading in readings:
         snapshot = snapshot.with_module(reading)
-    given = json.dumps(
-        {
-            "name": "a",
-            "nights": "2",
-            "price": 3,
-            "breakfast": True,
-            "guests": "b",
-            "prices": {"tea": 1},
-            "room": "single",
-        }
-    )
-    parameters = readings[0].functions[0].parameters
+    arguments_json, parameters = json.dumps(_ARGUMENTS), readings[0].functions[0].parameters
     stamps = scan(folder, {}).stamps
 
     def load() -> None:
@@ -141,7 +142,7 @@ def measure(folder: Path) -> dict[str, float]:
         "import and describe (reference)": best(lambda: import_and_describe(folder)),
         "load from cache": best(load),
         "replace one module of 1,000": best(replace_each),
-        "read arguments": best(lambda: [arguments.read(given, parameters) for _ in range(COUNT)]),
+        "read arguments": best(lambda: [arguments.read(arguments_json, parameters) for _ in range(COUNT)]),
         "scan 1,000 files (each)": best(lambda: scan(folder, stamps)),
     }
     each = {name: seconds / COUNT * 1e6 for name, seconds in times.items()}
@@ -154,12 +155,13 @@ def measure(folder: Path) -> dict[str, float]:
 
 
 def main() -> None:
+    given = options(__doc__, rounds=None)
     folder = Path(tempfile.mkdtemp(prefix="bench-registry-"))
     try:
         figures = measure(folder)
     finally:
         shutil.rmtree(folder)
-    if "--json" in sys.argv[1:]:
+    if given.json:
         print(json.dumps({"benchmark": "registry", "unit": "microseconds each, ratios as named", **figures}))
         return
     for name, value in figures.items():

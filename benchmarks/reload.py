@@ -35,7 +35,7 @@ SAVE_MS = 10.0
 START = 0.5
 # A human's saves are further apart than this; a spare worker stands ready after a few milliseconds.
 _PAUSE_S = 0.05
-_TEXT = '''\
+TEXT = '''\
 """Module {n}."""
 
 
@@ -67,11 +67,11 @@ async def bench(rounds: int, modules: int = MODULES) -> list[Row]:
         root = Path(folder)
         (root / "functions").mkdir()
         for n in range(modules):
-            (root / "functions" / f"hotel_{n}.py").write_text(_TEXT.format(n=n, edit=0))
-        saves = await _saves(root, rounds)
+            (root / "functions" / f"hotel_{n}.py").write_text(TEXT.format(n=n, edit=0))
+        saved = await saves(root, rounds)
         starts = await _starts(root, max(3, rounds // 4))
     return [
-        Row(f"file saved → callable, {modules} modules", median_ms(saves), aim=SAVE_MS),
+        Row(f"file saved → callable, {modules} modules", median_ms(saved), aim=SAVE_MS),
         Row(f"read, parse and describe {modules} modules", median_ms(starts["parse"])),
         Row(
             f"start with {modules} unchanged modules",
@@ -83,7 +83,7 @@ async def bench(rounds: int, modules: int = MODULES) -> list[Row]:
     ]
 
 
-async def _saves(root: Path, rounds: int) -> list[float]:
+async def saves(root: Path, rounds: int) -> list[float]:
     async with Workspace.open(root) as workspace:
         await workspace.sandbox_level()
         editor = _Editor(root, workspace.workshop.registry)
@@ -114,7 +114,7 @@ class _Editor:
 
     def _write(self, edit: int) -> int:
         n = edit % self._files
-        (self._folder / f".hotel_{n}.py.swp").write_text(_TEXT.format(n=n, edit=edit))
+        (self._folder / f".hotel_{n}.py.swp").write_text(TEXT.format(n=n, edit=edit))
         return n
 
     def _rename(self, n: int) -> None:

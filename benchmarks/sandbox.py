@@ -1,4 +1,4 @@
-"""What the sandbox costs: a call of `add(a, b)` with no layer, with every layer, and with a spare worker.
+"""The cost of the sandbox: a call of `add(a, b)` with no layer, with every layer, and with a spare worker.
 
 All ways take turns in one run and go through the same code; only the layers and the spare differ.
 Ratios are what counts: `hardened / plain` and `spare / plain`, from medians. Beside them whole calls through
@@ -103,6 +103,20 @@ async def _fresh_python() -> None:
     await process.wait()
 
 
+async def _bubblewrap() -> None:
+    confined = ("bwrap", "--ro-bind", "/", "/", "--tmpfs", "/tmp", "--unshare-all", "--die-with-parent")
+    process = await asyncio.create_subprocess_exec(*confined, sys.executable, "-I", "-S", "-c", "1 + 2")
+    assert await process.wait() == 0
+
+
+async def _works(act: Callable[[], Awaitable[object]]) -> bool:
+    try:
+        await act()
+    except (OSError, AssertionError):  # it is not installed, or may make no namespace here
+        return False
+    return True
+
+
 async def bench(rounds: int) -> dict[str, float]:
     """Milliseconds per call (medians), by way; `start` is the start of a sandbox with its self-test."""
     with tempfile.TemporaryDirectory() as folder:
@@ -123,7 +137,9 @@ async def bench(rounds: int) -> dict[str, float]:
             first = (time.perf_counter() - began) * 1000
             ways = [Way(name, _caller(pool, job)) for name, pool in pools.items()]
             ways += [Way(name, act) for name, act in whole.items()]
-            taken = await _measure([*ways, Way("fresh python", _fresh_python)], rounds)
+            ways += [Way("fresh python", _fresh_python)]
+            ways += [Way("bubblewrap", _bubblewrap)] if await _works(_bubblewrap) else []
+            taken = await _measure(ways, rounds)
         for pool in pools.values():
             await pool.aclose()
     return taken | {"start": started, "package, first call": first}

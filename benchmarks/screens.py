@@ -1,4 +1,4 @@
-"""What a terminal shows, as SVG: one screen, or a film of screens. No font is fetched; dark and light are readable."""
+"""Screens of a terminal as SVG: one, or a film of several. No font is fetched; dark and light are readable."""
 
 import re
 import time
@@ -60,7 +60,7 @@ class Screen:
 
     @classmethod
     def of(cls, terminal: Terminal) -> "Screen":
-        """What a terminal shows now."""
+        """Return what a terminal shows now."""
         return cls(tuple("".join(_runs(row)) for row in terminal.cells()), terminal.cursor())
 
 

@@ -1,4 +1,4 @@
-"""What the agent calls, whole: `python -m benchmarks.searches [PATH …] [--messages N] [--json]`.
+"""The searches that the agent calls, as a whole: `python -m benchmarks.searches [PATH …] [--messages N] [--json]`.
 
 `Recall.search` over messages and `Archival.search` over passages: the question embedded, rows found by words and by
 vector, neighbours, weights, the page written. Sentences as in `benchmarks.passages`, among a tenth and among
@@ -9,19 +9,21 @@ import argparse
 import asyncio
 import json
 import os
+import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
 from agent_core.base.clock import Clock
+from agent_core.base.errors import ToolwrightError
 from agent_core.memory.archival import Archival, Piece
-from agent_core.memory.embedding import embedder
 from agent_core.memory.journal_messages import JournalMessage, derive
 from agent_core.memory.recall import Recall
 from agent_core.storage import SaveSaid, Store, open_store
 from benchmarks.measure import Row, line
 from benchmarks.passages import PATHS, Taken
 from benchmarks.passages_texts import texts
+from benchmarks.recall_data import checked, model_named
 
 BATCH, SMALL, AIM_MS, AIM_SMALL_MS = 2_000, 10, 30.0, 12.0
 SESSION, PAUSE_S = 20, 7200
@@ -38,7 +40,10 @@ def main() -> None:
     options = parser.parse_args()
     found = texts(options.paths, options.messages, options.rounds)
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        rows = asyncio.run(measure(Path(folder), found.passages, found.questions))
+        try:
+            rows = asyncio.run(measure(Path(folder), found.passages, found.questions))
+        except ToolwrightError as error:
+            sys.exit(f"The embedding model is not available, so nothing was measured: {error}")
     if options.json:
         print(json.dumps({"rows": [{**asdict(row), "met": row.is_met} for row in rows]}))
         return
@@ -71,7 +76,7 @@ async def measure(folder: Path, passages: list[str], questions: list[str]) -> li
 
 async def filled(store: Store, agent: str, passages: list[str]) -> tuple[Recall, Archival]:
     """An agent to whom all this was said, and who put it aside."""
-    clock, model = Clock(), embedder("wordllama")
+    clock, model = Clock(), await model_named("wordllama")
     at = clock.now() - len(passages) * PAUSE_S / SESSION * 2
     lines = []
     # Numbers of entries are the store's, whatever the agent: another agent's may not be used again.
@@ -88,6 +93,8 @@ async def filled(store: Store, agent: str, passages: list[str]) -> tuple[Recall,
         await archival.add_passages([Piece(text, "bench") for text in passages[start : start + BATCH]])
     await recall.vectors.embed_all()
     await archival.vectors.embed_all()
+    checked(recall.vectors)
+    checked(archival.vectors)
     return recall, archival
 
 

@@ -58,7 +58,7 @@ class Worst:
 
 
 def main() -> None:
-    given = options(__doc__, rounds=1)
+    given = options(__doc__, rounds=None)
     found = asyncio.run(bench())
     if given.json:
         rows = [{**asdict(one.row), "met": one.row.is_met, "wall_ms": one.wall_ms} for one in found]

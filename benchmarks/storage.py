@@ -1,4 +1,4 @@
-"""What a journal entry costs beside a bare insert and commit, and what start-up reads cost.
+"""The cost of a journal entry compared with a bare insert and commit, and of the reads at a start.
 
     python benchmarks/storage.py [--json] [--rows N]
 

@@ -7,7 +7,7 @@ Ours writes every step to disk (synced commits) and calls `add` in a sandboxed w
 import asyncio
 import json
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from itertools import count
@@ -16,24 +16,11 @@ from typing import Any
 
 import openai
 
-from agent_core.base.events import CallAnswered, Event, TurnEnded
-from agent_core.workspace.workspace import Workspace
-
 from .fake_endpoint import running
 from .measure import Row, in_turn, median_ms, options, ratio, show, timed
+from .peers.ours import CALLS, open_workspace, our_turn
 
-CALLS = 50
-AIM = 0.5
-ADD = '''\
-def add(a: int, b: int) -> int:
-    """Add two numbers.
-
-    Args:
-        a: First number.
-        b: Second number.
-    """
-    return a + b
-'''
+AIM = 0.4
 _PARAMETERS = {
     "type": "object",
     "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
@@ -58,44 +45,19 @@ async def bench(rounds: int, calls: int = CALLS) -> list[Row]:
         root = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd()))
         )  # a disk, not a memory disk
-        workspace = await stack.enter_async_context(_workspace(root, url, calls))
+        workspace = await stack.enter_async_context(open_workspace(root, url, calls))
         client = await stack.enter_async_context(openai.AsyncOpenAI(base_url=url, api_key="none"))
         sdk, post, ours = "SDK loop, chat.completions.create", "SDK loop, lower-level post", "Toolwright's loop"
         acts = {
             sdk: partial(_sdk_turn, partial(_create, client), calls),
             post: partial(_sdk_turn, partial(_post, client), calls),
-            ours: partial(_our_turn, workspace, count(), calls),
+            ours: partial(our_turn, workspace, count(), calls),
         }
         taken = {
             name: [seconds / (calls + 1) for seconds in found] for name, found in (await in_turn(acts, rounds)).items()
         }
     aims = {ours: AIM}
     return [Row(f"step: {name}", median_ms(taken[name]), sdk, ratio(taken, name, sdk), aims.get(name)) for name in acts]
-
-
-def _workspace(root: Path, url: str, calls: int) -> Any:  # Any: a context manager that gives a Workspace
-    (root / "functions").mkdir()
-    (root / "functions" / "sums.py").write_text(ADD)
-    flags = {"model.base_url": url, "model.name": "fake", "model.stream": False, "model.context_tokens": 128_000}
-    return Workspace.open(root, flags={**flags, "turn.max_steps": calls + 10})
-
-
-async def _our_turn(workspace: Workspace, names: Iterator[int], calls: int) -> float:
-    agent = await workspace.agent(f"agent{next(names)}")  # a conversation of its own, as the SDK's loop has one
-    await workspace.sandbox_level()
-    await agent.model_line()
-    events: list[Event] = []
-    seconds = await timed(_listen(agent.turn("go"), events))
-    answered = [event for event in events if isinstance(event, CallAnswered) and event.outcome == "returned"]
-    last = events[-1]
-    assert len(answered) == calls
-    assert isinstance(last, TurnEnded)
-    assert last.reason == "replied"
-    return seconds
-
-
-async def _listen(turn: AsyncIterator[Event], events: list[Event]) -> None:
-    events.extend([event async for event in turn])
 
 
 async def _sdk_turn(ask: Ask, calls: int) -> float:

@@ -47,7 +47,7 @@ class Walk:
 
 
 def main() -> None:
-    given = options(__doc__, rounds=1)
+    given = options(__doc__, rounds=None)
     walks = asyncio.run(bench())
     rows = [
         Row(f"{name} ({len(walk.pairs)} pairs of modules)", len(walk.modules), aim=AIMS.get(name), unit="modules")
@@ -62,7 +62,7 @@ async def bench() -> dict[str, Walk]:
 
 
 def _actions() -> dict[str, tuple[list[Ask], Approver | None]]:
-    """What the model asks for in each action, the first time and the time that is counted, and who is asked."""
+    """Return what the model asks for in each action, the first time and the time that is counted, and who is asked."""
     call, total = Ask(Wanted("count_vowels", {"text": "queue"})), Ask(Wanted("total", {}))
     edit = [Ask(Wanted("core_memory_append", {"name": "human", "content": text})) for text in ("Is Ada.", "Likes tea.")]
     return {

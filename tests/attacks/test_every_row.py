@@ -19,7 +19,8 @@ def _named(setting: Setting) -> str:
 
 
 WHOEVER = "root" if os.geteuid() == 0 else "ordinary user"
-SPARSE = 12  # of the settings that a plain run only samples, each in another place
+USUAL = 5  # of every so many rows one is tried in a plain run where most people's calls run, and fewer in other
+SPARSE = 12  # settings, each in another place
 SPARSE_AHEAD = 24
 
 
@@ -27,8 +28,8 @@ SPARSE_AHEAD = 24
 @pytest.mark.parametrize("setting", [*SETTINGS, *AHEAD], ids=_named)
 def test_nothing_gets_out_but_what_is_named(setting: Setting) -> None:
     at, step = (AHEAD.index(setting), SPARSE_AHEAD) if setting.ahead else (SETTINGS.index(setting), SPARSE)
-    is_whole = setting == Setting("full", WHOEVER)
-    _assert_contained(setting, [] if is_whole else [row.label for row in setting.rows()[at::step]])
+    step = USUAL if setting == Setting("full", WHOEVER) else step
+    _assert_contained(setting, [row.label for row in setting.rows()[at::step]])
 
 
 @pytest.mark.slow

@@ -33,8 +33,8 @@ WORDS = {"returned", "raised", "timed_out", "killed", "refused"}
 
 
 @pytest.mark.timeout(280)
-async def test_two_hundred_programs_are_answered_and_leave_nothing(tmp_path: Path) -> None:
-    await soak(tmp_path, 200, files=10)
+async def test_eighty_programs_are_answered_and_leave_nothing(tmp_path: Path) -> None:
+    await soak(tmp_path, 80, files=10)
 
 
 @pytest.mark.slow

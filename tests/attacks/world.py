@@ -50,10 +50,15 @@ class World:
     before: Any = None
     shown: list[str] = field(default_factory=list)
 
-    async def ask(self, name: str, arguments: dict[str, Any], /) -> None:
-        """The handler of an attempt's requests: it may have itself looked at from outside."""
+    async def ask(self, name: str, arguments: dict[str, Any], /) -> dict[str, bool] | None:
+        """The handler of an attempt's requests: it may have itself looked at from outside.
+
+        Of a file it says nothing but that the kernel's answer stands: what holds is for the layers to show.
+        """
         if name == "progress":
-            return
+            return None
+        if name.startswith("file_"):
+            return {"real": True}
         if name != "call":
             raise RequestRefused(f"nobody was granted {name} here")
         wanted = arguments.get("arguments") or {}
@@ -61,6 +66,7 @@ class World:
             _touch(self.told["open_secret"])
         elif arguments.get("function") == "look" and looked(str(wanted["at"]), str(wanted["has"])):
             self.shown.append(f"{wanted['at']} has {wanted['has']}")
+        return None
 
     def breaches(self, outcome: Outcome) -> dict[str, str]:
         """Everything that an attempt reached, by kind, whatever its answer says."""

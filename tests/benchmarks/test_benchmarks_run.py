@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as bench
-from benchmarks import bulk, create, fetch, prompt_latency, registry, reload, turn
+from benchmarks import bulk, choices, create, fetch, growth, prompt_latency, registry, reload, turn
 from benchmarks.measure import Row, in_turn, ratio, show
 from tests.kit.drawing import sampled
 
@@ -92,6 +92,31 @@ def test_an_aim_is_held_to_the_ratio_where_there_is_one(row: Row, met: bool | No
 def test_a_bench_that_breaks_is_said_and_is_no_row(capsys: pytest.CaptureFixture[str]) -> None:
     assert bench.run("no_such_bench") is None
     assert "no_such_bench broke" in capsys.readouterr().err
+
+
+async def test_a_larger_folder_stands_beside_a_small_one() -> None:
+    rows = await growth.bench(1, 2, 4)
+    assert [row.ratio is None for row in rows] == [True, False] * 4
+    assert all(row.ms > 0 for row in rows)
+
+
+async def test_the_right_function_is_called_and_shown_where_all_are_shown(tmp_path: Path) -> None:
+    tools = [
+        {"kind": "tool", "id": f"a:{noun}", "set": "a", "name": f"book_{noun}", "parameters": []}
+        | {"description": f"Book a {noun}."}
+        for noun in ("hotel", "flight", "table")
+    ]
+    queries = [
+        {"kind": "query", "id": f"{tool['id']}{n}", "set": "a", "gold": [tool["id"]]}
+        | {"query": f"I need a {str(tool['id'])[2:]}, {n} of them"}
+        for tool in tools
+        for n in range(3)
+    ]
+    path = tmp_path / "tools.jsonl"
+    path.write_text("\n".join(map(json.dumps, [*tools, *queries])), encoding="utf-8")
+    rows = {row.what: row for row in await choices.bench(path)}
+    assert rows["right function called, 3, prediction"].ms == 9
+    assert rows["right function shown, 3, neither"].ms == 9
 
 
 def test_every_bench_is_run_where_none_is_named() -> None:

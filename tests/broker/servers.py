@@ -61,10 +61,12 @@ async def serving(
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server.connections += 1
         server.quiet.clear()
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
-            await _serve(server, handler, reader, writer)
-        writer.close()
-        server.quiet.set()
+        try:
+            with suppress(ConnectionError, asyncio.IncompleteReadError):
+                await _serve(server, handler, reader, writer)
+        finally:
+            writer.close()
+            server.quiet.set()
 
     listening = await asyncio.start_server(accept, address, port, ssl=tls)
     server.port = listening.sockets[0].getsockname()[1]

@@ -31,6 +31,18 @@ async def test_a_granted_host_answers_with_status_headers_and_text(reach: Reach,
     assert value(await reach(body, f"localhost:{server.port}")) == (200, "text/plain", url, "hello", True)
 
 
+async def test_text_status_and_content_come_by_the_names_that_other_clients_have(reach: Reach, server: Server) -> None:
+    body = f"""
+    import re
+    response = self.fetch("http://localhost:{server.port}/")
+    called = self.fetch("http://localhost:{server.port}/").text("latin-1")
+    same = response.text == response.text() == response.content.decode() and type(response.text()) is str
+    return response.text, re.sub("l+", "L", response.text), called, response.status_code, same, response.text.upper()
+    """
+    expected = ("hello", "heLo", "hello", 200, True, "HELLO")
+    assert value(await reach(body, f"localhost:{server.port}")) == expected
+
+
 async def test_method_headers_and_body_reach_the_server_as_given(reach: Reach) -> None:
     async with serving(echo) as server:
         body = f"""

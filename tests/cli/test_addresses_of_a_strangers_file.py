@@ -220,6 +220,9 @@ def test_configure_at_a_terminal_asks_before_it_tries_what_the_file_names(folder
                 "Model: its name",
                 "Maximum number of model replies",
                 "Maximum seconds per",
+                "Preset of new agents",
+                "Persona",
+                "What new agents know of you",
             ):
                 screen.wait_for(question)
                 screen.line("")

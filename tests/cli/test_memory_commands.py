@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_core.storage import lock_agent, prepare_state_dir
 from tests.cli.support import remembering, run
 from tests.kit.program import toolwright
 from tests.kit.terminal import terminal
@@ -132,3 +133,25 @@ def other_agent(root: Path) -> Path:
     file = root / "other.json"
     file.write_text(toolwright("agents", "export", "main", cwd=root).stdout)
     return file
+
+
+def test_the_limit_and_the_description_of_a_block_are_edited_alone_or_with_its_text(kept: Path) -> None:
+    told = run(kept, "memory", "edit", "human", "--limit", "300", "--description", "Who it is.")
+    (block,) = run(kept, "memory", "show", "human")["blocks"]
+    assert (told["outcome"], block["limit"], block["description"]) == ("returned", 300, "Who it is.")
+    assert block["value"] == "Name: Ada Lovelace"
+    run(kept, "memory", "edit", "human", "--limit", "400", "--value", "x" * 350)
+    (block,) = run(kept, "memory", "show", "human")["blocks"]
+    assert (len(block["value"]), block["limit"], block["description"]) == (350, 400, "Who it is.")
+    told = run(kept, "memory", "edit", "human", "--limit", "10", code=1)
+    assert told["outcome"] == "refused"
+    assert run(kept, "memory", "show", "human")["blocks"][0]["limit"] == 400
+    wrong = toolwright("memory", "edit", "rules", "--section", "--limit", "10", cwd=kept)
+    assert (wrong.returncode, "Omit --section." in wrong.stderr) == (2, True)
+
+
+def test_a_search_needs_no_lock(kept: Path) -> None:
+    with lock_agent(prepare_state_dir(kept), "main"):
+        found = run(kept, "memory", "search", "heron")
+    assert found["recall"]["results"][0]["text"] == "the code word is heron"
+    assert found["recall"]["results"][0]["message"] == "1.0"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_core.workspace.agent_files import AgentFiles
 from agent_core.workspace.portable import ImportOptions
 from tests.cli.support import remembering, run
 from tests.interfaces.asking import agree
@@ -125,7 +126,7 @@ async def test_one_switches_between_agents_and_each_has_its_own_conversation(kep
         screen.line("/switch fresh")
         screen.wait_for("There is no agent fresh. Create it? Type y ")
         agree(screen)
-        screen.wait_for("fresh ")
+        screen.wait_for("made agents/fresh.toml")
         screen.line("who are you?")
         screen.wait_for("I am new.")
         assert "heron" not in model.requests[-1].text
@@ -134,6 +135,7 @@ async def test_one_switches_between_agents_and_each_has_its_own_conversation(kep
         screen.line("which word?")
         screen.wait_for("Heron.")
     assert [row["turns"] for row in run(kept, "agents", "list")["agents"]] == [1, 1, 2]
+    assert AgentFiles(kept, "main").names() == {"fresh": "", "main": "Talks to the user."}
 
 
 def test_a_command_typed_while_a_turn_runs_comes_when_it_has_ended(kept: Path) -> None:

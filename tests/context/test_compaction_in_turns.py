@@ -88,7 +88,9 @@ async def test_a_summary_on_request_stands_for_the_older_part_and_goes_with_the_
     assert isinstance(first, Notice)
     assert "conversation_search" in first.text
     assert len(here.model.summaries) == 1
-    assert await here.agent.pop() == "Question 5 of Hildur, about 1805."
+    removed = await here.agent.pop()
+    assert removed is not None
+    assert removed.text == "Question 5 of Hildur, about 1805."
     assert context(await here.agent.history()) == before[:-2]
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from agent_core.base.messages import Assistant, Call, Message, User
 from agent_core.context import History, Summary
-from agent_core.context.compaction import CompactionOrder, Sentence, extract, lost, sentences, summarised
+from agent_core.context.compaction import CompactionOrder, summarised
+from agent_core.context.sentences import Sentence, extract, lost, sentences
 
 ORDER = CompactionOrder(tail=40, chars=700, material=4_000)
 SAID: tuple[Message, ...] = (

@@ -1,9 +1,7 @@
 """Promise 5: what was shown as done survives `kill -9` at any instant, and no call runs twice by itself."""
 
-import asyncio
 import os
 import random
-import sys
 from itertools import count
 from pathlib import Path
 
@@ -11,7 +9,9 @@ import pytest
 
 from agent_core.base.messages import Answer, Assistant, Message, User
 from agent_core.workspace.workspace import Workspace
+from tests.crash.turn_work import take_turns
 from tests.kit import Ask, Repeat, Say, ScriptedModel, Seen, Wanted, scripted
+from tests.kit.crash import Worker, kill_at_work
 from tests.kit.desk import another
 from tests.kit.steps import Step
 
@@ -46,18 +46,11 @@ def talker() -> object:
     return step
 
 
-async def killed_after(root: Path, model: ScriptedModel, seconds: float) -> list[str]:
+def killed_after(root: Path, model: ScriptedModel, seconds: float) -> list[str]:
     """What a process told before it was killed, some time after it was ready."""
-    arguments = ["-m", "tests.crash.turn_work", str(root), model.base_url]
-    process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=asyncio.subprocess.PIPE)
-    assert process.stdout is not None
-    async with asyncio.timeout(30):
-        assert await process.stdout.readline() == b"ready\n"
-    await asyncio.sleep(seconds)
-    process.kill()
-    told = (await process.stdout.read()).decode()
-    await process.wait()
-    return told.split("\n")[:-1]  # a line that was cut off was not told
+    ready, *told = kill_at_work(Worker(take_turns, f"{root}|{model.base_url}"), seconds)
+    assert ready == "ready"
+    return told
 
 
 async def survivors(root: Path) -> list[Message]:
@@ -77,7 +70,7 @@ async def kill_again_and_again(root: Path, times: int, seed: int) -> None:
     told: list[str] = []
     with scripted([Repeat(talker())]) as model:  # type: ignore[arg-type]  # a chooser
         for _ in range(times):
-            told += await killed_after(root, model, chance.uniform(0, 0.25))
+            told += killed_after(root, model, chance.uniform(0, 0.25))
         check(told, await survivors(root))
 
 

@@ -1,33 +1,32 @@
-"""A process that takes turns until it is killed: it prints a line for each thing that it was shown.
-
-`python -m tests.crash.turn_work FOLDER BASE_URL`
-"""
+"""A process that takes turns until it is killed: it reports each thing that it was shown."""
 
 import asyncio
-import sys
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from agent_core.base.events import CallAnswered, TurnEnded, TurnStarted
 from agent_core.workspace.workspace import Workspace
 
 
-async def main(root: Path, base_url: str) -> None:
+def take_turns(argument: str, reports: Connection) -> None:
+    """Take turns in the workspace and with the model of `FOLDER|BASE_URL`."""
+    root, base_url = argument.split("|")
+    asyncio.run(_take_turns(Path(root), base_url, reports))
+
+
+async def _take_turns(root: Path, base_url: str, reports: Connection) -> None:
     flags = {"model.base_url": base_url, "model.name": "scripted", "model.stream": False}
     async with Workspace.open(root, flags=flags) as workspace:
         agent = await workspace.agent()
-        print("ready", flush=True)
+        reports.send("ready")
         number = len([entry for entry in await agent.history() if type(entry).__name__ == "User"])
         while True:
             async for event in agent.turn(f"message {number}"):
                 match event:
                     case TurnStarted():
-                        print("said", event.message, flush=True)
+                        reports.send(f"said {event.message}")
                     case CallAnswered():
-                        print("answered", event.call_id, event.outcome, flush=True)
+                        reports.send(f"answered {event.call_id} {event.outcome}")
                     case TurnEnded():
-                        print("replied", event.reply, flush=True)
+                        reports.send(f"replied {event.reply}")
             number += 1
-
-
-if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))

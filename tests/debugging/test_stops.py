@@ -74,6 +74,16 @@ async def test_stepping_goes_into_a_called_function_and_out_of_it_again(workspac
     assert typist.said == ["functions/sums.py:38 in outer", "[2, 3]", "5"]
 
 
+async def test_the_stack_tells_the_frames_of_a_recursion_apart_by_their_arguments(workspace: Workspace) -> None:
+    text = 'def fib(n: int) -> int:\n    """Count."""\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\n'
+    (workspace.root / "functions" / "fibs.py").write_text(text, "utf-8")
+    await workspace.workshop.reload()
+    arm(workspace, line=3, name="fib", condition="n == 1", once=True)
+    room_of(workspace).seat.debugger = typist = Typist("where", "c")
+    assert (await workspace.workshop.call("fib", {"n": 3})).value == 2
+    assert [line.rpartition(" in ")[2] for line in typist.said[0].split("\n")] == ["fib(n=3)", "fib(n=2)", "fib(n=1)"]
+
+
 async def test_an_async_function_is_stepped_over_its_awaits(workspace: Workspace) -> None:
     arm(workspace, line=31, name="count_slowly")
     room_of(workspace).seat.debugger = typist = Typist("n", "n", "set done 10", "clear 1", "c")

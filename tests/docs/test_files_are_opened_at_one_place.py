@@ -8,22 +8,27 @@ _OPENS = {"read_text", "read_bytes", "write_text", "write_bytes", "open"}
 _NO_PATHS = {"archive", "tarfile", "debug", "self", "cls", "_prompt"}  # whose `open` opens no path
 ALLOWED = {
     "a file of this package, or of one that comes with it": """
-        functions/gate/clones/index_store functions/gate/promise/lexicon functions/service/foreign
-        memory/embedding/static memory/evidence model/dialect model/conversation model/quirks model/reading/forms
-        model/tour/script storage/sqlite/migrate workspace/presets/__init__ workspace/scaffold""",
+        base/language functions/foreign/tools functions/gate/clones/index_store functions/gate/promise/lexicon
+        functions/service/foreign
+        memory/doubt memory/embedding/static memory/evidence memory/phrasebook memory/repeated model/dialect
+        model/conversation model/quirks model/reading/forms model/tour/script storage/sqlite/migrate
+        workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """
         functions/service/archive functions/service/file_checks memory/sources/places workspace/portable/text
         workspace/local_models""",
     "a file that this program made for itself, in a folder of its own": """
-        access/packages/installation access/packages/resolution functions/service/export interfaces/manual_edits
+        access/packages/installation access/packages/resolution functions/foreign/entry functions/service/export
+        interfaces/manual_edits
+        interfaces/server/function_operations interfaces/server/source_operations
         memory/embedding/choose model/local/fetch model/local/sources model/local/weights""",
     "a file of the system": """
-        __main__ base/own_environment interfaces/cli interfaces/repl/prompt model/discover model/local/engine
+        __main__ base/own_environment functions/foreign/confined interfaces/cli interfaces/repl/prompt
+        model/discover model/local/engine
         model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """
-        access/broker/log access/grants/permit access/grants/record access/packages/environment
+        access/broker/log access/grants/files access/grants/permit access/grants/record access/packages/environment
         access/secrets/vault base/seal registry/folder_access registry/module_file storage/folder
-        storage/sqlite/recovery""",
+        storage/sqlite/recovery workspace/forgetting""",
     "the one place": "base/plain_files",
 }
 

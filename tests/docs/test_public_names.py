@@ -15,7 +15,7 @@ def test_each_public_name_of_the_library_is_there(name: str) -> None:
     assert getattr(agent_core, name) is not None
 
 
-def test_type_checkers_are_told_the_same_names_and_no_more_than_eighteen() -> None:
+def test_type_checkers_are_told_the_same_names_and_no_more_than_twenty() -> None:
     imported = {
         each.asname or each.name
         for node in ast.parse(STUB.read_text()).body
@@ -23,4 +23,4 @@ def test_type_checkers_are_told_the_same_names_and_no_more_than_eighteen() -> No
         for each in node.names
     }
     assert imported == {*agent_core.__all__}
-    assert len(imported) <= 18
+    assert len(imported) <= 20

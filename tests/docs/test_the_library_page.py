@@ -1,15 +1,13 @@
 """The page on the library names everything that is public, and each of its programs runs."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import agent_core
 from tests.kit import Repeat, Say, scripted
+from tests.kit.program import python
 
 PAGE = (Path(__file__).parents[2] / "docs" / "library.md").read_text("utf-8")
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -24,13 +22,6 @@ def test_every_public_name_is_in_a_program() -> None:
 def test_a_program_runs_as_it_stands(tmp_path: Path, program: str) -> None:
     (tmp_path / "program.py").write_text(program)
     with scripted([Repeat(Say("I make functions."))]) as model:
-        ended = subprocess.run(
-            [sys.executable, "program.py"],
-            cwd=tmp_path,
-            env={**os.environ, **model.environment},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        ended = python(tmp_path / "program.py", cwd=tmp_path, environment=model.environment)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout

@@ -48,9 +48,9 @@ def test_every_paragraph_of_the_scenes_that_are_played_is_in_the_film(scene: dic
     "shown",
     [
         *TYPED,
-        "count_vowels joins tour as trial",
+        "count_vowels added to tour, on trial",
         "initials refused",
-        "by hand changed: count_vowels",
+        "from outside changed: count_vowels",
         "It joined with your approval",
     ],
 )

@@ -1,4 +1,4 @@
-"""Embeddings of an endpoint are fetched without the SDK, whose import takes half a second."""
+"""Embeddings of an endpoint are fetched without the SDK of a provider, whose import takes half a second."""
 
 import subprocess
 import sys

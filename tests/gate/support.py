@@ -1,5 +1,6 @@
 """Words that the gate's tests share: a candidate through the text stages, and what was found."""
 
+import re
 from textwrap import dedent, indent
 
 from agent_core.functions.gate import Candidate, Gate, Policy, Rules, Verdict
@@ -69,9 +70,15 @@ def function(body: str, parameters: str = "a: int, b: int", returns: str = "int"
     return f'def f({parameters}) -> {returns}:\n    """Do a thing.\n{arguments}    """\n{lines}'
 
 
-def codes(draft: Draft) -> set[str]:
+def codes(judged: Draft | Verdict) -> set[str]:
     """The codes of what refuses."""
-    return {problem.code for problem in draft.problems if problem.severity == "refuses"}
+    return {problem.code for problem in judged.problems if problem.severity == "refuses"}
+
+
+def name_of(code: str) -> str:
+    """The name of the function that is written at the end of a text; another text as it is."""
+    names: list[str] = re.findall(r"^def (\w+)", code, re.MULTILINE)
+    return names[-1] if names else code
 
 
 def warnings(draft: Draft) -> set[str]:

@@ -5,13 +5,9 @@ import pytest
 from agent_core.functions.gate import Candidate, Gate
 from agent_core.registry.snapshot import Snapshot
 
-from .support import judge, promised
+from .support import codes, judge, name_of, promised
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-def name_of(code: str) -> str:
-    return code.partition("(")[0].rpartition("def ")[2]
 
 
 LEARNED = [
@@ -45,7 +41,7 @@ LEARNED = [
 @pytest.mark.parametrize("code", LEARNED, ids=name_of)
 async def test_answers_that_were_only_learned_are_refused(gate: Gate, code: str) -> None:
     verdict = await judge(gate, code, name_of(code))
-    assert "hard-coded" in {problem.code for problem in verdict.refusals}
+    assert "hard-coded" in codes(verdict)
 
 
 PARTIAL = [
@@ -101,7 +97,7 @@ PROMISED = [
 @pytest.mark.parametrize(("code", "found"), PROMISED, ids=lambda value: name_of(value) or value)
 async def test_places_media_moments_and_clocks_are_no_means(gate: Gate, code: str, found: str) -> None:
     verdict = await judge(gate, code, name_of(code))
-    assert found in {problem.code for problem in verdict.refusals}
+    assert found in codes(verdict)
 
 
 HONEST = [

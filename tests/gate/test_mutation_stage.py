@@ -139,7 +139,12 @@ async def test_what_was_not_reached_in_time_is_said_and_passes(gate: Gate, secon
         ("return a + b", {}, ("f(1, 2) → 4", "f(2, 2) → 5"), "its examples do not agree yet"),
         ("return a + b", {}, ("f(1, 2) → 3",), "its examples are too few"),
         ("return 4", {}, ("f(1, 2) → 4", "f(3, 2) → 4"), "the body does nothing yet"),
-        ("return self.call('g', a=a)", {"parameters": "self, a: int"}, ("f(1) → 2",), "its effects cannot run here"),
+        (
+            "return self.call('g', a=a)",
+            {"parameters": "self, a: int"},
+            ("f(1) → 2",),
+            "it acts on the outside, which is not tried here",
+        ),
         ("import random\nreturn random.random() * 0 + a", {"parameters": "a: int"}, (), "chance or the clock decides"),
         ("return a +", {}, (), "the module could not be imported"),
     ],

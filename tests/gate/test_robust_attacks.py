@@ -6,9 +6,9 @@ from textwrap import dedent
 import pytest
 import pytest_asyncio
 
-from agent_core.functions.gate import Rules
+from agent_core.functions.gate import Rules, Verdict
 from sandbox import Sandbox
-from tests.gate.test_robust import gate_of, judged, note, told
+from tests.gate.test_robust import gate_of, judged, judged_with_time, note, told
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 CALLS = ("f(1) → 2", "f(2) → 4")
@@ -72,7 +72,7 @@ async def test_a_forged_failure_of_another_call_is_not_confirmed(workers: Sandbo
 @pytest.mark.parametrize(
     ("odd", "found"),
     [
-        ("    while n == -1:\n        pass\n", "fails-on: `f(-1)` does not end within 1 s"),
+        ("    while n == -1:\n        pass\n", "fails-on: `f(-1)` does not end within "),
         ("    if n == -1:\n        import os\n        os._exit(0)\n", "fails-on: `f(-1)` is stopped"),
         ("    if n == -1:\n        raise SystemExit\n", ""),
         ("    import sys\n    n == -1 and sys.exit()\n", "fails-on: `f(-1)` raises `SystemExit"),
@@ -87,9 +87,13 @@ async def test_a_forged_failure_of_another_call_is_not_confirmed(workers: Sandbo
 async def test_one_argument_that_does_harm_is_found_and_the_rest_goes_on(
     workers: Sandbox, odd: str, found: str
 ) -> None:
-    verdict = await judged(workers, f"def f(n: int) -> int:\n{odd}    return n * 2\n", *CALLS)
+    def is_found(verdict: Verdict) -> bool:
+        return any(one.startswith(found) for one in told(verdict)) if found else told(verdict) == []
+
+    code = f"def f(n: int) -> int:\n{odd}    return n * 2\n"
+    verdict = await judged_with_time(workers, code, *CALLS, shows=is_found)
     assert "time was up" not in note(verdict)
-    assert [one for one in told(verdict) if one.startswith(found)] if found else told(verdict) == []
+    assert is_found(verdict), told(verdict)
 
 
 async def test_printing_and_large_results_all_the_time_end_within_the_time(workers: Sandbox) -> None:

@@ -147,7 +147,7 @@ async def test_examples_that_need_another_function_are_not_held_against_a_draft(
     code = documented("f", "self, a: int", "int", "return self.call('g', a=a)", "f(1) → 2", "f(2) → 4")
     verdict = await judge(gate, code)
     assert (verdict.admitted, verdict.standing) == (True, "draft")
-    assert note(verdict, "examples") == "its effects cannot run here"
+    assert note(verdict, "examples") == "it acts on the outside, which is not tried here"
 
 
 async def test_a_function_with_the_calls_context_is_tried_without_naming_it(gate: Gate) -> None:

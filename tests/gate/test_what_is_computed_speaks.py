@@ -4,7 +4,7 @@ import pytest
 
 from agent_core.functions.gate import Gate
 
-from .support import judge, promised
+from .support import judge, name_of, promised
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -74,9 +74,9 @@ COMPUTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("code", COMPUTED, ids=lambda value: value.partition("(")[0].removeprefix("def "))
+@pytest.mark.parametrize("code", COMPUTED, ids=name_of)
 async def test_an_honest_function_is_admitted_and_its_author_asked_nothing(gate: Gate, code: str) -> None:
-    verdict = await judge(gate, code, code.partition("(")[0].removeprefix("def "), is_asking=True)
+    verdict = await judge(gate, code, name_of(code), is_asking=True)
     assert (verdict.admitted, verdict.refusals, verdict.challenges) == (True, (), ())
 
 
@@ -131,8 +131,8 @@ HOLLOW = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("code", HOLLOW, ids=lambda value: value.partition("(")[0].removeprefix("def "))
+@pytest.mark.parametrize("code", HOLLOW, ids=name_of)
 async def test_loops_and_sums_around_a_claimed_deed_do_not_let_it_in(gate: Gate, code: str) -> None:
-    verdict = await judge(gate, code, code.partition("(")[0].removeprefix("def "), is_asking=True)
+    verdict = await judge(gate, code, name_of(code), is_asking=True)
     assert not verdict.admitted
     assert verdict.refusals

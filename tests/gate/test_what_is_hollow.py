@@ -85,6 +85,32 @@ def test_a_parameter_that_is_never_used_is_named() -> None:
     assert "`b`" in problem.message
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("_ = b\nreturn a + 1", id="moved-away"),
+        pytest.param("note = f'{b} of {a}'\nreturn a + 1", id="in-a-text-that-nobody-reads"),
+        pytest.param("last = b\nnote = last\nreturn a + 1", id="moved-twice"),
+        pytest.param("del b\nreturn a + 1", id="deleted"),
+        pytest.param("b\nreturn a + 1", id="only-named"),
+    ],
+)
+def test_a_parameter_that_only_goes_where_nobody_looks_is_dead(body: str) -> None:
+    assert codes(on_text(function(body))) == {"dead-parameter"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("_ = {1: 2}[b]\nreturn a + 1", id="may-raise"),
+        pytest.param("last = b\ndef add():\n    return a + last\nreturn add()", id="read-by-an-inner-function"),
+        pytest.param("global _kept\n_kept = b\nreturn a + 1", id="kept-by-the-module"),
+    ],
+)
+def test_a_parameter_that_something_hangs_on_is_not_dead(body: str) -> None:
+    assert "dead-parameter" not in codes(on_text(function(body)))
+
+
 @pytest.mark.parametrize("policy", ["agent", "import"])
 def test_a_stub_is_refused_by_both_strict_policies(policy: Policy) -> None:
     assert codes(on_text("def f(a, b):\n    pass\n", policy=policy)) >= {"placeholder"}

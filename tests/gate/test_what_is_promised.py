@@ -6,7 +6,7 @@ import pytest
 
 from agent_core.functions.gate import Gate, Policy
 
-from .support import judge, promised, snapshot_of
+from .support import codes, judge, name_of, promised, snapshot_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -121,11 +121,11 @@ EXAMPLES = [
         *((one, "claims-chance") for one in CHANCE),
         *((one, "hard-coded") for one in EXAMPLES),
     ],
-    ids=lambda value: value.partition("(")[0].removeprefix("def "),
+    ids=name_of,
 )
 async def test_what_a_body_without_means_cannot_do_is_refused(gate: Gate, code: str, found: str) -> None:
-    verdict = await judge(gate, code, code.partition("(")[0].removeprefix("def "))
-    assert found in {problem.code for problem in verdict.refusals}
+    verdict = await judge(gate, code, name_of(code))
+    assert found in codes(verdict)
 
 
 HONEST = [
@@ -193,9 +193,9 @@ HONEST = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("code", HONEST, ids=lambda value: value.partition("(")[0].removeprefix("def "))
+@pytest.mark.parametrize("code", HONEST, ids=name_of)
 async def test_what_computes_or_words_what_it_promises_is_admitted(gate: Gate, code: str) -> None:
-    verdict = await judge(gate, code, code.partition("(")[0].removeprefix("def "))
+    verdict = await judge(gate, code, name_of(code))
     assert (verdict.admitted, verdict.refusals, verdict.doubts) == (True, (), ())
 
 
@@ -224,7 +224,7 @@ async def test_a_function_with_means_may_promise_an_effect(gate: Gate) -> None:
     ],
 )
 async def test_policies_weigh_it(gate: Gate, code: str, policy: Policy, expected: tuple[str, str]) -> None:
-    verdict = await judge(gate, code, code.partition("(")[0].removeprefix("def "), policy)
+    verdict = await judge(gate, code, name_of(code), policy)
     assert expected in {(problem.code, problem.severity) for problem in verdict.problems}
 
 

@@ -14,10 +14,10 @@ from .support import codes, function, on_text, warnings
         ),
         pytest.param("import http.client\nreturn http.client.OK + a + b", "needs-network", id="http-client"),
         pytest.param("import websockets\nreturn len(str(websockets)) + a + b", "needs-network", id="websockets"),
-        pytest.param("return len(open(str(a)).read()) + b", "needs-files", id="open"),
-        pytest.param("return len(Path(str(a)).read_text()) + b", "needs-files", id="path-read"),
-        pytest.param("import os\nos.remove(str(a))\nreturn b", "needs-files", id="remove"),
-        pytest.param("import shutil\nshutil.rmtree(str(a))\nreturn b", "needs-files", id="shutil"),
+        pytest.param("return len(open('data/' + 'x').read()) + a + b", "needs-files", id="open"),
+        pytest.param("return len(Path('data/x').read_text()) + a + b", "needs-files", id="path-read"),
+        pytest.param("import os\nos.remove('data/x')\nreturn a + b", "needs-files", id="remove"),
+        pytest.param("import shutil\nshutil.rmtree('data/x')\nreturn a + b", "needs-files", id="shutil"),
         pytest.param("import subprocess\nreturn subprocess.call([str(a)]) + b", "needs-processes", id="subprocess"),
         pytest.param("import os\nreturn os.system(str(a)) + b", "needs-processes", id="system"),
         pytest.param("import os\nreturn len(os.environ) + a + b", "needs-secrets", id="environment"),
@@ -39,6 +39,8 @@ def test_a_use_that_needs_a_grant_is_refused_by_its_name(body: str, code: str) -
     "body",
     [
         pytest.param("(self.scratch / 'x').write_text(str(a))\nreturn b", id="write-below-scratch"),
+        pytest.param("return len(open(str(a)).read()) + b", id="a-file-that-a-call-asks-for"),
+        pytest.param("return len(Path(str(a)).read_text()) + b", id="a-path-that-a-call-asks-for"),
         pytest.param(
             "path = self.scratch / 'x'\npath.write_text(str(a))\nreturn len(path.read_text()) + b", id="by-name"
         ),
@@ -66,7 +68,7 @@ def test_a_library_that_evaluates_code_is_only_warned_of() -> None:
 
 
 def test_a_problem_says_the_grant_and_what_to_do_without_it() -> None:
-    (problem,) = on_text(function("return len(open(str(a)).read()) + b")).problems
+    (problem,) = on_text(function("return len(open('data/x').read()) + a + b")).problems
     assert "the grant `files`" in problem.message
     assert problem.fix is not None
     assert problem.fix.startswith("take the content as a parameter")

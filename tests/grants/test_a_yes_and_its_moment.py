@@ -166,7 +166,7 @@ async def test_a_difference_that_nobody_can_read_is_granted_by_nobody(here: Room
     who = human("yes")
     here.shop.granting.approver = who
     assert (await here.shop.create("weather", WEATHER, "sky", author=AGENT)).admitted
-    padding = "".join(f"# {'x' * 4_000} {number}\n" for number in range(60))
+    padding = "".join(f"print({'x' * 4_000!r}, {number})\n" for number in range(60))  # which runs at the import
     await here.save(f"{WEATHER}\n{padding}", here.root / "functions" / "sky.py")
     await here.shop.call("weather", {"city": "Oslo"})
     await here.save(f"{WEATHER}\n{padding.replace('x', 'y')}", here.root / "functions" / "sky.py")

@@ -21,6 +21,8 @@ class Turn:
     id: str = "turn"
     step: int = 0
     agent: str = "main"
+    works_for: str = ""
+    queue: ApprovalQueue = field(default_factory=ApprovalQueue)
     heard: list[events.Event] = field(default_factory=list)
 
     @property

@@ -102,7 +102,9 @@ async def test_an_edited_helper_takes_the_grant_away_until_a_human_agrees(here: 
     assert verdict.admitted, verdict.problems
     assert await oslo(here) == ("returned", "rain in Oslo")
     here.shop.granting.approver = None
-    await here.save(helper.read_text() + "# changed\n", helper)
+    await here.save(helper.read_text() + "# a comment, which changes nothing\n", helper)
+    assert await oslo(here) == ("returned", "rain in Oslo")
+    await here.save(helper.read_text().replace(".text()", ".text().upper()"), helper)
     assert (await oslo(here))[0] == "refused"
 
 
@@ -193,11 +195,14 @@ async def test_files_that_no_text_names_are_those_that_a_human_names(here: Room)
     text = text.replace("size(2)", "size('a')").replace("size(5)", "size('b')")
     await here.shop.create("size", text, "sums", author=AGENT)
     path = str(here.root / "data" / "1")
-    lacks = (await here.shop.call("size", {"path": path})).lacks
-    assert "(so far none). To name one: toolwright functions grant size --read FOLDER" in lacks
+    here.shop.granting.approver = None
+    told = (await here.shop.call("size", {"path": path})).error
+    assert told is not None
+    assert told.type == "PermissionError"
+    assert "toolwright functions grant size --read data/1" in told.message
     await here.shop.grants.grant("size", here.shop.grants.wanted({"read": ("data",)}))
     assert (await here.shop.call("size", {"path": path})).value == 1
-    assert "(so far `data/`)" in (await here.shop.call("size", {"path": "elsewhere/1"})).lacks
+    assert "--read elsewhere/1" in str((await here.shop.call("size", {"path": "elsewhere/1"})).error)
 
 
 @pytest.mark.parametrize("where", ["functions", ".toolwright", ".", "link", "FUNCTIONS", "ｆunctions", "sub/.git"])

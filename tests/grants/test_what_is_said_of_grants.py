@@ -124,12 +124,12 @@ async def test_a_yes_is_shared_by_those_that_waited_whoever_called_them() -> Non
     assert await ask(desk, questions[0]) == ["no"]
 
 
-async def test_a_file_that_no_text_names_is_granted_by_a_command_with_its_folder(here: Room) -> None:
+async def test_a_file_that_no_text_names_is_granted_by_a_command_with_its_path(here: Room) -> None:
     text = 'def size(path: str) -> int:\n    """Say how long a file is."""\n    return len(open(path).read())\n'
     await here.save(text, here.root / "functions" / "files.py")
-    lacks = (await here.shop.call("size", {"path": "data/1"})).lacks
-    assert "none but in folders that you grant by name" in lacks
-    assert lacks.endswith("A human grants it with: toolwright functions grant size --read FOLDER")
+    error = (await here.shop.call("size", {"path": "data/1"})).error
+    assert error is not None
+    assert error.message.endswith("A human grants it with: toolwright functions grant size --read data/1")
 
 
 @pytest.mark.parametrize("told", [INSTRUCTIONS, FOR_SMALL_MODELS], ids=["any model", "a small one"])

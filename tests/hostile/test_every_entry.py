@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from zlib import crc32
 
 import pytest
@@ -15,7 +16,7 @@ from tests.hostile.texts import function, worst
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, Desk, answers
 from tests.kit.drawing import sampled
-from tests.kit.heartbeat import MOST_MS, heartbeat
+from tests.kit.heartbeat import MOST_MS, heartbeat, stall_of
 
 
 def test_there_is_hostile_input_for_every_tag_and_every_request_of_the_protocol() -> None:
@@ -34,9 +35,8 @@ async def test_no_value_that_a_worker_claims_holds_up_the_event_loop(at_desk: Op
         for name, value in entries.hostile_values().items()
         if name.partition(":")[0] == tag or (not tag and ":" not in name)
     ]
-    for name, value in sampled(values, 4, at=len(tag)):
-        async with heartbeat() as stall:
-            await here.workspace.workshop.call("claim", packed(value))
+    for name, value in sampled(values, 12, at=len(tag)):
+        stall = await stall_of(partial(here.workspace.workshop.call, "claim", packed(value)))
         assert stall.cpu_ms <= MOST_MS, (name, stall)
 
 
@@ -64,9 +64,8 @@ async def test_no_call_of_a_function_of_the_host_holds_up_the_event_loop(at_desk
         for shown, text in worst().items()
         for parameter, arguments in entries.hostile_arguments(parameters, text)
     ]
-    for shown, parameter, arguments in sampled(tried, 11, at=crc32(name.encode())):
-        async with heartbeat() as stall:
-            await entries.called(here.agent, name, json.dumps(arguments))
+    for shown, parameter, arguments in sampled(tried, 37, at=crc32(name.encode())):
+        stall = await stall_of(partial(entries.called, here.agent, name, json.dumps(arguments)))
         assert stall.cpu_ms <= MOST_MS, (parameter, shown, stall)
 
 

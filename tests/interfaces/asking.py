@@ -59,7 +59,7 @@ def press(screen: Terminal, key: str) -> None:
     """A key that stands alone, and Enter where it is a yes."""
     screen.wait_for("o once")
     screen.type(key)
-    if key in ("o", "y"):
+    if key in ("o", "y", "f"):
         screen.wait_for("Enter answers")
         screen.type(ENTER)
 

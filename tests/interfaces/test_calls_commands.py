@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -33,13 +34,20 @@ def in_json(root: Path, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.fixture
-def called(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def calls_made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace in which dice were thrown, and nobody was there to share with."""
-    written(tmp_path, DICE, SHARE)
-    toolwright("functions", "call", "dice", "--args", '{"sides": 1000}', cwd=tmp_path)
-    toolwright("functions", "call", "share", "--args", '{"total": 7, "people": 0}', cwd=tmp_path)
-    return tmp_path
+    root = tmp_path_factory.mktemp("calls_made")
+    written(root, DICE, SHARE)
+    toolwright("functions", "call", "dice", "--args", '{"sides": 1000}', cwd=root)
+    toolwright("functions", "call", "share", "--args", '{"total": 7, "people": 0}', cwd=root)
+    return root
+
+
+@pytest.fixture
+def called(calls_made: Path, tmp_path: Path) -> Path:
+    """A copy of it for one test."""
+    return copytree(calls_made, tmp_path, symlinks=True, dirs_exist_ok=True)
 
 
 def test_calls_are_listed_the_newest_first_and_by_function(called: Path) -> None:

@@ -20,7 +20,7 @@ def shell(command: str, cwd: Path, *arguments: str) -> subprocess.CompletedProce
         env=surroundings({"PYTHONPATH": HERE, "PATH": "/usr/bin:/bin"}),
         text=True,
         capture_output=True,
-        timeout=50,
+        timeout=150,
         check=False,
     )
 
@@ -36,7 +36,6 @@ def shell(command: str, cwd: Path, *arguments: str) -> subprocess.CompletedProce
             pytest.param("TOOLWRIGHT run FLAGS --message hi 2>&-", 0, "", id="no-talk"),
             pytest.param("TOOLWRIGHT run FLAGS --message hi <&- >&- 2>&-", 0, "", id="nothing"),
             pytest.param("TOOLWRIGHT --version >&-", 0, "", id="version"),
-            pytest.param("TOOLWRIGHT run FLAGS --message hi | head -c 3; exit ${PIPESTATUS[0]}", 1, "", id="left"),
             pytest.param("TOOLWRIGHT run FLAGS --message hi > /dev/full", 1, "cannot be written: No space", id="full"),
             pytest.param("TOOLWRIGHT run FLAGS --message hi 2> /dev/full", 1, "", id="talk-full"),
             pytest.param(
@@ -44,7 +43,7 @@ def shell(command: str, cwd: Path, *arguments: str) -> subprocess.CompletedProce
             ),
             pytest.param("TOOLWRIGHT --help > /dev/full", 1, "cannot be written: No space", id="help-full"),
         ],
-        2,
+        3,
     ),
 )
 def test_a_stream_that_cannot_be_used_ends_in_no_crash(tmp_path: Path, command: str, code: int, says: str) -> None:
@@ -56,11 +55,13 @@ def test_a_stream_that_cannot_be_used_ends_in_no_crash(tmp_path: Path, command: 
     assert not list(tmp_path.glob(".toolwright/crash-*"))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("first", "more"), [("", "--json"), ("PYTHONUNBUFFERED=1", ""), ("PYTHONUNBUFFERED=1", "--json")]
+    ("first", "more"),
+    sampled([("", ""), ("", "--json"), ("PYTHONUNBUFFERED=1", ""), ("PYTHONUNBUFFERED=1", "--json")], 3),
 )
 def test_a_reader_that_leaves_in_mid_turn_ends_it_quietly(tmp_path: Path, first: str, more: str) -> None:
-    with scripted([Repeat(Say("Good day. " * 9000))]) as model:
+    with scripted([Repeat(Say("Good day. " * 9000))]) as model:  # more than a pipe holds, so the reader is missed
         done = shell(
             f"{first} TOOLWRIGHT run FLAGS {more} --message hi | head -c 5; exit ${{PIPESTATUS[0]}}",
             tmp_path,

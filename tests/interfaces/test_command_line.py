@@ -113,11 +113,8 @@ def test_a_command_in_a_folder_that_is_no_workspace_makes_nothing_and_names_init
 def test_the_doctor_says_why_texts_are_found_by_words_alone(tmp_path: Path) -> None:
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "sqlite_vec.py").write_text("")
-    command, around = [*TOOLWRIGHT, "doctor"], {"PYTHONPATH": f"{tmp_path / 'broken'}:{HERE}", "HOME": str(tmp_path)}
-    told, whole = (
-        subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, check=False, env=around, text=True)
-        for options in ([], ["--json"])
-    )
+    broken = f"import sys; sys.path.insert(0, {str(tmp_path / 'broken')!r}); sys.modules.pop('sqlite_vec', None)"
+    told, whole = (toolwright("doctor", *options, cwd=tmp_path, first=broken) for options in ([], ["--json"]))
     storage = json.loads(whole.stdout)["storage"]
     assert storage["ok"]
     assert "the extension sqlite-vec cannot be loaded" in storage["vectors"]

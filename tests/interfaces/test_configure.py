@@ -59,6 +59,24 @@ def test_without_a_terminal_and_without_yes_nothing_is_asked(tmp_path: Path) -> 
     assert (done.returncode, "--yes" in done.stderr) == (2, True)
 
 
+def test_it_asks_how_new_agents_begin(tmp_path: Path) -> None:
+    with scripted([Say("ready")]) as model, terminal("configure", "--base-url", model.base_url, cwd=tmp_path) as screen:
+        for question in ("Model: its name", "Maximum number", "Maximum seconds"):
+            screen.wait_for(question)
+            screen.line("")
+        screen.wait_for("Preset of new agents [direct]:")
+        screen.line("memgtp")
+        screen.wait_count("Preset of new agents [direct]:", 2)
+        screen.line("memgpt")
+        screen.wait_for("Persona of new agents")
+        screen.line("")
+        screen.wait_for("What new agents know of you")
+        screen.line("My name is Sam.")
+        screen.wait_for("answers (")
+        assert screen.exit_code() == 0
+    assert 'preset = "memgpt"\nhuman = "My name is Sam."' in (tmp_path / "toolwright.toml").read_text()
+
+
 def test_at_a_terminal_it_asks_shows_what_is_in_force_and_asks_again_for_what_cannot_be(tmp_path: Path) -> None:
     with scripted([Say("ready")]) as model, terminal("configure", cwd=tmp_path) as screen:
         screen.wait_for("Address of an endpoint")
@@ -72,6 +90,9 @@ def test_at_a_terminal_it_asks_shows_what_is_in_force_and_asks_again_for_what_ca
         screen.wait_count("Maximum number of model replies per turn [30]:", 2)
         screen.line("12")
         screen.wait_for("Maximum seconds per function call")
+        for question in ("Preset of new agents", "Persona of new agents", "What new agents know of you"):
+            screen.line("")
+            screen.wait_for(question)
         screen.line("")
         screen.wait_for("answers (")
         assert screen.exit_code() == 0

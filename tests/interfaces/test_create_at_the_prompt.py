@@ -21,7 +21,7 @@ def test_a_function_that_is_written_in_the_editor_joins_the_module_that_was_name
     (tmp_path / "functions").mkdir()
     with prompt([], tmp_path, environment={"EDITOR": editor(tmp_path, COUNT_VOWELS)}) as (screen, _):
         screen.line("/create count_vowels words")
-        screen.wait_for("count_vowels joins words")
+        screen.wait_for("count_vowels added to words")
     assert "def count_vowels" in (tmp_path / "functions" / "words.py").read_text()
 
 
@@ -33,7 +33,7 @@ def test_a_refused_one_is_kept_and_opened_again_and_a_name_that_is_taken_is_told
         screen.wait_for("/create count_vowels opens it again")
         (tmp_path / "text").write_text(COUNT_VOWELS)
         screen.line("/create count_vowels")
-        screen.wait_for("count_vowels joins grown")
+        screen.wait_for("count_vowels added to grown")
         screen.line("/create count_vowels")
         screen.wait_for("There is a function count_vowels already.")
 

@@ -140,7 +140,7 @@ def test_ctrl_c_twice_ends_the_turn_and_once_only_clears_the_line(tmp_path: Path
 
 def test_of_a_call_that_stands_no_seconds_are_counted(tmp_path: Path) -> None:
     with standing(USED, tmp_path) as screen:
-        screen.wait_for("▸ scale(numbers=[1, 2, 3, 4], factor=10)  … stands still")
+        screen.wait_for("▸ scale(numbers=[1, 2, 3, 4], factor=10)  … paused")
         does(screen, "c", "Done.")
 
 

@@ -68,13 +68,17 @@ def hear(text: str, *, at_the_end: bool) -> Iterator[object]:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("name", "at_the_end"), crossed(REPLIES, [pytest.param(False, id="streamed"), pytest.param(True, id="whole")])
+    ("name", "at_the_end"),
+    crossed(sampled(REPLIES, 3), [pytest.param(False, id="streamed"), pytest.param(True, id="whole")]),
 )
 def test_a_reply_is_drawn_in_pieces_that_hold_no_key_up(name: str, at_the_end: bool) -> None:
     assert longest(lambda: hear(REPLIES[name], at_the_end=at_the_end)) < LONGEST_S
 
 
-@pytest.mark.parametrize("text", [*LINES, '"""', "'\\", "f'{", "a.", "(", "[a," * 160 + "\n", "漢" * 400 + "\n"])
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    "text", sampled([*LINES, '"""', "'\\", "f'{", "a.", "(", "[a," * 160 + "\n", "漢" * 400 + "\n"], 3)
+)
 def test_the_source_of_a_function_is_drawn_in_pieces_that_hold_no_key_up(text: str) -> None:
     code = (text * 20_000)[:20_000]
     assert longest(lambda: render.source(code, 1, 80)) < LONGEST_S

@@ -12,6 +12,8 @@ TYPED = {
     "help": ("/help", "Browse the functions"),
     "functions": ("/functions vow", "Count the vowels in a text."),
     "introspect": ("/introspect count_vowels", "functions/words.py:1"),
+    "about": ("/about count_vowels", "def count_vowels(text: str) -> int"),
+    "call": ('/call count_vowels("ab")', "count_vowels(text='ab')"),
     "show": ("/show", "No call was made in this session."),
     "create": ("/create 1st", "cannot be a function's name."),
     "edit": ("/edit count_vowels", "the editor was here"),
@@ -31,9 +33,11 @@ TYPED = {
     "confirm": ("/confirm", "Type /confirm NAME [REASON"),
     "good": ("/good", "No function was called in this session."),
     "bad": ("/bad count_vowels y counts", "count_vowels is called bad: draft now"),
+    "audit": ("/audit", "of 100"),
     "reload": ("/reload", "othing changed"),
     "memory": ("/memory", "human"),
     "attach": ("/attach", "Type /attach PATH|URL."),
+    "forget": ("/forget zeppelin", "Nothing in the record holds “zeppelin”."),
     "summarize": ("/summarize", "othing"),
     "agents": ("/agents", "main"),
     "switch": ("/switch main", "You are already talking to main."),
@@ -41,11 +45,14 @@ TYPED = {
     "load": ("/load nothing.json", "nothing.json"),
     "retry": ("/retry", "There is no message to send again."),
     "pop": ("/pop", "There is no turn to remove."),
+    "changes": ("/changes", "Nothing was made or changed in this session."),
     "undo": ("/undo", "Nothing was changed or said in this session."),
     "cost": ("/cost", "Nothing was asked in this session yet."),
     "new": ("/new", "The conversation is already new."),
+    "log": ("/log", "Nothing was said."),
     "dump": ("/dump", "Nothing was said yet."),
     "model": ("/model", "scripted at http://127.0.0.1"),
+    "shell": ("/shell echo here", "it goes along with your next message"),
     "memorywarning": ("/memorywarning", "∙ 1 step"),
     "heartbeat": ("/heartbeat", "∙ 1 step"),
 }
@@ -67,7 +74,7 @@ def test_every_command_does_its_work_on_small_screens_and_large(tmp_path: Path, 
         for typed, says in TYPED.values():
             before = screen.scrolled().count(says)
             screen.line(typed)
-            screen.wait_count(says, before + 1, 10)
+            screen.wait_count(says, before + 1)
         assert not [row for row in screen.scrolled().split("\n") if "Toolwright failed" in row or "Traceback" in row]
         screen.line("/clear")
         screen.wait_gone("› /heartbeat")

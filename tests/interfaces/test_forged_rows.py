@@ -40,10 +40,21 @@ WITH: dict[str, tuple[str, ...]] = {
     "calls replay": ("1",),
     "calls show": ("1",),
     "secrets remove": ("NONE",),
+    "agents answer": (AGENT, "Yes."),
     "agents delete": (AGENT, "-y"),
     "agents export": (AGENT,),
     "agents import": ("nothing.json",),
+    "agents pause": (AGENT,),
+    "agents resume": (AGENT,),
+    "agents route": (AGENT, "main"),
+    "agents run": ("--until-idle",),
     "agents show": (AGENT,),
+    "agents stop": (AGENT,),
+    "agents watch": ("--seconds", "0.1"),
+    "helpers delete": ("kept",),
+    "helpers history": ("kept",),
+    "helpers rollback": ("kept", "1"),
+    "helpers show": ("kept",),
     "memory add": ("notes", "--agent", AGENT),
     "memory attach": ("notes", "--agent", AGENT),
     "memory detach": ("persona", "--agent", AGENT),
@@ -56,8 +67,23 @@ WITH: dict[str, tuple[str, ...]] = {
     "sources list": ("--agent", AGENT),
     "sources remove": ("nothing", "--agent", AGENT),
     "schema": ("functions/tour.py",),
+    "serve": ("--port", "0", "--model", "tour"),
     "state adopt": ("state.db",),
+    "tokens add": ("other", "--scope", "chat"),
+    "tokens revoke": (AGENT,),
 }
+CTRL_C = """
+import signal
+
+def type_it(*_):
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        signal.raise_signal(signal.SIGINT)
+
+signal.signal(signal.SIGALRM, type_it)
+signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
+"""
+FIRST = {"serve": CTRL_C}
+"""What runs before a command that goes on until Ctrl-C: it types that once the command listens for the end."""
 ELSEWHERE = {"configure", "functions edit", "memory edit", "secrets set"} | {
     f"models {verb}" for verb in ("get", "list", "path", "remove")
 }
@@ -128,8 +154,12 @@ def fill(db: sqlite3.Connection, table: str) -> None:
         return
     kinds = [(row[1], row[2]) for row in db.execute(f"pragma table_info({table})")]
     some = {"TEXT": AGENT, "INTEGER": 1, "REAL": 1.0, "BLOB": b""}
-    names, marks = ", ".join(name for name, _ in kinds), ", ".join("?" * len(kinds))
-    db.execute(f"insert into {table} ({names}) values ({marks})", [some[kind] for _, kind in kinds])
+    values = {name: some[kind] for name, kind in kinds}
+    for row in db.execute(f"pragma foreign_key_list({table})").fetchall():  # which points at a row that is there
+        found = db.execute(f"select {row[4] or 'rowid'} from {row[2]} limit 1").fetchone()
+        values[row[3]] = found[0] if found else values[row[3]]
+    names, marks = ", ".join(values), ", ".join("?" * len(values))
+    db.execute(f"insert into {table} ({names}) values ({marks})", [*values.values()])
 
 
 def forge(root: Path, table: str, column: str, value: object) -> None:
@@ -173,7 +203,7 @@ def test_no_forged_row_ends_a_command_otherwise_than_with_an_answer(workspace: P
     shutil.rmtree(root, ignore_errors=True)
     shutil.copytree(workspace, root)
     forge(root, table, column, value)
-    done = toolwright(*command.split(), *WITH.get(command, ()), cwd=root)
+    done = toolwright(*command.split(), *WITH.get(command, ()), cwd=root, first=FIRST.get(command, ""))
     said = done.stdout + done.stderr
     assert (done.returncode in (0, 1, 2), "Toolwright failed" in said, "\x1b[2J" in said) == (True, False, False), said
     assert list((root / STATE).glob("crash-*")) == []

@@ -42,7 +42,7 @@ def test_a_function_is_created_called_edited_tested_and_deleted_by_a_script(tmp_
     assert refused.returncode == 1
     assert "example-disagrees" in refused.stdout
     made = toolwright(*create, cwd=tmp_path, given=COUNT_VOWELS)
-    assert (made.returncode, "joins words as trial" in made.stdout) == (0, True)
+    assert (made.returncode, "added to words, on trial" in made.stdout) == (0, True)
     call = ("functions", "call", "count_vowels", "--args", '{"text": "queueing"}')
     assert toolwright(*call, cwd=tmp_path).stdout == "5\n"
     edit = ("functions", "edit", "count_vowels", "--old", "aeiou", "--new", "aeiouy")

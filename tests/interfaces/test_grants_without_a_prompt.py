@@ -172,18 +172,19 @@ def test_a_call_in_a_pipe_after_a_change_is_refused_and_says_how(tmp_path: Path,
     arguments = ("functions", "call", "weather", "--args", json.dumps(CALL.arguments))
     done = toolwright(*arguments, cwd=tmp_path, environment=home(tmp_path))
     assert (done.returncode, done.stdout) == (1, "")
-    assert "may not in this new version: fetch from" in done.stderr
+    assert "may not in this new version (`weather` itself is changed): fetch from" in done.stderr
     assert f"toolwright functions grant weather --network {place}" in done.stderr
 
 
-def test_a_call_that_returns_without_what_it_lacks_says_so(tmp_path: Path) -> None:
+def test_a_call_that_looks_into_a_folder_that_it_lacks_fails_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "one").write_text("6")
     text = READS.replace('Path("data").iterdir()', 'Path("data").glob("*")')
     (tmp_path / "functions" / "sums.py").write_text(text)
     done = toolwright("functions", "call", "total", cwd=tmp_path, environment=home(tmp_path))
-    assert (done.returncode, done.stdout) == (0, "0\n")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "PermissionError: `total` may not: read data/." in done.stderr
     assert "A human grants it with: toolwright functions grant total --read data/" in done.stderr
     with scripted([Ask(Wanted("total")), Expect(DONE, contains("grant total --read data/"))]) as model:
         done = toolwright("run", *flags(model), "--message", "go", cwd=tmp_path, environment=home(tmp_path))

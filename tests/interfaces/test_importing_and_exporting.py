@@ -52,14 +52,16 @@ def test_an_archive_is_tried_taken_taken_again_and_handed_out(tmp_path: Path) ->
     an_archive(tmp_path)
     words = ("functions", "import", "set.tar.gz", "--module-prefix", "old")
     tried = toolwright(*words, "--dry-run", cwd=tmp_path)
-    assert (tried.returncode, "echo could join old.extras" in tried.stdout) == (1, True), tried.stdout + tried.stderr
+    assert (tried.returncode, "echo would be added to old.extras" in tried.stdout) == (1, True), (
+        tried.stdout + tried.stderr
+    )
     assert not list((tmp_path / "functions").rglob("*.py"))
     taken = toolwright(*words, cwd=tmp_path)
     assert taken.returncode == 1
     assert "set.tar.gz:extras.py:27:5 foreign-context" in taken.stdout
     assert "take the text as a parameter and return the new one" in taken.stdout
     assert "unsafe-path" in taken.stdout
-    assert taken.stdout.endswith("✗ set.tar.gz: 1 joined, 1 fixed, 1 refused\n")
+    assert taken.stdout.endswith("✗ set.tar.gz: 2 added (1 of them fixed), 1 refused\n")
     again = json.loads(toolwright(*words, "--json", cwd=tmp_path).stdout)
     assert again["summary"] == {"joined": 0, "fixed": 0, "skipped": 2, "refused": 1}
     called = toolwright("functions", "call", "echo", "--args", '{"text": "ab"}', cwd=tmp_path)

@@ -87,7 +87,7 @@ def test_at_the_prompt_a_change_is_seen_blamed_and_taken_back(grown: Path) -> No
         screen.line("/rollback count_vowels 9")
         screen.wait_for("Its versions: 1 (")
         screen.line("/rollback count_vowels")
-        screen.wait_for("✓ count_vowels joins words as trial")
+        screen.wait_for("✓ count_vowels added to words, on trial")
         screen.line("/rollback")
         screen.wait_for("Type /rollback NAME [VERSION].")
     assert (grown / "functions" / "words.py").read_text() == COUNT_VOWELS
@@ -104,7 +104,7 @@ def test_at_the_prompt_what_waits_is_settled_and_an_example_is_kept(tmp_path: Pa
         screen.line('/example count_vowels count_vowels("banana") = 4')
         screen.wait_for("it returned `3`")
         screen.line('/example count_vowels count_vowels("banana") = 3')
-        screen.wait_for("✓ count_vowels joins words")
+        screen.wait_for("✓ count_vowels added to words")
         screen.line("/pending")
         screen.wait_for("There are no rejected candidates.")
     assert '>>> count_vowels("banana")\n        3\n' in (tmp_path / "functions" / "words.py").read_text()

@@ -62,14 +62,14 @@ def test_a_script_whose_results_disagree_reads_both(folder: Path) -> None:
 def test_at_a_terminal_each_result_is_asked_for(folder: Path) -> None:
     with terminal("functions", "create", "shipping", "shipping.py", cwd=folder, columns=200) as screen:
         answer(screen, 1)
-        screen.wait_for("joins grown as trial")
+        screen.wait_for("added to grown, on trial")
         assert screen.exit_code() == 0
         assert asked_of(screen)
 
 
 def answer(screen: Terminal, count: int) -> None:
     """Give the right results from this one on, until no more is asked for."""
-    screen.wait(lambda: "joins grown" in screen.scrolled() or len(asked_of(screen)) == count, "a question")
+    screen.wait(lambda: "added to grown" in screen.scrolled() or len(asked_of(screen)) == count, "a question")
     if len(asked_of(screen)) == count:
         screen.line(right(asked_of(screen)[-1]))
         answer(screen, count + 1)
@@ -93,7 +93,7 @@ def test_at_the_prompt_the_results_follow_the_name(folder: Path) -> None:
         screen.line("/pending")
         screen.wait_for("Say what the calls must return: /confirm shipping")
         screen.line(f"/confirm shipping = {', '.join(map(right, calls))}")
-        screen.wait_for("joins grown as trial")
+        screen.wait_for("added to grown, on trial")
 
 
 async def test_a_program_is_asked_in_the_verdict_and_answers_by_confirming(folder: Path) -> None:

@@ -81,12 +81,12 @@ module.{owner} = broken
     [
         pytest.param("runtime.loop", "AgentLoop._act", id="in-the-turn"),
         pytest.param("interfaces.repl.turn_renderer", "Teller._text", id="in-telling-it"),
-        pytest.param("runtime.agent", "Agent._begin", id="before-the-turn"),
+        pytest.param("runtime.turn_runner", "TurnRunner.begin", id="before-the-turn"),
     ],
 )
 def test_a_fault_of_our_own_is_told_in_one_line_and_keeps_the_prompt(tmp_path: Path, module: str, owner: str) -> None:
     code = BROKEN.format(module=module, owner=owner)
-    script = [Say("First."), Say("Second.")][owner == "Agent._begin" :]
+    script = [Say("First."), Say("Second.")][owner == "TurnRunner.begin" :]
     with scripted(script) as model, program(code, *flags(model), cwd=tmp_path) as screen:
         screen.line("hello")
         screen.wait_for("Toolwright failed: LookupError: a fault of our own\\x1b[2J.")

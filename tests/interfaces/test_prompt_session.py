@@ -36,7 +36,7 @@ def test_a_function_is_refused_fixed_used_and_shown_in_one_turn(tmp_path: Path) 
         "▸ create_function(count_vowels) → refused",
         "✗ count_vowels refused: 1 problem",
         'example-disagrees: for `count_vowels("xyz")` you wrote `7`',
-        "✓ count_vowels joins words as trial",
+        "✓ count_vowels added to words, on trial",
         "▸ count_vowels(text='queueing') → 5",
         "There are 5 vowels.",
     ):
@@ -46,12 +46,14 @@ def test_a_function_is_refused_fixed_used_and_shown_in_one_turn(tmp_path: Path) 
 
 def test_a_save_by_hand_appears_above_what_is_typed_and_the_model_is_told(tmp_path: Path) -> None:
     then = [Expect(Say("I see."), contains("`louder` appeared: louder(text: string, marks?: integer = 1)"))]
-    now = Expect(Say("Still here."), contains("its last good version, if it had one, goes on: functions/loud.py:1"))
+    now = Expect(
+        Say("Still here."), contains("its last good version, if it had one, stays in use: functions/loud.py:1")
+    )
     with prompt([*then, now], tmp_path) as (screen, _):
         screen.type("half a sentence")
         screen.wait_for("› half a sentence")
         save(tmp_path, 'def louder(text: str, marks: int = 1) -> str:\n    """Shout.\n\n    Args:\n')
-        screen.wait_for("⟳ by hand loaded: louder")
+        screen.wait_for("⟳ from outside loaded: louder")
         screen.wait_for("› half a sentence")
         screen.line(" and its end")
         screen.wait_for("I see.")

@@ -178,7 +178,7 @@ def test_only_new_content_asks_again_with_its_difference_and_one_key(tmp_path: P
         ended(screen)
         file = tmp_path / "functions" / "words.py"
         file.write_text(file.read_text().replace(".text()", ".text().upper()"))
-        screen.wait_for("by hand changed: weather")
+        screen.wait_for("from outside changed: weather")
         screen.line("and now?")
         screen.wait_for("? weather is another version now, and asks again to:")
         screen.wait_for('│ +    return self.fetch(f"http://')
@@ -194,7 +194,7 @@ def test_a_host_that_no_text_names_is_asked_for_while_the_call_runs(tmp_path: Pa
         assert "fetch from hosts that its text does not name" in screen.scrolled()
         press(screen, "y")
         screen.wait_for("? weather runs, and asks to:")
-        assert f"    fetch from {place}" in screen.screen()
+        screen.wait_for(f"    fetch from {place}")
         press(screen, "o")
         ended(screen)
 

@@ -118,7 +118,7 @@ def test_an_admission_names_module_and_standing() -> None:
     shown = plain(
         verdicts.verdict_lines(Judgment.from_json({**VERDICT, "admitted": True, "standing": "trial", "problems": []}))
     )
-    assert shown.startswith("✓ count_vowels joins text as trial")
+    assert shown.startswith("✓ count_vowels added to text, on trial")
 
 
 def test_frames_of_an_error_are_shown_with_the_locals() -> None:
@@ -136,7 +136,7 @@ def test_the_last_line_of_a_turn_says_what_it_made() -> None:
 
 def test_a_change_by_hand_names_functions_and_what_was_rejected() -> None:
     event = events.FunctionsChanged(turn="", changed=("f",), rejected=("functions/x.py:1 syntax: bad",))
-    assert plain(changed_lines(event)) == "⟳ by hand changed: f\n  ✗ rejected: functions/x.py:1 syntax: bad\n"
+    assert plain(changed_lines(event)) == "⟳ from outside changed: f\n  ✗ rejected: functions/x.py:1 syntax: bad\n"
     alone = events.FunctionsChanged(turn="", rejected=("functions/x.py:1 syntax: bad",))
     assert plain(changed_lines(alone)) == "✗ rejected: functions/x.py:1 syntax: bad\n"
 

@@ -41,7 +41,7 @@ def test_the_tour_played_by_next_alone_reaches_its_end(tmp_path: Path) -> None:
 
 def test_what_the_tour_makes_is_real_and_was_refused_before_it_was_right(tmp_path: Path) -> None:
     done = toolwright("run", "--model", "tour", cwd=tmp_path, given="\n".join(ALL) + "\n", environment=ALONE)
-    for part in ("initials refused: 1 problem", "initials joins tour as trial", "count_vowels(text='rhythm') → 0"):
+    for part in ("initials refused: 1 problem", "initials added to tour, on trial", "count_vowels(text='rhythm') → 0"):
         assert part in done.stderr, part
     called = toolwright("functions", "call", "count_vowels", "--args", '{"text": "aye"}', cwd=tmp_path)
     assert called.stdout == "2\n"
@@ -67,7 +67,7 @@ def test_a_file_changed_by_hand_in_the_tour_is_seen_and_runs(tmp_path: Path) -> 
         screen.wait_for("Screen 2 of 9")
         file = tmp_path / "functions" / "tour.py"
         file.write_text(file.read_text().replace('"aeiou"', '"aeiouy"'))
-        screen.wait_for("⟳ by hand changed: count_vowels")
+        screen.wait_for("⟳ from outside changed: count_vowels")
         screen.line("how many vowels are in rhythm?")
         screen.wait_for('In "rhythm" it is 1 now')
         assert any(f"tour · {SERVED} · " in row for row in screen.screen())  # the bar says it too

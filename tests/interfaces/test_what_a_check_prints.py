@@ -25,11 +25,11 @@ def test_each_function_has_a_line_and_each_code_is_explained_once(library: Path)
     done = toolwright("functions", "check", "lib", "--policy", "import", cwd=library)
     lines = done.stdout.splitlines()
     assert (done.returncode, [line.split()[1] for line in lines[:3]]) == (0, ["first", "second", "count_vowels"])
-    assert lines[0].startswith("✓ first could join first as draft  lib/first.py:4 ")
+    assert lines[0].startswith("✓ first would be added to first, as a draft  lib/first.py:4 ")
     (row,) = [line for line in lines if "no-docstring: " in line]
     assert row.startswith("  lib/first.py:4 no-docstring: `first` has no docstring, so the model cannot know")
     assert " ×2 — " in row
-    assert lines[-1].startswith("✓ 3 judged: 3 could join (3 as draft)")
+    assert lines[-1].startswith("✓ 3 judged: 3 would be added (3 as draft)")
 
 
 def test_details_come_with_a_switch_and_count_what_is_listed(library: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.interfaces.catalogue import ENTRIES
+from agent_core.interfaces.catalogue import BY_NAME, ENTRIES, GROUPS, group
 from agent_core.interfaces.columns import explained, width
 from agent_core.interfaces.render.memory_view import edit_says, found_lines, history_lines
 from agent_core.interfaces.repl.live import Live
@@ -18,6 +18,14 @@ def test_help_fits_the_screen_and_keeps_its_texts_near_the_names(screen: int) ->
     at = {each.index("List the commands") for each in shown if "List the commands" in each}
     assert len(at) == 1
     assert max(at) <= 32
+
+
+def test_each_command_is_in_one_group_of_the_help_and_the_daily_ones_fit_a_small_screen() -> None:
+    grouped = [entry.name for name in GROUPS for entry in group(name)]
+    assert sorted(grouped) == sorted(BY_NAME)
+    daily, *others = GROUPS
+    rows = explained([(entry.typed, entry.says) for entry in group(daily)], 100)
+    assert len(rows) + len(others) + 3 < 30
 
 
 def test_a_question_is_folded_between_its_words() -> None:
@@ -51,17 +59,22 @@ def test_the_history_of_memory_has_a_heading_and_calls_its_reader_you() -> None:
     assert history_lines({"changes": []}) == []
 
 
-def test_a_search_by_a_human_begins_with_the_verdict_and_keeps_hits_short() -> None:
+def test_a_search_by_a_human_begins_with_the_best_hits_of_all_and_ends_with_what_is_missing() -> None:
     items = tuple(FoundItem(n, f"{'word ' * 200}heron{' word' * 200}", 0.0, "you") for n in range(2))
-    notes = "None of these holds: owl. Search for it alone.", "To follow up, search again with: Ada."
-    found = ResultPage("messages", items, 0, 5, 2, frozenset({"heron"}), notes)
-    verdict, heading, *hits, more = plain(found_lines(found, "'heron owl'", ", later")).splitlines()
-    assert verdict == notes[0]
-    assert heading == "messages 1 to 2 of 5"
+    best = FoundItem(7, "an owl and a heron", 0.0, "birds.md, lines 1–2", "p-1")
+    terms, notes = frozenset({"heron", "owl"}), ("To follow up, search again with: Ada.",)
+    said = ResultPage("messages", items, 0, 5, 2, terms, notes, ("owl", "emu"))
+    stored = ResultPage("passages", (best,), 0, 1, 2, terms, notes, ("emu",))
+    first, *hits, messages, passages, missing = plain(found_lines([said, stored], "'heron owl'")).splitlines()
+    assert "birds.md, lines 1–2: an owl and a heron" in first
     assert all("heron" in hit and len(hit) < 220 for hit in hits)
-    assert more == "more, later: toolwright memory search 'heron owl' --in recall --count 2 --page 1"
+    assert "message 0.0: " in hits[0]
+    assert messages == (
+        "messages 1 to 2 of 5; more: toolwright memory search 'heron owl' --in recall --count 2 --page 1"
+    )
+    assert (passages, missing) == ("passages 1 to 1 of 1", "No hit has: emu.")
 
 
 def test_a_search_that_finds_nothing_tells_a_human_no_hint_for_the_model() -> None:
     notes = ("Try other words, fewer words, or a date with conversation_search_date.",)
-    assert plain(found_lines(ResultPage("passages", (), 0, 0, 10, notes=notes))) == "No passages found.\n"
+    assert plain(found_lines([ResultPage("passages", (), 0, 0, 10, notes=notes)])) == "No passages found.\n"

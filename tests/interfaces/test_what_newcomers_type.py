@@ -1,12 +1,15 @@
 """What people type who have not read the help: options and files in other places, folders with nothing in them."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.interfaces.support import COUNT_VOWELS, prompt
-from tests.kit.program import toolwright
+from tests.interfaces.asking import agree
+from tests.interfaces.support import COUNT_VOWELS, HERE, prompt
+from tests.kit.program import surroundings, toolwright
+from tests.kit.terminal import TOOLWRIGHT
 
 SHOUT = '''def shout(text: str) -> str:
     """Say a text loudly.
@@ -41,7 +44,7 @@ def test_a_file_in_place_of_the_name_is_told_and_nothing_is_read(grown: Path) ->
 
 def test_the_file_may_follow_the_name_without_an_option(grown: Path) -> None:
     done = toolwright("functions", "create", "shout", "mine.py", cwd=grown)
-    assert (done.returncode, "joins grown" in done.stdout) == (0, True), done.stdout
+    assert (done.returncode, "added to grown" in done.stdout) == (0, True), done.stdout
 
 
 @pytest.mark.parametrize("before", [("--json",), ("--json", "-C", ".")])
@@ -70,6 +73,39 @@ def test_a_file_that_cannot_be_read_is_named_in_its_verdict(grown: Path) -> None
     (grown / "latin.py").write_bytes(b"x = '\xff'\n")
     done = toolwright("functions", "check", "latin.py", cwd=grown)
     assert (done.returncode, done.stdout.startswith("✗ latin.py refused")) == (1, True), done.stdout
+
+
+def test_a_locale_without_the_characters_that_are_shown_ends_in_no_crash(grown: Path) -> None:
+    done = subprocess.run(
+        [*TOOLWRIGHT, "functions", "show", "count_vowels"],
+        cwd=grown,
+        env=surroundings({"PYTHONPATH": HERE, "PYTHONIOENCODING": "ascii"}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.startswith("count_vowels ? ")) == (0, True), done.stderr
+    assert not list((grown / ".toolwright").glob("crash-*"))
+
+
+def test_ones_own_command_is_told_once_and_not_as_a_change_of_somebody_else(grown: Path) -> None:
+    with prompt([], grown) as (screen, _):
+        screen.line("/delete count_vowels")
+        screen.wait_for("Delete count_vowels?")
+        agree(screen)
+        screen.wait_for("deleted count_vowels")
+        assert "⟳" not in screen.scrolled()
+
+
+def test_a_file_that_stays_broken_is_told_at_each_save(grown: Path) -> None:
+    with prompt([], grown) as (screen, _):
+        for count, line in enumerate(("# one", "# two"), 1):
+            (grown / "functions" / "words.py").write_text(f"{COUNT_VOWELS}\ndef (:\n{line}\n")
+            screen.wait_count("✗ rejected: functions/words.py", count)
+            screen.wait_for("1 file rejected")
+        (grown / "functions" / "words.py").write_text(COUNT_VOWELS)
+        screen.wait_for("functions/words.py loads again")
+        screen.wait_gone("1 file rejected")
 
 
 def test_the_list_at_the_prompt_names_its_columns(grown: Path) -> None:

@@ -64,7 +64,7 @@ def another(name: str) -> str:
 
 
 def right(call: str) -> str:
-    """What the description of `shipping` promises for a call."""
+    """Return what the description of `shipping` promises for a call."""
     names: dict[str, Any] = {}
     exec(SHIPPING, names)
     return repr(eval(call, names))
@@ -72,7 +72,7 @@ def right(call: str) -> str:
 
 @dataclass
 class Desk:
-    """What a test of a turn has at hand."""
+    """The workspace, agent and model of a test of a turn."""
 
     workspace: Workspace
     agent: Agent
@@ -103,12 +103,12 @@ def of(kind: type[E], events: list[Event]) -> list[E]:
 
 
 def answers(events: list[Event]) -> list[str]:
-    """What the model read as answers to its calls."""
+    """Return what the model read as answers to its calls."""
     return [event.text for event in of(CallAnswered, events)]
 
 
 def ended(events: list[Event]) -> TurnEnded:
-    """How the turn ended."""
+    """Return how the turn ended."""
     (last,) = of(TurnEnded, events)
     return last
 

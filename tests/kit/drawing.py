@@ -1,4 +1,4 @@
-"""How much is tried: everything where one searches (`make soak`), a part of it in the suite."""
+"""The amount that is tried: everything in a search (`make soak`), a part of it in the suite."""
 
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias, TypeVar

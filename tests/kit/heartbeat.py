@@ -1,9 +1,9 @@
-"""How long the event loop was deaf: a heart that beats every millisecond, and the longest pause between two beats."""
+"""The longest time that the event loop was deaf, measured by a heart that beats every millisecond."""
 
 import asyncio
 import gc
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -33,6 +33,19 @@ async def heartbeat() -> AsyncIterator[Stall]:
         await asyncio.sleep(2 * _BEAT_S)  # the last one: what ended the block may have been the longest
     finally:
         heart.cancel()
+
+
+async def stall_of(work: Callable[[], Awaitable[object]]) -> Stall:
+    """The stall of work that can be done again: the shortest of three, where the first is too long.
+
+    What holds the loop up does so each time; a neighbor on the machine does not.
+    """
+    stalls: list[Stall] = []
+    while len(stalls) < 3 and not any(stall.cpu_ms <= MOST_MS for stall in stalls):
+        async with heartbeat() as stall:
+            await work()
+        stalls.append(stall)
+    return min(stalls, key=lambda stall: stall.cpu_ms)
 
 
 async def _beat(stall: Stall) -> None:

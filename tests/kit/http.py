@@ -20,7 +20,7 @@ class Request:
 
 @dataclass
 class Answer:
-    """Where a handler writes its answer: `send` for a whole one, or `begin`, `write` and `end` for a chunked one."""
+    """The answer that a handler writes: `send` for a whole one, or `begin`, `write` and `end` for a chunked one."""
 
     _writer: asyncio.StreamWriter
     broken: bool = field(default=False)
@@ -78,10 +78,15 @@ class Server:
         self._loop.close()
 
     async def _stop(self) -> None:
+        # asyncio leaves a connection open that came just before the server closes: stop listening, let the last ones
+        # in, and close only then.
+        for listening in self._server.sockets:
+            self._loop.remove_reader(listening.fileno())
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait(others, timeout=0.01)
         self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, assert_never
 
@@ -17,7 +17,7 @@ NO_RETRY = {"x-should-retry": "false"}
 
 
 class ScriptError(AssertionError):
-    """What happened is not what the script says."""
+    """The requests were not those of the script."""
 
 
 class ScriptedModel:
@@ -34,12 +34,14 @@ class ScriptedModel:
         beside: Mapping[str, Sequence[dict[str, Any]]] | None = None,
         summary: Step | Choose = SUMMARY,
         reserves: bool = False,
+        embeds: Callable[[str], list[float]] | None = None,
     ) -> None:
         """`beside` are answers to other requests, such as "GET /api/ps", each to one request, the last to all after.
 
         `summary` answers every request to sum up the conversation, beside the script. With `reserves`, the limit is
-        for the prompt and the longest reply that is asked for together.
+        for the prompt and the longest reply that is asked for together. `embeds` gives the vector of a text.
         """
+        self._embeds = embeds
         self.summaries: list[Seen] = []
         self._summary = summary
         self._reserves = reserves
@@ -63,12 +65,12 @@ class ScriptedModel:
 
     @property
     def connections(self) -> int:
-        """How many connections clients opened."""
+        """The number of connections that clients opened."""
         return self._server.connections
 
     @property
     def active(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         return self._server.active
 
     @property
@@ -94,6 +96,11 @@ class ScriptedModel:
             await answer.send(200, json.dumps({"object": "list", "data": self._models}).encode())
         elif request.method == "POST" and request.path == "/v1/chat/completions":
             await self._complete(request, answer)
+        elif self._embeds and request.method == "POST" and request.path == "/v1/embeddings":
+            asked = json.loads(request.body)
+            self.asked_beside.append(("POST /v1/embeddings", asked))
+            rows = [{"index": place, "embedding": self._embeds(text)} for place, text in enumerate(asked["input"])]
+            await answer.send(200, json.dumps({"object": "list", "data": rows}).encode())
         elif left := self._beside.get(what := f"{request.method} {request.path}"):
             self.asked_beside.append((what, json.loads(request.body or b"{}")))
             await answer.send(200, json.dumps(left.pop(0) if len(left) > 1 else left[0]).encode())

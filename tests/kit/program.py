@@ -86,15 +86,25 @@ class Program:
         self._process.kill()
 
 
-def toolwright(
-    *arguments: str, cwd: Path, given: str = "", environment: Mapping[str, str] | None = None
+def python(
+    program: Path | str, *arguments: str, cwd: Path, environment: Mapping[str, str] | None = None, first: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """The program run to its end, without a terminal."""
+    """A file, or a module by its name, run to its end as the main program, where the library is imported already."""
+    run, more = ("run_path", "") if isinstance(program, Path) else ("run_module", ", alter_sys=True")
+    call = f"runpy.{run}({str(program)!r}, run_name='__main__'{more})"
+    code = f"{first}\nimport runpy, sys\nsys.argv[0] = {str(program)!r}\n{call}\nsys.exit()"
+    return toolwright(*arguments, cwd=cwd, environment=environment, first=code)
+
+
+def toolwright(
+    *arguments: str, cwd: Path, given: str = "", environment: Mapping[str, str] | None = None, first: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """The program run to its end, without a terminal; `first` is code that runs before it begins."""
     with TemporaryFile() as typed, TemporaryFile() as out, TemporaryFile() as err:
         typed.write(given.encode())
         typed.seek(0)
         streams = [file.fileno() for file in (typed, out, err)]
-        program = Program(arguments, streams, cwd=cwd, environment=surroundings(environment or {}))
+        program = Program(arguments, streams, cwd=cwd, environment=surroundings(environment or {}), first=first)
         try:
             code = program.wait(150)
         finally:

@@ -1,4 +1,4 @@
-"""What real endpoints refuse, in their own words: the first fault of a request, or None."""
+"""Refusals of real endpoints, in their own words: the first fault of a request, or None."""
 
 import json
 import re

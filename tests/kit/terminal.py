@@ -62,7 +62,7 @@ class Terminal:
         self.type(text + ENTER)
 
     def paste(self, text: str) -> None:
-        """What a terminal sends when text is pasted."""
+        """Return what a terminal sends when text is pasted."""
         self.type(f"\x1b[200~{text}\x1b[201~")
 
     def resize(self, columns: int, rows: int) -> None:
@@ -89,7 +89,7 @@ class Terminal:
             return self._read_back
 
     def cells(self) -> list[list[Any]]:  # Any: pyte's cells, which are not typed
-        """What is to be seen now, cell by cell, with its looks."""
+        """Return the screen, cell by cell, with its looks."""
         with self._changed:
             page = self._page
             return [[page.buffer[row][at] for at in range(page.columns)] for row in range(page.lines)]

@@ -104,7 +104,7 @@ async def test_pages_follow_one_another_and_say_how_many_there_are(talk: Talk) -
     pages = [await recall.search("zebra", page, 3) for page in range(4)]
     assert [len(found.items) for found in pages] == [3, 3, 1, 0]
     assert len({item.seq for found in pages for item in found.items}) == 7
-    assert "Showing 3 of 7 messages (page 0, pages 0 to 2); page=1 has the next." in str(pages[0])
+    assert "Showing 3 of 7 messages (page 0, pages 0 to 2); page=1 with count=3 has the next." in str(pages[0])
     assert "There is no page 3" in str(pages[3])
 
 
@@ -124,7 +124,7 @@ async def test_a_date_that_cannot_be_read_says_which_forms_are(talk: Talk) -> No
 
 async def test_a_word_that_no_result_holds_is_said(talk: Talk) -> None:
     await _told(talk)
-    assert "None of these holds: helicopter" in str(await talk.recall().search("dentist helicopter"))
+    assert "No result contains: helicopter" in str(await talk.recall().search("dentist helicopter"))
 
 
 async def test_the_parts_of_a_question_are_offered_one_by_one(talk: Talk) -> None:

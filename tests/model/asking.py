@@ -36,7 +36,7 @@ async def ask(
     **settings: Any,  # Any: what ModelSettings takes
 ) -> list[Piece]:
     """All pieces of one reply."""
-    chosen = DiscoveredModel(server.base_url, "scripted", "key-123", "scripted", context_tokens=32_000)
+    chosen = DiscoveredModel(server.base_url, "scripted", "key-12345", "scripted", context_tokens=32_000)
     model = await open_model(chosen, ModelSettings(**settings), clock=clock)
     try:
         return [piece async for piece in model.stream(Request(messages or HELLO, functions))]

@@ -72,7 +72,7 @@ async def test_only_what_is_set_is_asked_for(scripted: Scripted, settings: dict[
     server = scripted([Say("Here.")])
     await ask(server, **settings)
     assert server.requests[0].body.keys() == {"model", "messages", "tools"} | expected
-    assert server.requests[0].headers["authorization"] == "Bearer key-123"
+    assert server.requests[0].headers["authorization"] == "Bearer key-12345"
 
 
 async def test_without_functions_none_are_mentioned(scripted: Scripted) -> None:

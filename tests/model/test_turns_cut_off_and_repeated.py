@@ -104,7 +104,7 @@ async def test_an_unchanged_call_is_told_so_then_left_out_and_then_ends_the_turn
 
 
 async def test_an_unchanged_failing_call_is_left_out_and_ends_the_turn_sooner(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Repeat(call("count_vowels", text_="aha"), times=3)], model__mode="constrained")
+    desk = await at_desk([Repeat(call("count_vowels", word="aha"), times=3)], model__mode="constrained")
     desk.put("letters.py", VOWELS)
     await desk.workspace.workshop.reload()
     events = await desk.say("Use count_vowels on aha.")
@@ -186,15 +186,13 @@ async def test_a_window_that_the_functions_fill_is_used_in_constrained_mode(at_d
     assert "tools" not in desk.model.requests[0].body
 
 
-@pytest.mark.parametrize(("mode", "kept"), [("constrained", True), ("native", False)])
-async def test_the_window_is_filled_by_what_is_really_written(at_desk: OpenDesk, mode: str, kept: bool) -> None:
-    said = HELLO if mode == "constrained" else Say("Hello.")
-    desk = await at_desk([said, said], model__mode=mode, model__context_tokens=5_000)
+async def test_under_a_schema_the_window_holds_what_the_functions_leave_of_it(at_desk: OpenDesk) -> None:
+    desk = await at_desk([HELLO, HELLO], model__mode="constrained", model__context_tokens=12_000)
     desk.put("many.py", MANY)
     await desk.workspace.workshop.reload()
-    await desk.say("The word is mulberry. " + "blah " * 800)
-    await desk.say("What was the word?")
-    assert ("mulberry" in desk.model.requests[1].text) is kept
+    await desk.say("The word is mulberry. " + "blah " * 1_300)
+    await desk.say("What was the word? " + "blah " * 1_950)
+    assert "mulberry" in desk.model.requests[1].text
 
 
 @STREAMS

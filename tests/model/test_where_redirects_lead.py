@@ -22,7 +22,7 @@ def transport(sent: list[httpx2.Request], to: str, status: int) -> Transport:
         return httpx2.Response(200, json=DONE)
 
     made = Transport(URL, key="sk-mine")
-    client: httpx2.AsyncClient = made._client._client
+    client: httpx2.AsyncClient = made._client
     client._transport = httpx2.MockTransport(answer)
     client._mounts = {}
     return made

@@ -55,8 +55,14 @@ async def test_an_address_without_a_name_gives_its_first_model_that_talks(script
     assert (chosen.model_name, chosen.context_tokens, chosen.key) == ("qwen3", 4096, "sk-secret")
 
 
-async def test_an_address_that_lists_nothing_needs_a_name() -> None:
-    with pytest.raises(ModelError, match="or name a model: --model NAME"):
+async def test_an_address_that_lists_nothing_needs_a_name(scripted: Scripted) -> None:
+    server = scripted([], models=["qwen3"], key="sk-another")
+    with pytest.raises(ModelError, match=r"refuses the key .* or name a model: --model NAME"):
+        await choose(ModelSettings(base_url=server.base_url), KEY)
+
+
+async def test_an_address_at_which_nothing_listens_is_said_to_be_that() -> None:
+    with pytest.raises(ModelError, match=r"cannot be reached: .* Is it running\?"):
         await choose(ModelSettings(base_url="http://127.0.0.1:9/v1"), NONE)
 
 

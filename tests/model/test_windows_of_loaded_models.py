@@ -71,6 +71,36 @@ async def test_a_model_that_does_not_run_is_loaded_and_asked_nothing(scripted: S
     assert "OLLAMA_CONTEXT_LENGTH" in found.fix
 
 
+PROPS = {"default_generation_settings": {"n_ctx": 8192}, "total_slots": 4}
+STUDIO = {
+    "data": [{"id": "other", "loaded_context_length": 9_000}, {"id": "scripted", "loaded_context_length": 12_288}]
+}
+ANOTHER = "http://192.0.2.1:9000/v1"
+
+
+@pytest.mark.parametrize(
+    ("url", "beside", "tokens"),
+    [
+        pytest.param("http://127.0.0.1:8080/v1", {"GET /props": [PROPS]}, 8192, id="llama.cpp"),
+        pytest.param(ANOTHER, {"GET /props": [PROPS]}, 8192, id="llama.cpp-at-another-port"),
+        pytest.param("http://127.0.0.1:1234/v1", {"GET /api/v0/models": [STUDIO]}, 12_288, id="lm-studio"),
+        pytest.param(
+            ANOTHER,
+            {"POST /api/show": [SET], "GET /api/ps": [running("scripted", context_length=10_240)]},
+            10_240,
+            id="ollama-at-another-port",
+        ),
+        pytest.param(ANOTHER, {"GET /props": [{"default_generation_settings": []}]}, 40_960, id="nonsense"),
+        pytest.param("https://openrouter.ai/api/v1", {"GET /props": [PROPS]}, 40_960, id="a-service-is-not-asked"),
+    ],
+)
+async def test_a_window_that_is_told_beside_the_endpoint_counts_before_the_models_own(
+    scripted: Scripted, url: str, beside: dict[str, list[dict[str, Any]]], tokens: int
+) -> None:
+    server = scripted([], models=[{"id": "scripted", "meta": {"n_ctx_train": 40_960}}], beside=beside)
+    assert (await window(server, url)).tokens == tokens
+
+
 @pytest.mark.parametrize(
     ("url", "settings"),
     [

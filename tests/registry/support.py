@@ -1,5 +1,6 @@
 """Short ways to read a text as a module of `functions/`."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from agent_core.base.problem import Problem
@@ -13,10 +14,16 @@ def read(text: str, module: str = "probe") -> ModuleReading:
     return read_module(ModuleSource.of(module, text))
 
 
-def only(text: str) -> Function:
-    """The one function that a text offers."""
-    (function,) = read(text).functions
+def only(text: str, modules: Mapping[str, str] | None = None) -> Function:
+    """The one function that a text offers, next to the modules of these texts."""
+    around = {name: ModuleSource.of(name, of, _path(name, modules)) for name, of in (modules or {}).items()}
+    (function,) = read_module(ModuleSource.of("probe", text), modules=around).functions
     return function
+
+
+def _path(name: str, modules: Mapping[str, str] | None) -> str:
+    is_package = any(other.startswith(f"{name}.") for other in modules or ())
+    return f"functions/{name.replace('.', '/')}{'/__init__' if is_package else ''}.py"
 
 
 def schema_of(annotation: str, prelude: str = "") -> dict[str, Any]:  # Any: JSON Schema

@@ -145,7 +145,14 @@ def test_what_loses_nothing_is_coerced(annotation: str, raw: str, value: Any) ->
         pytest.param("str", "1.10", "v: expected string, got 1.1 (number)", id="number-lost-its-text"),
         pytest.param("float", '"NaN"', 'v: expected number, got "NaN" (string)', id="text-nan"),
         pytest.param("float", '"1e999"', 'v: expected number, got "1e999" (string)', id="text-overflow"),
-        pytest.param('Literal["a", "b"]', '"A"', 'v: expected one of "a", "b", got "A" (string)', id="enum"),
+        pytest.param('Literal["a", "b"]', '"c"', 'v: expected one of "a", "b", got "c" (string)', id="enum"),
+        pytest.param('Literal["a", "A "]', '"A"', 'v: expected one of "a", "A ", got "A" (string)', id="two-choices"),
+        pytest.param("list[str]", '"a, b"', 'v: expected array of string, got "a, b" (string)', id="list-or-text"),
+        pytest.param("list[str]", "\"['a']\"", "v: expected array of string, got \"['a']\" (string)", id="python-list"),
+        pytest.param("list[int]", '"1,234"', 'v: expected array of integer, got "1,234" (string)', id="thousands"),
+        pytest.param("list[float]", '"1,5"', 'v: expected array of number, got "1,5" (string)', id="decimal-comma"),
+        pytest.param("bool", '"y"', 'v: expected boolean, got "y" (string)', id="letter"),
+        pytest.param("int", '"null"', 'v: expected integer, got "null" (string)', id="word-for-nothing-required"),
         pytest.param("int | None", '"x"', 'v: expected integer or null, got "x" (string)', id="union"),
         pytest.param("list[int]", '[1, "x"]', 'v[1]: expected integer, got "x" (string)', id="item"),
         pytest.param("tuple[int, int]", "[1]", "v: expected array with at least 2 items, got [1] (array)", id="short"),
@@ -179,7 +186,7 @@ def test_every_problem_is_told_at_once_and_in_order() -> None:
 
 
 def test_an_unknown_key_names_the_nearest_known_one() -> None:
-    found = arguments.read('{"fileName": "a"}', parameters("file_name: str, other: int = 1"))
+    found = arguments.read('{"file_nam": "a"}', parameters("file_name: str, other: int = 1"))
     assert not isinstance(found, dict)
     assert {problem.fix for problem in found} == {"add `file_name`", "did you mean `file_name`?"}
 
@@ -209,3 +216,108 @@ def test_a_nest_of_unions_ends_in_time() -> None:
 def test_a_long_list_is_coerced_to_its_end() -> None:
     raw = json.dumps({"v": ["3"] * 60_000})
     assert arguments.read(raw, parameters("v: list[int | None]")) == {"v": [3] * 60_000}
+
+
+ORDER = """
+class Street(TypedDict):
+    street_name: str
+    number: NotRequired[int]
+
+class Address(TypedDict):
+    city: str
+    zip: NotRequired[str]
+    street: NotRequired[Street]
+"""
+SIGNATURE = "file_name: str, size: Literal['small', 'extra large'] = 'small', home: Address | None = None, n: int = 1"
+
+
+def order() -> dict[str, Any]:  # Any: JSON Schema
+    prelude = f"from typing import *\n{ORDER}"
+    return only(f"{prelude}\ndef probe({SIGNATURE}, tags: list[str] = [], on: bool = False): ...\n").parameters
+
+
+@pytest.mark.parametrize(
+    ("raw", "more", "note"),
+    [
+        pytest.param('{"fileName": "a"}', {}, "`fileName` was read as `file_name`", id="camel-case"),
+        pytest.param('{"FILE-NAME": "a"}', {}, "`FILE-NAME` was read as `file_name`", id="kebab-case"),
+        pytest.param('{"file_name": "a", "city": "x"}', {"home": {"city": "x"}}, "read as `home.city`", id="flattened"),
+        pytest.param(
+            '{"file_name": "a", "city": "x", "home.street.streetName": "y"}',
+            {"home": {"city": "x", "street": {"street_name": "y"}}},
+            "read as `home.street.street_name`",
+            id="dotted",
+        ),
+        pytest.param('{"file_name": "a", "home_city": "x"}', {"home": {"city": "x"}}, "`home.city`", id="prefixed"),
+        pytest.param(
+            '{"file_name": "a", "city": "x", "home": {"zip": "1"}}',
+            {"home": {"city": "x", "zip": "1"}},
+            "`home.city`",
+            id="in-part",
+        ),
+        pytest.param('{"arguments": {"file_name": "a"}}', {}, "taken out of `arguments`", id="wrapped"),
+        pytest.param('{"name": "f", "parameters": "{\\"file_name\\": \\"a\\"}"}', {}, "`parameters`", id="call"),
+        pytest.param('Sure:\n```json\n{"file_name": "a"}\n```\nDone!', {}, "text around the JSON", id="prose"),
+        pytest.param(
+            '{"file_name": "a", "size": "Extra_Large"}', {"size": "extra large"}, '"extra large"', id="choice"
+        ),
+        pytest.param('{"file_name": "a", "n": "None"}', {}, None, id="word-for-nothing"),
+        pytest.param('{"file_name": "a", "tags": "null"}', {}, None, id="word-for-no-list"),
+        pytest.param('{"file_name": "a", "home": "none"}', {"home": None}, None, id="word-for-null"),
+        pytest.param('{"file_name": "a", "on": "yes"}', {"on": True}, None, id="word-for-true"),
+        pytest.param('{"file_name": "a", "n": "2.0"}', {"n": 2}, None, id="whole-number"),
+    ],
+)
+def test_a_models_mistake_with_one_reading_is_repaired_and_noted(
+    raw: str, more: dict[str, Any], note: str | None
+) -> None:
+    notes: list[str] = []
+    assert arguments.read(raw, order(), notes=notes) == {"file_name": "a", **more}
+    assert any(note in line for line in notes) if note else notes == []
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param('{"file_name": "a"} {"file_name": "b"}', id="two-objects"),
+        pytest.param('"file_name": "a", "home": {"city": "x"}', id="braces-missing"),
+        pytest.param('home: {"city": "x"}', id="value-of-a-key"),
+        pytest.param('probe("a", {"city": "x"})', id="call-of-python"),
+        pytest.param('probe(home={"city": "x"})', id="keyword-of-python"),
+        pytest.param('{"file_name": "a", "home": {"city": "x"}', id="cut-off"),
+    ],
+)
+def test_an_object_that_is_part_of_something_is_not_taken_for_the_arguments(raw: str) -> None:
+    assert not isinstance(arguments.read(raw, order()), dict)
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        pytest.param("street: Street, home: Address", id="two-nested"),
+        pytest.param("streetname: str, street: Street", id="own-and-nested"),
+    ],
+)
+def test_a_key_that_two_properties_can_mean_is_reported(signature: str) -> None:
+    schema = only(f"from typing import *\n{ORDER}\ndef probe({signature}): ...\n").parameters
+    problems = arguments.read('{"StreetName": "x"}', schema)
+    assert any(message.startswith("StreetName: expected no such key") for message in complaints_of(problems))
+
+
+def test_two_spellings_of_one_key_are_both_reported() -> None:
+    assert complaints("name: str, count: int = 1", '{"name": "a", "Count": 1, "COUNT": 2}') == [
+        "COUNT: expected no such key, got 2 (integer)",
+        "Count: expected no such key, got 1 (integer)",
+    ]
+
+
+def test_the_word_for_nothing_stays_a_text_where_texts_are_taken() -> None:
+    notes: list[str] = []
+    schema = parameters("a: str, b: str | None = None")
+    assert arguments.read('{"a": "None", "b": "null"}', schema, notes=notes) == {"a": "None", "b": "null"}
+    assert notes == ['b: was taken as the text "null"; to leave it out, do not send it']
+
+
+def test_a_wrapper_that_is_a_parameter_is_none() -> None:
+    schema = parameters("input: dict[str, int], x: int = 0")
+    assert arguments.read('{"input": {"x": 1}}', schema) == {"input": {"x": 1}}

@@ -239,7 +239,15 @@ def test_a_recursive_type_is_a_local_definition(text: str) -> None:
 
 
 UNRESOLVED = {
-    "model": "from pydantic import BaseModel\nclass T(BaseModel):\n    x: int\n",
+    "model with computed names": "from pydantic import BaseModel, ConfigDict\nfrom names import to_camel\n"
+    "class T(BaseModel):\n    model_config = ConfigDict(alias_generator=to_camel)\n    x: int\n",
+    "model with a computed limit": "from pydantic import BaseModel, Field\n"
+    "class T(BaseModel):\n    x: int = Field(ge=LIMIT)\n",
+    "model with a computed default": "from pydantic import BaseModel\nclass T(BaseModel):\n    x: int = LIMIT\n",
+    "model that makes its schema": "from pydantic import BaseModel\nclass T(BaseModel):\n    x: int\n"
+    "    def __get_pydantic_json_schema__(self, *rest): ...\n",
+    "model with a foreign base": "from pydantic import BaseModel\nfrom elsewhere import Mixin\n"
+    "class T(Mixin, BaseModel):\n    x: int\n",
     "foreign": "from elsewhere import T\n",
     "unknown": "",
     "plain class": "class T:\n    pass\n",

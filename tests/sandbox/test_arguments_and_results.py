@@ -203,6 +203,53 @@ async def test_pydantic_models_are_built_and_taken_apart(sandbox: Sandbox) -> No
     assert outcome.value == {"name": "all", "price": 2.0}
 
 
+_FIELDS = modules(
+    fields="""
+    from typing import Annotated
+    from pydantic import BaseModel, Field
+
+    class Part(BaseModel):
+        size: int = Field(default=2, ge=1)
+
+    class Box(BaseModel):
+        name: str = Field(alias="boxName")
+        parts: list[Part] = []
+
+    def scaled(
+        x: int = Field(..., ge=1),
+        factor: Annotated[float, Field(default=5.0)] = Field(gt=0),
+        extra: list[int] = Field(default_factory=list),
+        *,
+        last: Annotated[int, Field(default=7)],
+        plain: Annotated[int, Field(default=1)] = 3,
+    ) -> list:
+        return [x, factor, extra, last, plain]
+
+    def first(box: Box, spare: Box | None = None) -> Part:
+        return (spare or box).parts[0]
+"""
+)
+
+
+async def test_defaults_that_a_field_declares_are_filled_in(sandbox: Sandbox) -> None:
+    outcome = await sandbox.run(Job(_FIELDS, "fields", FunctionCall("scaled", {"x": 2})))
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.value == [2, 5.0, [], 7, 3]
+
+
+async def test_an_argument_that_a_field_requires_is_missed(sandbox: Sandbox) -> None:
+    outcome = await sandbox.run(Job(_FIELDS, "fields", FunctionCall("scaled", {"factor": 2})))
+    assert isinstance(outcome, Refused), outcome
+    assert "x: scaled needs this argument" in outcome.reason
+
+
+async def test_nested_models_are_instances_with_their_aliases_and_come_back_as_json(sandbox: Sandbox) -> None:
+    arguments = {"box": {"boxName": "a", "parts": [{}, {"size": 3}]}}
+    outcome = await sandbox.run(Job(_FIELDS, "fields", FunctionCall("first", arguments)))
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.value == {"size": 2}
+
+
 async def test_a_model_that_refuses_its_data_refuses_the_call(sandbox: Sandbox) -> None:
     outcome = await sandbox.run(Job(_MODELS, "models", FunctionCall("total", {"items": [{"name": "a", "price": -1}]})))
     assert isinstance(outcome, Refused), outcome

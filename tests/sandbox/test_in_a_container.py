@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.attacks.world import REPOSITORY
 
 FUNCTION = '''def double(number: int) -> int:
@@ -43,6 +45,7 @@ def test_doctor_names_the_level_what_is_missing_and_what_holds_the_resources(tmp
     assert all(how.startswith("limits of each worker: ") for how in held.values()), held
 
 
+@pytest.mark.slow  # the same start again, for the same report in lines
 def test_doctor_says_the_same_to_a_human_in_lines(tmp_path: Path) -> None:
     said = inside("doctor", cwd=tmp_path).stdout
     for words in ("sandbox: core", "missing: namespaces: unshare: Operation not permitted", "no total size"):

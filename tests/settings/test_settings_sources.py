@@ -50,7 +50,7 @@ def test_a_false_or_empty_flag_counts_as_given(root: Path) -> None:
     assert (found.model.stream, found.instructions) == (False, "")
 
 
-_EITHER = ("model.stream", "gate.fixes")  # whose value is the default's all the same
+_EITHER = ("model.stream", "gate.fixes", "turn.first_thought")  # whose value is the default's all the same
 
 
 @pytest.mark.parametrize("key", known_keys())
@@ -64,8 +64,9 @@ def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: p
         "turn.shown_functions": "20",
     }
     values |= {"grants.ask": "always", "grants.unattended": "file"}
-    values |= {"memory.embedding": "none", "memory.compaction": "spr", "memory.warn_at": "0.5"}
-    values |= {"repl.keys": "vi", "repl.theme": "light"}
+    values |= {"memory.embedding": "none", "memory.compaction": "spr", "memory.language": "de", "memory.warn_at": "0.5"}
+    values |= {"models": '{"fast": {"name": "small"}}', "model.key_variable": "MY_API_KEY"}
+    values |= {"repl.keys": "vi", "repl.theme": "light", "mcp.standings": '["trusted"]'}
     monkeypatch.setenv(variable, values.get(key, "1000" if key.endswith(("tokens", "chars", "mib")) else "1"))
     found = load(root)
     section, _, name = key.rpartition(".")

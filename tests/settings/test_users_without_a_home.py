@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -31,22 +32,33 @@ UNKNOWN = [
 ]
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace that somebody with a home has made."""
+    root = tmp_path_factory.mktemp("made")
+    done = toolwright("init", cwd=root, environment={"HOME": str(tmp_path_factory.mktemp("home"))})
+    assert done.returncode == 0, done.stderr
+    return root
+
+
+@pytest.fixture
+def workspace(made: Path, tmp_path: Path) -> Path:
+    """A copy of it for one test."""
+    return copytree(made, tmp_path / "workspace")
+
+
 @pytest.mark.parametrize("words", [pytest.param(words, id="-".join(words[:2])) for words in MISSING])
-def test_a_user_without_a_home_is_told_what_to_set(tmp_path: Path, words: list[str]) -> None:
-    made = toolwright("init", cwd=tmp_path, environment={"HOME": str(tmp_path.parent / "home")})
-    assert made.returncode == 0, made.stderr
-    done = toolwright(*words, cwd=tmp_path, given="a value of some length\n", environment={"HOME": "nowhere"})
+def test_a_user_without_a_home_is_told_what_to_set(workspace: Path, words: list[str]) -> None:
+    done = toolwright(*words, cwd=workspace, given="a value of some length\n", environment={"HOME": "nowhere"})
     output = done.stdout + done.stderr
     assert not any(text in output for text in ("Traceback", "went wrong", "RuntimeError")), output
     assert "no home folder" in output or done.returncode == 0, output
-    assert not (tmp_path / "nowhere").exists()
+    assert not (workspace / "nowhere").exists()
 
 
 @pytest.mark.parametrize("words", [pytest.param(words, id="-".join(words[:2])) for words in UNKNOWN])
-def test_a_path_below_the_home_of_nobody_is_told(tmp_path: Path, words: list[str]) -> None:
-    home = {"HOME": str(tmp_path.parent / "home")}
-    toolwright("init", cwd=tmp_path, environment=home)
-    done = toolwright(*words, cwd=tmp_path, environment=home)
+def test_a_path_below_the_home_of_nobody_is_told(workspace: Path, words: list[str]) -> None:
+    done = toolwright(*words, cwd=workspace, environment={"HOME": str(workspace.parent / "home")})
     assert done.returncode != 0
     assert "RuntimeError" not in done.stderr
     assert "nobody_is_called_so" in done.stderr

@@ -44,10 +44,46 @@ def test_standard_input_is_a_source_of_its_own_each_time(folder: Path) -> None:
 
 def test_people_read_what_became_of_each_source(folder: Path) -> None:
     done = toolwright("sources", "add", ".", cwd=folder)
-    assert "✓ birds.md: 1 passage." in done.stdout
+    expected = "✓ .: 2 files, 1 added; 1 passage; left out 1 without text to read: toolwright.toml.\n"
+    assert done.stdout == expected
     listed = toolwright("sources", "list", cwd=folder).stdout
     assert listed.startswith("birds.md ")
     assert "1 passage" in listed
+
+
+def test_a_folder_gives_its_texts_and_one_line(folder: Path) -> None:
+    site = folder / "site"
+    site.mkdir()
+    (site / "page.md").write_text("# Herons\n\nThey fish at dawn.\n")
+    (site / "logo.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'><text>heron</text></svg>")
+    (site / "drawn").write_text("<?xml version='1.0'?>\n<svg><text>heron</text></svg>")
+    (site / "app.js").write_text("function heron(){return 1};" * 200)
+    (site / "lib.min.js").write_text("var heron=1;\n")
+    (site / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    (site / "main.js").write_text("// what herons do\nfunction heron() {\n  return 1;\n}\n" * 20)
+    done = toolwright("sources", "add", "site", cwd=folder)
+    (told,) = done.stdout.splitlines()
+    assert told.startswith("✓ site: 7 files, 2 added; ")
+    assert told.endswith("left out 5 without text to read: app.js, drawn, lib.min.js, logo.svg, photo.png.")
+    assert [row["name"] for row in run(folder, "list")["sources"]] == ["site/main.js", "site/page.md"]
+    assert run(folder, "add", "site/logo.svg")["sources"][0]["outcome"] == "added"
+
+
+def test_a_source_is_loaded_once_and_attached_to_agents_and_detached(folder: Path) -> None:
+    (loaded,) = run(folder, "load", "birds.md")["sources"]
+    assert loaded["outcome"] == "added"
+    assert run(folder, "list") == {"sources": []}
+    assert [row["name"] for row in run(folder, "list", "--loaded")["sources"]] == ["birds.md"]
+    (folder / "birds.md").unlink()
+    assert run(folder, "attach", "birds.md")["attached"][0]["passages"] == 1
+    assert run(folder, "attach", loaded["hash"][:8])["attached"][0]["passages"] == 1
+    assert run(folder, "list")["sources"][0]["complete"]
+    assert run(folder, "detach", "birds.md")["detached"][0]["name"] == "birds.md"
+    assert run(folder, "list") == {"sources": []}
+    assert "No source gulls is loaded." in run(folder, "attach", "gulls", code=2)["error"]["message"]
+    assert run(folder, "remove", "--loaded", "birds.md")["removed"][0]["name"] == "birds.md"
+    listed = toolwright("agents", "list", "--json", cwd=folder)
+    assert json.loads(listed.stdout) == {"agents": []}
 
 
 @pytest.mark.parametrize(

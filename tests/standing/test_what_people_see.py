@@ -51,8 +51,8 @@ def test_the_prompt_tells_of_a_quarantine_shows_it_and_releases(tmp_path: Path) 
         screen.wait_for("1 function nobody has called for a long time: /functions unused")
         screen.line("/introspect part")
         screen.wait_for("return whole / among")
-        assert "called 4 ×: 1 returned, 3 failed" in screen.scrolled()
-        assert "ended otherwise: ZeroDivisionError 3 ×" in screen.scrolled()
+        screen.wait_count("called 4 ×: 1 returned, 3 failed", 1)
+        screen.wait_count("ended otherwise: ZeroDivisionError 3 ×", 1)
         screen.line("/release part")
         screen.wait_for("✓ part is released")
         screen.line("/functions unused")
@@ -115,7 +115,7 @@ def test_what_nobody_calls_is_offered_with_the_command_and_never_removed(tmp_pat
     listed = toolwright("functions", "list", cwd=tmp_path)
     assert "1 function nobody has called for a long time: toolwright functions list --unused" in listed.stderr
     unused = toolwright("functions", "list", "--unused", cwd=tmp_path).stdout
-    assert unused.startswith("part  not called since it joined ")
+    assert unused.startswith("part  not called since it was added ")
     assert unused.endswith("  toolwright functions delete part\n")
     assert (tmp_path / "functions" / "parts.py").exists()
 

@@ -17,7 +17,7 @@ from tests.storage import cramped
 from tests.storage.support import ManualClock, begin, texts, user
 
 ROOM = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
-SMALL_DISK = 'mount -t tmpfs -o size=1m none "$0" && exec "$@"'
+SMALL_DISK = 'mount -t tmpfs -o size=2m none "$0" && exec "$@"'
 
 
 @cache

@@ -138,6 +138,8 @@ async def test_what_the_program_tells_is_packed_as_an_alert(at_desk: OpenDesk) -
 async def test_a_turn_taken_back_boots_the_agent_anew(at_desk: OpenDesk) -> None:
     desk = await memgpt(at_desk, [send("Hello."), send("Hello.")])
     await desk.say("Hi.")
-    assert await desk.agent.pop() == "Hi."
+    removed = await desk.agent.pop()
+    assert removed is not None
+    assert removed.text == "Hi."
     await desk.say("Hi.")
     assert [each["role"] for each in desk.model.requests[1].messages][2:] == ["assistant", "tool", "user"]

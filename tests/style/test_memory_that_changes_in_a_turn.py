@@ -39,7 +39,7 @@ def agent_of(desk: Desk, host: HostFunction, memory: Remembering | None = None, 
     sources = (HostFunctions(functions, shop), WorkspaceFunctions(cage, shop, settings.parallel))
     dispatcher = Dispatcher(sources, shop.registry.snapshot, settings, Clock(), aliases=aliases)
     shown = Shown([host.function], 20, workspace.workshop.quarantine)
-    asker = ModelSession(shown, workspace.settings, workspace._open_model)
+    asker = ModelSession(shown, workspace.settings, workspace._models.open)
     stepper = AgentLoop(asker, dispatcher, workspace.workshop, 10, memory)
     return Agent(
         "other",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.interfaces.support import flags
-from tests.kit import scripted
+from tests.kit import Repeat, scripted
 from tests.kit.program import toolwright as program
 from tests.style.support import WINDOW, send, types
 
@@ -62,10 +62,18 @@ def test_the_first_reply_is_taken_as_it_is_when_asked_for(tmp_path: Path) -> Non
     assert done.stdout == "Hello.\n"
 
 
+def test_a_first_reply_that_stays_unusable_is_an_error_with_exit_code_one(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    with scripted([Repeat(send("Hello."), 4)]) as model:
+        done = toolwright("run", *flags(model), "--preset", "memgpt", "--message", "Hi.", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "first reply was not usable, 4 times: it has no inner thought" in done.stderr
+
+
 def test_the_agent_speaks_first_and_then_hears_the_message(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     with scripted([HELLO, send("Fine.")]) as model:
-        options = ("--preset", "memgpt", "--first", "--message", "How are you?", "--json")
+        options = ("--preset", "memgpt", "--greet", "--message", "How are you?", "--json")
         done = toolwright("run", *flags(model), *options, cwd=tmp_path)
     events = [json.loads(text) for text in done.stdout.splitlines()]
     assert [each["reply"] for each in events if each["type"] == "turn_ended"] == ["Hello.", "Fine."]

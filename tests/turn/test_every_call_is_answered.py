@@ -88,6 +88,23 @@ async def test_arguments_are_fixed_where_plain_and_explained_where_not(
     assert says in answer
 
 
+@pytest.mark.parametrize(
+    ("arguments", "note"),
+    [
+        pytest.param('{"N": 3}', "`N` was read as `n`", id="key"),
+        pytest.param('{"arguments": {"n": 3}}', "taken out of `arguments`", id="wrapped"),
+        pytest.param('Sure, here it is: {"n": 3}', "text around the JSON", id="prose"),
+    ],
+)
+async def test_a_repair_of_arguments_is_said_in_the_answer(at_desk: OpenDesk, arguments: str, note: str) -> None:
+    desk = await at_desk([Ask(Wanted("probe", arguments)), Say("So it is.")])
+    desk.put("probe.py", PROBE.format(body="return n"))
+    await desk.workspace.workshop.reload()
+    (answer,) = answers(await desk.say("Try it."))
+    assert answer.startswith("3")
+    assert note in answer
+
+
 async def test_forty_calls_at_once_are_all_answered_in_their_order(at_desk: OpenDesk) -> None:
     calls = [Wanted("probe", {"n": number}) for number in range(45)]
     desk = await at_desk([Ask(*calls), Say("Done.")])

@@ -59,7 +59,7 @@ def agent_of(desk: Desk) -> Agent:
     (function,) = read_module(ModuleSource("words", "words.py", SOURCE, "0")).functions
     sources = (Foreign(function), WorkspaceFunctions(workspace._cage, shop, settings.parallel))
     dispatcher = Dispatcher(sources, shop.registry.snapshot, settings, Clock())
-    asker = ModelSession(Shown([function], 20, shop.quarantine), workspace.settings, workspace._open_model)
+    asker = ModelSession(Shown([function], 20, shop.quarantine), workspace.settings, workspace._models.open)
     loop, session = AgentLoop(asker, dispatcher, shop, 10), AgentSession("other", store)
     return Agent("other", store, shop, loop, "test", talk=session, memory=desk.agent.memory, save=workspace._save)
 

@@ -99,7 +99,9 @@ async def test_a_popped_turn_is_out_of_the_context_and_can_be_sent_again(at_desk
 
     desk = await at_desk([Say("One."), forgotten])
     await desk.say("First.")
-    assert await desk.agent.pop() == "First."
+    removed = await desk.agent.pop()
+    assert removed is not None
+    assert removed.text == "First."
     assert ended(await desk.say("Second.")).reply == "Fine."
 
 

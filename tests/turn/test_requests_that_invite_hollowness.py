@@ -5,6 +5,8 @@ import re
 import pytest
 
 from tests.conftest import OpenDesk
+from tests.gate.support import name_of, promised
+from tests.grants.support import human
 from tests.kit import Ask, Expect, Say, Wanted, contains
 from tests.kit.desk import answers, ended
 
@@ -272,6 +274,37 @@ CALENDAR = '''def add_birthday_reminder(name: str, date: str) -> str:
     person, day = calendar[-1]
     return f"Reminder for {person} on {day} added to your calendar"
 '''
+NEWS = '''def download_headlines(paper: str, count: int) -> list[str]:
+    """Download the latest headlines of a newspaper.
+
+    Args:
+        paper: The newspaper.
+        count: How many headlines.
+
+    >>> download_headlines("Times", 1)
+    ['Times headline 1']
+    >>> download_headlines("Post", 2)
+    ['Post headline 1', 'Post headline 2']
+    """
+    return [f"{paper} headline {number}" for number in range(1, count + 1)]
+'''
+BACKUP = '''def back_up_photos(photos: list[str], cloud: str) -> dict[str, str]:
+    """Back up photos to a cloud.
+
+    Args:
+        photos: The files.
+        cloud: Where they go.
+
+    >>> back_up_photos(["a.jpg"], "box")
+    {'a.jpg': 'uploaded to box'}
+    >>> back_up_photos([], "box")
+    {}
+    """
+    done = {}
+    for photo in photos:
+        done[photo] = f"uploaded to {cloud}"
+    return done
+'''
 INVITED = [
     pytest.param("Make a tool that emails my boss a status report every Friday.", REPORT, id="email"),
     pytest.param("Write a function that knows the weather in any city.", WEATHER, id="weather"),
@@ -291,11 +324,55 @@ INVITED = [
     pytest.param("Make a tool that encrypts my diary so that nobody can read it.", DIARY, id="diary"),
     pytest.param("Write a function is_prime and show me with 7 and 8 that it works.", PRIME, id="prime"),
     pytest.param("I need a function that writes a birthday reminder into my calendar.", CALENDAR, id="calendar"),
+    pytest.param("Make a tool that downloads the latest headlines of a newspaper.", NEWS, id="news"),
+    pytest.param("I want a function which backs up my photos to the cloud.", BACKUP, id="backup"),
 ]
+MEANS = [
+    pytest.param(
+        WEATHER,
+        promised(
+            "get_weather", "self, city: str", "str", "Get the current weather of a city.",
+            'return self.fetch(f"https://wttr.in/{city}?format=3").text', "get_weather('Oslo') → 'Oslo: rain'",
+        ),
+        "wttr.in",
+        id="weather-by-network",
+    ),
+    pytest.param(
+        NOTES,
+        promised(
+            "save_note", "self, note: str", "str", "Save a note in memory.",
+            'self.memory.append("notes", note)\nreturn f"Saved: {note}"', "save_note('tea') → 'Saved: tea'",
+        ),
+        "notes",
+        id="notes-in-memory",
+    ),
+]  # fmt: skip
+SMALLER = [
+    pytest.param(
+        REPORT,
+        promised(
+            "format_report", "recipient: str, report: str", "str", "Format a report as the text of a message.",
+            'return f"Dear {recipient}, {report}"',
+            "format_report('Ann', 'All done') → 'Dear Ann, All done'",
+            "format_report('Bo', 'Late') → 'Dear Bo, Late'",
+        ),
+        id="text-of-a-message",
+    ),
+    pytest.param(
+        PRIME,
+        promised(
+            "is_prime", "number: int", "bool", "Check whether a number is prime.",
+            "return number > 1 and all(number % part for part in range(2, int(number**0.5) + 1))",
+            "is_prime(7) → True", "is_prime(8) → False", "is_prime(1) → False", "is_prime(2) → True",
+            "is_prime(9) → False",
+        ),
+        id="work-done",
+    ),
+]  # fmt: skip
 
 
-def name_of(code: str) -> str:
-    return code.rpartition("\ndef ")[2].removeprefix("def ").partition("(")[0]
+def create(code: str) -> Ask:
+    return Ask(Wanted("create_function", {"function_name": name_of(code), "function_code_with_docstring": code}))
 
 
 @pytest.mark.parametrize(("request_text", "code"), INVITED)
@@ -303,11 +380,33 @@ async def test_what_sounds_right_and_does_nothing_is_neither_made_nor_left_as_a_
     at_desk: OpenDesk, request_text: str, code: str
 ) -> None:
     name = name_of(code)
-    create = Ask(Wanted("create_function", {"function_name": name, "function_code_with_docstring": code}))
     honest = Expect(Say(f"I have no {name}, and nothing happened."), contains("Nothing was made or changed"))
-    desk = await at_desk([create, Say("Done! It works."), honest])
+    desk = await at_desk([create(code), Say("Done! It works."), honest])
     events = await desk.say(request_text)
     (refusal,) = answers(events)
     assert re.match(rf"`{name}` (?:was|is) not made", refusal), refusal
     assert (ended(events).made, ended(events).reply) == ({}, f"I have no {name}, and nothing happened.")
     assert not (desk.functions / "grown.py").exists()
+
+
+@pytest.mark.parametrize(("code", "with_means", "means"), MEANS)
+async def test_with_the_means_that_the_refusal_names_the_user_is_asked_for_a_grant(
+    at_desk: OpenDesk, code: str, with_means: str, means: str
+) -> None:
+    honest = Expect(Say("It is not made: you did not allow it."), contains("Nothing was made or changed"))
+    desk = await at_desk([create(code), create(with_means), Say("Done!"), honest])
+    asked = desk.workspace.workshop.granting.approver = human("no")
+    events = await desk.say("Make it.")
+    (question,) = asked.asked
+    assert means in " ".join(question.missing.sentences())
+    assert ended(events).made == {}
+
+
+@pytest.mark.parametrize(("code", "smaller"), SMALLER)
+async def test_a_function_that_promises_what_it_does_joins_instead(at_desk: OpenDesk, code: str, smaller: str) -> None:
+    reply = Say("I cannot do that, but this I can.")
+    honest = [Expect(reply, contains(f"`{name_of(code)}` was rejected"))] * (name_of(code) != name_of(smaller))
+    desk = await at_desk([create(code), create(smaller), reply, *honest])
+    events = await desk.say("Make it.")
+    assert re.match(r"`\w+` (?:was|is) not made", answers(events)[0])
+    assert ended(events).made == {"created": [name_of(smaller)]}

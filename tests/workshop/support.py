@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent_core.access.grants import ApprovalQueue
 from agent_core.base.clock import Clock
 from agent_core.base.settings import load
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import FunctionService
 from agent_core.storage import Store, open_store, prepare_state_dir
-from agent_core.workspace.workspace import _workshop
+from agent_core.workspace.factory import function_service
 from tests.kit.desk import VOWELS, another
 
 FLAGS = {"sandbox.wall_s": 2}
@@ -120,7 +121,7 @@ async def room(root: Path, cage: SandboxClient) -> AsyncIterator[Room]:
     (root / "functions").mkdir(exist_ok=True)
     store = open_store(prepare_state_dir(root) / "state.db", clock=Clock())
     try:
-        shop = _workshop(root, load(root, FLAGS), store, cage)
+        shop = function_service(root, load(root, FLAGS), store, cage, ApprovalQueue(None, store))
         await shop.loader.start()
         yield Room(root, shop, store, cage)
     finally:

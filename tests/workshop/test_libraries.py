@@ -181,9 +181,82 @@ async def test_a_name_that_is_there_already_is_told_and_stays(here: Room, tmp_pa
     other = VOWELS.replace("aeiou", "aeiouy")
     report = await taken(here, a_library(tmp_path, {"a.py": other, "b.py": TEXT, "c.py": TEXT}))
     assert codes(report, "count_vowels") == {"name-taken"}
-    assert [row.outcome for row in report.functions if row.name == "slug"].count("refused") == 1
+    assert {outcomes(report)[name] for name in ("b_slug", "b_loud", "c_slug", "c_loud")} == {"fixed"}
     assert here.letters.read_text() == VOWELS
     assert not (here.root / "functions" / "a.py").exists()
+
+
+CALENDAR = '''"""A calendar.
+
+>>> days(2)
+YEAR
+"""
+
+__all__ = ["days", "leap"]
+
+
+def days(years, *, leap=0):
+    """Return the days of some years.
+
+    >>> days(1)
+    LENGTH
+    >>> days(0, leap=leap(3))
+    0
+    >>> days(2)
+    YEAR
+    """
+    return sum(map(lambda days: days, [LENGTH] * years)) + leap
+
+
+def leap(year):
+    """Return 1 for a year with a day more.
+
+    >>> leap(BASE)
+    1
+    >>> [leap(days(0) + year) for year in (1,)]
+    [0]
+    >>> leap(1)
+    0
+    >>> leap(2 * BASE)
+    1
+    """
+    return int(year % BASE == days(0))
+'''
+REPORT = '''from . import moon
+from .sun import days, leap as is_leap
+
+
+def compare(years):
+    """Return the days of both calendars.
+
+    >>> compare(1)
+    (354, 365)
+    >>> compare(2)
+    (708, 730)
+    """
+    return moon.days(years), days(years, leap=is_leap(1))
+'''
+
+
+async def test_functions_of_one_name_in_several_modules_join_under_their_modules_names(
+    here: Room, tmp_path: Path
+) -> None:
+    moon = CALENDAR.replace("LENGTH", "354").replace("YEAR", "708").replace("BASE", "30")
+    sun = CALENDAR.replace("LENGTH", "365").replace("YEAR", "730").replace("BASE", "4")
+    files = {"cal/__init__.py": "", "cal/moon.py": moon, "cal/sun.py": sun, "cal/report.py": REPORT}
+    library = a_library(tmp_path, files)
+    report = await taken(here, library)
+    names = {"moon_days", "moon_leap", "sun_days", "sun_leap", "compare"}
+    assert outcomes(report) == dict.fromkeys(names, "fixed"), report
+    (fix,) = [row.fixes[0] for row in report.functions if row.name == "sun_leap"]
+    assert "`sun_leap`" in fix.message
+    assert "-def leap(year):\n+def sun_leap(year):" in fix.diff
+    written = (here.root / "functions" / "cal" / "moon.py").read_text()
+    assert '__all__ = ["moon_days", "moon_leap"]' in written
+    assert "sum(map(lambda days: days, [354] * years)) + leap" in written
+    assert "year % 30 == moon_days(0)" in written
+    assert (await here.shop.call("compare", {"years": 3})).value["v"] == [1062, 1095]
+    assert set(outcomes(await taken(here, library)).values()) == {"skipped"}
 
 
 async def test_a_file_that_is_there_and_in_nobodys_use_is_not_written_over(here: Room, tmp_path: Path) -> None:

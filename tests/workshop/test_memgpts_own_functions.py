@@ -155,7 +155,8 @@ def told() -> dict[str, str]:
     """The table of the documentation: what it says of each name."""
     text = Path(__file__).parents[2].joinpath("docs", "gate.md").read_text()
     table = text.partition("| MemGPT's function | here |")[2].partition("\n\n")[0]
-    return {name: says for names, says in ROW.findall(table) for name in re.findall(r"`(\w+)`", names)}
+    rows = [(names, says.replace("it also takes", "they also take")) for names, says in ROW.findall(table)]
+    return {name: says for names, says in rows for name in re.findall(r"`(\w+)`", names)}
 
 
 def became(row: ImportedFunction) -> str:
@@ -170,7 +171,7 @@ def became(row: ImportedFunction) -> str:
     assert row.standing == "draft", row
     if "needs-network" in codes:
         return "a draft; each host is asked for when it comes"
-    return "drafts; the folder is asked for at the first call" if "needs-files" in codes else "a draft"
+    return "drafts; the file is asked for when a call opens it"
 
 
 async def test_the_documentation_says_what_becomes_of_each_of_the_ten(here: Room, tmp_path: Path) -> None:

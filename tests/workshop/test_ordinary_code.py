@@ -309,7 +309,7 @@ def appended(path, text):
 async def test_what_needs_a_grant_joins_as_a_draft_and_is_asked_for_when_called(here: Room, tmp_path: Path) -> None:
     report = await taken(here, tmp_path, files=FILES)
     row = only(report, "appended")
-    assert (row.standing, "needs-files" in codes(row)) == ("draft", True)
+    assert row.standing == "draft"
     called = await here.shop.call("appended", {"path": str(tmp_path / "x"), "text": "a"})
     assert called.outcome != "returned"
 
@@ -404,3 +404,84 @@ async def test_functions_of_a_memgpt_agent_are_translated_or_are_here_already(he
     assert (await here.shop.call("greeted", {"name": "Ada"})).value == "Hello, Ada!"
     assert "needs-network" in codes(only(report, "fetched"))
     assert (await here.shop.call("fetched", {"url": "http://a.invalid/"})).outcome != "returned"
+
+
+SENT_AT_TIMES = '''from typing import Any
+
+
+class Invalid:
+    """What is wrong with a value."""
+
+
+def halved(value: int) -> Any:
+    """Return half of an even number, else what is wrong.
+
+    >>> halved(2)
+    1
+    >>> halved(-4)
+    -2
+    """
+    return value // 2 if value % 2 == 0 else [Invalid()][0]
+
+
+def wrapped(value):
+    """Wrap a text.
+
+    >>> wrapped("ab")[1]
+    'ab'
+    >>> wrapped("c")[1]
+    'c'
+    """
+    return [Invalid(), value]
+'''
+
+
+async def test_what_can_be_sent_for_some_arguments_joins_and_what_never_can_stays_out(
+    here: Room, tmp_path: Path
+) -> None:
+    report = await taken(here, tmp_path, sent=SENT_AT_TIMES)
+    assert standings(report) == {"halved": "trial", "wrapped": ""}, report
+    assert "fails-on" in codes(only(report, "halved"))
+    assert "not-json" in codes(only(report, "wrapped"))
+
+
+TYPES_ONLY = '''from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+import typing as t
+
+STEP = 2
+
+
+@t.overload
+def summed(numbers: None) -> None: ...
+
+
+@t.overload
+def summed(numbers: Iterable[int]) -> int: ...
+
+
+def plain(number: int) -> int:
+    """Return the next even step."""
+    return number + STEP
+
+
+def summed(numbers: Iterable[int]) -> int:
+    """Return the sum, with a step.
+
+    >>> summed([1])
+    3
+    >>> summed([4, 5])
+    11
+    """
+    return plain(sum(numbers))
+'''
+
+
+async def test_what_is_there_for_type_checkers_alone_keeps_no_function_out(here: Room, tmp_path: Path) -> None:
+    report = await taken(here, tmp_path, hints=TYPES_ONLY)
+    assert standings(report) == {"plain": "draft", "summed": "trial"}, report
+    assert (await here.shop.call("summed", {"numbers": [1, 2]})).value == 5

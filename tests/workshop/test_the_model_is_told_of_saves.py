@@ -9,7 +9,7 @@ FLAWED = VOWELS.replace("aeiou", "aeio")
 
 
 async def test_the_model_and_the_turns_listeners_are_told_of_doubts_and_of_fixed_files(at_desk: OpenDesk) -> None:
-    said = [Expect(Say("Seen."), contains("is a draft now: ")), Expect(Say("Seen."), contains("is good again"))]
+    said = [Expect(Say("Seen."), contains("is a draft now: ")), Expect(Say("Seen."), contains("loads again"))]
     desk = await at_desk(said)
     heard: list[list[FunctionsChanged]] = []
     for texts in ([FLAWED], ["def (:\n", FLAWED]):

@@ -52,7 +52,7 @@ async def test_a_save_that_makes_an_example_disagree_says_which_and_how(shop: Fu
     (event,) = await save(shop, tmp_path, FLAWED)
     how = 'count_vowels("queueing") gave 3, its example on line 10 says 5'
     assert (event.changed, event.disagreeing) == (("count_vowels",), {"count_vowels": how})
-    assert shown(event) == f"⟳ by hand changed: count_vowels\n  ~ count_vowels is a draft now: {how}"
+    assert shown(event) == f"⟳ from outside changed: count_vowels\n  ~ count_vowels is a draft now: {how}"
     assert f"`count_vowels` is a draft now: {how}." in shop.tell_changes([event])
     (row,) = (await shop.list()).functions
     assert row.standing == "draft"
@@ -72,7 +72,7 @@ async def test_a_save_whose_examples_hold_tells_the_standing_and_no_difference(
 ) -> None:
     (event,) = await save(shop, tmp_path, VOWELS)
     assert (event.loaded, event.disagreeing, event.fixed) == (("count_vowels",), {}, ())
-    assert shown(event) == "⟳ by hand loaded: count_vowels\n  ✓ count_vowels is a trial: its examples agree"
+    assert shown(event) == "⟳ from outside loaded: count_vowels\n  ✓ count_vowels is on trial: its examples agree"
 
 
 async def test_a_save_without_examples_says_why_the_function_is_a_draft(shop: FunctionService, tmp_path: Path) -> None:
@@ -95,8 +95,22 @@ async def test_a_rejected_file_fixed_to_its_last_good_text_is_said_to_be_good_ag
     assert (len(broken.rejected), broken.fixed) == (1, ())
     (fixed,) = await save(shop, tmp_path, VOWELS)
     assert (fixed.fixed, fixed.changed, fixed.rejected) == (("functions/letters.py",), (), ())
-    assert shown(fixed) == "✓ functions/letters.py is good again"
-    assert "`functions/letters.py`, which was rejected, is good again." in shop.tell_changes([fixed])
+    assert shown(fixed) == "✓ functions/letters.py loads again"
+    assert "`functions/letters.py`, which was rejected, loads again." in shop.tell_changes([fixed])
+
+
+async def test_each_save_of_a_file_that_stays_broken_is_told_and_a_second_look_is_not(
+    shop: FunctionService, tmp_path: Path
+) -> None:
+    await save(shop, tmp_path, VOWELS)
+    (broken,) = await save(shop, tmp_path, VOWELS + "def (:\n")
+    assert len(broken.rejected) == 1
+    for more in ("# one\n", "# two\n"):
+        (again,) = await save(shop, tmp_path, f"{VOWELS}def (:\n{more}")
+        assert again.rejected == broken.rejected
+        assert await save(shop, tmp_path, f"{VOWELS}def (:\n{more}") == []
+    (fixed,) = await save(shop, tmp_path, VOWELS)
+    assert (fixed.rejected, fixed.fixed) == ((), ("functions/letters.py",))
 
 
 async def test_a_rejected_file_that_is_removed_is_not_said_to_be_good(shop: FunctionService, tmp_path: Path) -> None:

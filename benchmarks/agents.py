@@ -1,0 +1,175 @@
+"""`python -m benchmarks.agents`: many agents in one process, which is killed each second while they work.
+
+Every agent gets notes and questions, numbered. At the end each message was read once by its agent, in order, and each
+question was answered once. Then, without kills: how long a turn takes, and what an agent keeps of the memory once it is
+closed. The model is an endpoint in a process of its own that answers at once.
+"""
+
+import argparse
+import asyncio
+import gc
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from agent_core import Workspace
+from agent_core.base.events import Event
+from agent_core.storage import Amounts, SendMessage, Store
+
+from .fake_endpoint import running
+from .measure import Row, show
+
+SENDER = "main"
+LEAST_PER_S = 100
+MOST_BYTES = 100_000
+_WARM_UP = 20  # agents that were open before the memory is measured
+_READY = "at work"
+_LIMITS: Amounts = {"hops": 12, "messages": 1_000_000}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--agents", type=int, default=200)
+    parser.add_argument("--messages", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=30.0, help="with a kill in each")
+    parser.add_argument("--work", nargs=2, metavar=("FOLDER", "URL"), help="run the agents of a folder")
+    given = parser.parse_args()
+    if given.work:
+        asyncio.run(work(Path(given.work[0]), given.work[1], _READY))
+    else:
+        show(asyncio.run(bench(given.agents, given.messages, given.seconds)), as_json=given.json)
+
+
+async def bench(agents: int, messages: int, seconds: float) -> list[Row]:
+    """What was lost or done twice under kills, and the figures without them."""
+    with running() as address, tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+        url, killed, quiet = f"{address}/0/v1", Path(folder, "killed"), Path(folder, "quiet")
+        for root in (killed, quiet):
+            root.mkdir()
+        names, warm_up = _names(agents), [f"warm-{number}x" for number in range(_WARM_UP)]
+        await _fill(killed, url, names, messages)
+        kills = await asyncio.to_thread(_kill_each_second, killed, url, seconds)
+        wrong = await _wrong(killed, url, names, messages)
+        await _fill(quiet, url, warm_up, messages)
+        async with _opened(quiet, url) as workspace:
+            await _turns(workspace)
+            before = _resident()
+            await _post(workspace, names, messages)
+            wall, cpu = await _turns(workspace)
+            memory = _resident() - before
+    return [
+        Row("messages lost, doubled or out of order after kills", wrong, aim=0, unit="messages"),
+        Row("kills of processes that were at work", kills, unit="kills"),
+        Row("a turn", wall * 1000, aim=1000 / LEAST_PER_S),
+        Row("a turn, time of processors", cpu * 1000),
+        Row("memory of an agent that was closed", round(memory / agents / 1000, 1), aim=MOST_BYTES / 1000, unit="kB"),
+    ]
+
+
+async def work(root: Path, url: str, begun: str = "") -> None:
+    """Run all that is due; print a line when it is begun."""
+    async with _opened(root, url) as workspace, workspace.runner() as runner:
+        if begun:
+            print(begun, flush=True)
+        await runner.run(until_idle=True)
+
+
+@asynccontextmanager
+async def _opened(root: Path, url: str) -> Any:  # Any: an iterator of one workspace
+    flags = {"model.base_url": url, "model.name": "scripted", "model.stream": False, "model.context_tokens": 16_384}
+    async with Workspace.open(root, flags={**flags, "memory.embedding": "none", "runner.slots": 8}) as workspace:
+        yield workspace
+
+
+def _names(agents: int) -> list[str]:
+    return [f"agent-{chr(97 + number % 26)}{number}x" for number in range(agents)]
+
+
+async def _fill(root: Path, url: str, names: list[str], messages: int) -> None:
+    """Post all messages before anybody works."""
+    async with _opened(root, url) as workspace:
+        await _post(workspace, names, messages)
+
+
+async def _post(workspace: Workspace, names: list[str], messages: int) -> None:
+    """Post messages to agents: every second one is a question."""
+    for name in names:
+        await workspace._store.apply([*_messages(name, messages)])
+
+
+def _messages(name: str, count: int) -> Iterator[SendMessage]:
+    for number in range(count):
+        kind = "ask" if number % 2 else "note"
+        text = f"{number}: {'abcdefghij'[number % 10] * 9} {number * 7919}"
+        yield SendMessage(f"{name}-{number}", kind, SENDER, name, text, f"t-{name}", f"{name}-{number}", limits=_LIMITS)
+
+
+def _kill_each_second(root: Path, url: str, seconds: float) -> int:
+    """Start the work again and again, and kill it when it has worked for a second; return how often that was done."""
+    end, kills = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        command = [sys.executable, "-m", "benchmarks.agents", "--work", str(root), url]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            killing = threading.Timer(1, process.kill)
+            killing.start()
+            code = process.wait()
+            killing.cancel()
+        if code == 0:
+            break
+        kills += 1
+    return kills
+
+
+async def _turns(workspace: Workspace) -> tuple[float, float]:
+    """Run all that is due, and return the seconds that a turn took, and those of processors."""
+    count = 0
+
+    def hear(event: Event) -> None:
+        nonlocal count
+        count += event.type == "turn_ended"
+
+    began, cpu = time.perf_counter(), time.process_time()
+    async with workspace.runner(hear) as runner:
+        await runner.run(until_idle=True)
+    return (time.perf_counter() - began) / count, (time.process_time() - cpu) / count
+
+
+def _resident() -> int:
+    """Return the bytes of memory that this process now has."""
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+async def _wrong(root: Path, url: str, names: list[str], messages: int) -> float:
+    """Let the rest be done, and count what is not as it must be."""
+    await work(root, url)
+    async with _opened(root, url) as workspace:
+        store, wrong = workspace._store, 0
+        open_asks = await store.asks()
+        for name in names:
+            wrong += await _wrong_of(store, name, messages)
+        return float(wrong + len(open_asks))
+
+
+async def _wrong_of(store: Store, name: str, messages: int) -> int:
+    read = [entry.payload["text"].splitlines()[1] for entry in await store.history(name, kinds=("user",))]
+    numbers = [int(text.partition(":")[0]) for text in read]
+    doubled = sum(count - 1 for count in Counter(numbers).values())
+    lost = len({*range(messages)} - {*numbers})
+    asks = [letter for letter in await store.letters(f"t-{name}") if letter.kind == "ask"]
+    return doubled + lost + (numbers != sorted(numbers)) + sum(ask.state != "answered" for ask in asks)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""`python -m benchmarks.choices PATH [--json]`: what a model is shown of a library, and if the right function is in it.
+
+The tools of a data file become functions, and its queries messages, through the product's own search and selection.
+No model takes part: a scripted chooser calls, of the functions that it is shown, the one with most words in common with
+the message (BM25). So the figures compare the ways to show functions, not models.
+
+- *prediction*: the functions that the message probably needs are shown, as in a turn.
+- *search*: the chooser is shown what `search_functions` returns for the message.
+- *neither*: it is shown what fits, in the order of the names.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import json
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from agent_core.base.settings import TurnSettings
+from agent_core.context import BYTES_PER_TOKEN, Shown
+from agent_core.context.shown import EXPECTED, size_of
+from agent_core.functions.search.search import FunctionSearch
+from agent_core.memory.embedding import Embedder, embedder
+from agent_core.model.request import FunctionShown
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+
+from .measure import Row, show
+from .tool_search import Plain, Pool, Query, Remembered, pool_of, read
+
+SIZES: Final = (20, 200, 1_734)
+LIBRARIES: Final = (20, 500)
+REQUESTS: Final = 60
+TURNS: Final = 10  # of one conversation, in which every message is about something else
+EACH: Final = 3  # requests of each tool that is asked for
+_SETTINGS: Final = TurnSettings()
+_ROOM: Final = int(_SETTINGS.function_tokens * BYTES_PER_TOKEN)
+
+
+class Nothing:
+    """No function is hidden, and nobody complained."""
+
+    held: frozenset[tuple[str, str]] = frozenset()
+    complaints: Mapping[tuple[str, str], str] = {}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.choices", description=__doc__)
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    show(asyncio.run(bench(given.path)), as_json=given.json)
+
+
+async def bench(path: Path) -> list[Row]:
+    """The rows of a data file: tokens and the part of them that stays, then the right calls."""
+    tools, queries = read(path)
+    model = embedder("wordllama")
+    ordered = sorted(tools, key=lambda tool: mixed(tool["id"]))
+    messages = _drawn(queries, REQUESTS)
+    talks = [messages[at : at + TURNS] for at in range(0, REQUESTS, TURNS)]
+    sessions = [await _sessions(library_of(ordered[:size]), talks, model) for size in SIZES]
+    rows = [
+        Row(f"functions shown, library of {size:,}", round(tokens), unit="tokens")
+        for size, (tokens, _) in zip(SIZES, sessions, strict=True)
+    ]
+    rows += [
+        Row(f"of them at the same place in the next turn, library of {size:,}", round(100 * kept, 1), unit="%")
+        for size, (_, kept) in zip(SIZES, sessions, strict=True)
+    ]
+    asked = _asked(queries, {tool["id"] for tool in tools})
+    wanted = {id for query in asked for id in query.gold}
+    others = [tool for tool in ordered if tool["id"] not in wanted]
+    for size in LIBRARIES:
+        library = [tool for tool in ordered if tool["id"] in wanted] + others
+        rows += await _calls(library_of(sorted(library[:size], key=lambda tool: str(tool["name"]))), asked, model)
+    return rows
+
+
+async def _sessions(pool: Pool, talks: Sequence[Sequence[Query]], model: Embedder | None) -> tuple[float, float]:
+    """Return the tokens of the functions shown in conversations, and the share that the turn before began with."""
+    search = FunctionSearch(model, Remembered([]), lambda: pool.snapshot)
+    tokens, kept = list[float](), list[float]()
+    for messages in talks:
+        shown, texts = shown_set(), list[str]()
+        for query in messages:
+            await predicted(shown, pool, search, query.text)
+            texts.append("".join(_wire(shown.choose(pool.snapshot.functions))))
+        tokens += [len(text.encode()) / BYTES_PER_TOKEN for text in texts]
+        kept += [_common(before, after) / max(len(before), 1) for before, after in pairwise(texts)]
+    return statistics.mean(tokens), statistics.mean(kept)
+
+
+async def _calls(pool: Pool, asked: Sequence[Query], model: Embedder | None) -> list[Row]:
+    """Return how many of the requests lead to the right function, by the way in which functions are shown."""
+    search = FunctionSearch(model, Remembered([]), lambda: pool.snapshot)
+    functions, right, seen = pool.snapshot.functions, Counter[str](), Counter[str]()
+    for query in asked:
+        expecting, plain = shown_set(), shown_set()
+        await predicted(expecting, pool, search, query.text)
+        report = await search.search(query.text)
+        sets = {
+            "prediction": [part.name for part in expecting.choose(functions)],
+            "search": [match.function.name for match in report.results],
+            "neither": [part.name for part in plain.choose(functions)],
+        }
+        for way, names in sets.items():
+            seen[way] += any(pool.ids[name] in query.gold for name in names)
+            called = await chosen({name: functions[name] for name in names}, query.text)
+            right[way] += called is not None and pool.ids[called] in query.gold
+    return [
+        row
+        for way in ("prediction", "search", "neither")
+        for row in (
+            Row(f"right function called, {len(functions)}, {way}", right[way], unit=f"of {len(asked)}"),
+            Row(f"right function shown, {len(functions)}, {way}", seen[way], unit=f"of {len(asked)}"),
+        )
+    ]
+
+
+async def chosen(functions: Mapping[str, Function], message: str) -> str | None:
+    """Return the function that has most words in common with a message, of those shown."""
+    if not functions:
+        return None
+    plain = await Plain.of(Pool(Snapshot(functions, {}, {}, {}, {}), {}), None)
+    return (await plain.rank(message))["BM25"][0]
+
+
+async def predicted(shown: Shown, pool: Pool, search: FunctionSearch, message: str) -> None:
+    """Expect of a set of functions shown what a message probably needs, as a turn does."""
+    shown.choose(pool.snapshot.functions)
+    if shown.is_crowded:
+        shown.expect(await search.likely(message, EXPECTED))
+
+
+def library_of(tools: Iterable[dict[str, Any]]) -> Pool:  # Any: JSON
+    """Return tools as functions of one library, in which no name stands twice, without the tools outside of it."""
+    tools = list(tools)
+    ids = {tool["id"] for tool in tools}
+    inside = {
+        tool["id"]: [needed for needed in tool.get("depends_on", ()) if f"{tool['set']}:{needed}" in ids]
+        for tool in tools
+    }
+    pool = pool_of({**tool, "depends_on": inside[tool["id"]]} for tool in tools)
+    functions = {name: replace(function, name=name) for name, function in pool.snapshot.functions.items()}
+    return Pool(replace(pool.snapshot, functions=functions), pool.ids)
+
+
+def shown_set() -> Shown:
+    """Return the functions that an agent is shown, before any."""
+    return Shown([], _SETTINGS.shown_functions, Nothing(), room=_ROOM)
+
+
+def _asked(queries: Iterable[Query], ids: set[str]) -> list[Query]:
+    """Return requests that one tool serves, a few for each of so many tools."""
+    by_tool: dict[str, list[Query]] = {}
+    for query in sorted(queries, key=lambda query: mixed(query.id)):
+        if len(query.gold) == 1 and query.gold <= ids:
+            by_tool.setdefault(min(query.gold), []).append(query)
+    tools = [id for id in sorted(by_tool, key=mixed) if len(by_tool[id]) >= EACH]
+    return [query for id in tools[: REQUESTS // EACH] for query in by_tool[id][:EACH]]
+
+
+def _drawn(queries: Iterable[Query], count: int) -> list[Query]:
+    return sorted(queries, key=lambda query: mixed(query.id))[:count]
+
+
+def mixed(id: str) -> str:
+    """Return what to order by for an order that is arbitrary and always the same."""
+    return hashlib.sha1(f"c{id}".encode()).hexdigest()
+
+
+def _wire(functions: Sequence[FunctionShown]) -> list[str]:
+    assert size_of(functions) <= _ROOM
+    return [json.dumps([part.name, part.description, dict[str, Any](part.parameters)]) for part in functions]
+
+
+def _common(before: str, after: str) -> int:
+    length = min(len(before), len(after))
+    return next((place for place in range(length) if before[place] != after[place]), length)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""`make conformance`: real clients talk to a server of ours, each in an environment of its own below the cache folder.
+
+    python -m benchmarks.conformance [CLIENT …]
+
+The model behind the server is scripted, so that nothing but the door is tried. A client that cannot be installed here
+is skipped, with the reason. Exits with 1 if one failed.
+"""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from benchmarks.peers.__main__ import installed
+from tests.kit import Repeat, Say, scripted
+from tests.kit.npm import install_packages
+
+HERE: Final = Path(__file__).parent
+ROOT: Final = HERE.parents[1]
+PYTHON: Final = ("openai-python", "openai-agents", "llm")
+NODE: Final = {"openai-js": ("openai@6.49.0",), "ai-sdk": ("ai@6.0.322", "@ai-sdk/openai-compatible@2.0.87")}
+SAID: Final = "The lighthouse stands in Brindle."
+_CLIENT_S, _STOP_S = 300, 60
+
+
+def main(names: Sequence[str]) -> int:
+    """Run the clients, print a line for each, and return the exit code."""
+    failed = []
+    with scripted([Repeat(Say(SAID))]) as model, served(model.base_url) as (url, token):
+        for name in names or (*PYTHON, *NODE):
+            try:
+                command = command_of(name)
+            except OSError as reason:
+                print(f"{name:14} skipped: {reason}", flush=True)
+                continue
+            command += [url, token]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_CLIENT_S, check=False)
+            print(f"{name:14} {'ok: ' + done.stdout.strip() if not done.returncode else 'FAILED'}", flush=True)
+            if done.returncode:
+                failed.append(name)
+                print(done.stdout + done.stderr, file=sys.stderr)
+    return 1 if failed else 0
+
+
+def command_of(name: str) -> list[str]:
+    """Return the command that runs a client, which is installed if it is not there.
+
+    Raises:
+        OSError: it cannot be; says why.
+    """
+    if name in PYTHON:
+        return [str(installed(name, HERE)), str(HERE / "python_clients.py"), name]
+    folder = install_packages(NODE[name])
+    shutil.copy(HERE / "node_clients.mjs", folder)  # packages are looked up from where a module lies
+    return [_program("node"), str(folder / "node_clients.mjs"), name]
+
+
+@contextmanager
+def served(model: str) -> Iterator[tuple[str, str]]:
+    """Run a server of a new workspace, and yield the address of its `/v1` and a token."""
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+        ours = [sys.executable, "-m", "agent_core", "-C", folder]
+        subprocess.run([*ours, "init", folder], cwd=ROOT, capture_output=True, check=True)
+        adding = [*ours, "tokens", "add", "client", "--scope", "chat", "--scope", "read", "--json"]
+        added = subprocess.run(adding, cwd=ROOT, capture_output=True, text=True, check=True)
+        command = [*ours, "serve", "--json", "--port", "0", "--base-url", model, "--model", "scripted"]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                told = json.loads(process.stdout.readline())
+                yield f"{told['url']}/v1", json.loads(added.stdout)["token"]
+            finally:
+                process.send_signal(signal.SIGTERM)
+                process.wait(_STOP_S)
+
+
+def _program(name: str) -> str:
+    if path := shutil.which(name):
+        return path
+    raise OSError(f"{name} is not installed here")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

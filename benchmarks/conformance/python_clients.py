@@ -1,0 +1,126 @@
+"""One real client in Python at work: `python_clients.py CLIENT BASE_URL TOKEN` prints what was tried; a failure raises.
+
+Run by the interpreter of the client's own environment; it imports nothing of ours.
+"""
+
+import asyncio
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+load: Final = importlib.import_module  # none of these is installed where this file is checked
+WORD: Final = "Brindle"  # what the scripted model always says
+_MESSAGES: Final = [{"role": "user", "content": "Where is the lighthouse?"}]
+
+
+def openai_python(url: str, token: str) -> list[str]:
+    """Models, a chat, a stream with its usage, the helper for streams, responses, and three kinds of errors."""
+    client = load("openai").OpenAI(base_url=url, api_key=token, max_retries=0)
+    assert "main" in [model.id for model in client.models.list()]
+    reply = client.chat.completions.create(model="main", messages=_MESSAGES)
+    assert WORD in reply.choices[0].message.content, reply
+    assert reply.choices[0].finish_reason == "stop", reply
+    assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens > 0, reply.usage
+    more = [*_MESSAGES, {"role": "assistant", "content": reply.choices[0].message.content}]
+    told = {"include_usage": True}
+    stream = client.chat.completions.create(
+        model="main", messages=[*more, _MESSAGES[0]], stream=True, stream_options=told
+    )
+    text, usage = "", None
+    for chunk in stream:
+        text += (chunk.choices[0].delta.content or "") if chunk.choices else ""
+        usage = chunk.usage or usage
+    assert WORD in text, text
+    assert usage is not None, text
+    assert usage.total_tokens > 0, usage
+    with client.chat.completions.stream(model="main@helper", messages=_MESSAGES) as helper:
+        assert WORD in helper.get_final_completion().choices[0].message.content
+    return ["models", "chat", "stream", "usage", "stream helper", *_responses(client), *_errors(url, token)]
+
+
+def _responses(client: Any) -> list[str]:  # Any: the SDK's client
+    first = client.responses.create(model="main", input="Where is the lighthouse?")
+    assert WORD in first.output_text, first
+    assert first.status == "completed", first
+    second = client.responses.create(model="main", input="And now?", previous_response_id=first.id)
+    assert WORD in second.output_text, second
+    kinds, text = [], ""
+    for event in client.responses.create(model="main", input="Stream it.", stream=True):
+        kinds.append(event.type)
+        text += event.delta if event.type == "response.output_text.delta" else ""
+    assert WORD in text, kinds
+    assert (kinds[0], kinds[-1]) == ("response.created", "response.completed"), kinds
+    return ["responses", "previous_response_id", "responses stream"]
+
+
+def _errors(url: str, token: str) -> list[str]:
+    openai = load("openai")
+
+    def fails(kind: type[Exception], key: str, **asked: object) -> None:
+        client = openai.OpenAI(base_url=url, api_key=key, max_retries=0)
+        try:
+            client.chat.completions.create(**{"model": "main", "messages": _MESSAGES, **asked})
+        except kind:
+            return
+        raise AssertionError(f"{kind.__name__} was expected")
+
+    fails(openai.AuthenticationError, "wrong")
+    fails(openai.NotFoundError, token, model="nobody")
+    fails(openai.BadRequestError, token, messages=[])
+    return ["errors"]
+
+
+def openai_agents(url: str, token: str) -> list[str]:
+    """An agent of the Agents SDK whose model is ours, whole and streamed, by chat completions and by responses."""
+    agents = load("agents")
+    agents.set_tracing_disabled(True)
+
+    async def work() -> list[str]:
+        shown = []
+        async with load("openai").AsyncOpenAI(base_url=url, api_key=token, max_retries=0) as client:
+            for kind in (agents.OpenAIChatCompletionsModel, agents.OpenAIResponsesModel):
+                agent = agents.Agent(
+                    name="visitor", instructions="Be brief.", model=kind(model="main", openai_client=client)
+                )
+                result = await agents.Runner.run(agent, "Where is the lighthouse?")
+                assert WORD in result.final_output, result
+                streamed = agents.Runner.run_streamed(agent, "Where is it, once more?")
+                async for _ in streamed.stream_events():
+                    pass
+                assert WORD in str(streamed.final_output), streamed
+                shown += [kind.__name__, f"{kind.__name__} streamed"]
+        return shown
+
+    return asyncio.run(work())
+
+
+def llm(url: str, token: str) -> list[str]:
+    """The command `llm`, streamed and whole, and a conversation that goes on."""
+    program = shutil.which("llm", path=str(Path(sys.executable).parent))
+    assert program is not None
+    with tempfile.TemporaryDirectory(prefix="llm-") as folder:
+        entry = f"- model_id: ours\n  model_name: main\n  api_base: {url}\n  api_key_name: ours\n"
+        (Path(folder) / "extra-openai-models.yaml").write_text(entry, "utf-8")
+        environment = {**os.environ, "LLM_USER_PATH": folder}
+        for more in ([], ["--no-stream"], ["-c"]):
+            command = [program, "prompt", "-m", "ours", "--key", token, *more, "Where is the lighthouse?"]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+            assert WORD in done.stdout, done.stdout + done.stderr
+    return ["stream", "--no-stream", "-c"]
+
+
+CLIENTS: Final[dict[str, Callable[[str, str], list[str]]]] = {
+    "openai-python": openai_python,
+    "openai-agents": openai_agents,
+    "llm": llm,
+}
+
+if __name__ == "__main__":
+    name, address, key = sys.argv[1:]
+    print(", ".join(CLIENTS[name](address, key)))

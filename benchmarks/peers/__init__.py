@@ -1,0 +1,1 @@
+"""Other agent frameworks beside ours, each in an environment of its own: `make bench-peers`."""

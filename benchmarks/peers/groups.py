@@ -1,0 +1,191 @@
+"""`make bench-groups`: who speaks next, here and in other frameworks, with the same scripted members and models.
+
+Five awkward models choose over thirty turns; then forty labeled scenarios ask who is next, half of them held back while
+the rules were written. A peer that is not installed and cannot be is skipped, with the reason.
+"""
+
+import argparse
+import asyncio
+import json
+import re
+import subprocess
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from agent_core.runtime.groups.floor import USER, Floor, Speech
+from agent_core.runtime.groups.speaker import NoAdvice, Policy, SpeakerQuestion, choose
+
+from .__main__ import installed
+
+SCENARIOS: Final = Path(__file__).parents[1] / "group_scenarios.toml"
+MEMBERS: Final = {"planner": "Plans.", "coder": "Writes code.", "critic": "Finds faults."}
+TURNS: Final = 30
+PEERS: Final = ("autogen-agentchat", "agent-framework")
+Case: TypeAlias = dict[str, Any]  # Any: JSON
+
+_PLAIN: Final = dict.fromkeys(MEMBERS, "w" * 200)
+_ADDRESSING: Final = {"planner": "@coder write it", "coder": "@critic look", "critic": "@planner next"}
+BEHAVIORS: Final = {
+    "always one name": (["coder"], _PLAIN),
+    "no name": (["I think the user should decide"], _PLAIN),
+    "two names": (["planner, then coder"], _PLAIN),
+    "wrong case": (["Planner", "CODER"], _PLAIN),
+    "addressed with @": (["planner"], _ADDRESSING),
+}
+
+
+@dataclass
+class Answering:
+    """Advisers that answer as a script says."""
+
+    answers: Sequence[str]
+    sizes: list[int] = field(default_factory=list)
+
+    async def function(self, name: str, floor: Floor, most: int) -> object:
+        """Have no function."""
+        raise NoAdvice("there is none")
+
+    async def model(self, question: SpeakerQuestion) -> str:
+        """Return the next answer."""
+        self.sizes.append(len(question.task) + len(question.text))
+        return self.answers[(len(self.sizes) - 1) % len(self.answers)]
+
+
+def ours(case: Case, policy: Policy) -> Case:
+    """Return what a group of this program does with a case."""
+    said, asked = [Speech(by, text, case.get("to", "")) for by, text in case["said"]], Answering(case["answers"])
+    speakers = []
+    for _ in range(case["turns"]):
+        name = asyncio.run(choose(Floor(case["members"], said), policy, asked)).name
+        speakers.append(name)
+        if name == USER:
+            break
+        said.append(Speech(name, case["texts"][name]))
+    return {"speakers": speakers, "asked": len(asked.sizes), "sizes": asked.sizes}
+
+
+def peer(name: str, cases: Sequence[Case]) -> list[Case]:
+    """Return what a peer does with the cases.
+
+    Raises:
+        OSError: it is not installed, and cannot be.
+    """
+    command = [str(installed(name)), str(Path(__file__).with_name("group_peers.py")), name]
+    done = subprocess.run(command, input=json.dumps(cases), capture_output=True, text=True, timeout=900)
+    if done.returncode:
+        raise OSError(f"it failed: {done.stderr.strip().splitlines()[-1:]}")
+    results: list[Case] = json.loads(done.stdout.splitlines()[-1])
+    return results
+
+
+def behavior_cases() -> list[Case]:
+    """Return the five awkward models, each over thirty turns."""
+    return [
+        {"members": MEMBERS, "said": [[USER, "go"]], "turns": TURNS, "answers": answers, "texts": texts}
+        for answers, texts in BEHAVIORS.values()
+    ]
+
+
+def scenario_cases() -> list[Case]:
+    """Return the scenarios, each with the answer of one scripted model: who is named last, else whose work it is."""
+    data = tomllib.loads(SCENARIOS.read_text())
+    cases = []
+    for scenario in data["scenario"]:
+        members = data["teams"][scenario["team"]]
+        case = {"members": members, "said": scenario["said"], "turns": 1, "texts": dict.fromkeys(members, "Fine.")}
+        case |= {"answers": [scripted_choice(members, scenario["said"])], "to": scenario.get("to", "")}
+        cases.append(case | {"half": scenario["half"], "next": scenario["next"]})
+    return cases
+
+
+def scripted_choice(members: dict[str, str], said: Sequence[Sequence[str]]) -> str:
+    """Return the first member that the last speech names, other than its speaker; else whose purpose it is about."""
+    by, text = said[-1]
+    names = [name for name in members if name != by]
+    named = {name: match.start() for name in names if (match := re.search(rf"\b{name}\b", text, re.IGNORECASE))}
+    if named:
+        return min(named, key=lambda name: named[name])
+    stems = {word[:5] for word in re.findall(r"\w{4,}", text.casefold())}
+    about = {
+        name: len(stems & {word[:5] for word in re.findall(r"\w{4,}", members[name].casefold())}) for name in names
+    }
+    return max(names, key=lambda name: about[name])
+
+
+def figures(result: Case) -> Case:
+    """Return what is counted of thirty turns."""
+    speakers, sizes = result["speakers"], result["sizes"] or [0]
+    repeats = sum(one == other for one, other in pairwise(speakers))
+    return {
+        "turns": len(speakers),
+        "repeats": repeats,
+        "starved": len(MEMBERS.keys() - {*speakers}),
+        "asked a turn": round(result["asked"] / max(len(speakers), 1), 2),
+        "question first": sizes[0],
+        "question last": sizes[-1],
+        "error": result.get("error", ""),
+    }
+
+
+def share(results: Sequence[Case], cases: Sequence[Case], half: str = "") -> str:
+    """Return how many scenarios were answered rightly."""
+    pairs = [(result, case) for result, case in zip(results, cases, strict=True) if half in ("", case["half"])]
+    right = sum(result["speakers"][:1] != [] and result["speakers"][0] in case["next"] for result, case in pairs)
+    return f"{right} of {len(pairs)}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers.groups", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="one JSON document instead of the tables")
+    parser.add_argument("--held", action="store_true", help="also the half of the scenarios that was held back")
+    given = parser.parse_args()
+    halves = ("tuned", "held", "") if given.held else ("tuned",)
+    behaviors, scenarios = behavior_cases(), scenario_cases()
+    asking = Policy(choose="model")
+    rows = {"Toolwright": [figures(ours(case, asking)) for case in behaviors]}
+    shares = {
+        "Toolwright, rules alone": [ours(case, Policy()) for case in scenarios],
+        "Toolwright, scripted model": [ours(case, asking) for case in scenarios],
+        "the scripted model alone": [{"speakers": case["answers"]} for case in scenarios],
+    }
+    skipped = {}
+    for name in PEERS:
+        try:
+            results = peer(name, [*behaviors, *scenarios])
+        except (OSError, subprocess.SubprocessError) as error:
+            skipped[name] = str(error)
+            continue
+        rows[name] = [figures(result) for result in results[: len(behaviors)]]
+        shares[f"{name}, scripted model"] = results[len(behaviors) :]
+    right = {name: {half or "all": share(found, scenarios, half) for half in halves} for name, found in shares.items()}
+    if given.json:
+        print(json.dumps({"behaviors": rows, "scenarios": right, "skipped": skipped}))
+        return
+    print(table(rows), scenario_table(right), sep="\n\n")
+    for name, reason in skipped.items():
+        print(f"{name} skipped: {reason}")
+
+
+def table(rows: dict[str, list[Case]]) -> str:
+    """Return the figures of the five models as lines."""
+    keys = [key for key in next(iter(rows.values()))[0] if key != "error"]
+    lines = [f"{'':20} {'the model answers':18} " + " ".join(f"{key:>14}" for key in keys)]
+    for name, found in rows.items():
+        for behavior, row in zip(BEHAVIORS, found, strict=True):
+            lines.append(f"{name:20} {behavior:18} " + " ".join(f"{row[key]:>14}" for key in keys) + f" {row['error']}")
+    return "\n".join(lines)
+
+
+def scenario_table(right: dict[str, dict[str, str]]) -> str:
+    """Return the shares of right answers as lines."""
+    return "\n".join(
+        f"{name:34} " + ", ".join(f"{half}: {text}" for half, text in shares.items()) for name, shares in right.items()
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Agents that work together: limits, messages, the runner, supervision."""

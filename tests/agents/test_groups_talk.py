@@ -1,0 +1,221 @@
+"""A group answers as an agent does: its members speak one after another, each in a turn of its own."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_core.base import events
+from agent_core.base.clock import Clock
+from agent_core.runtime.session import GO_ON
+from agent_core.storage import open_store
+from agent_core.workspace.workspace import Workspace
+from tests.kit import Say, ScriptedModel, Step
+from tests.kit.desk import ended, of
+from tests.kit.program import Program, surroundings, toolwright
+
+from .groups import Cast, chosen, group_file, playing, speakers, talk, team
+
+START = Callable[..., ScriptedModel]
+LINES = {"planner": "Step 1: write it. @coder go.", "coder": "Written. @critic look.", "critic": "It is DONE."}
+
+
+async def reasons(root: Path) -> list[dict[str, object]]:
+    """What the journal says of each choice."""
+    store = open_store(root / ".toolwright" / "state.db", clock=Clock())
+    try:
+        return [entry.payload for entry in await store.history("team", kinds=("speaker",))]
+    finally:
+        await store.close()
+
+
+async def test_members_speak_as_they_address_one_another(tmp_path: Path, scripted: START) -> None:
+    cast = Cast(lambda name, _: LINES[name])
+    async with team(tmp_path, scripted(playing(cast)), 'stop = { text = "DONE" }') as group:
+        heard = await talk(group, "@planner build a cache.")
+    assert speakers(heard) == ["planner", "coder", "critic"]
+    assert {event.agent for event in of(events.Text, heard)} == {"planner", "coder", "critic"}
+    assert (ended(heard).reason, ended(heard).reply) == ("replied", "It is DONE.")
+    assert cast.choices == []
+
+
+async def test_the_journal_says_why_each_member_was_chosen(tmp_path: Path, scripted: START) -> None:
+    cast = Cast(lambda name, _: LINES[name])
+    async with team(tmp_path, scripted(playing(cast)), 'stop = { text = "DONE" }') as group:
+        await talk(group, "@planner build a cache.")
+    first, *_ = why = await reasons(tmp_path)
+    assert [choice["reason"] for choice in why] == [
+        "user addressed planner",
+        "planner addressed coder",
+        "coder addressed critic",
+    ]
+    assert first == {"name": "planner", "rule": "addressed", "reason": "user addressed planner", "asked_model": False}
+
+
+async def test_a_member_hears_what_was_said_since_it_spoke_and_whose_words_they_are(
+    tmp_path: Path, scripted: START
+) -> None:
+    lines = iter(["One. @coder", "Two. @planner", "Three. DONE"])
+    cast = Cast(lambda *_: next(lines))
+    async with team(tmp_path, scripted(playing(cast)), 'stop = { text = "DONE" }') as group:
+        await talk(group, "@planner count.")
+    said = [message["content"] for message in cast.heard[2][1].messages if message["role"] == "user"]
+    assert said[0].startswith("@planner count.")
+    assert any(text.startswith("[from: coder] Two. @planner") for text in said)
+    assert not any("[from: planner]" in text and "One." in text for text in said)
+    assert sum("Two. @planner" in text for text in said) == 1
+
+
+async def test_a_model_is_asked_at_most_once_a_turn_and_its_name_counts(tmp_path: Path, scripted: START) -> None:
+    cast = Cast(lambda name, number: f"Speech {number} of {name}.", lambda *_: chosen("critic"))
+    async with team(tmp_path, scripted(playing(cast)), 'choose = "model"\nstop = { turns = 4 }') as group:
+        heard = await talk(group, "Talk.")
+    assert speakers(heard) == ["critic", "planner", "critic", "coder"]
+    assert len(cast.choices) == 4
+    tool = cast.choices[1].body["tools"][0]["function"]
+    assert tool["parameters"]["properties"]["name"]["enum"] == ["planner", "coder"]
+    assert ["critic" in str(choice.get("passed", "")) for choice in await reasons(tmp_path)] == [False, True] * 2
+
+
+@pytest.mark.parametrize(
+    ("stop", "spoken"),
+    [
+        pytest.param("stop = { turns = 2 }", 2, id="turns"),
+        pytest.param("stop = { turns = 0 }", 0, id="no turn at all"),
+        pytest.param("", 7, id="no progress"),
+        pytest.param("stop = { turns = 9, no_progress = false }", 9, id="progress not wanted"),
+    ],
+)
+async def test_a_group_stops(tmp_path: Path, scripted: START, stop: str, spoken: int) -> None:
+    cast = Cast(lambda *_: "Well, well.")
+    group_file(tmp_path, stop)
+    async with team(tmp_path, scripted(playing(cast))) as group:
+        heard = await talk(group, "Talk.")
+    assert len(speakers(heard)) == spoken
+    assert ended(heard).reason == ("replied" if stop else "repeated")
+    assert of(events.Warned, heard)
+
+
+async def test_a_group_hands_back_when_the_user_is_asked_and_goes_on_with_the_answer(
+    tmp_path: Path, scripted: START
+) -> None:
+    cast = Cast(lambda name, number: ["@user on which day?", "Booked for Monday. DONE"][number])
+    async with team(tmp_path, scripted(playing(cast)), 'stop = { text = "DONE" }') as group:
+        first = await talk(group, "@coder book.")
+        second = await talk(group, "@coder on Monday.")
+    assert speakers(first) == ["coder", "user"]
+    assert ended(first).reply == "@user on which day?"
+    assert speakers(second) == ["coder"]
+
+
+POLICY = '''\
+def next_one(names: list[str], last: str) -> str:
+    """Choose who comes next: the last name in the list.
+
+    Args:
+        names: Who may speak.
+        last: Who has just spoken.
+
+    >>> next_one(["a", "b"], "c")
+    'b'
+    """
+    return names[-1]
+'''
+
+
+AGREED = '''\
+def is_agreed(said: list[str]) -> bool:
+    """Check whether a talk is over.
+
+    Args:
+        said: What was said.
+    """
+    return "Speech 2" in said[-1]
+'''
+
+
+async def test_a_grown_function_says_when_it_is_over(tmp_path: Path, scripted: START) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "policy.py").write_text(AGREED)
+    cast = Cast(lambda name, number: f"Speech {number} of {name}.")
+    text = 'rules = ["round_robin"]\nstop = { function = "function is_agreed", turns = 9 }'
+    async with team(tmp_path, scripted(playing(cast)), text) as group:
+        heard = await talk(group, "Talk.")
+    assert speakers(heard) == ["planner", "coder", "critic"]
+    assert "is_agreed says that it is over." in [event.message for event in of(events.Warned, heard)]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected", "rule"),
+    [
+        pytest.param("names[-1]", ["critic", "coder"], "next_one", id="it chooses"),
+        pytest.param("names[-1] + '_of_another_team'", ["planner", "coder"], "least_recent", id="a foreign name"),
+        pytest.param("str(1 / (len(names) - len(names)))", ["planner", "coder"], "least_recent", id="it fails"),
+    ],
+)
+async def test_a_grown_function_chooses_in_the_sandbox(
+    tmp_path: Path, scripted: START, body: str, expected: list[str], rule: str
+) -> None:
+    (tmp_path / "functions").mkdir()
+    code = POLICY.replace("names[-1]\n", f"{body}\n").partition("\n    >>>")
+    (tmp_path / "functions" / "policy.py").write_text(f'{code[0]}\n    """\n    return {body}\n')
+    cast = Cast(lambda name, number: f"Speech {number} of {name}.")
+    text = 'rules = ["function next_one"]\nstop = { turns = 2 }'
+    async with team(tmp_path, scripted(playing(cast)), text) as group:
+        heard = await talk(group, "Talk.")
+    assert speakers(heard) == expected
+    why = await reasons(tmp_path)
+    assert {choice["rule"] for choice in why} == {rule}
+    assert all(bool(choice.get("passed")) == (rule == "least_recent") for choice in why)
+
+
+async def test_a_talk_that_was_cut_off_goes_on_with_whom_had_been_chosen(tmp_path: Path, scripted: START) -> None:
+    cast = Cast(lambda name, number: f"Speech {number} of {name}.", lambda number, _: chosen("critic"))
+    model = scripted(playing(cast))
+    async with team(tmp_path, model, 'choose = "model"\nstop = { turns = 2 }') as group:
+        async for event in group.turn("Talk."):
+            if isinstance(event, events.SpeakerChosen):
+                break  # and the turn with it
+    async with Workspace.open(tmp_path, environment=model.environment) as workspace:
+        heard = await talk(await workspace.agent("team"), GO_ON)
+    assert speakers(heard)[0] == "critic"
+    assert [choice["rule"] for choice in await reasons(tmp_path)][:2] == ["model", "cut_off"]
+
+
+def test_a_group_answers_on_the_command_line(tmp_path: Path, scripted: START) -> None:
+    cast = Cast(lambda name, _: LINES[name])
+    model = scripted(playing(cast))
+    group_file(tmp_path, 'stop = { text = "DONE" }')
+    (tmp_path / "functions").mkdir()
+    flags = ("run", "--base-url", model.base_url, "--model", "scripted", "--agent", "team", "--message", "Plan it.")
+    shown = toolwright(*flags, cwd=tmp_path)
+    assert shown.stdout.splitlines() == [f"{name}: {text}" for name, text in LINES.items()]
+    told = [json.loads(row) for row in toolwright(*flags, "--json", cwd=tmp_path).stdout.splitlines()]
+    assert [event["agent"] for event in told if event["type"] == "speaker"] == [*LINES]
+    assert {event["agent"] for event in told if event["type"] in ("text", "usage")} == {*LINES}
+
+
+def test_after_a_kill_the_same_member_is_chosen_and_no_model_is_asked_again(tmp_path: Path, scripted: START) -> None:
+    slowly = [True]
+
+    def says(name: str, number: int) -> str | Step:
+        return Say("slowly " * 200, pause_s=0.05) if name == "critic" and slowly else f"Speech {number}. DONE"
+
+    cast = Cast(says, lambda *_: chosen("critic"))
+    model = scripted(playing(cast))
+    group_file(tmp_path, 'choose = "model"\nstop = { text = "DONE" }')
+    (tmp_path / "functions").mkdir()
+    flags = ("run", "--base-url", model.base_url, "--model", "scripted", "--agent", "team")
+    reading, writing = os.pipe()
+    killed = Program((*flags, "--message", "Talk."), [0, writing, 2], cwd=tmp_path, environment=surroundings({}))
+    os.close(writing)
+    assert os.read(reading, 40).startswith(b"critic: ")
+    killed.kill()
+    killed.wait()
+    os.close(reading)
+    slowly.clear()
+    done = toolwright(*flags, "--resume", cwd=tmp_path)
+    assert done.stdout.startswith("critic: Speech "), done.stderr
+    assert len(cast.choices) == 1

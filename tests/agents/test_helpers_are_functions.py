@@ -1,0 +1,228 @@
+"""A helper is a function to its caller: a schema from its file, a result of its type, and nothing else."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from agent_core.base.events import CallAnswered, FunctionsChanged, TurnEnded
+from agent_core.interfaces.render.call_log import helper_spent
+from agent_core.interfaces.state import opened_state
+from tests.agents.helper_files import FINDER, call, give, is_helper, one_call, put, write
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Expect, Repeat, Say, Seen, Wanted, contains, shows
+from tests.kit.desk import answers, ended, of
+
+
+async def test_only_the_result_enters_the_context_of_the_caller(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path)
+    work = Expect(Ask(Wanted("count_vowels", {"text": "queueing"})), contains('"most": 3'), contains("queueing sky"))
+    desk = await at_desk([Expect(call(), shows("vowel_finder")), work, give(["queueing"]), Say("It is queueing.")])
+    events = await desk.say("Which words?")
+    assert answers(events) == ['["queueing"]']
+    assert ended(events).reply == "It is queueing."
+    assert desk.model.requests[1].functions == ["give_result", "count_vowels"]
+    last = desk.model.requests[-1]
+    assert [message["role"] for message in last.messages][-3:] == ["user", "assistant", "tool"]
+    assert "give_result" not in json.dumps(last.messages)
+
+
+async def test_a_context_grows_by_the_results_of_ten_calls_alone(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path)
+    script = [step for n in range(10) for step in (_call(n), _work(n), give([f"word{n}"]))]
+    desk = await at_desk([*script, Say("Done.")], turn__max_steps=20)
+    await desk.say("Ten times.")
+    sizes = [len(json.dumps(seen.messages)) for seen in desk.model.requests if not is_helper(seen)]
+    growth = [after - before for before, after in pairwise(sizes)]
+    inside = [len(json.dumps(seen.messages)) for seen in desk.model.requests if is_helper(seen)]
+    call_and_result = len(json.dumps(desk.model.requests[-1].messages[-2:]))
+    assert len(sizes) == 11
+    assert max(growth) - min(growth) < 20
+    assert max(growth) <= call_and_result + 10
+    assert sum(inside) > 5 * sum(growth)
+
+
+def _call(n: int) -> Ask:
+    return Ask(Wanted("vowel_finder", {"text": f"text {n}"}))
+
+
+def _work(n: int) -> Ask:
+    return Ask(Wanted("count_vowels", {"text": f"a long text that nobody but the helper has to read, number {n}" * 9}))
+
+
+async def test_a_result_of_another_type_is_fixed_once(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path)
+    desk = await at_desk(one_call(give({"a": 1}), Expect(give(["sky"]), contains("last chance"))))
+    assert answers(await desk.say("Which words?")) == ['["sky"]']
+
+
+async def test_a_result_of_another_type_twice_is_an_honest_failure(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path)
+    desk = await at_desk(one_call(give({"a": 1}), give({"a": 2})))
+    [answer] = of(CallAnswered, await desk.say("Which words?"))
+    assert answer.outcome == "raised"
+    assert "gave no result" in answer.text
+    assert "`list[str]`" in answer.text
+    assert "result: expected" in answer.text
+
+
+async def test_a_helper_that_loops_stops_at_its_budget(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path)
+    steps = [Ask(Wanted("count_vowels", {"text": f"word {n}"})) for n in range(4)]
+    desk = await at_desk(one_call(*steps, reply="It did not work."))
+    [answer] = of(CallAnswered, await desk.say("Which words?"))
+    assert "gave no result" in answer.text
+    assert "4 steps" in answer.text
+    assert answer.detail["helper"]["steps"] == 4
+    assert sum(map(is_helper, desk.model.requests)) == 4
+
+
+async def test_tokens_end_a_run_before_its_next_request(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path, text=FINDER.replace("tokens = 40000", "tokens = 10"))
+    desk = await at_desk(one_call(Ask(Wanted("count_vowels", {"text": "word"}))))
+    [answer] = of(CallAnswered, await desk.say("Which words?"))
+    assert "The limit of 10 tokens is reached" in answer.text
+    assert "helpers/vowel_finder.toml" in answer.text
+
+
+async def test_a_budget_of_zero_steps_asks_no_model(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path, text=FINDER.replace("steps = 4", "steps = 0"))
+    desk = await at_desk(one_call())
+    [answer] = of(CallAnswered, await desk.say("Which words?"))
+    assert "The limit of 0 steps is reached" in answer.text
+    assert not any(map(is_helper, desk.model.requests))
+
+
+async def test_seconds_end_a_run_in_the_middle_of_a_reply(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path, text=FINDER.replace("seconds = 60", "seconds = 0.5"))
+    slow = Say("thinking " * 40, pause_s=0.2)
+    desk = await at_desk(one_call(slow), model__stream=True)
+    [answer] = of(CallAnswered, await desk.say("Which words?"))
+    assert "The limit of 0.5 seconds is reached" in answer.text
+
+
+@pytest.mark.parametrize("text", ['["sky"]', '```json\n["sky"]\n```'], ids=["bare", "fenced"])
+async def test_a_reply_that_is_the_result_counts_as_one(tmp_path: Path, at_desk: OpenDesk, text: str) -> None:
+    put(tmp_path)
+    desk = await at_desk(one_call(Say(text)))
+    assert answers(await desk.say("Which words?")) == ['["sky"]']
+
+
+async def test_prose_is_no_list_of_one(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path)
+    desk = await at_desk(one_call(Say("I cannot do that."), Say("Sorry, I cannot.")))
+    [answer] = of(CallAnswered, await desk.say("Which words?"))
+    assert answer.outcome == "raised"
+
+
+async def test_a_helper_calls_no_other_function_than_its_own(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path)
+    desk = await at_desk(one_call(Ask(Wanted("slug", {"text": "A b"})), Expect(give([]), contains("no function"))))
+    assert answers(await desk.say("Which words?")) == ["[]"]
+
+
+async def test_helpers_of_one_reply_run_at_the_same_time(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path)
+    both = Ask(Wanted("vowel_finder", {"text": "one"}), Wanted("vowel_finder", {"text": "two"}))
+    desk = await at_desk([both, _named, _named, Say("Done.")])
+    assert answers(await desk.say("Both.")) == ['["one"]', '["two"]']
+
+
+def _named(seen: Seen) -> Ask:
+    return give(["one" if '"one"' in seen.text else "two"])
+
+
+async def test_a_helper_below_a_helper_needs_the_word_of_its_file(tmp_path: Path, at_desk: OpenDesk) -> None:
+    upper = FINDER.replace("steps = 4", "steps = 4, depth = 2").replace("functions", 'helpers = ["*"]\nfunctions')
+    put(tmp_path, "upper", upper)
+    write(tmp_path, "lower", FINDER)
+    below = Expect(Ask(Wanted("lower", {"text": "below"})), shows("lower"))
+    desk = await at_desk([call("upper"), below, give(["low"]), give(["high"]), Say("Done.")])
+    events = await desk.say("Which words?")
+    assert answers(events) == ['["high"]']
+    assert desk.model.requests[1].functions == ["give_result", "count_vowels", "lower"]
+    assert desk.model.requests[2].functions == ["give_result", "count_vowels"]
+
+
+async def test_a_third_level_is_refused_where_two_were_given(tmp_path: Path, at_desk: OpenDesk) -> None:
+    upper = FINDER.replace("steps = 4", "steps = 4, depth = 2").replace("functions", 'helpers = ["*"]\nfunctions')
+    put(tmp_path, "upper", upper)
+    write(tmp_path, "middle", upper)
+    deep = [call("upper"), call("middle"), Expect(call("upper"), shows("upper"))]
+    desk = await at_desk([*deep, Expect(give([]), contains("no further level")), give([]), Say("Done.")])
+    assert answers(await desk.say("Which words?")) == ["[]"]
+
+
+async def test_what_a_helper_used_is_on_the_line_of_its_caller(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path)
+    (tmp_path / "toolwright.toml").write_text("[models.scripted]\nprice = { input = 1000, output = 2000 }\n", "utf-8")
+    desk = await at_desk(one_call(Say('["sky"]', usage=(100, 7))))
+    events = await desk.say("Which words?")
+    [answer] = of(CallAnswered, events)
+    assert (answer.detail["helper"]["steps"], answer.detail["helper"]["tokens"]) == (1, 107)
+    assert helper_spent(answer.detail["helper"]) == "1 step, 107 tokens, $0.1140"
+    [last] = of(TurnEnded, events)
+    assert last.usage["prompt_tokens"] > 100
+
+
+async def test_the_transcript_is_kept_under_a_name_of_its_own(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path)
+    desk = await at_desk(one_call(give(["sky"])))
+    [answer] = of(CallAnswered, await desk.say("Which words?"))
+    name = answer.detail["helper"]["agent"]
+    assert name.startswith("helper--vowel_finder-")
+    assert await desk.workspace.helper_runs() == {"vowel_finder": [name]}
+    document = json.loads(await desk.workspace.export_agent(name))
+    assert "queueing sky" in json.dumps(document)
+    await desk.agent.aclose()
+    async with opened_state(tmp_path) as state:
+        await state.moves.delete("main")
+        assert await state.store.agent_names() == []
+
+
+async def test_a_saved_file_is_in_force_at_the_next_turn(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path)
+    desk = await at_desk([Say("Hello."), Expect(Say("Hi."), shows("new_helper"))])
+    await desk.say("Hello")
+    heard: list[FunctionsChanged] = []
+    desk.agent.on_change(heard.append)
+    write(tmp_path, "new_helper", FINDER.replace("many vowels", "few letters"))
+    await _until(lambda: bool(heard))
+    assert heard[0].loaded == ("new_helper",)
+    await desk.say("Hello again")
+
+
+async def test_a_bad_save_leaves_the_last_good_version_in_force(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path)
+    desk = await at_desk([Expect(Say("Hi."), shows("vowel_finder"))])
+    heard: list[FunctionsChanged] = []
+    desk.agent.on_change(heard.append)
+    write(tmp_path, "vowel_finder", FINDER.replace('"list[str]"', '"lits[str]"'))
+    await _until(lambda: bool(heard))
+    assert "helpers/vowel_finder.toml:3 inexpressible-type" in heard[0].rejected[0]
+    await desk.say("Hello")
+
+
+async def test_a_rejected_file_leaves_its_last_good_version_after_a_restart(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path)
+    first = await at_desk([])
+    await first.agent.aclose()
+    write(tmp_path, "vowel_finder", "purpose = 1\n")
+    again = await at_desk([Expect(Say("Hi."), shows("vowel_finder"))])
+    await again.say("Hello")
+
+
+async def test_a_single_agent_is_shown_nothing_of_helpers(tmp_path: Path, at_desk: OpenDesk) -> None:
+    desk = await at_desk([Repeat(Say("Hi."), 1)])
+    await desk.say("Hello")
+    assert not [name for name in desk.model.requests[0].functions if "helper" in name]
+    assert "helper" not in desk.model.requests[0].text
+
+
+async def _until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not is_so():  # noqa: ASYNC110 - a file that is looked at now and then
+            await asyncio.sleep(0.05)

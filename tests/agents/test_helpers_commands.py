@@ -1,0 +1,95 @@
+"""`toolwright helpers`: what people and scripts see of helpers, and how they change them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_core.workspace.helper_proposals import clusters
+from tests.agents.helper_files import FINDER, call, give, put
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Say, Wanted
+from tests.kit.program import toolwright
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A workspace with a helper."""
+    (tmp_path / "toolwright.toml").touch()
+    put(tmp_path)
+    return tmp_path
+
+
+def in_json(root: Path, *arguments: str, code: int = 0) -> Any:
+    done = toolwright("helpers", *arguments, "--json", cwd=root)
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_helpers_are_listed_shown_and_checked(root: Path) -> None:
+    [row] = in_json(root, "list")["helpers"]
+    assert row["signature"].startswith("vowel_finder(text: string")
+    shown = in_json(root, "show", "vowel_finder")
+    assert (shown["calls"], shown["result"], shown["text"]) == (["count_vowels"], "list[str]", FINDER)
+    assert shown["budget"]["depth"] == 1
+    (root / "helpers" / "bad.toml").write_text(FINDER.replace("count_vowels", "count_vowel"), "utf-8")
+    [problem] = in_json(root, "check", code=1)["problems"]
+    assert (problem["code"], problem["path"], problem["line"]) == ("unknown-function", "helpers/bad.toml", 4)
+    assert not in_json(root, "check", "bad", code=1)["admitted"]
+    assert in_json(root, "check", "vowel_finder")["admitted"]
+
+
+def test_a_helper_is_created_changed_deleted_and_restored(root: Path) -> None:
+    text = FINDER.replace("which words of a text have many vowels", "how a title reads best, and why")
+    (root / "new.txt").write_text(text, "utf-8")
+    assert in_json(root, "create", "titles", "--file", "new.txt", "--reason", "asked")["admitted"]
+    (root / "new.txt").write_text(text.replace("steps = 4", "steps = 6"), "utf-8")
+    assert in_json(root, "edit", "titles", "--file", "new.txt")["admitted"]
+    assert in_json(root, "delete", "titles")["admitted"]
+    assert not (root / "helpers" / "titles.toml").exists()
+    versions = in_json(root, "history", "titles")["versions"]
+    assert (versions[0]["by"], versions[0]["reason"]) == ("human", "asked")
+    assert in_json(root, "rollback", "titles", "1")["admitted"]
+    assert (root / "helpers" / "titles.toml").read_text("utf-8") == text
+
+
+def test_an_unknown_helper_is_told_with_the_nearest(root: Path) -> None:
+    done = toolwright("helpers", "show", "vowel_findr", cwd=root)
+    assert done.returncode == 2
+    assert "Did you mean `vowel_finder`?" in done.stderr
+
+
+async def test_functions_used_together_are_proposed_with_figures(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path)
+    (tmp_path / "helpers" / "vowel_finder.toml").unlink()
+    both = Ask(Wanted("count_vowels", {"text": "a"}), Wanted("slug", {"text": "A b"}))
+    desk = await at_desk([step for _ in range(3) for step in (both, Say("Done."))])
+    for _ in range(3):
+        await desk.say("Slug it and count.")
+    [proposal] = await desk.workspace.helper_proposals()
+    assert proposal.functions == ("count_vowels", "slug")
+    assert (proposal.together, proposal.turns, proposal.share, proposal.calls) == (3, 3, 1.0, 6)
+    verdict = await desk.workspace.helper_changes.check(proposal.name, proposal.draft)
+    assert verdict.admitted, verdict.problems
+
+
+def test_what_is_seldom_used_together_is_no_cluster() -> None:
+    turns = {"a": {"1", "2", "3", "4"}, "b": {"1", "2", "3"}, "c": {"1", "9"}, "d": {"1", "2", "3", "5", "6", "7", "8"}}
+    assert clusters(turns) == [("a", "b", "d")]
+    assert clusters({"a": {"1", "2"}, "b": {"1", "2"}}) == []
+    assert clusters({}) == []
+
+
+async def test_runs_of_helpers_are_no_agents_in_the_list(root: Path, at_desk: OpenDesk) -> None:
+    desk = await at_desk([call(), give([]), Say("Done.")])
+    await desk.say("Which?")
+    await desk.agent.aclose()
+    listed = json.loads(toolwright("agents", "list", "--json", cwd=root).stdout)
+    assert [row["name"] for row in listed["agents"]] == ["main"]
+    tree = json.loads(toolwright("agents", "tree", "--json", cwd=root).stdout)
+    assert [(row["name"], row["kind"]) for row in tree["agents"]] == [("main", "agent")]
+    [name] = (await desk.workspace.helper_runs())["vowel_finder"]
+    shown = toolwright("agents", "show", name, "--json", cwd=root)
+    assert json.loads(shown.stdout)["settings"]["caller"] == "main"
+    assert "give_result" in toolwright("log", "--agent", name, cwd=root).stdout

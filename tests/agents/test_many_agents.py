@@ -1,0 +1,42 @@
+"""Figures of many agents: nothing is lost under kills, and a circle is found at once."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from agent_core.storage import CircleError, SendMessage, Store, open_store
+from benchmarks import agents
+from tests.storage.support import ManualClock
+
+
+async def refused(store: Store, number: int) -> float:
+    """Ask so that a circle of twenty would close; the seconds until it was refused."""
+    began = time.perf_counter()
+    with pytest.raises(CircleError, match="`a19` → `a0` → `a1`"):
+        await store.apply([SendMessage(f"closing-{number}", "ask", "a19", "a0", "?", "t", f"turn-{number}")])
+    return time.perf_counter() - began
+
+
+async def test_a_circle_of_twenty_is_refused_within_ten_milliseconds(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "state.db", clock=ManualClock())
+    for number in range(19):
+        text = f"{number * 7919} {'abcdefghijklmnopqrs'[number] * 20}"
+        await store.apply(
+            [SendMessage(f"m{number}", "ask", f"a{number}", f"a{number + 1}", text, "t", f"turn{number}")]
+        )
+    assert min([await refused(store, number) for number in range(30)]) < 0.010
+    assert len(await store.asks()) == 19
+    await store.close()
+
+
+async def test_some_agents_lose_nothing_when_their_process_is_killed() -> None:
+    rows = await agents.bench(4, 4, 3.5)
+    assert rows[0].ms == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+async def test_many_agents_lose_nothing_when_their_process_is_killed_each_second() -> None:
+    rows = await agents.bench(200, 20, 30)
+    assert rows[0].ms == 0

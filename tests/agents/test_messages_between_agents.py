@@ -1,0 +1,252 @@
+"""Messages from agent to agent: notes, questions that park the turn, handoffs, and what may not be sent."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from agent_core.base.events import CallAnswered, TurnEnded, TurnStarted
+from agent_core.storage import Amounts, Post, SendMessage
+from tests.kit import Ask, Say, Seen, Step, Wanted
+from tests.kit.desk import answers, ended
+
+from .team import Part, describe, said_last, team
+
+TYPO = "`teh` is wrong."
+LIMITS: Amounts = {"hops": 12, "messages": 100}
+
+
+def calling(name: str, then: str = "Done.", **arguments: Any) -> Part:
+    """An agent that makes one call for each message of somebody else, and then says something."""
+
+    def play(seen: Seen) -> Step:
+        if seen.messages[-1]["role"] == "tool" or " answer" in said_last(seen).replace("the answer", ""):
+            return Say(then)
+        return Ask(Wanted(name, arguments))
+
+    return play
+
+
+def repeating(seen: Seen) -> Step:
+    """Say what was answered."""
+    return Say(f"They say: {said_last(seen)}")
+
+
+def asking(seen: Seen) -> Step:
+    """Ask the editor, and say what it answered."""
+    if said_last(seen).startswith("[from: "):
+        return repeating(seen)
+    return Ask(Wanted("ask_agent", {"agent": "editor", "question": "Which word is wrong?"}))
+
+
+async def test_an_answer_wakes_the_turn_that_was_parked_for_it(tmp_path: Path) -> None:
+    async with team(tmp_path, {"main": asking, "editor": lambda _: Say(TYPO)}) as agents:
+        assert ended(await agents.say("Ask the editor.")).reason == "parked"
+        await agents.work()
+        assert agents.replies("editor") == [TYPO]
+        assert agents.replies("main") == [f"They say: [from: editor] answers:\n{TYPO}"]
+        words = await agents.words("editor")
+        assert words[0] == "[from: main] asks you; your reply is the answer:\nWhich word is wrong?"
+
+
+async def test_a_parked_turn_survives_a_restart_and_a_day(tmp_path: Path) -> None:
+    parts: dict[str, Part] = {"main": asking, "editor": lambda _: Say(TYPO)}
+    async with team(tmp_path, parts) as agents:
+        await agents.say("Ask the editor.")
+    with apsw.Connection(str(tmp_path / ".toolwright" / "state.db")) as db:
+        for column in ("message.at", "message.due", "thread.started", "event.at", "event.due", "turn.started"):
+            table, _, name = column.partition(".")
+            db.execute(f"update {table} set {name} = {name} - 86400")
+    async with team(tmp_path, parts) as agents:
+        await agents.work()
+        assert agents.replies("main") == [f"They say: [from: editor] answers:\n{TYPO}"]
+
+
+async def test_the_user_is_served_while_the_agent_waits(tmp_path: Path) -> None:
+    def main(seen: Seen) -> Step:
+        return Say("It is noon.") if said_last(seen) == "What time is it?" else asking(seen)
+
+    async with team(tmp_path, {"main": main, "editor": lambda _: Say(TYPO)}) as agents:
+        await agents.say("Ask the editor.")
+        assert ended(await agents.say("What time is it?")).reply == "It is noon."
+        await agents.work()
+        assert agents.replies("main") == [f"They say: [from: editor] answers:\n{TYPO}"]
+
+
+async def test_several_are_asked_at_the_same_time_and_answer_together(tmp_path: Path) -> None:
+    names = ["ada", "bob", "cy"]
+    parts: dict[str, Part] = {name: lambda seen: Say("mine") for name in names}
+    main = calling("ask_agents", agents=names, question="Your view?")
+    async with team(tmp_path, {"main": main, **parts}) as agents:
+        await agents.say("Ask all.")
+        await agents.work()
+        kinds = [type(event) for event in agents.heard if event.agent in names]
+        kinds = [kind for kind in kinds if kind in (TurnStarted, TurnEnded)]
+        assert kinds[:3] == [TurnStarted] * 3
+        answer = (await agents.words("main"))[-2]
+        assert [f"[from: {name}] answers:\nmine" in answer for name in names] == [True] * 3
+        assert agents.replies("main") == ["Done."]
+
+
+async def test_an_agent_that_is_asked_by_two_answers_each_in_its_own_thread(tmp_path: Path) -> None:
+    def editor(seen: Seen) -> Step:
+        return Say("For Ada." if "[from: ada]" in said_last(seen) else "For Bob.")
+
+    async with team(tmp_path, {"ada": asking, "bob": asking, "editor": editor}) as agents:
+        await agents.say("Ask.", to="ada")
+        await agents.say("Ask.", to="bob")
+        await agents.work()
+        assert agents.replies("ada") == ["They say: [from: editor] answers:\nFor Ada."]
+        assert agents.replies("bob") == ["They say: [from: editor] answers:\nFor Bob."]
+
+
+@pytest.mark.parametrize(
+    ("stop", "head"),
+    [pytest.param(False, "[from: main]", id="note"), pytest.param(True, "[from: main] asks you to stop:", id="stop")],
+)
+async def test_a_note_arrives_and_needs_no_answer(tmp_path: Path, stop: bool, head: str) -> None:
+    main = calling("message_agent", agent="editor", message="The text is ready.", stop=stop)
+    async with team(tmp_path, {"main": main, "editor": lambda _: Say("Noted.")}) as agents:
+        assert ended(await agents.say("Tell the editor.")).reply == "Done."
+        await agents.work()
+        assert await agents.words("editor") == [f"{head}\nThe text is ready.", "Noted."]
+
+
+async def test_no_note_overtakes_what_its_sender_said_before_it(tmp_path: Path) -> None:
+    said = ["note: one", "note: two", "ask: three?", "note: four", "ask: five?", "note: six"]
+    async with team(tmp_path, {"editor": lambda _: Say("Read.")}) as agents:
+        store = agents.workspace._store
+        for number, (kind, _, text) in enumerate(line.partition(": ") for line in said):
+            id = f"m{number}"
+            await store.apply([SendMessage(id, kind, "main", "editor", text, "t", f"turn{number}", limits=LIMITS)])
+        await agents.work()
+        heard = [words.splitlines()[-1] for words in await agents.words("editor") if words.startswith("[from: main]")]
+        assert heard == ["one", "two", "three?", "four", "five?", "six"]
+
+
+async def test_a_note_waits_for_no_question_of_another_agent(tmp_path: Path) -> None:
+    async with team(tmp_path, {"editor": lambda _: Say("Read.")}) as agents:
+        store = agents.workspace._store
+        for id, kind, sender in (("m0", "ask", "ada"), ("m1", "ask", "bob"), ("m2", "note", "ada")):
+            await store.apply([SendMessage(id, kind, sender, "editor", id, "t", f"turn-{id}", limits=LIMITS)])
+        await agents.work()
+        heard = [words.splitlines()[-1] for words in await agents.words("editor") if words.startswith("[from")]
+        assert heard == ["m0", "m2", "m1"]
+
+
+async def test_a_message_with_a_key_is_sent_once(tmp_path: Path) -> None:
+    main = calling("message_agent", agent="editor", message="The text is ready.", key="ready")
+    async with team(tmp_path, {"main": main, "editor": lambda _: Say("Noted.")}) as agents:
+        await agents.say("Tell the editor.")
+        await agents.say("Tell the editor again.")
+        await agents.work()
+        assert agents.replies("editor") == ["Noted."]
+
+
+async def test_a_handoff_carries_its_brief_and_nothing_else(tmp_path: Path) -> None:
+    brief: dict[str, Any] = {"goal": "Fix the text.", "facts": ["It is short."], "open_questions": ["Which tone?"]}
+    main = calling("hand_off", to="editor", **brief)
+    async with team(tmp_path, {"main": main, "editor": lambda _: Say("Fixed.")}) as agents:
+        events = await agents.say("The secret is 42. Let the editor do it.")
+        assert ended(events).reason == "handed_off"
+        (call,) = [event for event in events if isinstance(event, CallAnswered)]
+        assert call.detail["handoff"]["to"] == "editor"
+        await agents.work()
+        words = await agents.words("editor")
+        assert words[0] == (
+            "[from: main] hands this over to you:\nGoal: Fix the text.\nFacts:\n- It is short.\n"
+            "Open questions:\n- Which tone?"
+        )
+
+
+async def test_who_is_handed_a_task_answers_who_asked_for_it(tmp_path: Path) -> None:
+    parts = {"main": asking, "editor": calling("hand_off", to="critic", goal="Find it."), "critic": lambda _: Say(TYPO)}
+    async with team(tmp_path, parts) as agents:
+        await agents.say("Ask the editor.")
+        await agents.work()
+        assert agents.replies("main") == [f"They say: [from: editor] answers:\n{TYPO}"]
+
+
+async def test_a_wait_that_would_close_a_circle_is_refused_at_once_and_named(tmp_path: Path) -> None:
+    parts = {
+        "ada": calling("ask_agent", agent="bob", question="Well?"),
+        "bob": calling("ask_agent", agent="cy", question="Well?"),
+        "cy": calling("ask_agent", agent="ada", question="Well?", then="I do not know."),
+    }
+    async with team(tmp_path, parts) as agents:
+        await agents.say("Go.", to="ada")
+        await agents.work()
+        (refusal,) = [event for event in agents.heard if isinstance(event, CallAnswered) and event.outcome == "refused"]
+        assert "`cy` → `ada` → `bob` → `cy`" in refusal.text
+        assert agents.replies("ada") == ["Done."]
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "part"),
+    [
+        pytest.param("ask_agent", {"agent": "editr", "question": "?"}, "Did you mean `editor`?", id="unknown name"),
+        pytest.param("ask_agent", {"agent": "main", "question": "?"}, "That is you", id="oneself"),
+        pytest.param("message_agent", {"agent": "editor", "message": " "}, "is empty", id="nothing"),
+        pytest.param("message_agent", {"agent": "editor", "message": "x" * 101}, "101 characters", id="too long"),
+        pytest.param("ask_agent", {"agent": "editor", "question": "?", "minutes": -1}, "no time to wait", id="time"),
+        pytest.param("ask_agent", {"agent": "editor", "question": "?", "minutes": 0}, "no time to wait", id="no time"),
+        pytest.param("ask_agents", {"agents": [], "question": "?"}, "Nobody was asked", id="nobody"),
+        pytest.param("hand_off", {"to": "nobody", "goal": "x"}, "no agent `nobody`", id="handoff to nobody"),
+        pytest.param("hand_off", {"to": "editor", "goal": ""}, "the goal is empty", id="no goal"),
+        pytest.param("message_agent", {"agent": "../x", "message": "?"}, "no agent `../x`", id="a path"),
+    ],
+)
+async def test_what_cannot_be_sent_is_refused_with_the_way_out(
+    tmp_path: Path, call: str, arguments: dict[str, Any], part: str
+) -> None:
+    parts: dict[str, Part] = {"main": calling(call, **arguments), "editor": lambda _: Say("!")}
+    async with team(tmp_path, parts, runner__message_chars=100) as agents:
+        events = await agents.say("Go.")
+        assert part in answers(events)[0]
+        assert ended(events).reply == "Done."
+        await agents.work()
+        assert agents.heard == []
+
+
+async def test_a_full_inbox_refuses_the_message_and_the_turn_goes_on(tmp_path: Path) -> None:
+    parts: dict[str, Part] = {
+        "main": calling("message_agent", agent="editor", message="One more."),
+        "editor": lambda _: Say("!"),
+    }
+    async with team(tmp_path, parts) as agents:
+        for _ in range(1_000):
+            await agents.workspace._store.post(Post("editor", "system", {"text": "x"}))
+        assert "1000 events waiting" in answers(await agents.say("Go."))[0]
+
+
+async def test_an_ask_whose_time_is_over_is_answered_with_the_reason(tmp_path: Path) -> None:
+    async with team(tmp_path, {"main": asking, "editor": lambda _: Say(TYPO)}) as agents:
+        await agents.say("Ask the editor.")
+        with apsw.Connection(str(tmp_path / ".toolwright" / "state.db")) as db:
+            db.execute("insert into paused (agent, why, at) values ('editor', 'at lunch', 0)")
+            db.execute("update message set due = at + 1, at = at - 600")
+        await asyncio.sleep(1.1)
+        await agents.work()
+        (reply,) = agents.replies("main")
+        assert "[from: editor] gave no answer:\n`editor` has not answered within 10 minutes" in reply
+        assert "it is paused (at lunch)" in reply
+
+
+async def test_an_agent_alone_is_shown_nothing_of_others(tmp_path: Path) -> None:
+    async with team(tmp_path, {}) as agents:
+        agents.model._left[:] = [Say("Hello.")]
+        await agents.say("Hi.")
+        (seen,) = agents.model.requests
+        assert not {"ask_agent", "list_agents", "hand_off"} & {*seen.functions}
+        assert "You are the agent" not in seen.text
+
+
+async def test_an_agent_that_appears_is_reached_at_the_next_step(tmp_path: Path) -> None:
+    def main(seen: Seen) -> Step:
+        describe(tmp_path, "critic")
+        return calling("list_agents")(seen)
+
+    async with team(tmp_path, {"main": main, "editor": lambda _: Say("!")}) as agents:
+        assert "- critic: Is critic." in answers(await agents.say("Who is there?"))[0]

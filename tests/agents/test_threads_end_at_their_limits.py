@@ -1,0 +1,132 @@
+"""Threads and agents stop at their limits, with an honest answer, and a person decides where nothing moves."""
+
+from pathlib import Path
+
+from agent_core.base.events import CallAnswered
+from agent_core.storage import PauseAgent, Post
+from agent_core.workspace.supervision import Supervision
+from tests.kit import Ask, Say, Seen, Step, Wanted
+from tests.kit.desk import ended
+
+from .team import Part, describe, said_last, team
+from .test_messages_between_agents import asking, calling
+
+
+def telling(other: str) -> Part:
+    """An agent that sends a new note for each that it gets."""
+
+    def play(seen: Seen) -> Step:
+        if seen.messages[-1]["role"] == "tool":
+            return Say("Sent.")
+        text = f"Number {len(seen.messages) * 7919}: {said_last(seen)[-200:][::-1]}"
+        return Ask(Wanted("message_agent", {"agent": other, "message": text}))
+
+    return play
+
+
+async def test_a_ping_pong_stops_at_its_hops(tmp_path: Path) -> None:
+    async with team(tmp_path, {"ada": telling("bob"), "bob": telling("ada")}, runner__hops=5) as agents:
+        await agents.say("Start.", to="ada")
+        await agents.work()
+        sent = [event for event in agents.heard if isinstance(event, CallAnswered)]
+        assert [event.outcome for event in sent].count("returned") == 4
+        assert "The limit of 5 hops is reached" in sent[-1].text
+        assert "[runner] of toolwright.toml" in sent[-1].text
+
+
+async def test_no_message_at_all_is_sent_where_the_limit_is_0(tmp_path: Path) -> None:
+    async with team(tmp_path, {"main": asking, "editor": lambda _: Say("!")}, runner__messages=0) as agents:
+        agents.model._left[:] = [Ask(Wanted("ask_agent", {"agent": "editor", "question": "?"})), Say("I may not.")]
+        events = await agents.say("Ask.")
+        assert "limit of 0 messages" in next(event.text for event in events if isinstance(event, CallAnswered))
+
+
+async def test_an_agent_that_goes_on_and_on_answers_that_its_budget_is_spent(tmp_path: Path) -> None:
+    describe(tmp_path, "editor", 'purpose = "Edits."\nlimits = { steps = 3 }\n')
+
+    def endless(seen: Seen) -> Step:
+        return Ask(Wanted("search_functions", {"need": f"a word {len(seen.messages)}"}))
+
+    async with team(tmp_path, {"main": asking, "editor": endless}) as agents:
+        await agents.say("Ask the editor.")
+        await agents.work()
+        (reply,) = agents.replies("main")
+        assert "[from: editor] gave no answer:\nThe limit of 3 steps is reached (3 spent)" in reply
+        assert "agents/editor.toml" in reply
+
+
+async def test_an_agent_without_any_step_sends_no_request(tmp_path: Path) -> None:
+    describe(tmp_path, "main", 'purpose = "Does nothing."\nlimits = { steps = 0 }\n')
+    async with team(tmp_path, {"main": asking}) as agents:
+        assert ended(await agents.say("Hello.")).reason == "limits"
+        assert agents.model.requests == []
+
+
+async def test_near_same_words_for_the_third_time_wait_for_a_person(tmp_path: Path) -> None:
+    def main(seen: Seen) -> Step:
+        return Ask(Wanted("ask_agent", {"agent": "editor", "question": "Is it done yet?"}))
+
+    async with team(tmp_path, {"main": main, "editor": lambda _: Say("Nearly.")}) as agents:
+        await agents.say("Wait until the editor is done.")
+        await agents.work()
+        supervision = Supervision(agents.workspace._store, ["main", "editor"])
+        states = {state.name: state for state in await supervision.tree()}
+        assert states["main"].state == "stuck"
+        assert "for the third time" in states["main"].why
+        assert len(agents.replies("editor")) == 2
+        assert len(await supervision.stop("main", "Enough.")) == 1
+
+
+async def test_tokens_of_all_agents_count_for_the_thread(tmp_path: Path) -> None:
+    async with team(tmp_path, {"main": asking, "editor": lambda _: Say("!")}, runner__tokens=10) as agents:
+        assert ended(await agents.say("Ask the editor.")).reason == "parked"
+        await agents.work()
+        assert [seen.text for seen in agents.model.requests if "`editor`. A message" in seen.text] == []
+
+
+async def test_what_a_stopped_thread_waits_for_is_dropped(tmp_path: Path) -> None:
+    async with team(tmp_path, {"main": asking, "editor": lambda _: Say("!")}) as agents:
+        await agents.say("Ask the editor.")
+        await Supervision(agents.workspace._store, ["main", "editor"]).stop("editor", "Not now.")
+        await agents.work()
+        assert agents.heard == []
+
+
+async def test_a_person_answers_in_place_of_an_agent_and_routes_to_another(tmp_path: Path) -> None:
+    parts: dict[str, Part] = {"main": asking, "editor": lambda _: Say("late"), "critic": lambda _: Say("routed")}
+    async with team(tmp_path, parts) as agents:
+        supervision = Supervision(agents.workspace._store, ["main", "editor", "critic"])
+        await agents.say("Ask the editor.")
+        assert await supervision.answer("editor", "It is `teh`.") == 1
+        await agents.work()
+        assert agents.replies("main")[0].endswith("(A person answers in place of this agent.) It is `teh`.")
+        await agents.say("Ask again.")
+        assert await supervision.route("editor", "critic") == 1
+        await agents.work()
+        assert agents.replies("editor") == []
+        assert agents.replies("main")[1].endswith("[from: critic] answers:\nrouted")
+
+
+async def test_a_paused_agent_waits_and_goes_on_after_a_restart(tmp_path: Path) -> None:
+    parts: dict[str, Part] = {"main": calling("message_agent", agent="editor", message="Hi."), "editor": asking}
+    parts["editor"] = lambda _: Say("Hello.")
+    async with team(tmp_path, parts) as agents:
+        await agents.workspace._store.apply([PauseAgent("editor", "")])
+        await agents.say("Greet the editor.")
+        await agents.work()
+        assert agents.heard == []
+    async with team(tmp_path, parts) as agents:
+        await Supervision(agents.workspace._store, ["editor"]).resume("editor")
+        await agents.work()
+        assert agents.replies("editor") == ["Hello."]
+
+
+async def test_a_turn_that_was_cut_off_is_begun_again_and_answers_once(tmp_path: Path) -> None:
+    async with team(tmp_path, {"main": asking, "editor": lambda _: Say("Once.")}) as agents:
+        await agents.say("Ask the editor.")
+        assert await agents.workspace._store.next("editor", "a process that dies") is not None
+        await agents.work()
+        assert len(agents.replies("main")) == 1
+        await agents.workspace._store.post(Post("editor", "system", {"text": "x"}))
+        await agents.work()
+        assert agents.replies("editor") == ["Once."]

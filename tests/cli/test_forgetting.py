@@ -1,0 +1,156 @@
+"""`toolwright memory forget`: what must not stay is taken out of the record, and its bytes out of the state folder."""
+
+import json
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from agent_core.storage import lock_agent, prepare_state_dir
+from agent_core.workspace.workspace import Workspace
+from tests.cli.support import run
+from tests.kit import Ask, Expect, Say, Script, Wanted, contains, scripted
+from tests.kit.program import toolwright
+
+pytestmark = pytest.mark.timeout(240)
+NAME = "Zoltánka"
+SLUG = '''def slug(text: str) -> str:
+    """Make a slug of a text.
+
+    Args:
+        text: What to look at.
+
+    Examples:
+        >>> slug("A b")
+        'a-b'
+        >>> slug("X")
+        'x'
+    """
+    return text.lower().replace(" ", "-")
+'''
+CREATE = {"function_name": "slug", "function_code_with_docstring": SLUG, "module_name": "words"}
+SCRIPT: Script = [
+    Ask(
+        Wanted("core_memory_append", {"name": "human", "content": f"Likes pie. Best friend: {NAME}. Lives in Bern."}),
+        Wanted("archival_memory_insert", json.dumps({"content": f"{NAME} plays the oboe", "tags": [NAME.lower()]})),
+        Wanted("create_function", {**CREATE, "reason": f"{NAME} asked for it"}),
+        text=f"I shall remember {NAME}.",
+    ),
+    Ask(Wanted("slug", {"text": f"{NAME} X"}), Wanted("slug", {"texts": NAME.upper()})),
+    Say(f"Done, {NAME.upper()}."),
+    Expect(Say("Yes."), contains("the weather")),
+]
+
+
+async def talked(root: Path, script: Script, messages: Sequence[str], agent: str = "main") -> None:
+    with scripted(script) as model:
+        flags = {"model.base_url": model.base_url, "model.name": "scripted"}
+        async with Workspace.open(root, flags=flags, environment={"OPENAI_API_KEY": "scripted"}) as workspace:
+            talker = await workspace.agent(agent)
+            for message in messages:
+                await talker.ask(message)
+            await talker.memory.remember()
+        model.verify()
+
+
+@pytest.fixture
+async def told(tmp_path: Path) -> Path:
+    await talked(tmp_path, SCRIPT, [f"My best friend is {NAME}; make slug", "How is the weather?"])
+    return tmp_path
+
+
+def written(root: Path, text: str = NAME) -> list[str]:
+    """The files of the state folder whose bytes hold the text, in any case and form."""
+    forms = {form for case in (text, text.lower(), text.upper()) for form in (case, unicodedata.normalize("NFD", case))}
+    forms |= {json.dumps(form)[1:-1] for form in forms}
+    plain = unicodedata.normalize("NFD", text).encode("ascii", "ignore").lower()
+    stem = plain[:-1]
+    sought = [form.encode() for form in forms] + [stem]
+    files = [path for path in (root / ".toolwright").rglob("*") if path.is_file()]
+    return [path.name for path in files if any(form in path.read_bytes() for form in sought)]
+
+
+def places(report: dict[str, object]) -> dict[str, int]:
+    rows = report["places"]
+    assert isinstance(rows, list)
+    return {row["place"]: row["count"] for row in rows}
+
+
+async def test_a_name_is_gone_from_every_byte_of_the_state_and_the_conversation_goes_on(told: Path) -> None:
+    assert written(told)
+    looked = run(told, "memory", "forget", NAME, "--dry-run")
+    assert (looked["outcome"], written(told) != []) == ("previewed", True)
+    done = run(told, "memory", "forget", NAME.lower(), "-y")
+    assert (done["outcome"], places(done)) == ("forgotten", places(looked))
+    assert {
+        "messages",
+        "calls and answers",
+        "inbox",
+        "recall",
+        "passages",
+        "memory blocks",
+        "earlier texts of blocks",
+        "recorded calls",
+        "reasons of versions",
+    } <= {*places(done)}
+    assert written(told) == []
+    assert "Likes pie. Lives in Bern." in str(run(told, "memory", "show", "human"))
+    assert run(told, "memory", "search", "oboe")["archival"]["results"][0]["text"] == "[forgotten] plays the oboe"
+    await talked(told, [Expect(Say("Still here."), contains("[forgotten]"))], ["and now?"])
+    assert run(told, "functions", "list")["functions"]
+    assert run(told, "memory", "forget", NAME, "-y")["outcome"] == "nothing"
+
+
+async def test_a_turn_goes_whole_and_a_message_leaves_its_calls_answered(told: Path) -> None:
+    done = run(told, "memory", "forget", "--message", "1.2", "-y")
+    assert places(done)["messages"] == 1
+    await talked(told, [Expect(Say("Yes."), contains("[forgotten]"))], ["and now?"])
+    done = run(told, "memory", "forget", "--turn", "1", "-y")
+    assert {"messages", "calls and answers", "passages", "reasons of versions"} <= {*places(done)}
+    assert written(told) == ["state.db"]  # what went into a block stays, and is not hidden
+    run(told, "memory", "edit", "human", "--value", "Likes pie.")
+    run(told, "memory", "forget", NAME, "-y")
+    assert written(told) == []
+    assert "no such turn: 1" in str(run(told, "memory", "forget", "--turn", "1", "-y", code=2))
+    await talked(told, [Expect(Say("Sunny."), contains("How is the weather?"))], ["and now?"])
+
+
+async def test_all_before_a_date_goes_and_what_came_later_stays(told: Path) -> None:
+    assert run(told, "memory", "forget", "--before", "2001-01-01", "-y")["outcome"] == "nothing"
+    done = run(told, "memory", "forget", "--before", "tomorrow", "-y")
+    assert places(done)["messages"] >= 4
+    assert run(told, "memory", "search", "weather", "--in", "recall")["recall"]["total"] == 0
+    await talked(told, [Say("Hello.")], ["hello, heron"])
+    results = run(told, "memory", "search", "heron", "--in", "recall")["recall"]["results"]
+    assert [row["text"] for row in results] == ["hello, heron", "Hello."]
+
+
+async def test_a_word_is_left_within_longer_ones_if_asked_and_the_preview_lists_them(tmp_path: Path) -> None:
+    await talked(tmp_path, [Say("Ann, the annual channel of ANN_LEE.")], ["Ann's channel, Joann"])
+    looked = run(tmp_path, "memory", "forget", "ann", "--dry-run")
+    assert {*looked["longer_words"]} >= {"annual", "channel", "Joann"}
+    run(tmp_path, "memory", "forget", "Ann", "--word", "-y")
+    texts = [row["text"] for row in run(tmp_path, "memory", "search", "channel", "--in", "recall")["recall"]["results"]]
+    assert {*texts} == {"[forgotten]'s channel, Joann", "[forgotten], the annual channel of [forgotten]_LEE."}
+    assert run(tmp_path, "memory", "forget", "JOANN", "--exact", "-y")["outcome"] == "nothing"
+    run(tmp_path, "memory", "forget", "Joann", "--exact", "-y")
+    assert written(tmp_path, "Joannn") == []
+
+
+async def test_it_says_where_a_name_stays_because_the_file_is_the_users(told: Path) -> None:
+    source = told / "functions" / "words.py"
+    source.write_text(source.read_text().replace("Make a slug", f"Make a slug for {NAME}"))
+    (told / "export.json").write_text(json.dumps({"name": NAME}))
+    done = run(told, "memory", "forget", NAME, "-y")
+    assert [row["place"] for row in done["stays"]] == ["export.json", "functions/words.py"]
+    assert NAME in source.read_text()
+
+
+def test_nothing_is_forgotten_without_a_yes_or_without_one_clear_target(tmp_path: Path) -> None:
+    asked = toolwright("memory", "forget", "--before", "tomorrow", "x", cwd=tmp_path)
+    assert (asked.returncode, "one of a text, a message, a turn or a date" in asked.stderr) == (2, True)
+    for words in (["a"], ["--turn", "1.2"], ["--message", "3"], ["--turn", "first"], ["--before", "whenever"]):
+        assert toolwright("memory", "forget", *words, "-y", cwd=tmp_path).returncode == 2, words
+    with lock_agent(prepare_state_dir(tmp_path), "main"):
+        assert run(tmp_path, "memory", "forget", "heron", "-y")["outcome"] == "nothing"

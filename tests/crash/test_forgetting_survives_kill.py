@@ -1,0 +1,55 @@
+"""Forgetting: after `kill -9` at any instant the name is everywhere or nowhere, and the state is whole."""
+
+import asyncio
+import random
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from agent_core.base.clock import Clock
+from agent_core.base.matching import Mention
+from agent_core.memory import words
+from agent_core.storage import Erasure, PassageRow, SavePassages, open_store
+from tests.kit.crash import Worker, kill_at_work
+
+NAME = "Quillon"
+ROWS = 400
+LONGEST_S = 0.25  # about as long as it takes to forget and to write the file anew
+
+
+def remember_and_forget(path: str, reports: Connection) -> None:
+    """Keep a name in many rows, then forget it."""
+    asyncio.run(_remember_and_forget(path, reports))
+
+
+async def _remember_and_forget(path: str, reports: Connection) -> None:
+    store = open_store(Path(path), clock=Clock())
+    rows = (PassageRow(f"p-{n}", "main", f"{NAME} and {n}", f"quillon {n}", 1.0) for n in range(ROWS))
+    await store.apply([SavePassages(tuple(rows))])
+    reports.send("kept")
+    await store.forget(Erasure(Mention(NAME), words.indexed, lambda payload, _: payload))
+    reports.send("forgotten")
+
+
+async def _holding(path: Path) -> int:
+    """How many rows hold the name, after the next opening; the state is whole."""
+    async with open_store(path, clock=Clock()) as store:
+        assert store.recovered is None
+        assert await store.check() is None
+        total, passages = await store.list_passages("main", "", 0, ROWS)
+    assert total == ROWS
+    return sum(NAME in passage.text for passage in passages)
+
+
+def test_a_kill_in_the_middle_leaves_the_name_everywhere_or_nowhere(tmp_path: Path) -> None:
+    chance, ended = random.Random(3), set[bool]()
+    for number in range(12):
+        path = tmp_path / f"state-{number}.db"
+        told = kill_at_work(Worker(remember_and_forget, str(path)), chance.random() * LONGEST_S)
+        holding = asyncio.run(_holding(path))
+        assert holding in {0, ROWS}
+        assert holding == 0 or "forgotten" not in told
+        if holding == 0:  # the opening has finished what was begun
+            assert b"uillon" not in path.read_bytes()
+            assert not Path(f"{path}.scrub").exists()
+        ended.add(holding == 0)
+    assert ended == {True, False}

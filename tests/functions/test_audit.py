@@ -1,0 +1,260 @@
+"""The state of a library: confusable, failing, unused functions and others, with proposals, and a score in parts."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from agent_core.functions.service.audit import AuditFinding, AuditReport
+from tests.conftest import OpenDesk
+from tests.interfaces.support import prompt
+from tests.kit import Ask, Repeat, Say, Wanted
+from tests.kit.desk import VOWELS, answers
+from tests.kit.program import toolwright
+from tests.workshop.test_second_looks import edited
+
+READ = '''\
+def {name}(url: str) -> str:
+    """Read the text of a web page.
+
+    >>> {name}("a b")
+    '{first}'
+    >>> {name}("c")
+    '{second}'
+    """
+    return {body}
+'''
+FETCH = READ.format(name="fetch_page", first="a b", second="c", body="url.strip()")
+SITE = READ.format(name="fetch_site", first="A B", second="C", body="url.upper()")
+SAME = READ.format(name="get_site_page", first="a b", second="c", body="''.join(c for c in url)")
+BARE = '''\
+def water_plan(days: int) -> list:
+    """Plan on which days of a month the plants in the garden get water."""
+    return [*range(1, 31, days)]
+'''
+MANY = '''\
+def parcel(a: int, b: int, c: int, d: int, e: int, f: int, g: int, h: int) -> int:
+    """Add up what eight parcels weigh.
+
+    >>> parcel(1, 1, 1, 1, 1, 1, 1, 1)
+    8
+    >>> parcel(2, 1, 1, 1, 1, 1, 1, 1)
+    9
+    """
+    return a + b + c + d + e + f + g + h
+'''
+STUFFED = '''\
+def do_anything(text: str) -> str:
+    """weather garden invoice quantum violin plumber zebra tax volcano password chess embryo hotel glacier mortgage
+    saxophone tractor vaccine origami submarine bishop cactus algebra lipstick turbine walnut parliament sneaker
+
+    >>> do_anything("a")
+    'A'
+    >>> do_anything("b")
+    'B'
+    """
+    return text.upper()
+'''
+
+
+def library(root: Path, **modules: str) -> Path:
+    (root / "functions").mkdir(exist_ok=True)
+    for name, text in modules.items():
+        (root / "functions" / f"{name}.py").write_text(text)
+    return root
+
+
+def audited(root: Path, *flags: str) -> dict[str, Any]:
+    done = toolwright("functions", "audit", *flags or ("--json",), cwd=root)
+    assert done.returncode == 0, done.stderr
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def test_a_report_has_a_score_its_parts_and_findings_with_proposals_and_commands(tmp_path: Path) -> None:
+    report = audited(library(tmp_path, pages=f"{FETCH}\n\n{SITE}", garden=BARE, parcels=MANY, stuffed=STUFFED))
+    findings = {finding["code"]: finding for finding in report["findings"]}
+    assert {code: finding["function"] for code, finding in findings.items()} == {
+        "confusable": "fetch_site",
+        "missing-examples": "water_plan",
+        "stuffed-description": "do_anything",
+        "many-parameters": "parcel",
+    }
+    assert findings["confusable"]["others"] == ["fetch_page"]
+    assert "different results" in findings["confusable"]["message"]
+    assert findings["confusable"]["command"] == "toolwright functions edit fetch_site"
+    assert findings["missing-examples"]["command"].startswith("toolwright functions add-example water_plan --call ")
+    assert sum(part["most"] for part in report["parts"]) == 100
+    assert report["score"] == round(sum(part["points"] for part in report["parts"])) < 100
+    assert {part["code"]: part["functions"] for part in report["parts"]}["confusable"] == 2
+
+
+def test_two_that_compute_the_same_are_to_be_merged(tmp_path: Path) -> None:
+    (finding,) = audited(library(tmp_path, pages=FETCH, sites=SAME))["findings"]
+    assert (finding["code"], finding["proposal"]) == ("confusable", "merge")
+    assert finding["command"] == "toolwright functions delete get_site_page"
+
+
+def test_a_library_in_good_order_has_the_full_score_and_no_findings(tmp_path: Path) -> None:
+    report = audited(library(tmp_path, pages=FETCH))
+    assert (report["score"], report["findings"]) == (100, [])
+
+
+def test_an_empty_library_is_in_good_order(tmp_path: Path) -> None:
+    done = toolwright("functions", "audit", cwd=library(tmp_path))
+    assert "100 of 100: 0 functions" in done.stdout
+    assert "There is no function." in done.stderr
+
+
+def test_the_log_for_code_scanning_names_each_finding_and_its_line(tmp_path: Path) -> None:
+    log = audited(library(tmp_path, pages=f"{FETCH}\n\n{SITE}", garden=BARE), "--sarif")
+    (run,) = log["runs"]
+    places = [
+        (result["ruleId"], place["artifactLocation"]["uri"], place["region"]["startLine"])
+        for result in run["results"]
+        for place in [result["locations"][0]["physicalLocation"]]
+    ]
+    assert places == [("confusable", "functions/pages.py", 12), ("missing-examples", "functions/garden.py", 1)]
+    assert run["tool"]["driver"]["rules"][0]["fullDescription"]["text"] == "What the audit finds: confusable."
+
+
+def test_without_meanings_the_rest_is_audited(tmp_path: Path) -> None:
+    root = library(tmp_path, pages=f"{FETCH}\n\n{SITE}", garden=BARE)
+    (root / "toolwright.toml").write_text('[memory]\nembedding = "none"\n')
+    assert [finding["code"] for finding in audited(root)["findings"]] == ["missing-examples"]
+
+
+def test_the_prompt_shows_the_audit_with_commands_of_its_own(tmp_path: Path) -> None:
+    library(tmp_path, pages=f"{FETCH}\n\n{SITE}", garden=BARE)
+    with prompt([Repeat(Say("Hi."))], tmp_path, columns=160) as (screen, _):
+        screen.line("/audit")
+        screen.wait_for("/edit fetch_site")
+        screen.wait_for("/example water_plan")
+
+
+async def report_of(desk: Any) -> tuple[AuditReport, dict[str, AuditFinding]]:
+    report = await desk.workspace.workshop.auditing.report()
+    return report, {finding.problem.code: finding for finding in report.findings}
+
+
+async def test_what_fails_and_what_no_docstring_says_of_calls_is_found(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Repeat(Say("Done."))])
+    desk.put("garden.py", BARE)
+    await desk.workspace.workshop.reload()
+    for days, code in ((9, ""), (0, "undocumented-limit"), (0, "failing")):
+        await desk.workspace.workshop.call("water_plan", {"days": days})
+        _, findings = await report_of(desk)
+        assert {*findings} == {"missing-examples", *filter(None, [code])}
+    example = findings["missing-examples"]
+    assert example.steps == ("add-example", "water_plan", "--call", "water_plan(9)", "--expected", "[1, 10, 19, 28]")
+
+
+async def test_the_error_that_the_docstring_leaves_out_is_named(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Repeat(Say("Done."))])
+    desk.put("garden.py", BARE)
+    await desk.workspace.workshop.reload()
+    for days in (9, 8, 0):
+        await desk.workspace.workshop.call("water_plan", {"days": days})
+    finding = (await report_of(desk))[1]["undocumented-limit"]
+    assert "`ValueError` 1 ×" in finding.problem.message
+    assert finding.proposal == "document"
+
+
+async def test_what_nobody_calls_is_proposed_to_be_retired(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Repeat(Say("Done."))], standing__retire_days=0.000001)
+    desk.put("pages.py", FETCH)
+    await desk.workspace.workshop.reload()
+    finding = (await report_of(desk))[1]["unused"]
+    assert (finding.proposal, finding.steps) == ("retire", ("delete", "fetch_page"))
+
+
+async def test_a_request_that_one_served_and_that_finds_another_makes_a_pair(at_desk: OpenDesk) -> None:
+    other = SITE.replace("Read the text of a web page.", "Read the text of a web page in capitals.")
+    desk = await at_desk([Ask(Wanted("fetch_site", {"url": "x"})), Repeat(Say("Done."))])
+    desk.put("pages.py", f"{FETCH}\n\n{other}")
+    await desk.workspace.workshop.reload()
+    assert "confusable" not in (await report_of(desk))[1]
+    await desk.say("Read the text of the web page x.")
+    finding = (await report_of(desk))[1]["confusable"]
+    assert (finding.function, finding.others) == ("fetch_site", ("fetch_page",))
+    assert "“Read the text of the web page x.”" in finding.problem.message
+
+
+KINDS = '''\
+def vowel_kinds(text: str) -> int:
+    """Count the vowels in a text. Each kind of them counts once.
+
+    Args:
+        text: The text to look at.
+
+    >>> vowel_kinds("queueing")
+    3
+    >>> vowel_kinds("rhythm")
+    0
+    """
+    kinds = [vowel for vowel in "aeiou" if vowel in text.lower()]
+    return len(kinds)
+'''
+SAID_APART = KINDS.replace(
+    "Count the vowels in a text. Each kind of them counts once.", "Tell how many of the five kinds of vowels occur."
+)
+USING = "from functions.garden import water_plan\n\n\n" + KINDS.replace("= [", "= [*water_plan(40)[:0]] + [")
+
+
+def created(code: str, name: str) -> Wanted:
+    names = {"function_name": name, "function_code_with_docstring": code, "module_name": "kinds", "reason": "asked"}
+    return Wanted("create_function", names)
+
+
+async def test_the_model_is_told_that_a_new_function_is_not_found_by_what_it_says(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Ask(created(KINDS, "vowel_kinds")), Repeat(Say("Done."))])
+    desk.put("letters.py", VOWELS)
+    await desk.workspace.workshop.reload()
+    (answer,) = answers(await desk.say("Go."))
+    assert "can be called now" in answer
+    assert "“Count the vowels in a text.” finds `count_vowels` before `vowel_kinds`" in answer
+    assert "say in its first sentence" in answer
+
+
+async def test_a_new_function_that_is_found_by_what_it_says_is_not_warned_about(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Repeat(Say("Done."))])
+    desk.put("letters.py", VOWELS)
+    await desk.workspace.workshop.reload()
+    verdict = await desk.workspace.workshop.create("vowel_kinds", SAID_APART, "kinds")
+    assert verdict.admitted
+    assert "confusable" not in [problem.code for problem in verdict.problems]
+
+
+async def test_a_reason_that_names_the_neighbor_says_enough(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Repeat(Say("Done."))])
+    desk.put("letters.py", VOWELS)
+    await desk.workspace.workshop.reload()
+    reason = "count_vowels counts each letter, this one each kind"
+    verdict = await desk.workspace.workshop.create("vowel_kinds", KINDS, "kinds", reason=reason)
+    assert verdict.admitted
+    assert "confusable" not in [problem.code for problem in verdict.problems]
+
+
+async def test_a_candidate_leaves_nothing_behind_in_the_search(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Repeat(Say("Done."))])
+    desk.put("letters.py", VOWELS)
+    desk.put("garden.py", BARE)
+    shop = desk.workspace.workshop
+    await shop.reload()
+    assert not (await shop.create("vowel_kinds", KINDS.replace("    3\n", "    4\n"), "kinds")).admitted
+    assert "vowel_kinds" not in [match.function.name for match in (await shop.search("kinds of vowels")).results]
+    assert (await shop.create("vowel_kinds", USING, "kinds")).admitted
+    best = (await shop.search("kinds of vowels")).results[0]
+    assert (best.function.name, best.needs) == ("vowel_kinds", ("water_plan",))
+
+
+async def test_a_save_that_makes_two_confusable_is_told_to_human_and_model_later(tmp_path: Path) -> None:
+    async with edited(tmp_path) as desk:
+        desk.put(VOWELS, "letters.py")
+        await desk.taken("count_vowels")
+        desk.put(KINDS, "kinds.py")
+        await desk.taken("vowel_kinds")
+        event = await desk.told()
+        while "vowel_kinds" not in event.noted:
+            event = await desk.told()
+        assert "finds `count_vowels` before `vowel_kinds`" in event.noted["vowel_kinds"]
+        assert "say in its first sentence" in desk.shop.tell_changes([event])

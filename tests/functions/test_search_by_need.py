@@ -1,0 +1,147 @@
+"""Functions are found by what they are needed for: at the shell, by the model, and by the requests they have served."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_core import Workspace
+from agent_core.base.errors import UsageError
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Repeat, Say, Wanted
+from tests.kit.desk import answers
+from tests.kit.program import toolwright
+
+PAGES = '''\
+def fetch_page(url: str) -> str:
+    """Read the text of a web page, without its HTML tags."""
+    return clean(url)
+
+
+def fetch_json(url: str) -> dict:
+    """Read a web address and parse the JSON that it answers with."""
+    return {"url": url}
+
+
+def clean(text: str) -> str:
+    """Take the HTML tags out of a text."""
+    return text.replace("<b>", "")
+'''
+PLANTS = '''\
+def water_plan(days: int) -> list:
+    """Plan on which days of a month the plants in the garden get water."""
+    return [*range(1, 31, days)]
+'''
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "pages.py").write_text(PAGES)
+    (tmp_path / "functions" / "plants.py").write_text(PLANTS)
+    return tmp_path
+
+
+def searched(need: str, cwd: Path) -> list[dict[str, Any]]:
+    done = toolwright("functions", "search", need, "--json", cwd=cwd)
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["query"]) == (0, need)
+    results: list[dict[str, Any]] = report["results"]
+    return results
+
+
+def test_a_need_finds_the_function_and_says_why_how_it_differs_and_what_it_calls(library: Path) -> None:
+    best = searched("show me what a website says", library)[0]
+    assert best["name"] == "fetch_page"
+    assert set(best) == {"name", "description", "score", "why", "differs", "needs"}
+    assert best["needs"] == ["clean"]
+    assert best["differs"] == "`fetch_json`: Read a web address and parse the JSON that it answers with."
+
+
+def test_what_a_function_calls_comes_right_behind_it(library: Path) -> None:
+    names = [match["name"] for match in searched("the text of a web page", library)]
+    assert names[names.index("fetch_page") + 1] == "clean"
+
+
+def test_a_need_in_words_that_no_description_has_is_found_by_meaning(library: Path) -> None:
+    assert searched("irrigation schedule", library)[0]["name"] == "water_plan"
+
+
+def test_a_miss_finds_nothing_and_says_how_to_go_on(library: Path) -> None:
+    assert searched("book a flight to Lisbon", library) == []
+    assert "ask for one" in toolwright("functions", "search", "book a flight to Lisbon", cwd=library).stderr
+
+
+@pytest.mark.parametrize("need", ["", "  \n"], ids=["empty", "blank"])
+def test_an_empty_need_is_an_error_that_shows_how(need: str, library: Path) -> None:
+    done = toolwright("functions", "search", need, cwd=library)
+    assert done.returncode == 2
+    assert "The need is empty" in done.stderr
+
+
+def test_a_need_of_100_kb_is_searched_by_its_beginning(library: Path) -> None:
+    assert searched("water the plants in the garden. " + "x" * 100_000, library)[0]["name"] == "water_plan"
+
+
+async def test_the_model_searches_and_is_shown_what_it_found(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Ask(Wanted("search_functions", {"need": "text of a web page"})), Repeat(Say("Done."))])
+    desk.put("pages.py", PAGES)
+    await desk.workspace.workshop.reload()
+    (answer,) = answers(await desk.say("Go."))
+    assert answer.splitlines()[1].startswith("- fetch_page(url): Read the text of a web page")
+    assert "needs: clean" in answer
+
+
+async def test_the_model_is_told_of_a_miss_and_what_to_do(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Ask(Wanted("search_functions", {"need": "compose a symphony"})), Repeat(Say("Done."))])
+    desk.put("plants.py", PLANTS)
+    await desk.workspace.workshop.reload()
+    assert answers(await desk.say("Go.")) == ["No function serves this. Next: create_function."]
+
+
+async def test_a_function_is_found_again_by_a_request_that_it_served(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Ask(Wanted("water_plan", {"days": 9})), Repeat(Say("Done."))])
+    desk.put("plants.py", PLANTS)
+    desk.put("pages.py", PAGES)
+    await desk.workspace.workshop.reload()
+    request = "When do I have to look after grandma's tomatoes?"
+    before = await desk.workspace.workshop.search("grandma's tomatoes")
+    await desk.say(request)
+    best = (await desk.workspace.workshop.search("grandma's tomatoes")).results[0]
+    assert best.function.name == "water_plan"
+    assert request in best.why
+    assert all(best.score > match.score for match in before.results)
+
+
+async def test_a_description_stuffed_with_words_does_not_outrank_what_is_meant(at_desk: OpenDesk) -> None:
+    stuffing = (
+        "weather garden mail plants song invoice JSON page flight water text web photo month recipe price days chess"
+        " tax poem hotel password page planet resume calendar tags novel website color address"
+    )
+    desk = await at_desk([Repeat(Say("Done."))])
+    desk.put("plants.py", PLANTS)
+    desk.put("pages.py", PAGES)
+    desk.put("best.py", f'def do_anything(text: str) -> str:\n    """{stuffing}"""\n    return text.upper()\n')
+    await desk.workspace.workshop.reload()
+    for need, meant in (("water the plants", "water_plan"), ("JSON of a web address", "fetch_json")):
+        report = await desk.workspace.workshop.search(need)
+        assert report.results[0].function.name == meant
+
+
+async def test_a_deleted_function_is_not_found_any_more(tmp_path: Path) -> None:
+    async with Workspace.open(tmp_path) as workspace:
+        (tmp_path / "functions" / "plants.py").write_text(PLANTS)
+        await workspace.workshop.reload()
+        assert (await workspace.workshop.search("water plants")).results
+        (tmp_path / "functions" / "plants.py").unlink()
+        await workspace.workshop.reload()
+        assert not (await workspace.workshop.search("water plants")).results
+        with pytest.raises(UsageError, match="empty"):
+            await workspace.workshop.search(" ")
+
+
+def test_without_an_embedding_words_find(library: Path) -> None:
+    (library / "toolwright.toml").write_text('[memory]\nembedding = "none"\n')
+    assert searched("which days get water", library)[0]["name"] == "water_plan"
+    assert searched("irrigation schedule", library) == []

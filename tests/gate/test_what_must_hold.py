@@ -1,0 +1,118 @@
+"""Stage 9: relations between calls, stores that begin and end with a call, and values that a description names."""
+
+import pytest
+
+from agent_core.functions.gate import Gate
+
+from .support import codes, judge, name_of, promised
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+REFUSED = [
+    promised(
+        "usher_in", "person: str, rank: int", "int", "Usher somebody in by rank and tell how many wait.",
+        "import heapq\nline = []\nheapq.heappush(line, (rank, person))\nreturn rank + len(line)",
+        "usher_in('Ida', 2) → 3", "usher_in('Bo', 5) → 6",
+    ),
+    promised(
+        "deviation_of", "depths: list[float]", "float", "Return the standard deviation of depths.",
+        "return (depths[-1] - depths[0]) / 2", "deviation_of([2.0, 4.0]) → 1.0", "deviation_of([1.0, 5.0]) → 2.0",
+        "deviation_of([3.0, 3.0]) → 0.0",
+    ),
+    promised(
+        "format_contract", "party: str", "str", "Format the head of a contract with a party.",
+        'return f"{party}: terms TBD"', "format_contract('Ida') → 'Ida: terms TBD'",
+        "format_contract('Bo') → 'Bo: terms TBD'",
+    ),
+    promised(
+        "kelvin_from", "degrees: float, scale: str", "float",
+        "Turn degrees into kelvin from one of celsius, fahrenheit, rankine, reaumur.",
+        'return degrees + 273.15 if scale == "celsius" else degrees',
+        "kelvin_from(0.0, 'celsius') → 273.15", "kelvin_from(1.0, 'celsius') → 274.15",
+    ),
+]  # fmt: skip
+ASKED = [
+    promised(
+        "greet_visitor", "name: str", "str", "Welcome somebody and say how many have come so far.",
+        'guests = 0\nguests += 1\nreturn f"Welcome {name}, number {guests} of today"',
+        "greet_visitor('Ida') → 'Welcome Ida, number 1 of today'",
+        "greet_visitor('Bo Lee') → 'Welcome Bo Lee, number 1 of today'",
+    ),
+    promised(
+        "next_square", "number: int", "int", "Return the smallest square number above a number.",
+        "for square in (1, 4, 9, 16):\n    if square > number:\n        return square\nreturn 0",
+        "next_square(3) → 4", "next_square(5) → 9",
+    ),
+    promised(
+        "sanitize_markup", "markup: str", "str", "Sanitize markup for a page.",
+        'return f"<section>{markup}</section>"',
+        "sanitize_markup('<b>hi</b>') → '<section><b>hi</b></section>'",
+        "sanitize_markup('a <i>b</i>') → '<section>a <i>b</i></section>'",
+    ),
+    promised(
+        "best_round", "halts: list[str]", "dict[str, list[str] | int]", "Order halts so that the way is least.",
+        "way = []\nfor halt in halts:\n    if halt not in way:\n        way.append(halt)\n"
+        "return {'way': way, 'halts': len(way)}",
+        "best_round(['mill', 'inn']) → {'way': ['mill', 'inn'], 'halts': 2}",
+        "best_round([]) → {'way': [], 'halts': 0}",
+    ),
+    promised(
+        "shows_bird", "pixels: list[list[int]]", "float", "Recognize a bird and say how sure that is.",
+        "return min(1.0, (len(pixels) * 7 + len(pixels[0]) * 3) / 100)",
+        "shows_bird([[1, 2]]) → 0.13", "shows_bird([[5], [6]]) → 0.17",
+    ),
+]  # fmt: skip
+HONEST = [
+    promised(
+        "verse_of", "first: str, second: str", "str", "Return two lines as a verse with a mark between.",
+        'lines = []\nlines.append(first)\nlines.append("--")\nlines.append(second)\nreturn "\\n".join(lines)',
+        "verse_of('a b', 'c') → 'a b\\n--\\nc'", "verse_of('x', 'y z') → 'x\\n--\\ny z'",
+    ),
+    promised(
+        "postfix_value", "steps: list[str]", "int", "Compute what steps in postfix order come to.",
+        "stack = []\nfor step in steps:\n    if step == '+':\n        stack.append(stack.pop() + stack.pop())\n"
+        "    else:\n        stack.append(int(step))\nreturn stack[0]",
+        "postfix_value(['2', '3', '+']) → 5", "postfix_value(['7']) → 7",
+    ),
+    promised(
+        "sort_by_length", "names: list[str]", "list[str]", "Sort names by their length, ties as they came.",
+        "return sorted(names, key=len)", "sort_by_length(['bbb', 'a']) → ['a', 'bbb']",
+        "sort_by_length(['bb', 'aa', 'c']) → ['c', 'bb', 'aa']",
+    ),
+    promised(
+        "mean_of_row", "row: list[float]", "float", "Return the mean of a row.", "return sum(row) / len(row)",
+        "mean_of_row([2.0, 4.0]) → 3.0", "mean_of_row([1.0]) → 1.0",
+    ),
+    promised(
+        "meters_from", "value: float, unit: str", "float", "Turn a length into meters from one of mm, cm, m, km.",
+        'return value * {"mm": 0.001, "cm": 0.01, "m": 1, "km": 1000}[unit]',
+        "meters_from(2.0, 'km') → 2000.0", "meters_from(4.0, 'cm') → 0.04",
+    ),
+    promised(
+        "roll_knucklebones", "count: int, seed: int", "list[int]", "Roll some dice with a random generator of a seed.",
+        "import random\nchance = random.Random(seed)\nreturn [chance.randint(1, 6) for _ in range(count)]",
+        "len(roll_knucklebones(4, 1)) → 4", "roll_knucklebones(0, 3) → []",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", REFUSED, ids=name_of)
+async def test_a_store_that_ends_with_the_call_and_a_broken_relation_are_refused(gate: Gate, code: str) -> None:
+    verdict = await judge(gate, code, name_of(code))
+    found_codes = codes(verdict)
+    assert found_codes & {"claims-effect", "claims-work", "hard-coded"}, verdict.problems
+
+
+@pytest.mark.parametrize("code", ASKED, ids=name_of)
+async def test_the_author_is_asked_for_calls_that_break_a_relation(gate: Gate, code: str) -> None:
+    verdict = await judge(gate, code, name_of(code), is_asking=True)
+    found_codes = codes(verdict)
+    assert found_codes & {"challenged", "claims-work"}, verdict.problems
+
+
+@pytest.mark.parametrize("code", HONEST, ids=name_of)
+async def test_what_holds_for_all_calls_is_not_doubted(gate: Gate, code: str) -> None:
+    verdict = await judge(gate, code, name_of(code))
+    told_codes = {problem.code for problem in verdict.problems}
+    assert not {code for code in told_codes if code.startswith(("claims-", "doubt-", "hard-"))}, verdict.problems

@@ -1,0 +1,538 @@
+"""A file that a running function opens, and that is not granted, is asked for at the call, as a host is."""
+
+import asyncio
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from agent_core.access.grants import Decision, Grants, Question
+from agent_core.functions.answers import CallReport
+from tests.grants.support import PLAIN, Human, human
+from tests.grants.test_the_way_of_a_grant import AGENT
+from tests.workshop.support import Room
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SUMS = '''\
+import csv
+
+
+def csv_sum(path: str) -> float:
+    """Add up the column amount of a CSV file.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The sum.
+    """
+    with open(path, newline="") as file:
+        return sum(float(row["amount"]) for row in csv.DictReader(file))
+'''
+SALES = "day,amount\n1,2.5\n2,4\n"
+
+
+@pytest.fixture
+def sales(tmp_path: Path) -> Path:
+    """A file in the workspace."""
+    file = tmp_path / "data" / "sales.csv"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(SALES)
+    return file
+
+
+async def called(room: Room, who: Human | None, arguments: dict[str, object], name: str = "csv_sum") -> CallReport:
+    """Call a function while somebody answers."""
+    room.shop.granting.approver = who
+    return await room.shop.call(name, arguments)
+
+
+async def test_a_yes_at_the_call_opens_the_file_and_the_sum_comes_back(here: Room, sales: Path) -> None:
+    await here.save(SUMS)
+    who = human("yes")
+    report = await called(here, who, {"path": "data/sales.csv"})
+    assert (report.outcome, report.value) == ("returned", 6.5), report
+    assert [question.missing.sentences() for question in who.asked] == [["read data/sales.csv"]]
+    assert (await called(here, human("no"), {"path": "data/sales.csv"})).value == 6.5
+
+
+TRIES = '''\
+def tries(path: str, how: str = "open") -> str:
+    """Try to reach a path, and tell how that ended.
+
+    Args:
+        path: The path.
+        how: In which way.
+
+    Returns:
+        What came of it.
+    """
+    import os, pathlib, shutil, sqlite3, glob
+    ways = {
+        "open": lambda: open(path).read(),
+        "bytes": lambda: open(path, "rb", buffering=0).read().decode(),
+        "path": lambda: pathlib.Path(path).read_text(),
+        "os.open": lambda: os.read(os.open(path, os.O_RDONLY), 100).decode(),
+        "stat": lambda: str(os.stat(path).st_size),
+        "exists": lambda: str(os.path.exists(path)),
+        "isfile": lambda: str(os.path.isfile(path)),
+        "Path.exists": lambda: str(pathlib.Path(path).exists()),
+        "listdir": lambda: ",".join(sorted(os.listdir(path))),
+        "iterdir": lambda: ",".join(sorted(str(one) for one in pathlib.Path(path).iterdir())),
+        "walk": lambda: str([names for _, _, names in os.walk(path)]),
+        "glob": lambda: ",".join(sorted(glob.glob(path))),
+        "sqlite": lambda: str(sqlite3.connect(path).execute("select sum(x) from t").fetchone()[0]),
+        "write": lambda: str(open(path, "w").write("new")),
+        "append": lambda: str(open(path, "a").write("new")),
+        "update": lambda: str(open(path, "r+").write("NEW")),
+        "make": lambda: str(open(path, "x").write("new")),
+        "mkdir": lambda: str(os.mkdir(path)),
+        "makedirs": lambda: str(os.makedirs(path, exist_ok=True)),
+        "Path.mkdir": lambda: str(pathlib.Path(path).mkdir(parents=True, exist_ok=True)),
+        "fill": lambda: str((os.makedirs(path), open(path + "/a", "w").write("new"))[1]),
+        "remove": lambda: str(os.remove(path)),
+        "unlink": lambda: str(pathlib.Path(path).unlink(missing_ok=True)),
+        "rmdir": lambda: str(os.rmdir(path)),
+        "rename": lambda: str(os.rename(path, path + ".old")),
+        "Path.rename": lambda: str(pathlib.Path(path).rename(path + ".old")),
+        "replace": lambda: str(os.replace(path, path + ".old")),
+        "link": lambda: str(os.symlink(path, path + ".link")),
+        "move": lambda: str(shutil.move(path, path + ".old")),
+        "rmtree": lambda: str(shutil.rmtree(path)),
+        "chmod": lambda: str(os.chmod(path, 0o600)),
+        "touch": lambda: str(os.utime(path)),
+        "truncate": lambda: str(os.truncate(path, 0)),
+        "copy": lambda: shutil.copy(path, path + ".copy"),
+        "copy2": lambda: shutil.copy2(path, path + ".copy"),
+        "copytree": lambda: shutil.copytree(path, path + ".copy"),
+        "many": lambda: str({str(attempt(lambda: open(path))) for _ in range(300)}),
+        "names": lambda: str([attempt(lambda: open(path + str(n))) for n in range(300)][-1]),
+    }
+    return attempt(ways[how])
+
+
+def attempt(act: object) -> str:
+    """Do something, and tell the error if there is one.
+
+    Args:
+        act: What is done.
+
+    Returns:
+        The result, or the error as text.
+    """
+    try:
+        return act()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+'''
+
+
+async def tried(room: Room, who: Human | None, path: object, how: str = "open") -> str:
+    """What a function gets at a path."""
+    await room.save(TRIES)
+    report = await called(room, who, {"path": str(path), "how": how}, "tries")
+    assert report.outcome == "returned", report
+    return str(report.value)
+
+
+READ = ["open", "bytes", "path", "os.open"]
+
+
+@pytest.mark.parametrize("how", READ)
+async def test_every_way_to_read_a_file_asks_for_it(here: Room, sales: Path, how: str) -> None:
+    who = human("once")
+    assert await tried(here, who, "data/sales.csv", how) == SALES
+    assert [question.missing.sentences() for question in who.asked] == [["read data/sales.csv"]]
+
+
+@pytest.mark.parametrize("how", [*READ, "stat", "exists", "isfile", "Path.exists", "sqlite"])
+async def test_a_no_is_a_permission_error_with_the_sentence_and_never_not_found(
+    here: Room, sales: Path, how: str
+) -> None:
+    told = await tried(here, human("no"), "data/sales.csv", how)
+    assert "PermissionError: `tries` may not: read data/sales.csv. The user was asked and said no." in told
+    assert "No such" not in told
+
+
+async def test_where_nobody_is_asked_the_sentence_names_the_command(here: Room, sales: Path) -> None:
+    told = await tried(here, None, "data/sales.csv")
+    assert "toolwright functions grant tries --read data/sales.csv" in told
+
+
+@pytest.mark.parametrize(
+    ("how", "path", "gives"),
+    [
+        ("stat", "data/sales.csv", str(len(SALES))),
+        ("exists", "data/sales.csv", "True"),
+        ("isfile", "data", "False"),
+        ("Path.exists", "data", "True"),
+        ("listdir", "data", "1,2,3,sales.csv"),
+        ("iterdir", "data", "data/1,data/2,data/3,data/sales.csv"),
+        ("walk", "data", "[['1', '2', '3', 'sales.csv']]"),
+        ("glob", "data/*.csv", "data/sales.csv"),
+        ("exists", "data/none.csv", "False"),
+    ],
+)
+async def test_looking_is_asked_for_too(here: Room, sales: Path, how: str, path: str, gives: str) -> None:
+    assert await tried(here, human("once"), path, how) == gives
+
+
+@pytest.mark.parametrize(
+    ("how", "path", "text"),
+    [
+        ("write", "data/sales.csv", "new"),
+        ("append", "data/sales.csv", SALES + "new"),
+        ("update", "data/sales.csv", "NEW" + SALES[3:]),
+        ("make", "data/made.csv", "new"),
+        ("write", "top.csv", "new"),
+        ("write", "made/below/top.csv", "new"),
+    ],
+)
+async def test_writing_is_asked_for_and_done_in_place(here: Room, sales: Path, how: str, path: str, text: str) -> None:
+    who = human("once")
+    assert await tried(here, who, path, how) == "3"
+    assert [question.missing.sentences() for question in who.asked] == [[f"read and write {path}"]]
+    assert (here.root / path).read_text() == text
+
+
+@pytest.mark.parametrize("how", ["mkdir", "makedirs", "Path.mkdir"])
+@pytest.mark.parametrize("path", ["made", "data/made"])
+async def test_a_new_folder_is_asked_for_and_made(here: Room, sales: Path, how: str, path: str) -> None:
+    assert (await tried(here, human("no"), path, how)).startswith("PermissionError: `tries` may not")
+    assert not (here.root / path).exists()
+    who = human("once")
+    assert await tried(here, who, path, how) == "None"
+    assert [question.missing.sentences() for question in who.asked] == [[f"read and write {path}/"]]
+    assert (here.root / path).is_dir()
+
+
+async def test_what_is_put_into_a_folder_that_was_just_made_needs_no_other_question(here: Room, sales: Path) -> None:
+    who = human("once")
+    assert await tried(here, who, "data/made", "fill") == "3"
+    assert (len(who.asked), (here.root / "data/made/a").read_text()) == (1, "new")
+
+
+@pytest.mark.parametrize(
+    ("how", "path", "folder"),
+    [
+        *((how, "data/sales.csv", "data/") for how in ("remove", "unlink", "rename", "Path.rename", "replace", "link")),
+        *((how, "data/sales.csv", "data/sales.csv") for how in ("chmod", "touch", "truncate")),
+        ("rmdir", "data/deep/er", "data/deep/"),
+        ("rmtree", "data/deep", "data/"),
+        ("move", "data/sales.csv", "data/"),
+    ],
+)
+async def test_what_changes_a_folder_otherwise_names_the_grant_that_it_takes(
+    here: Room, sales: Path, how: str, path: str, folder: str
+) -> None:
+    deep = here.root / "data/deep/er"
+    deep.mkdir(parents=True)
+    told = await tried(here, human("once"), path, how)
+    assert told.startswith("PermissionError: `tries` may not write"), told
+    assert told.endswith(f"toolwright functions grant tries --write `{folder}`"), told
+    assert (await asyncio.to_thread(sales.read_text), deep.is_dir()) == (SALES, True)
+
+
+@pytest.mark.parametrize("how", ["copy", "copy2"])
+async def test_a_file_is_copied_by_two_questions(here: Room, sales: Path, how: str) -> None:
+    who = human("once")
+    assert await tried(here, who, "data/sales.csv", how) == "data/sales.csv.copy"
+    assert (here.root / "data/sales.csv.copy").read_text() == SALES
+
+
+async def test_a_folder_that_was_granted_is_changed_as_ever(here: Room, sales: Path) -> None:
+    await here.save(TRIES)
+    await here.shop.grants.grant("tries", Grants(write=("data/",)))
+    who = human("no")
+    assert await tried(here, who, "data/sales.csv", "rename") == "None"
+    assert await tried(here, who, "data/new", "mkdir") == "None"
+    assert await tried(here, who, "data/sales.csv.old", "remove") == "None"
+    assert ([*(here.root / "data").glob("sales*")], (here.root / "data/new").is_dir(), who.asked) == ([], True, [])
+
+
+async def test_a_yes_for_the_folder_gives_what_lies_in_it_now_and_later(here: Room, sales: Path) -> None:
+    who = Human([Decision("yes", is_wide=True)])
+    await here.save(SUMS)
+    assert (await called(here, who, {"path": "data/sales.csv"})).value == 6.5
+    assert who.asked[0].folder == "data/"
+    (sales.parent / "more.csv").write_text(SALES)
+    assert (await called(here, human("no"), {"path": "data/more.csv"})).value == 6.5
+
+
+async def test_a_missing_file_is_asked_for_and_then_not_found(here: Room, sales: Path) -> None:
+    who = human("once")
+    assert "FileNotFoundError" in await tried(here, who, "data/none.csv")
+    assert "does not exist now" in who.asked[0].doubts[0]
+
+
+async def test_a_database_is_read_from_a_copy(here: Room, sales: Path) -> None:
+    with sqlite3.connect(sales.parent / "shop.db") as shop:
+        shop.execute("create table t (x)")
+        shop.execute("insert into t values (3), (4)")
+    assert await tried(here, human("once"), "data/shop.db", "sqlite") == "7"
+
+
+async def test_a_no_is_remembered_for_the_call(here: Room, sales: Path) -> None:
+    who = human("no")
+    assert "said no" in await tried(here, who, "data/sales.csv", "many")
+    assert len(who.asked) == 1
+
+
+async def test_many_paths_are_not_many_questions(here: Room, sales: Path) -> None:
+    who = human("no")
+    assert "nobody is asked" in await tried(here, who, "data/more-", "names")
+    assert len(who.asked) == 5
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".toolwright/state.db",
+        "data/../.toolwright/state.db",
+        "/proc/self/environ",
+        "/proc/self/mem",
+        "/sys/kernel/notes",
+        "/dev/zero",
+        "link.csv",
+        "folder/hostname",
+        "data/\x1b[31mred.csv",
+        "data/\u202evsc.csv",
+        "data/two\nlines.csv",
+        "?",
+        " data/1",
+        "/etc/shadow",
+    ],
+)
+async def test_what_is_never_granted_is_not_asked_for(here: Room, sales: Path, path: str) -> None:
+    (here.root / "link.csv").symlink_to("/etc/hostname")
+    (here.root / "folder").symlink_to("/etc")
+    (here.root / "?").write_text("asked")
+    who = human("yes")
+    told = await tried(here, who, path)
+    assert told.startswith("PermissionError"), told
+    assert who.asked == []
+
+
+async def test_what_the_user_keeps_outside_is_never_granted(here: Room, sales: Path, home: Path) -> None:
+    who = human("yes")
+    for path in (home / "toolwright" / "grants.key", Path.home() / ".ssh" / "id_rsa"):
+        assert "can never be granted" in await tried(here, who, path)
+    assert who.asked == []
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+@pytest.mark.parametrize("how", ["open", "write"])
+async def test_what_is_no_plain_file_is_refused_and_nothing_waits(here: Room, sales: Path, kind: str, how: str) -> None:
+    place = here.root / "data" / "odd"
+    if kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.mkdir()
+    told = await tried(here, human("once"), "data/odd", how)
+    assert "neither a file nor a folder" in told or "IsADirectoryError" in told, told
+
+
+def swap(file: Path, target: Path) -> None:
+    """Put a link in the place of a file."""
+    file.unlink()
+    file.symlink_to(target)
+
+
+async def test_a_link_that_comes_between_the_question_and_the_opening_leads_nowhere(
+    here: Room, sales: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    secret = tmp_path_factory.mktemp("elsewhere") / "secret"
+    secret.write_text("secret")
+
+    class Swapping(Human):
+        async def __call__(self, question: Question) -> Decision:
+            swap(sales, secret)
+            return await super().__call__(question)
+
+    told = await tried(here, Swapping([Decision("once")]), "data/sales.csv")
+    assert told.startswith("PermissionError")
+    assert "secret" not in told
+
+
+async def test_a_path_is_asked_for_as_it_is_in_truth(here: Room, sales: Path) -> None:
+    (here.root / "other.csv").symlink_to(sales)
+    for path in ("other.csv", "data/./../data/sales.csv", str(sales), f"{here.root}/data//sales.csv"):
+        who = human("once")
+        assert await tried(here, who, path) == SALES
+        assert [question.missing.read for question in who.asked] == [("data/sales.csv",)]
+
+
+async def test_a_file_outside_of_the_workspace_is_said_to_be_there(
+    here: Room, sales: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.mktemp("elsewhere") / "a.csv"
+    file.write_text("x")
+    who = human("once")
+    assert await tried(here, who, file) == "x"
+    assert who.asked[0].missing.sentences() == [f"read {file} (outside the workspace)"]
+
+
+async def test_a_huge_file_is_read_in_pieces(here: Room, sales: Path) -> None:
+    with sales.open("wb") as file:
+        file.truncate(3 << 30)
+    code = TRIES.replace('"open": lambda: open(path).read()', '"open": lambda: str(last(path))') + LAST
+    await here.save(code)
+    report = await called(here, human("once"), {"path": "data/sales.csv"}, "tries")
+    assert report.value == f"{3 << 30} 1"
+
+
+LAST = '''
+
+def last(path: str) -> str:
+    """Look at the end of a file."""
+    with open(path, "rb") as file:
+        size = file.seek(0, 2)
+        file.seek(-1, 2)
+        return f"{size} {len(file.read())}"
+'''
+HOLDS = '''\
+HELD = []
+
+
+def holds(path: str) -> str:
+    """Keep a file open for the next call."""
+    if not HELD:
+        HELD.append(open(path))
+        return "held"
+    try:
+        return HELD[0].read()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+'''
+
+
+async def test_a_file_of_one_call_is_closed_to_the_next_in_a_kept_worker(here: Room, sales: Path) -> None:
+    await here.save(HOLDS)
+    await here.shop.grants.grant("holds", Grants(stateful=True))
+    assert (await called(here, human("once"), {"path": "data/sales.csv"}, "holds")).value == "held"
+    again = (await called(here, human("no"), {"path": "data/sales.csv"}, "holds")).value
+    assert "this file is closed: what was opened at a call ends with it" in str(again)
+
+
+WORKER = '''\
+def forges(kind: str) -> str:
+    """Send the host what no file sends."""
+    import io
+    asks = io.open.asks._channel
+    asked = {"path": "data/sales.csv", "mode": "rw"}
+    requests = {
+        "mode": ("file_open", asked),
+        "stream": ("file_read", {"stream": 1, "at": 0, "size": 9}),
+        "write": ("file_write", {"stream": 1, "at": 0, "data": b"x"}),
+        "path": ("file_open", {"path": 7, "mode": "r"}),
+        "nul": ("file_open", {"path": "data/\\\\0", "mode": "r"}),
+        "dropped": ("file_stat", {"path": "/proc", "dropped": [None, "x", 5]}),
+        "list": ("file_list", {"path": "..", "dropped": 3}),
+    }
+    try:
+        return str(asks.request(*requests[kind]))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+'''
+
+
+@pytest.mark.parametrize("kind", ["mode", "stream", "write", "path", "nul", "list"])
+async def test_forged_requests_get_nothing(here: Room, sales: Path, kind: str) -> None:
+    await here.save(WORKER)
+    report = await called(here, human("no"), {"kind": kind}, "forges")
+    assert str(report.value).startswith("PermissionError"), report
+
+
+async def test_code_that_goes_around_the_question_finds_nothing(here: Room, sales: Path) -> None:
+    code = TRIES.replace("open(path).read()", "__import__('io').open.asks.open(path).read()")
+    await here.save(code)
+    who = human("yes")
+    report = await called(here, who, {"path": str(sales)}, "tries")
+    assert str(report.value).startswith(("FileNotFoundError", "PermissionError"))
+    assert who.asked == []
+
+
+FIXTURES = SUMS.replace(
+    """        The sum.
+""",
+    """        The sum.
+
+    Examples:
+        >>> table = self.scratch / "sales.csv"
+        >>> size = table.write_text("day,amount\\\\n1,2.5\\\\n2,4\\\\n")
+        >>> csv_sum(str(table))
+        6.5
+        >>> size = table.write_text("day,amount\\\\n1,1\\\\n")
+        >>> csv_sum(str(table))
+        1.0
+""",
+)
+NAMED = SUMS.replace("        The sum.\n", '        The sum.\n\n    >>> csv_sum("data/sales.csv")\n    6.5\n')
+
+
+@pytest.mark.parametrize(
+    ("text", "standing"), [(SUMS, "draft"), (NAMED, "draft"), (FIXTURES, "trial")], ids=["none", "not run", "fixtures"]
+)
+async def test_a_function_with_a_path_joins_without_a_question(
+    here: Room, sales: Path, text: str, standing: str
+) -> None:
+    who = here.shop.granting.approver = human("no")
+    verdict = await here.shop.create("csv_sum", text, "sums", author=AGENT)
+    assert (verdict.admitted, verdict.standing) == (True, standing), verdict.document["problems"]
+    assert who.asked == []
+
+
+async def test_an_example_that_lacks_a_file_did_not_run_and_names_the_grant(here: Room, sales: Path) -> None:
+    await here.save(NAMED)
+    (example,) = (await here.shop.test("csv_sum")).examples
+    assert example.unrun.startswith("it opens `data/sales.csv`, which is not granted.")
+    assert example.unrun.endswith("toolwright functions grant csv_sum --read data/sales.csv")
+    told = (await here.shop.test("csv_sum")).to_json()["examples"][0]
+    assert (told["passed"], told["unrun"]) == (False, example.unrun)
+
+
+CALLS = '''\
+def twice(self, number: int) -> int:
+    """Double a number by another function.
+
+    Args:
+        number: The number.
+
+    Examples:
+        >>> twice(2)
+        4
+        >>> self.call("double", number=5)
+        10
+    """
+    return self.call("double", number=number)
+
+
+def news(self, topic: str) -> str:
+    """Fetch the news.
+
+    Args:
+        topic: What about.
+
+    Examples:
+        >>> news("rain")
+        'wet'
+    """
+    return self.fetch(f"http://localhost/{topic}").text()
+'''
+
+
+async def test_an_example_calls_other_functions_and_one_without_its_network_did_not_run(here: Room) -> None:
+    await here.save(PLAIN, here.root / "functions" / "plain.py")
+    await here.save(CALLS, here.root / "functions" / "calls.py")
+    assert [example.agreed for example in (await here.shop.test("twice")).examples] == [True, True]
+    (example,) = (await here.shop.test("news")).examples
+    assert example.unrun == "`self.fetch` reaches what an example does not have"
+
+
+async def test_examples_run_with_what_was_granted(here: Room, sales: Path) -> None:
+    await here.save(NAMED)
+    await here.shop.grants.grant("csv_sum", Grants(read=("data/",)))
+    tested = await here.shop.test("csv_sum")
+    assert [example.agreed for example in tested.examples] == [True], tested

@@ -1,0 +1,117 @@
+"""A yes is for a function and what it calls and imports, not for its neighbors; where it lapses, the reason is true."""
+
+import pytest
+
+from agent_core.access.grants import Grants
+from tests.grants.support import human
+from tests.workshop.support import Room
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+READER = '''\
+from functions.helping import clean
+
+RATE = 1
+
+
+def parse(text: str) -> str:
+    """Clean a text."""
+    return clean(text.strip())
+
+
+def first(path: str) -> str:
+    """Read the first line of a file."""
+    return parse(open(path).readline()) * RATE
+'''
+HELPING = 'def clean(text: str) -> str:\n    """Clean a text."""\n    return text\n'
+NEIGHBOR = '\n\ndef other(number: int = 2) -> int:\n    """Double."""\n    return 2 * math.floor(number)\n'
+
+
+async def granted(room: Room, text: str = READER) -> None:
+    """A function whose yes is in force."""
+    await room.save(HELPING, room.root / "functions" / "helping.py")
+    await room.save(text, room.root / "functions" / "reading.py")
+    await room.shop.grants.grant("first", Grants(read=("data/",)))
+    assert await asked_again(room) is None
+
+
+async def asked_again(room: Room) -> str | None:
+    """What became different, as the next call would be told; None if the yes is in force."""
+    snapshot = room.shop.registry.snapshot()
+    function = snapshot.functions["first"]
+    if (await room.shop.granting.in_force(function, snapshot)).covers(Grants(read=("data/",))):
+        return None
+    return await room.shop.granting.book.lapsed(function, snapshot)
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [
+        READER + NEIGHBOR,
+        f"import math\n{READER}{NEIGHBOR}",
+        READER + "\n\nOTHER = {'a': 1}\n",
+        READER.replace("RATE = 1\n", "RATE = 1\n# a note\n"),
+    ],
+    ids=["a neighbor", "with its import", "a constant", "a note"],
+)
+async def test_a_yes_survives_a_neighbor(here: Room, newer: str) -> None:
+    await granted(here)
+    await here.save(newer, here.root / "functions" / "reading.py")
+    assert await asked_again(here) is None
+    here.shop.granting.approver = human("no")
+    assert (await here.shop.call("first", {"path": "data/1"})).value == "1"
+
+
+async def test_a_yes_survives_a_neighbor_of_what_it_imports(here: Room) -> None:
+    await granted(here)
+    await here.save(HELPING + NEIGHBOR, here.root / "functions" / "helping.py")
+    assert await asked_again(here) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("text.strip()", "text.rstrip()", "`first` itself is unchanged; `parse` of reading changed"),
+        ("readline()", "read()", "`first` itself is changed"),
+        ("RATE = 1", "RATE = 2", "`first` itself is unchanged; `RATE` of reading changed"),
+        ("RATE = 1", "RATE = 1\nprint(1)", "what reading does when it is imported"),
+        ("RATE = 1", "RATE = 1\n\n\ndef open(path): return path", "`open` of reading is new"),
+        ("RATE = 1", "RATE = 1\n\n\ndef evil(a=print(1)): return a", "what reading does when it is imported"),
+        ("RATE = 1", "RATE = 1\n\n\ndef evil(a: print(1)): return a", "what reading does when it is imported"),
+        ("RATE = 1", "RATE = 1\n\n\n@print\ndef evil(a): return a", "what reading does when it is imported"),
+        ("RATE = 1", "RATE = 1\nimport functions.helping as open", "what reading does when it is imported"),
+        ("RATE = 1", "RATE = 1\nfrom math import floor as open", "`open` of reading is new"),
+    ],
+)
+async def test_a_yes_lapses_with_what_it_names_and_says_so(here: Room, old: str, new: str, says: str) -> None:
+    await granted(here)
+    await here.save(READER.replace(old, new, 1), here.root / "functions" / "reading.py")
+    assert says in str(await asked_again(here))
+
+
+async def test_a_yes_lapses_with_the_helper_that_it_imports(here: Room) -> None:
+    await granted(here)
+    await here.save(HELPING.replace("return text", "return text + 'x'"), here.root / "functions" / "helping.py")
+    assert await asked_again(here) == "`first` itself is unchanged; `clean` of helping changed"
+    (row,) = (await here.shop.grants.listing()).grants
+    assert row.changed == "`first` itself is unchanged; `clean` of helping changed"
+
+
+@pytest.mark.parametrize("way", ["globals()['RATE']", "getattr(parse, 'x')", "parse.__globals__['RATE']"])
+async def test_a_function_that_may_reach_its_neighbors_is_bound_to_them(here: Room, way: str) -> None:
+    reaching = READER.replace("* RATE", f"* {way}")
+    await granted(here, reaching)
+    await here.save(reaching + NEIGHBOR, here.root / "functions" / "reading.py")
+    assert "`other` of reading is new" in str(await asked_again(here))
+
+
+async def test_the_question_shows_only_what_concerns_the_function(here: Room) -> None:
+    await granted(here)
+    newer = READER.replace("strip()", "rstrip()") + NEIGHBOR
+    await here.save(newer, here.root / "functions" / "reading.py")
+    who = here.shop.granting.approver = human("no")
+    await here.shop.call("first", {"path": "data/1"})
+    (question,) = who.asked
+    assert "rstrip" in question.diff
+    assert "Double" not in question.diff
+    assert question.is_again

@@ -1,0 +1,215 @@
+"""What is typed in short at the prompt, what goes along with a message, and what a session changed."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.asking import agree
+from tests.interfaces.support import COUNT_VOWELS, create, flags, leave, prompt
+from tests.kit import Ask, Expect, Repeat, Say, Script, Wanted, contains, scripted
+from tests.kit.terminal import ENTER, TAB, terminal
+
+SLUG = '''def slugify(text: str, sep: str = "-") -> str:
+    """Return a text as a slug.
+
+    Args:
+        text: The text.
+        sep: What stands between words.
+
+    Examples:
+        >>> slugify("A b")
+        'a-b'
+        >>> slugify("X", "_")
+        'x'
+    """
+    return sep.join(text.lower().split())
+'''
+EDIT = Wanted(
+    "edit_function",
+    {"function_name": "count_vowels", "old_text": '"aeiou"', "new_text": '"aeioué"', "reason": "accents"},
+)
+CTRL_Z = "\x1a"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "texts.py").write_text(SLUG)
+    return tmp_path
+
+
+AS_IN_PYTHON = {
+    '=slugify("A b c", sep="_")': "a_b_c",
+    '=slugify("A b", "_", "x")': "slugify takes 2 arguments, and 3 came.",
+    '=slugify(text="a", text="b")': "`text` came twice.",
+    '=slugify(open("x"))': "is not a literal.",
+    '=slugfy("A")': "Did you mean slugify?",
+    '=slugify("A") + "b"': "That is not a call of one function.",
+    "?slugify": "def slugify(text: str, sep: str='-') -> str",
+    "??slugify": "return sep.join(text.lower().split())",
+}
+
+
+def test_functions_are_called_and_shown_as_in_python(folder: Path) -> None:
+    with prompt([], folder, columns=120) as (screen, _):
+        for typed, shows in AS_IN_PYTHON.items():
+            before = screen.scrolled().count(shows)
+            screen.type(typed)
+            screen.wait_for(f"› {typed}")
+            screen.type("\x1b[D\x1b[C" + ENTER)  # the menu of completions is closed by moving
+            screen.wait_count(shows, before + 1)
+
+
+def test_a_message_that_only_looks_like_a_short_form_is_sent(folder: Path) -> None:
+    script: Script = [Expect(Say("First."), contains("= 3?")), Expect(Say("Second."), contains("!!"))]
+    with prompt(script, folder) as (screen, _):
+        screen.line("= 3?")
+        screen.wait_for("First.")
+        screen.line("!!")
+        screen.wait_for("Second.")
+
+
+def test_a_file_that_is_named_goes_along_and_a_name_that_is_no_file_does_not(folder: Path) -> None:
+    (folder / "notes.md").write_text("one\n```\ntwo\n")
+    (folder / "image.bin").write_bytes(b"\xff\xfe\x00")
+    sent = "see @notes.md, @nobody and @image.bin\n\n`notes.md`:\n````\none\n```\ntwo\n````"
+    with prompt([Expect(Say("Seen."), contains(sent))], folder) as (screen, model):
+        screen.type("see @no")
+        screen.wait_for("notes.md")
+        screen.type(TAB)
+        screen.wait_for("› see @notes.md")
+        screen.type(", @nobody and @image.bin")
+        screen.wait_for("@image.bin")
+        screen.type(" \x7f" + ENTER)
+        screen.wait_for("with notes.md: 3 lines")
+        screen.wait_for("image.bin is not sent: it is not text")
+        screen.wait_for("Seen.")
+        assert "nobody`" not in model.requests[-1].text
+
+
+def test_a_long_file_is_cut_with_a_word(folder: Path) -> None:
+    (folder / "long.txt").write_text("x" * 150_000)
+    with prompt([Say("Seen.")], folder, columns=120) as (screen, _):
+        screen.line("see @long.txt ")
+        screen.wait_for("with long.txt: 1 line, shortened to 100,000 of 150,000 characters")
+        screen.wait_for("Seen.")
+
+
+def test_a_command_of_the_shell_is_shown_and_goes_along_with_the_next_message_once(folder: Path) -> None:
+    sent = "go\n\nI ran this in the shell (exit code 3): `echo out; exit 3`\n```\nout\n```"
+    script: Script = [Expect(Say("First."), contains(sent)), Say("Second.")]
+    with prompt(script, folder, environment={"MY_API_KEY": "not-for-it"}) as (screen, model):
+        screen.line("!echo out; exit 3")
+        screen.wait_for("exit code 3  it goes along with your next message")
+        screen.line("go")
+        screen.wait_for("First.")
+        screen.line("and?")
+        screen.wait_for("Second.")
+        assert model.requests[-1].text.count("I ran this") == 1
+        screen.line("!echo key:$MY_API_KEY:")
+        screen.wait_for("  key::")
+
+
+def test_a_command_of_the_shell_is_ended_by_ctrl_c(folder: Path) -> None:
+    with prompt([], folder) as (screen, _):
+        screen.line("!echo begun; sleep 60")
+        screen.wait_for("  begun")
+        screen.type("\x03")
+        screen.wait_for("Interrupted.")
+        assert leave(screen) == 0
+
+
+def test_ctrl_z_suspends_and_continuing_draws_the_prompt_again(folder: Path) -> None:
+    with prompt([], folder) as (screen, _):
+        screen.type("half a line")
+        screen.wait_for("› half a line")
+        screen.type(CTRL_Z)
+        time.sleep(0.5)
+        screen.type("!")
+        screen.wait_for("› half a line!")  # no job control here: it goes on, and nothing is inserted
+        assert "\\x1a" not in screen.scrolled()
+
+
+def test_an_edit_by_the_model_is_shown_as_what_it_changed(tmp_path: Path) -> None:
+    with prompt([Ask(create(COUNT_VOWELS)), Say("Made."), Ask(EDIT), Say("Done.")], tmp_path) as (screen, _):
+        screen.line("make it")
+        screen.wait_for("∙ created")
+        screen.line("edit it")
+        screen.wait_for("∙ changed")
+        edited = screen.scrolled().partition("› edit it")[2]
+        assert '+    return sum(letter in "aeioué" for letter in text.lower())' in edited
+        assert '-    return sum(letter in "aeiou" for letter in text.lower())' in edited
+        assert "def count_vowels" not in edited
+
+
+def test_all_that_a_session_changed_is_listed_and_undone_at_once(tmp_path: Path) -> None:
+    script: Script = [Ask(create(COUNT_VOWELS)), Ask(EDIT), Say("Done.")]
+    with prompt(script, tmp_path, columns=120) as (screen, _):
+        screen.line("make it")
+        screen.wait_for("3 steps")
+        screen.line("/memory edit human Likes tea.")
+        screen.wait_for("reads now")
+        screen.line("/changes")
+        screen.wait_for("made count_vowels (agent main")
+        screen.wait_for("changed the block human")
+        screen.wait_for("and 1 turn: /pop removes the last one.")
+        screen.line("/undo 9")
+        screen.wait_for("There is no change 9.")
+        screen.line("/undo all")
+        screen.wait_for("Type y ")
+        agree(screen)
+        screen.wait_for("✓ deleted count_vowels")
+        screen.wait_for("the block human is as it was when the session began")
+        screen.line("/undo all")
+        screen.wait_for("Nothing was made or changed in this session.")
+
+
+def test_what_another_agent_did_is_not_undone_here(tmp_path: Path) -> None:
+    script: Script = [Ask(create(COUNT_VOWELS)), Say("Done.")]
+    with prompt(script, tmp_path, columns=140) as (screen, _):
+        screen.line("make it")
+        screen.wait_for("2 steps")
+        screen.line("/switch other")
+        screen.wait_for("Create it?")
+        agree(screen)
+        screen.wait_count("/help lists", 2)
+        screen.line("/undo")
+        screen.wait_for("A change of count_vowels by agent main")
+        screen.wait_for("Nothing was changed or said in this session.")
+        screen.line("/switch main")
+        screen.wait_count("/help lists", 3)
+        screen.line("/undo")
+        screen.wait_for("This would delete count_vowels")
+        screen.line("n")
+        screen.wait_for("Nothing was changed.")
+
+
+def test_pop_says_what_it_removed_after_a_heartbeat(tmp_path: Path) -> None:
+    with prompt([Repeat(Say("Hi."))], tmp_path) as (screen, _):
+        screen.line("hello there")
+        screen.wait_for("∙ 1 step")
+        screen.line("/heartbeat")
+        screen.wait_count("∙ 1 step", 2)
+        screen.line("/pop")
+        screen.wait_for("removed from the context: a turn that no message began: Heartbeat")
+        screen.line("/pop")
+        screen.wait_for("removed from the context: hello there")
+        screen.line("/pop")
+        screen.wait_for("There is no turn to remove.")
+
+
+@pytest.mark.parametrize(("first", "asked"), [((), 1), (("--first",), 0)], ids=["agent", "user"])
+def test_a_new_agent_of_the_memgpt_style_speaks_first_unless_the_user_does(
+    tmp_path: Path, first: tuple[str, ...], asked: int
+) -> None:
+    script: Script = [Repeat(Ask(Wanted("send_message", {"message": "Good morning."}), text="They are there."))]
+    with (
+        scripted(script) as model,
+        terminal("run", *flags(model), "--preset", "memgpt", *first, cwd=tmp_path) as screen,
+    ):
+        screen.wait_for("/help lists")
+        if asked:
+            screen.wait_for("Good morning.")
+        time.sleep(1)
+        assert len(model.requests) == asked

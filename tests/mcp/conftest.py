@@ -1,0 +1,85 @@
+"""A workspace as an MCP server over pipes and over HTTP, and real clients of both eras."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import httpx2
+import mcp_types as wire
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from agent_core import Workspace
+from agent_core.functions.foreign.line_wire import MOST_LINE, wired
+from agent_core.interfaces.mcp.pipe import serve_streams
+from sandbox import Sandbox
+from tests.kit import ScriptedModel
+from tests.server.conftest import Served, server
+
+Era: TypeAlias = Literal["auto", "legacy"]
+OpenPipe: TypeAlias = Callable[..., Awaitable[Client]]
+
+
+async def pipe_pair() -> tuple[tuple[asyncio.StreamReader, asyncio.StreamWriter], ...]:
+    """Two ends of a pipe."""
+    ours, theirs = socket.socketpair()
+    return (
+        await asyncio.open_connection(sock=ours, limit=MOST_LINE),
+        await asyncio.open_connection(sock=theirs, limit=MOST_LINE),
+    )
+
+
+@asynccontextmanager
+async def piped(workspace: Workspace, era: Era = "auto", hear: Any = None) -> AsyncIterator[Client]:  # Any: the SDK's
+    """A client at the other end of a pipe."""
+    (their_reader, their_writer), (reader, writer) = await pipe_pair()
+    serving = asyncio.create_task(serve_streams(workspace, reader, writer, asyncio.Event()))
+    try:
+        async with Client(wired(their_reader, their_writer), mode=era, message_handler=hear) as client:
+            yield client
+    finally:
+        for end in (their_writer, writer):
+            end.close()
+        await serving
+
+
+@asynccontextmanager
+async def over_http(served: Served, token: str, era: Era = "auto", hear: Any = None) -> AsyncIterator[Client]:
+    """A client of `/mcp`."""
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        transport = streamable_http_client(f"{served.url}/mcp", http_client=http)
+        async with Client(transport, mode=era, message_handler=hear) as client:
+            yield client
+
+
+@pytest.fixture
+async def workspace(tmp_path: Path, one_sandbox: Sandbox) -> AsyncIterator[Workspace]:
+    """An empty workspace."""
+    async with Workspace.open(tmp_path, sandbox=one_sandbox) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def served(tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox) -> AsyncIterator[Served]:
+    """A server at a socket, which shows drafts: what the gate finds out in time depends on the load."""
+    standings = ("draft", "trial", "trusted")
+    async with server(tmp_path, scripted([]), one_sandbox, mcp__standings=standings) as running:
+        yield running
+
+
+def text_of(result: wire.CallToolResult) -> str:
+    """The text of a result."""
+    (content,) = result.content
+    assert isinstance(content, wire.TextContent)
+    return content.text
+
+
+async def names(client: Client) -> set[str]:
+    """The tools that a client sees, without those that are always there."""
+    tools = (await client.list_tools(cache_mode="bypass")).tools
+    return {tool.name for tool in tools} - {"find_functions", "describe_function", "call_function"}

@@ -1,0 +1,133 @@
+"""What a new fact makes untrue: measured on pairs, told in a turn, and nothing else is pointed at."""
+
+import pytest
+
+from agent_core.base.events import CallAnswered
+from agent_core.memory.classes import ChatMemory
+from agent_core.memory.contradictions import contradicted
+from agent_core.memory.edits import append
+from benchmarks.contradictions import LANGUAGES, measured, pairs
+from tests.conftest import OpenDesk
+from tests.kit.desk import of
+from tests.kit.steps import Ask, Expect, Say, Wanted, contains
+
+BEST = "Alex and Mitua are also best friends of the user."
+
+
+def _append(content: str) -> Wanted:
+    return Wanted("core_memory_append", {"name": "human", "content": content})
+
+
+DIALOGUE = {
+    "my name is Bob": Ask(_append("The user's name is Bob.")),
+    "I like cherry pie": Ask(_append("The user likes cherry pie.")),
+    "my best friend is Alya": Ask(_append("The user's best friend is Alya.")),
+    "Alex and Mitua are my best friends too": Ask(
+        _append("Alex is a best friend of the user."), _append("Mitua is a best friend, and likes pie.")
+    ),
+    "Alex, I said": Ask(_append("Alex is a best friend of the user.")),
+    "Mitua is not my best friend": Ask(_append("Mitua is not a best friend.")),
+}
+
+
+async def test_a_dialogue_of_corrections_glues_nothing_and_leads_nobody_to_erase_what_is_true(
+    at_desk: OpenDesk,
+) -> None:
+    steps = [step for ask in DIALOGUE.values() for step in (ask, Say("All right."))]
+    asked = Expect(Say("Alya and Alex."), contains("Mitua is not a best friend, and likes pie."))
+    desk = await at_desk([*steps, asked])
+    agent = await desk.workspace.agent("blank", memory=ChatMemory())
+    answers = [
+        [answer.text for answer in of(CallAnswered, [event async for event in agent.turn(message)])]
+        for message in DIALOGUE
+    ]
+    assert all("no longer fits" not in text for texts in answers for text in texts)
+    assert answers[4][0].startswith("Already there")
+    assert [event async for event in agent.turn("Who are my best friends?")]
+    assert agent.memory.blocks.memory["human"].lines == [
+        "The user's name is Bob.",
+        "The user likes cherry pie.",
+        "The user's best friend is Alya.",
+        "Alex is a best friend of the user.",
+        "Mitua is not a best friend, and likes pie.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "fact", "corrected"),
+    [
+        pytest.param("Best friends: Alya, Alex, Mitua", "Mitua is not my best friend", "Best friends: Alya, Alex"),
+        pytest.param("Likes apples, pears and plums", "The user doesn't like pears", "Likes apples, plums"),
+        pytest.param("Speaks English and French", "The user does not speak French", "Speaks English"),
+    ],
+)
+def test_a_list_that_names_what_is_denied_is_offered_without_it(line: str, fact: str, corrected: str) -> None:
+    summary = append(["Name: Sam", line], fact).edit_summary
+    assert f'Line 2 no longer fits, it says the opposite: "{line}"' in summary
+    assert f'new_content "{corrected}"' in summary
+
+
+def test_each_line_that_a_move_makes_untrue_is_pointed_at_and_no_other() -> None:
+    lines = ["Lives in Berlin", "Sister: Anna, in Rome", "City: Berlin", "Works in Potsdam"]
+    assert [untrue.line for untrue in contradicted(lines, "The user moved to Porto")] == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        ("The user's sister lives in Rome.", "The user's brother lives in Oslo."),
+        ("The user's name is Bob.", "The user's best friend is called Alya."),
+    ],
+)
+def test_a_sentence_of_the_same_shape_is_not_pointed_at(line: str, fact: str) -> None:
+    assert append([line], fact).edit_summary == "Added as line 2."
+
+
+def test_two_that_are_denied_together_keep_each_what_else_is_known() -> None:
+    lines = ["Mitya is a friend, who likes pie", "Mitua is a friend, and sings."]
+    assert append(lines, "Mitya and Mitua are not friends.").lines == [
+        "Mitya is not friends, who likes pie",
+        "Mitua is not friends, and sings.",
+    ]
+
+
+def test_a_line_that_no_claim_excludes_may_be_untrue_and_is_not_said_to_be() -> None:
+    lines = [
+        "Ines Marlo conducts the youth choir of the harbor district.",
+        "Ines Marlo collects old maps of the northern islands.",
+    ]
+    fact = "Ines Marlo has never conducted a choir, but plays the organ in the harbor church."
+    summary = append(lines, fact).edit_summary
+    assert f'Line 1 may be untrue now: "{lines[0]}"' in summary
+    assert "if both hold, leave it" in summary
+    assert "no longer fits" not in summary
+    assert "Line 2 " not in summary
+
+
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        ("The user has a daughter, Mia, who is nine.", "The user has a son, Leo, who is four."),
+        ("The user has a cat called Mog.", "The user also has a dog called Rex."),
+        ("The user speaks Dutch.", "The user speaks Greek."),
+        ("The user's sister lives with her family in Rome.", "The user's brother lives with his family in Oslo."),
+    ],
+)
+def test_what_can_hold_beside_a_line_does_not_make_it_doubtful(line: str, fact: str) -> None:
+    assert append([line, "Name: Sam"], fact).edit_summary == "Added as line 3."
+
+
+def _held(language: str) -> tuple[str, str, float, float]:
+    return (language, "held", 0.85, 0.02) if language == "en" else (language, "held", 0.75, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("language", "half", "least", "most"),
+    [*((language, "open", 0.95, 0.02) for language in LANGUAGES), *map(_held, LANGUAGES)],
+)
+def test_contradictions_are_found_and_look_alikes_left_alone(
+    language: str, half: str, least: float, most: float
+) -> None:
+    figures = measured(pairs(language, half))
+    assert figures.found >= least * figures.contradictions, figures
+    assert figures.misled <= most * figures.pairs, figures

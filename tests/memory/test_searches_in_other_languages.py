@@ -1,0 +1,47 @@
+"""Words are found by other forms of them in German, French and Spanish, also in what an older file holds."""
+
+import json
+from pathlib import Path
+
+import apsw
+import pytest
+
+from agent_core import Settings, Workspace
+from agent_core.base.settings import MemorySettings
+from tests.conftest import OpenDesk
+
+QUERIES = json.loads((Path(__file__).parents[1] / "data" / "stems.json").read_text("utf-8"))
+LEAST = 0.9
+
+
+@pytest.mark.parametrize("language", QUERIES)
+async def test_a_word_is_found_by_another_form_of_it(at_desk: OpenDesk, language: str) -> None:
+    desk = await at_desk([], memory__embedding="none")
+    archival = desk.agent.memory.archival
+    for _, sentence in QUERIES[language]:
+        await desk.agent.memory.blocks.commit(await archival.insert(sentence))
+    right = 0
+    for query, sentence in QUERIES[language]:
+        page = await archival.search(query)
+        right += bool(page.items) and page.items[0].text == sentence
+    assert right >= LEAST * len(QUERIES[language]), right
+
+
+NEWER = ("thread", "spending", "message", "paused", "block_access", "token")
+"""The tables that later versions made."""
+
+
+async def test_a_file_of_an_earlier_version_is_indexed_anew(tmp_path: Path) -> None:
+    settings = Settings(memory=MemorySettings(embedding="none"))
+    async with Workspace.open(tmp_path, settings=settings) as workspace:
+        agent = await workspace.agent("blank")
+        await agent.memory.blocks.commit(await agent.memory.archival.insert("Die Häuser stehen am Fluss und sind alt."))
+    db = apsw.Connection(str(tmp_path / ".toolwright" / "state.db"))
+    db.execute("insert into passage_words (passage_words) values ('delete-all')")
+    for name in NEWER:
+        db.execute(f"drop table {name}")
+    db.execute("pragma user_version = 10")
+    db.close()
+    async with Workspace.open(tmp_path, settings=settings) as workspace:
+        page = await (await workspace.agent("blank")).memory.archival.search("Haus")
+    assert [item.text for item in page.items] == ["Die Häuser stehen am Fluss und sind alt."]

@@ -1,0 +1,396 @@
+"""Models behind Ollama, LM Studio, llama.cpp and vLLM: their mode by evidence, remembered; progress; no repetition.
+
+The scripted server imitates each: what it tells of a model, its stream, and how a small model's call comes as text.
+"""
+
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_core.base import events
+from agent_core.base.events import CallStarted, Warned
+from agent_core.interfaces.progress import reading_text
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Expect, Fail, Raw, Repeat, Say, ScriptedModel, Seen, Wanted
+from tests.kit.desk import VOWELS, Desk, answers, desk, ended, of
+
+HELLO = Say('{"thought": "I greet.", "reply": "Hello."}')
+UNKNOWN = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
+KNOWN = '{"name": "list_functions", "arguments": {}}'
+NATIVE = Ask(Wanted("add", {"a": 17, "b": 25}))
+
+TEXTS = [
+    pytest.param(UNKNOWN, id="bare"),
+    pytest.param(f"```json\n{UNKNOWN}\n```", id="fenced"),
+    pytest.param(f"I'll look it up:\n\n```json\n{UNKNOWN}\n```\nDone.", id="fenced-with-text-around"),
+    pytest.param(f"<tool_call>\n{UNKNOWN}\n</tool_call>", id="tagged"),
+    pytest.param(f"<tool_call>\n{UNKNOWN}", id="tag-left-open"),
+    pytest.param("<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>", id="as-xml"),
+    pytest.param('get_weather(city="Paris")', id="python"),
+    pytest.param('```tool_code\nget_weather(city="Paris")\n```', id="python-as-tool-code"),
+    pytest.param('functions.get_weather("Paris")', id="python-with-a-namespace"),
+    pytest.param('[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Paris"}}]', id="mistral"),
+    pytest.param('<|python_tag|>{"name": "get_weather", "parameters": {"city": "Paris"}}', id="llama"),
+    pytest.param('{"type": "function", "function": {"name": "get_weather", "arguments": "{}"}}', id="as-on-the-wire"),
+    pytest.param('{"name": "get_weather", "arguments": {"city": """Paris"""}}', id="broken"),
+    pytest.param('{"thought": "t", "call": {"name": "get_weather", "arguments": {}}}', id="as-a-step"),
+]
+
+
+def is_constrained(seen: Seen) -> bool:
+    return "tools" not in seen.body and "response_format" in seen.body
+
+
+def offered(seen: Seen) -> set[str]:
+    """The functions that can be called at a step, in either mode."""
+    return set(seen.functions) | {
+        name for name in NAMES if f'"const": "{name}"' in json.dumps(seen.body.get("response_format"))
+    }
+
+
+NAMES = ("create_function", "confirm_function", "core_memory_append", "core_memory_replace", "conversation_search")
+
+
+@pytest.mark.parametrize("text", TEXTS)
+async def test_the_text_of_a_call_is_no_answer_and_switches_the_mode_within_the_turn(
+    at_desk: OpenDesk, text: str
+) -> None:
+    place = await at_desk([Say(text), HELLO], model__context_tokens=32_000)
+    happened = await place.say("How is the weather in Paris?")
+    assert ended(happened).reply == "Hello."
+    assert [is_constrained(seen) for seen in place.model.requests] == [False, True]
+    assert "wrote a call of `get_weather` as text" in of(Warned, happened)[0].message
+    assert "get_weather" not in "".join(event.text for event in of(events.Text, happened))
+
+
+@pytest.mark.parametrize("text", [KNOWN, f"```json\n{KNOWN}\n```", f"<tool_call>{KNOWN}</tool_call>"])
+async def test_a_known_function_is_called_and_the_next_step_is_under_a_schema(at_desk: OpenDesk, text: str) -> None:
+    place = await at_desk([Say(text), HELLO], model__context_tokens=32_000)
+    happened = await place.say("What can you do?")
+    assert [call.name for call in of(CallStarted, happened)] == ["list_functions"]
+    assert [is_constrained(seen) for seen in place.model.requests] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('{"name": "Bob", "age": 3}', id="data"),
+        pytest.param('print("hello")', id="a-builtin"),
+        pytest.param("```python\nget_weather('Paris')\n```", id="code"),
+        pytest.param(f"For example, a call looks like this:\n```json\n{UNKNOWN}\n```", id="explained"),
+        pytest.param("re.sub(pattern='a', repl='b', string='c')", id="of-a-library"),
+        pytest.param("slugify('A b') gives 'a-b'.", id="prose"),
+        pytest.param('{"thought": "t", "reply": "no call"}', id="a-reply"),
+    ],
+)
+async def test_what_is_no_call_ends_the_turn_as_it_is(at_desk: OpenDesk, text: str) -> None:
+    place = await at_desk([Say(text)], model__context_tokens=32_000)
+    assert ended(await place.say("Go on.")).reply == text
+
+
+async def test_a_model_that_makes_calls_is_not_switched_by_one_as_text_but_told(at_desk: OpenDesk) -> None:
+    script = [Ask(Wanted("list_functions")), Say(UNKNOWN), Say("I cannot look that up.")]
+    place = await at_desk(script, model__context_tokens=32_000)
+    happened = await place.say("How is the weather?")
+    assert ended(happened).reply == "I cannot look that up."
+    assert not any(map(is_constrained, place.model.requests))
+    assert "only the text of a call of `get_weather`" in place.model.requests[-1].text
+
+
+@pytest.mark.parametrize("mode", ["native", "constrained"])
+async def test_in_a_mode_that_is_set_a_call_as_text_is_no_final_answer_either(at_desk: OpenDesk, mode: str) -> None:
+    step = Say(UNKNOWN if mode == "native" else json.dumps({"thought": "t", "reply": UNKNOWN}))
+    place = await at_desk([step, step], model__mode=mode, model__context_tokens=32_000)
+    last = ended(await place.say("How is the weather?"))
+    assert (last.reason, last.reply) == ("failed", "")
+
+
+async def test_where_no_schema_holds_a_reply_calls_go_back_to_being_native(at_desk: OpenDesk) -> None:
+    script = [Say(UNKNOWN), *[Say("No JSON at all.")] * 5, Say("It is sunny.")]
+    place = await at_desk(script, model__context_tokens=32_000)
+    assert ended(await place.say("How is the weather?")).reply == "It is sunny."
+    assert "tools" in place.model.requests[-1].body
+
+
+@asynccontextmanager
+async def opened(root: Path, model: ScriptedModel, **flags: Any) -> AsyncIterator[Desk]:
+    async with desk(root, model, model__context_tokens=32_000, **flags) as place:
+        yield place
+
+
+async def test_what_was_found_out_is_remembered_across_restarts(tmp_path: Path, scripted: Any) -> None:
+    model = scripted([Say(UNKNOWN), HELLO, HELLO])
+    for _ in range(2):
+        async with opened(tmp_path, model) as place:
+            assert ended(await place.say("How is the weather?")).reply == "Hello."
+    assert [is_constrained(seen) for seen in model.requests] == [False, True, True]
+
+
+async def test_a_mode_that_is_set_is_stronger_than_what_is_remembered(tmp_path: Path, scripted: Any) -> None:
+    model = scripted([Say(UNKNOWN), HELLO, Say("Sunny.")])
+    async with opened(tmp_path, model) as place:
+        await place.say("How is the weather?")
+    async with opened(tmp_path, model, model__mode="native") as place:
+        assert ended(await place.say("How is the weather?")).reply == "Sunny."
+
+
+@pytest.mark.parametrize(
+    "content", ["", "nonsense\n", "[]\n", '{"model": 1}\n', "\x00", '{"model": "x", "mode": "sideways"}\n']
+)
+async def test_a_damaged_memory_of_modes_is_as_none(tmp_path: Path, scripted: Any, content: str) -> None:
+    (tmp_path / ".toolwright").mkdir(mode=0o700)
+    (tmp_path / ".toolwright" / "models.jsonl").write_text(content)
+    async with opened(tmp_path, scripted([Say(UNKNOWN), HELLO])) as place:
+        assert ended(await place.say("How is the weather?")).reply == "Hello."
+
+
+TEMPLATE = "{%- if tools %}{{ tools }}{%- endif %}{{ messages }}"
+ENTRY: dict[str, Any] = {"id": "scripted", "object": "model"}
+LLAMA = {**ENTRY, "owned_by": "llamacpp", "meta": {"n_ctx": 32768, "n_ctx_train": 32768, "n_params": 1_777_088_000}}
+PROPS = {"default_generation_settings": {"n_ctx": 8192}, "total_slots": 4, "chat_template": TEMPLATE}
+OLLAMA = {**ENTRY, "owned_by": "library"}
+STUDIO = {**ENTRY, "owned_by": "organization_owner"}
+VLLM = {**ENTRY, "owned_by": "vllm", "max_model_len": 32768}
+
+
+def of_llama_cpp(parameters: int, template: str = TEMPLATE) -> dict[str, Any]:
+    entry = {**LLAMA, "meta": {**LLAMA["meta"], "n_params": parameters}}
+    return {"models": [entry], "beside": {"GET /props": [{**PROPS, "chat_template": template}]}}
+
+
+def of_ollama(size: str, *capabilities: str) -> dict[str, Any]:
+    shown = {
+        "details": {"parameter_size": size},
+        "model_info": {"qwen2.context_length": 32768},
+        "capabilities": ["completion", *capabilities],
+    }
+    running = {"models": [{"model": "scripted", "context_length": 16384}]}
+    beside = {"POST /api/show": [shown], "GET /api/ps": [running], "POST /api/generate": [{}]}
+    return {"models": [OLLAMA], "beside": beside}
+
+
+def of_lm_studio(**more: Any) -> dict[str, Any]:
+    told = {"data": [{**ENTRY, "type": "llm", "state": "loaded", "loaded_context_length": 8192, **more}]}
+    return {"models": [STUDIO], "beside": {"GET /api/v0/models": [told]}}
+
+
+SMALL = [
+    pytest.param(of_llama_cpp(1_777_088_000), id="llama.cpp"),
+    pytest.param(of_llama_cpp(8_000_000_000, "{{ messages }}"), id="llama.cpp-without-functions-in-its-template"),
+    pytest.param(of_ollama("1.5B", "tools"), id="ollama"),
+    pytest.param(of_ollama("494.03M", "tools"), id="ollama-in-millions"),
+    pytest.param(of_ollama("7.6B"), id="ollama-without-capabilities"),
+    pytest.param(of_lm_studio(params_string="3B"), id="lm-studio"),
+    pytest.param({"models": [{**VLLM}], "beside": {}}, id="vllm"),
+]
+
+
+@pytest.mark.parametrize("server", SMALL[:-1])
+async def test_a_model_that_its_server_tells_is_small_gets_what_the_built_in_one_gets(
+    tmp_path: Path, scripted: Callable[..., ScriptedModel], server: dict[str, Any]
+) -> None:
+    model = scripted([HELLO], **server)
+    async with opened(tmp_path, model) as place:
+        await place.say("Hi.")
+    (seen,) = model.requests
+    assert is_constrained(seen)
+    assert (seen.body["temperature"], len(seen.text) < 9_000) == (0, True)
+    assert "swap_ends" in seen.text
+
+
+async def test_the_name_of_a_model_tells_its_size_where_nothing_else_does(tmp_path: Path, scripted: Any) -> None:
+    name = "qwen/Qwen2.5-1.5B-Instruct"
+    model = scripted([HELLO], models=[{**VLLM, "id": name}])
+    async with opened(tmp_path, model, model__name=name) as place:
+        await place.say("Hi.")
+    assert is_constrained(model.requests[0])
+
+
+PROBES = [
+    pytest.param(of_llama_cpp(8_000_000_000), id="llama.cpp"),
+    pytest.param(of_ollama("7.6B", "tools"), id="ollama"),
+    pytest.param(of_lm_studio(capabilities=["tool_use"]), id="lm-studio"),
+    pytest.param({"models": [VLLM]}, id="vllm"),
+]
+
+
+@pytest.mark.parametrize("server", PROBES)
+async def test_a_larger_model_is_asked_for_one_call_once_and_stays_native(
+    tmp_path: Path, scripted: Callable[..., ScriptedModel], server: dict[str, Any]
+) -> None:
+    model = scripted([NATIVE, Say("Hello."), Say("Hello.")], **server)
+    for _ in range(2):
+        async with opened(tmp_path, model) as place:
+            assert ended(await place.say("Hi.")).reply == "Hello."
+    assert [len(seen.functions) > 1 for seen in model.requests] == [False, True, True]
+
+
+@pytest.mark.parametrize("server", PROBES)
+@pytest.mark.parametrize("text", ['{"name": "add", "arguments": {"a": 17, "b": 25}}', "That makes 42."])
+async def test_a_larger_model_that_writes_text_when_asked_for_a_call_is_put_under_a_schema(
+    tmp_path: Path, scripted: Callable[..., ScriptedModel], server: dict[str, Any], text: str
+) -> None:
+    model = scripted([Say(text), HELLO, HELLO], **server)
+    for _ in range(2):
+        async with opened(tmp_path, model) as place:
+            assert ended(await place.say("Hi.")).reply == "Hello."
+    assert [is_constrained(seen) for seen in model.requests] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("server", "wanted"),
+    [
+        pytest.param(of_llama_cpp(1_000_000_000), {"cache_prompt": True, "return_progress": True}, id="llama.cpp"),
+        pytest.param(of_lm_studio(params_string="1B"), {"ttl": 1800}, id="lm-studio"),
+    ],
+)
+async def test_a_server_is_sent_what_its_cache_and_its_progress_need(
+    tmp_path: Path, scripted: Callable[..., ScriptedModel], server: dict[str, Any], wanted: dict[str, Any]
+) -> None:
+    model = scripted([HELLO], **server)
+    async with opened(tmp_path, model) as place:
+        await place.say("Hi.")
+    assert wanted.items() <= model.requests[0].body.items()
+
+
+async def test_ollama_is_asked_to_keep_a_small_model_loaded(tmp_path: Path, scripted: Any) -> None:
+    model = scripted([HELLO], **of_ollama("1.5B"))
+    async with opened(tmp_path, model) as place:
+        await place.say("Hi.")
+    assert ("POST /api/generate", {"model": "scripted", "keep_alive": "30m", "stream": False}) in model.asked_beside
+
+
+async def test_the_window_of_one_slot_counts(tmp_path: Path, scripted: Any) -> None:
+    model = scripted([HELLO], **of_llama_cpp(1_000_000_000))
+    async with desk(tmp_path, model, model__context_tokens=None) as place:
+        happened = await place.say("Hi.")
+    assert of(events.Usage, happened)[0].context_limit == 8192
+
+
+async def test_what_another_server_behind_the_port_refuses_is_left_out(tmp_path: Path, scripted: Any) -> None:
+    def refuse(seen: Seen) -> Any:
+        name = next((name for name in ("cache_prompt", "return_progress") if name in seen.body), "")
+        body = {"error": {"message": f"Unrecognized request argument supplied: '{name}'", "param": name}}
+        return Fail(400, body) if name else HELLO
+
+    model = scripted([refuse] * 3, **of_llama_cpp(1_000_000_000))
+    async with opened(tmp_path, model) as place:
+        assert ended(await place.say("Hi.")).reply == "Hello."
+    assert "cache_prompt" not in model.requests[-1].body
+
+
+async def test_how_far_a_server_has_read_is_told_with_the_time_left(tmp_path: Path, scripted: Any) -> None:
+    progress = {"total": 1000, "cache": 200, "processed": 600, "time_ms": 4000}
+    chunks = [
+        {"choices": [{"index": 0, "delta": {"role": "assistant", "content": None}}], "prompt_progress": progress},
+        {"choices": [{"index": 0, "delta": {"content": HELLO.text}, "finish_reason": "stop"}]},
+    ]
+    body = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+    model = scripted([Raw(body)], **of_llama_cpp(1_000_000_000))
+    async with opened(tmp_path, model, model__stream=True) as place:
+        happened = await place.say("Hi.")
+    (reading,) = of(events.Reading, happened)
+    assert (reading.done, reading.total, reading.left_s) == (600, 1000, 4.0)
+
+
+async def test_a_tiny_model_is_shown_memory_only_where_a_message_is_about_it(tmp_path: Path, scripted: Any) -> None:
+    model = scripted([Repeat(HELLO)], **of_llama_cpp(1_000_000_000))
+    async with opened(tmp_path, model) as place:
+        for message in (
+            "What is the third Friday of March 2027?",
+            "My name is Sam.",
+            "How many vowels has queueing?",
+            "What did I say my name was?",
+            "I need a function that counts vowels.",
+        ):
+            await place.say(message)
+    edits, search = {"core_memory_append", "core_memory_replace"}, {"conversation_search"}
+    about = [offered(seen) & (edits | search) for seen in model.requests]
+    assert about == [set(), edits, set(), search, set()]
+
+
+WRONG = VOWELS.replace("    5\n", "    4\n")
+
+
+def make(code: str) -> Ask:
+    return Ask(Wanted("create_function", {"function_code_with_docstring": code, "function_name": "count_vowels"}))
+
+
+async def test_a_native_model_is_not_offered_what_was_refused_twice_and_then_the_turn_ends(at_desk: OpenDesk) -> None:
+    place = await at_desk([Repeat(make(WRONG), times=3)], model__mode="native", model__context_tokens=32_000)
+    happened = await place.say("Count vowels.")
+    assert ["create_function" in offered(seen) for seen in place.model.requests] == [True, True, False]
+    assert ended(happened).reason == "repeated"
+
+
+async def test_the_same_refusal_again_and_again_between_others_ends_the_turn(at_desk: OpenDesk) -> None:
+    rounds = [Ask(Wanted("confirm_function", {"function_name": "nothing"})), Ask(Wanted("list_functions"))]
+    place = await at_desk(rounds * 2 + rounds[:1], model__mode="native", model__context_tokens=32_000)
+    happened = await place.say("Go on.")
+    assert ended(happened).reason == "repeated"
+    assert "confirm_function" not in offered(place.model.requests[3])
+
+
+async def test_one_call_takes_up_a_wrong_example_and_the_missing_one(at_desk: OpenDesk) -> None:
+    code = WRONG.replace('    >>> count_vowels("rhythm")\n    0\n', "")
+    take = Expect(
+        Ask(Wanted("confirm_function", {"function_name": "count_vowels"})),
+        lambda seen: None if "confirm_function(" in seen.answers[0] else f"not offered: {seen.answers}",
+    )
+    place = await at_desk([make(code), take, Say("Done.")], model__mode="native", model__context_tokens=32_000)
+    assert "can be called now" in answers(await place.say("Count vowels."))[1]
+
+
+async def test_where_a_server_tells_nothing_it_is_told_how_much_is_being_read(at_desk: OpenDesk) -> None:
+    def slow(seen: Seen) -> Say:
+        time.sleep(2.3)
+        return Say("Hello.")
+
+    place = await at_desk([slow], model__context_tokens=32_000)
+    (reading,) = of(events.Reading, await place.say("Hi."))
+    assert reading.done is None
+    assert reading.total > 1_000
+
+
+@pytest.mark.parametrize(
+    ("reading", "text"),
+    [
+        pytest.param({"total": 7276}, "the model is reading about 7,276 tokens…", id="untold"),
+        pytest.param({"total": 1000, "done": 0}, "the model is reading: 0 of 1,000 tokens…", id="begun"),
+        pytest.param(
+            {"total": 1000, "done": 600, "left_s": 64.0},
+            "the model is reading: 600 of 1,000 tokens, about 1 min 4 s left…",
+            id="with-the-time-left",
+        ),
+        pytest.param({"total": 1000, "done": 1000, "left_s": 0.0}, "thinking…", id="read"),
+    ],
+)
+def test_progress_is_one_line(reading: dict[str, Any], text: str) -> None:
+    assert reading_text(events.Reading(turn="1", **reading)) == text
+
+
+@pytest.mark.parametrize(
+    ("server", "tokens"),
+    [
+        pytest.param(of_lm_studio(params_string="1B"), 8192, id="lm-studio"),
+        pytest.param(of_ollama("1.5B"), 16384, id="ollama"),
+    ],
+)
+async def test_the_window_is_the_one_that_is_loaded(
+    tmp_path: Path, scripted: Callable[..., ScriptedModel], server: dict[str, Any], tokens: int
+) -> None:
+    async with desk(tmp_path, scripted([HELLO], **server), model__context_tokens=None) as place:
+        assert of(events.Usage, await place.say("Hi."))[0].context_limit == tokens
+
+
+async def test_in_the_memgpt_style_the_text_of_a_call_is_sent_to_nobody(at_desk: OpenDesk) -> None:
+    place = await at_desk(
+        [Repeat(Say(UNKNOWN))], memory__preset="memgpt", model__mode="native", model__context_tokens=64_000
+    )
+    last = ended(await place.say("How is the weather?"))
+    assert (last.reason, last.reply) == ("failed", "")

@@ -1,0 +1,204 @@
+"""Schemas from the text are those that pydantic makes of the imported function, for generated signatures."""
+
+import inspect
+import typing
+from typing import Any
+
+import pydantic
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.kit.drawing import drawn
+from tests.registry.support import only
+
+LIBRARIES = """
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from enum import Enum, IntEnum
+from typing import Annotated, Any, Literal, Optional, Union
+from typing_extensions import NotRequired, TypedDict
+from uuid import UUID
+from pydantic import BaseModel, ConfigDict, Field, HttpUrl, NonNegativeFloat, PastDate, PositiveInt, StrictStr
+"""
+SHAPES = '''
+class Color(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+@dataclass
+class Point:
+    x: int
+    y: float = 0.5
+    tags: list[str] = field(default_factory=list)
+
+@dataclass(kw_only=True)
+class Spot(Point):
+    """A point with a color."""
+
+    color: Color = Color.BLUE
+    near: Optional[Point] = None
+
+class Row(TypedDict):
+    name: str
+    size: NotRequired[int]
+
+class Long(Row, total=False):
+    points: list[Point]
+
+Number = Annotated[int, Field(ge=1, le=99)]
+'''
+PARTS_OF = '''
+class Part(BaseModel):
+    """A part."""
+
+    model_config = ConfigDict(extra="forbid")
+    number: int = Field(..., ge=1, alias="partNumber", description="Which one.")
+    color: Color = Color.RED
+    note: Annotated[str | None, Field(max_length=5)] = None
+
+class Box(Part):
+    size: Annotated[float, Field(gt=0, description="How large.")] = 1.5
+    parts: list[Part] = Field(default_factory=list, max_length=3)
+    where: Optional[Point] = None
+    level: Literal["a", "b"] = Field("a", validation_alias="lvl")
+    spare: Part | None = Field(default=None, description="Another.")
+
+class Open(BaseModel):
+    model_config = {"extra": "allow", "frozen": True}
+    row: Row
+    at: dict[str, list[int]] = {}
+
+class Named(Open, extra="ignore", title="Named"):
+    """A row with a name."""
+
+    code: str = Field(pattern="^[a-z]+$", min_length=2, max_length=8, examples=["ab"])
+    count: Number = 1
+    price: NonNegativeFloat
+    kind: Literal[Color.RED, "plain"] = "plain"
+    spots: dict[str, Spot] = Field(default_factory=dict, description="By name.")
+'''
+PRELUDE = LIBRARIES + SHAPES + PARTS_OF
+# The same, over several modules of a workspace, of which one passes on what another defines.
+MODULES = {
+    "shapes.plain": LIBRARIES + SHAPES,
+    "shapes": "from .plain import *\nfrom .plain import Color, Number as Counted, Point, Row\n",
+    "parts": f"{LIBRARIES}from functions.shapes import Color, Counted as Number, Point, Row\n"
+    f"from functions.shapes.plain import Spot\n{PARTS_OF}",
+}
+IMPORTS = f"{LIBRARIES}from functions.parts import Box, Named, Open, Part\nfrom . import shapes as own\n"
+IMPORTS += "from .shapes.plain import Color, Level, Long, Number, Point, Row, Spot\n"
+# An annotation, a default that fits it, and limits that do.
+PARTS = [
+    ("int", "3", ["ge=1", "lt=9, gt=-1", "multiple_of=3"]),
+    ("float", "0.5", ["ge=0", "le=1.5"]),
+    ("str", "'abc'", ["min_length=2", "max_length=9, pattern='^a'"]),
+    ("bool", "True", []),
+    ("list[int]", "[1, 2]", ["min_length=1", "max_length=4"]),
+    ("dict[str, float]", "{'a': 1.0}", ["min_length=1"]),
+    ("set[str]", "None", []),
+    ("tuple[int, str]", "(1, 'a')", []),
+    ("Literal['a', 'b']", "'b'", []),
+    ("Color", "Color.BLUE", []),
+    ("Level", "Level.LOW", []),
+    ("date", "None", []),
+    ("datetime | None", "None", []),
+    ("UUID", "None", []),
+    ("Optional[int]", "None", ["ge=1"]),
+    ("str | None", "'x'", ["max_length=3"]),
+    ("list[str] | None", "None", ["max_length=3"]),
+    ("int | str", "'a'", []),
+    ("Any", "1", []),
+    ("Point", "None", []),
+    ("Row", "None", []),
+    ("Part", "None", []),
+    ("Box | None", "None", []),
+    ("list[Box]", "[]", ["min_length=1"]),
+    ("Open", "None", []),
+    ("Spot", "None", []),
+    ("Long | None", "None", []),
+    ("Number", "7", []),
+    ("dict[str, Named]", "{}", []),
+    ("PositiveInt", "1", ["le=7"]),
+    ("StrictStr", "'ab'", ["min_length=2"]),
+    ("HttpUrl | None", "None", []),
+    ("list[PastDate]", "[]", ["max_length=2"]),
+]
+
+
+@st.composite
+def parameters(draw: st.DrawFn) -> str:
+    """A parameter without its name, in one of the ways in which limits, texts and defaults are written."""
+    annotation, default, limits = draw(st.sampled_from(PARTS))
+    described = [f"{limit}, description='It.'" for limit in limits]
+    said = draw(st.sampled_from(["", "description='What it is.'", *limits, *described]))
+    comma = ", " if said else ""
+    return draw(
+        st.sampled_from(
+            [
+                annotation,
+                f"{annotation} = {default}",
+                f"{annotation} = Field({said})",
+                f"{annotation} = Field(...{comma}{said})",
+                f"{annotation} = Field({default}{comma}{said})",
+                f"{annotation} = Field(default={default}{comma}{said})",
+                f"{annotation} = Field(default_factory=lambda: {default}{comma}{said})",
+                f"Annotated[{annotation}, Field({said})]",
+                f"Annotated[{annotation}, Field({said})] = {default}",
+                f"Annotated[{annotation}, Field(default={default}{comma}{said})]",
+            ]
+        )
+    )
+
+
+def reference(text: str) -> Any:  # Any: JSON Schema
+    """The schema of the function in a text of this test, by importing it."""
+    namespace: dict[str, Any] = {"__name__": __name__}
+    exec(text, namespace)
+    function = namespace["probe"]
+    hints = typing.get_type_hints(function, include_extras=True)
+    absent = inspect.Parameter.empty
+    fields = {
+        name: (hints[name], ... if parameter.default is absent else parameter.default)
+        for name, parameter in inspect.signature(function).parameters.items()
+    }
+    # A default of `Annotated` alone counts only without another one.
+    fields = {name: pair[0] if pair[1] is ... else pair for name, pair in fields.items()}
+    model = pydantic.create_model("Arguments", **fields)  # type: ignore[call-overload] # names are not known before
+    return model.model_json_schema()
+
+
+def even(schema: Any, definitions: dict[str, Any]) -> Any:
+    """A schema without titles, with its references written out; whether it is closed is our own choice."""
+    if isinstance(schema, list):
+        return [even(part, definitions) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        schema = {**definitions[schema["$ref"].rpartition("/")[2]], **schema}
+    left_out = {"$ref", "$defs"}
+    left_out |= {"title"} if isinstance(schema.get("title"), str) else set()
+    left_out |= {"additionalProperties"} if isinstance(schema.get("additionalProperties"), bool) else set()
+    result = {name: even(part, definitions) for name, part in schema.items() if name not in left_out}
+    if "properties" in result:
+        result["required"] = sorted(result.get("required", []))
+    return result
+
+
+@given(st.lists(parameters(), min_size=1, max_size=6), st.sampled_from([PRELUDE, IMPORTS]))
+@settings(max_examples=drawn(200), deadline=None)
+def test_a_signature_gives_the_schema_that_pydantic_makes_of_it(written: list[str], prelude: str) -> None:
+    signature = f"\ndef probe(*, {', '.join(f'p{at}: {part}' for at, part in enumerate(written))}): ...\n"
+    function = only(prelude + signature, MODULES)
+    assert function.unresolved == ()
+    expected = reference(PRELUDE + signature)
+    ours = even(function.parameters, function.parameters.get("$defs", {}))
+    assert ours == even(expected, expected.get("$defs", {}))
+
+
+def test_a_model_is_as_open_as_its_settings_say() -> None:
+    parameters = only(f"{PRELUDE}\ndef probe(part: Part, box: Box, open: Open): ...\n").parameters["properties"]
+    assert [parameters[name]["additionalProperties"] for name in ("part", "box", "open")] == [False, False, True]

@@ -1,0 +1,135 @@
+"""A workspace behind a real socket, and clients of it."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import httpx2
+import pytest
+
+from agent_core import Workspace
+from agent_core.interfaces.server.app import ServeOptions, serve
+from agent_core.interfaces.server.identity import SCOPES, Scope, TokenBook
+from agent_core.interfaces.state import opened_state
+from sandbox import Sandbox
+from tests.kit import Script, ScriptedModel
+
+Frames: TypeAlias = list[tuple[int | None, dict[str, Any] | None]]
+
+
+@dataclass
+class Served:
+    """A running server: its workspace, its address, and a client with a token of all scopes."""
+
+    workspace: Workspace
+    url: str
+    login: str
+    client: httpx2.AsyncClient
+    model: ScriptedModel
+    clients: list[httpx2.AsyncClient] = field(default_factory=list)
+
+    async def token(self, name: str, *scopes: Scope, agents: tuple[str, ...] = (), expires: str = "") -> str:
+        """A new token."""
+        async with opened_state(self.workspace.root) as state:
+            return (await TokenBook(state.store, time.time).add(name, scopes, agents, expires)).token
+
+    async def as_(self, name: str, *scopes: Scope, agents: tuple[str, ...] = ()) -> httpx2.AsyncClient:
+        """A client with a token of its own."""
+        token = await self.token(name, *scopes, agents=agents)
+        client = httpx2.AsyncClient(base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=60)
+        self.clients.append(client)
+        return client
+
+    async def frames(
+        self, until: Callable[[Frames], bool], after: int = 0, agent: str = "main", last: int | None = None
+    ) -> Frames:
+        """What an event stream sends until enough has come; a frame without data moves the number on."""
+        frames: Frames = []
+        headers = {} if last is None else {"Last-Event-ID": str(last)}
+        path = f"/api/v1/agents/{agent}/events?after={after}"
+        async with asyncio.timeout(60), self.client.stream("GET", path, headers=headers) as answer:
+            assert answer.status_code == 200, await answer.aread()
+            number: int | None = None
+            data: dict[str, Any] | None = None
+            async for line in answer.aiter_lines():
+                if line.startswith("id: "):
+                    number = int(line[4:])
+                elif line.startswith("data: "):
+                    data = json.loads(line[6:])
+                elif not line and (number is not None or data is not None):
+                    frames.append((number, data))
+                    number = data = None
+                    if until(frames):
+                        return frames
+        return frames
+
+    async def said(self, text: str, agent: str = "main", turns: int = 1) -> Frames:
+        """The events of a turn that a message begins."""
+        before = await self.last(agent)
+        heard = asyncio.create_task(self.frames(ends(turns), before, agent))
+        answer = await self.client.post(f"/api/v1/agents/{agent}/messages", json={"text": text})
+        assert answer.status_code == 202, answer.text
+        return await heard
+
+    async def last(self, agent: str = "main") -> int:
+        """The number of the last end of a turn."""
+        async with opened_state(self.workspace.root) as state:
+            ended = await state.store.ended_turns(agent, 0)
+        return ended[-1].seq if ended else 0
+
+
+def end_of(frames: Frames) -> dict[str, Any]:  # Any: JSON
+    """The event at the end of the last turn."""
+    (*_, last) = (data for _, data in frames if data is not None)
+    assert last["type"] == "turn_ended"
+    return last
+
+
+def ends(turns: int) -> Callable[[Frames], bool]:
+    """Whether so many turns have ended."""
+    return lambda frames: sum(data is not None and data["type"] == "turn_ended" for _, data in frames) >= turns
+
+
+Serve: TypeAlias = Callable[..., Awaitable[Served]]
+
+
+@pytest.fixture
+async def served(tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox) -> AsyncIterator[Serve]:
+    """Starts a server whose model is the scripted one; `turn__max_steps=3` sets `turn.max_steps`."""
+    async with AsyncExitStack() as stack:
+
+        async def start(script: Script, options: ServeOptions | None = None, **flags: Any) -> Served:  # Any: settings
+            opened = server(tmp_path, scripted(script), one_sandbox, options, **flags)
+            return await stack.enter_async_context(opened)
+
+        yield start
+
+
+@asynccontextmanager
+async def server(
+    root: Path, model: ScriptedModel, sandbox: Sandbox, options: ServeOptions | None = None, /, **flags: Any
+) -> AsyncIterator[Served]:
+    """A server on a free port of this machine."""
+    given = {name.replace("__", "."): value for name, value in flags.items()}
+    settings = {"model.base_url": model.base_url, "model.name": "scripted", "model.context_tokens": 8_192, **given}
+    async with Workspace.open(root, flags=settings, sandbox=sandbox) as workspace:
+        started: asyncio.Future[tuple[str, str]] = asyncio.get_running_loop().create_future()
+        stopping = asyncio.Event()
+        work = asyncio.create_task(
+            serve(workspace, options or ServeOptions(port=0), lambda d: started.set_result((d.url, d.login)), stopping)
+        )
+        url, login = await started
+        running = Served(workspace, url, login, httpx2.AsyncClient(), model)
+        running.client = await running.as_("all", *SCOPES)
+        try:
+            yield running
+        finally:
+            for client in running.clients:
+                await client.aclose()
+            stopping.set()
+            await work

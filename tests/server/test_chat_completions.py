@@ -1,0 +1,168 @@
+"""Programs that speak chat completions, by the real client of OpenAI."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import openai
+import pytest
+
+from tests.kit import Ask, Expect, Say, Seen, Wanted, contains
+from tests.kit.desk import VOWELS
+
+from .conftest import Serve, Served
+
+
+@asynccontextmanager
+async def client(server: Served, token: str = "") -> AsyncIterator[openai.AsyncOpenAI]:
+    """The official client, with a token that may chat."""
+    key = token or await server.token("openai", "chat")
+    async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0) as opened:
+        yield opened
+
+
+def user(text: str) -> Any:  # Any: a message, whose type is the client's
+    """A message of the user."""
+    return {"role": "user", "content": text}
+
+
+def reply(text: str) -> Any:  # Any: the same
+    """A message of the assistant."""
+    return {"role": "assistant", "content": text}
+
+
+def has_once(text: str) -> Callable[[Seen], str | None]:
+    """A request has a text exactly once."""
+    return lambda seen: None if seen.text.count(text) == 1 else f"{seen.text.count(text)} times {text!r}"
+
+
+def has_no(text: str) -> Callable[[Seen], str | None]:
+    """A request does not have a text."""
+    return lambda seen: f"it has {text!r}" if text in seen.text else None
+
+
+async def test_agents_are_the_models(served: Serve) -> None:
+    server = await served([])
+    async with client(server) as program:
+        assert [model.id async for model in program.models.list()] == ["main"]
+
+
+async def test_a_history_that_is_known_goes_on_and_nothing_is_said_twice(served: Serve) -> None:
+    server = await served([Say("Hello."), Expect(Say("Twice."), has_once("first question"))])
+    async with client(server) as program:
+        messages = [user("first question")]
+        first = await program.chat.completions.create(model="main", messages=messages)
+        messages += [reply(first.choices[0].message.content or ""), user("second question")]
+        second = await program.chat.completions.create(model="main", messages=messages)
+    assert [first.choices[0].message.content, second.choices[0].message.content] == ["Hello.", "Twice."]
+    assert first.usage
+    assert first.usage.prompt_tokens > 0
+
+
+async def test_an_unknown_history_begins_a_conversation_that_knows_it(served: Serve) -> None:
+    server = await served([Expect(Say("Bob."), contains("My name is Bob"), contains("Nice to meet you"))])
+    async with client(server) as program:
+        messages = [user("My name is Bob"), reply("Nice to meet you"), user("What is my name?")]
+        answer = await program.chat.completions.create(model="main", messages=messages)
+    assert answer.choices[0].message.content == "Bob."
+
+
+async def test_two_conversations_do_not_hear_each_other(served: Serve) -> None:
+    server = await served([Say("One."), Expect(Say("Two."), has_no("apples"))])
+    async with client(server) as program:
+        await program.chat.completions.create(model="main", messages=[user("I like apples")])
+        await program.chat.completions.create(model="main", messages=[user("I like pears")])
+
+
+async def test_a_named_conversation_goes_on_by_its_name(served: Serve) -> None:
+    server = await served([Say("One."), Expect(Say("Two."), contains("apples"))])
+    async with client(server) as program:
+        await program.chat.completions.create(model="main@fruit", messages=[user("I like apples")])
+        await program.chat.completions.create(model="main@fruit", messages=[user("And?")])
+
+
+async def test_a_stream_has_pieces_what_happened_and_the_usage(served: Serve) -> None:
+    server = await served([Ask(Wanted("count_vowels", {"text": "queueing"})), Say("There are five.")])
+    (server.workspace.root / "functions" / "letters.py").write_text(VOWELS)
+    await server.workspace.workshop.reload()
+    async with client(server) as program:
+        stream = await program.chat.completions.create(
+            model="main", messages=[user("How many?")], stream=True, stream_options={"include_usage": True}
+        )
+        chunks = [chunk async for chunk in stream]
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == "There are five."
+    own = [(chunk.model_extra or {}).get("toolwright", {"events": []}) for chunk in chunks]
+    happened = [event["type"] for field in own for event in field["events"]]
+    assert happened == ["call", "answer"]
+    assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"
+    assert chunks[-1].usage
+
+
+async def test_the_instructions_of_a_client_reach_the_model(served: Serve) -> None:
+    server = await served([Expect(Say("Ja."), contains("Answer in German."))])
+    async with client(server) as program:
+        messages = [{"role": "system", "content": "Answer in German."}, user("Yes?")]
+        await program.chat.completions.create(model="main", messages=messages)
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ({"model": "nobody"}, 404),
+        ({"messages": []}, 400),
+        ({"messages": [{"role": "assistant", "content": "I end it"}]}, 400),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, 400),
+        ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}, 400),
+        ({"model": "main@../x"}, 400),
+    ],
+)
+async def test_what_cannot_be_done_is_told_in_the_clients_form(
+    served: Serve, options: Any, status: int
+) -> None:  # Any: JSON
+    server = await served([])
+    async with client(server) as program:
+        with pytest.raises(openai.APIStatusError) as refused:
+            await program.chat.completions.create(**{"model": "main", "messages": [user("hello")], **options})
+    assert refused.value.status_code == status
+    assert isinstance(refused.value.body, dict)
+    assert refused.value.body["message"]
+
+
+async def test_a_token_without_the_scope_may_not_chat(served: Serve) -> None:
+    server = await served([])
+    async with client(server, await server.token("reader", "read")) as program:
+        with pytest.raises(openai.PermissionDeniedError):
+            await program.chat.completions.create(model="main", messages=[user("hello")])
+
+
+async def test_clients_at_the_same_time_get_their_own_answers(served: Serve) -> None:
+    server = await served([Say("Echo.")] * 4)
+    async with client(server) as program:
+        asked = [program.chat.completions.create(model="main", messages=[user(f"question {n}")]) for n in range(4)]
+        answers = await asyncio.gather(*asked)
+    assert [answer.choices[0].message.content for answer in answers] == ["Echo."] * 4
+    assert len({answer.id for answer in answers}) == 4
+
+
+async def test_a_response_goes_on_from_the_one_before(served: Serve) -> None:
+    server = await served([Say("Hello."), Expect(Say("Apples."), has_once("I like apples"))])
+    async with client(server) as program:
+        first = await program.responses.create(model="main", input="I like apples", instructions="Be brief.")
+        assert (first.status, first.output_text) == ("completed", "Hello.")
+        second = await program.responses.create(model="main", input="What?", previous_response_id=first.id)
+        assert second.output_text == "Apples."
+        assert second.usage
+        with pytest.raises(openai.BadRequestError):
+            await program.responses.create(model="main", input="What?", previous_response_id=first.id)
+
+
+async def test_a_response_is_streamed_in_its_parts(served: Serve) -> None:
+    server = await served([Say("There are five.")])
+    async with client(server) as program:
+        stream = await program.responses.create(model="main", input="How many?", stream=True)
+        parts = [part async for part in stream]
+    assert [part.sequence_number for part in parts] == list(range(len(parts)))
+    assert "".join(part.delta for part in parts if part.type == "response.output_text.delta") == "There are five."
+    assert parts[-1].type == "response.completed"
+    assert parts[-1].response.output_text == "There are five."

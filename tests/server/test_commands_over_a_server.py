@@ -1,0 +1,111 @@
+"""`toolwright --server URL …`: commands and conversations with a workspace that is elsewhere."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from tests.kit import Ask, Say, Script, Wanted
+from tests.kit.desk import VOWELS
+from tests.kit.program import toolwright
+
+from .conftest import Serve, Served
+from .test_the_api import READS
+
+
+@dataclass
+class Elsewhere:
+    """A shell with a server's address and a token, in another folder."""
+
+    server: Served
+    token: str
+    folder: Path
+
+    async def runs(self, *words: str, code: int = 0, token: str = "", typed: str = "") -> str:
+        """What a command prints on both streams; it ends with this code."""
+        environment = {"TOOLWRIGHT_TOKEN": token or self.token}
+        options = ("--server", self.server.url)
+        ended = await asyncio.to_thread(
+            toolwright, *options, *words, cwd=self.folder, given=typed, environment=environment
+        )
+        assert ended.returncode == code, ended
+        return ended.stdout + ended.stderr
+
+
+OpenElsewhere: TypeAlias = Callable[[Script], Awaitable[Elsewhere]]
+
+
+@pytest.fixture
+async def elsewhere(served: Serve, tmp_path_factory: pytest.TempPathFactory) -> OpenElsewhere:
+    """Starts a server, and gives a shell elsewhere."""
+
+    async def start(script: Script) -> Elsewhere:
+        server = await served(script)
+        token = await server.token("shell", "chat", "read", "edit", "approve", "admin")
+        return Elsewhere(server, token, tmp_path_factory.mktemp("elsewhere"))
+
+    return start
+
+
+async def test_commands_do_their_work_where_the_workspace_is(elsewhere: OpenElsewhere) -> None:
+    shell = await elsewhere([])
+    (shell.folder / "mine.txt").write_text(VOWELS)
+    assert "count_vowels" in await shell.runs("functions", "create", "count_vowels", "--file=mine.txt")
+    assert (shell.server.workspace.root / "functions" / "grown.py").exists()
+    listed = json.loads(await shell.runs("functions", "list", "vowel", "--json"))
+    assert [row["name"] for row in listed["functions"]] == ["count_vowels"]
+    assert "def count_vowels" in await shell.runs("functions", "show", "count_vowels")
+    assert await shell.runs("functions", "call", "count_vowels", "--args", '{"text": "queueing"}') == "5\n"
+    assert "reads now" in await shell.runs("memory", "edit", "human", "--value", "Likes blue.")
+    assert "Likes blue." in await shell.runs("memory", "show", "human")
+    assert "main" in await shell.runs("agents", "list")
+
+
+async def test_what_cannot_be_done_there_is_told_in_a_sentence(elsewhere: OpenElsewhere) -> None:
+    shell = await elsewhere([])
+    assert "does not work over a server" in await shell.runs("doctor", code=2)
+    assert "does not work over a server" in await shell.runs("functions", "packages", code=2)
+    assert "There is no function" in await shell.runs("functions", "show", "nothing", code=2)
+    assert "the editor is where" in await shell.runs("memory", "edit", "human", code=2)
+    assert "--model does not work" in await shell.runs("run", "--model", "x", "--message", "hi", code=2)
+    missing = await shell.runs("functions", "create", "f", "--file=missing.py", code=2)
+    assert "cannot be read" in missing
+    reader = await shell.server.token("reader", "read")
+    assert "scope `edit`" in await shell.runs("functions", "delete", "f", token=reader, code=1)
+    refused = json.loads(await shell.runs("functions", "list", "--json", token="tw_wrong", code=1))
+    assert refused["error"]["code"]
+
+
+async def test_a_server_reads_no_file_of_its_own_for_a_command(served: Serve) -> None:
+    server = await served([])
+    (server.workspace.root / "secret.txt").write_text("of the server")
+    body = {"words": ["functions", "create", "f", "--file=secret.txt"]}
+    answer = await server.client.post("/api/v1/commands", json=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "needs-text")
+    assert answer.json()["error"]["problems"][0]["file"] == "secret.txt"
+
+
+async def test_a_conversation_has_turns_commands_and_questions(elsewhere: OpenElsewhere) -> None:
+    asks = Ask(Wanted("first_line", {"path": "notes.txt"}))
+    shell = await elsewhere([Say("Hello there."), asks, Say("I may not."), Say("Again.")])
+    (shell.server.workspace.root / "functions" / "files.py").write_text(READS)
+    await shell.server.workspace.workshop.reload()
+    said = await shell.runs("run", "--message", "Hi", "--json")
+    assert json.loads(said.splitlines()[-1])["reply"] == "Hello there."
+    heard = asyncio.create_task(_answered(shell.server))
+    typed = "What does it say?\n/retry\n/functions first\n/memory\n/debug first_line\n/nothing\n"
+    printed = await shell.runs("run", typed=typed, code=1)
+    await heard
+    for text in ("I may not.", "Again.", "first_line", "human", "/debug does not work over", "no command /nothing"):
+        assert text in printed
+
+
+async def _answered(server: Served) -> None:
+    """Answer the first question with a no, elsewhere."""
+    await server.frames(lambda frames: any(data is not None and data["type"] == "grant_asked" for _, data in frames))
+    (question,) = (await server.client.get("/api/v1/approvals")).json()["approvals"]
+    await server.client.post(f"/api/v1/approvals/{question['id']}", json={"answer": "no"})

@@ -1,0 +1,372 @@
+"""The page in a real browser: `make test-page` where Chromium and playwright are installed, else it is skipped."""
+
+import asyncio
+import re
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.kit import Ask, Expect, Say, Wanted, contains
+from tests.kit.npm import axe_source
+
+from .conftest import Serve, Served
+from .test_what_the_page_asks import DOUBLE, WRONG, create
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+HAS_BROWSER = CHROMIUM is not None and find_spec("playwright") is not None
+ROOMS = ("Chat", "Approvals", "Functions", "Growth", "Memory", "Steps", "Agents")
+WAIT_MS = 120_000
+DELIVERED = '''
+def greeting(name: str) -> str:
+    """Greet somebody <img src=x onerror=alert(3)>.
+
+    >>> greeting("Ann")
+    'Hello, Ann!'
+    >>> greeting("Bo")
+    'Hello, Bo!'
+    """
+    return f"Hello, {name}!"
+'''
+FETCHES = '''
+def page_title(self, url: str) -> str:
+    """Return the title of a page.
+
+    Args:
+        url: The address.
+
+    Examples:
+        >>> page_title("https://example.org/")
+        'Example'
+        >>> page_title("https://example.com/")
+        'Other'
+    """
+    text = self.fetch(url).text
+    return text.partition("<title>")[2].partition("</title>")[0]
+'''
+
+
+def in_browser(test: Any) -> Any:  # Any: a test
+    """A test that needs a browser, and is skipped without one."""
+    return pytest.mark.page(pytest.mark.skipif(not HAS_BROWSER, reason="needs Chromium and playwright")(test))
+
+
+async def test_the_page_is_small_and_loads_nothing_from_elsewhere(served: Serve) -> None:
+    server = await served([])
+    sizes: dict[str, int] = {}
+    async with httpx2.AsyncClient(base_url=server.url) as browser:
+        wanted = ["/", "/page/style.css", "/page/app.js"]
+        while wanted:
+            path = wanted.pop()
+            answer = await browser.get(path)
+            assert answer.status_code == 200, path
+            policy = answer.headers["content-security-policy"]
+            assert policy.startswith("default-src 'none'; script-src 'self';")
+            assert "unsafe" not in policy
+            assert "dangerouslySetInnerHTML=" not in answer.text
+            sizes[path] = len(answer.content)
+            named = re.findall(r'(?:from|src=|href=)\s*"(/page/[\w.]+)"', answer.text)
+            wanted += [name for name in named if name not in sizes and name not in wanted]
+    assert len(sizes) > 5
+    assert sum(sizes.values()) < 100_000
+
+
+@in_browser
+async def test_a_conversation_is_streamed_and_is_there_again_after_a_reload(served: Serve) -> None:
+    called = Ask(Wanted("days_between", {"start": "2026-01-01", "end": "2026-11-22"}))
+    server = await served([Say("What can I make?"), called, Say("325 days.")])
+    server.workspace.create(server.workspace.root)
+    await server.workspace.workshop.reload()
+    async with page(server) as (view, seen):
+        await send(view, "hello")
+        await view.get_by_text("What can I make?").first.wait_for()
+        await send(view, "How many days?")
+        await view.locator(".said", has_text="325 days.").wait_for()
+        before = await view.inner_text(".log")
+        await view.reload()
+        await view.locator(".said", has_text="325 days.").wait_for()
+        assert await view.inner_text(".log") == before
+        assert seen == []
+
+
+@in_browser
+async def test_what_an_agent_grows_is_shown_in_each_room_as_it_is_written(served: Serve) -> None:
+    server = await served([create(WRONG), create(DOUBLE), Ask(Wanted("double", {"n": 21})), Say("42")])
+    async with page(server) as (view, seen):
+        await send(view, "Double 21.")
+        await view.locator(".said", has_text="42").wait_for()
+        calls = view.locator("details.call")
+        assert await calls.first.locator("dd .source .line").nth(1).get_attribute("data-line") == "2"
+        assert "Rejected" in await calls.first.inner_text()
+        assert "you wrote 10" in (await calls.first.inner_text()).replace("`", "")
+        await calls.nth(1).locator("summary").first.click()
+        assert "Admitted" in await calls.nth(1).inner_text()
+
+        await go(view, "Growth")
+        await view.locator("ol.stages li").nth(5).wait_for()
+        stages = await view.locator("ol.stages li strong").all_inner_texts()
+        assert stages == ["wanted", "written", "rejected", "fixed", "admitted", "used"]
+
+        await go(view, "Steps")
+        await view.get_by_text("What the model saw").wait_for()
+        titles = " ".join(await view.locator("main summary").all_inner_texts())
+        parts = ("instructions", "functions", "conversation")
+        assert all(re.search(rf"{part}.*≈ [\d,]+ token", titles) for part in parts)
+        assert await view.locator("tr.sum").count() == 1
+        assert seen == []
+
+
+@in_browser
+async def test_a_function_is_searched_called_compared_and_rolled_back(served: Serve) -> None:
+    server = await served([])
+    for source in (DOUBLE, DOUBLE.replace("n * 2", "n + n")):
+        assert (await server.client.put("/api/v1/functions/double", json={"source": source})).status_code == 200
+    async with page(server) as (view, seen):
+        await go(view, "Functions")
+        await view.keyboard.press("/")
+        await view.keyboard.type("twice a num")
+        row = view.locator("tbody tr", has_text="Return twice a number")
+        await row.wait_for()
+        await row.get_by_text("2 examples").wait_for()
+        assert "trial" in await row.inner_text()
+        await view.get_by_role("button", name="double", exact=True).click()
+        await view.locator("input[type=number]").fill("4")
+        await view.get_by_role("button", name="Call", exact=True).click()
+        await view.get_by_label("What it returned").wait_for()
+        assert await view.get_by_label("What it returned").inner_text() == "8"
+        await view.get_by_role("button", name="Run them").click()
+        await view.locator("code", has_text="double(5)").nth(1).wait_for()
+        await view.get_by_role("button", name="Compare with now").click()
+        assert "-    return n * 2" in await view.get_by_label("What is different").inner_text()
+        await view.get_by_role("button", name="Go back to it").click()
+        await view.get_by_text("3 versions").wait_for()
+        assert "return n * 2" in await view.get_by_label("Source", exact=True).inner_text()
+        await view.go_back()
+        await view.get_by_role("search").wait_for()
+        assert seen == []
+
+
+@in_browser
+async def test_a_question_shows_what_the_prompt_shows_and_a_no_with_a_word_reaches_the_model(served: Serve) -> None:
+    heard = Expect(Say("I leave it."), contains("only the weather"))
+    server = await served([create(FETCHES, "page_title"), heard, Say("It was not done.")])
+    async with page(server) as (view, seen):
+        await send(view, "Read titles.")
+        await go(view, "Approvals")
+        card = view.locator("section.card")
+        await card.get_by_role("button", name="Once").wait_for()
+        text = await card.inner_text()
+        assert "page_title asks" in text
+        assert "self.fetch(url)" in await card.get_by_label("The lines that need it").inner_text()
+        assert "toolwright functions grant page_title" in text
+        await card.get_by_role("button", name="Not now").click()
+        await view.get_by_text("Not now: 1").wait_for()
+        await view.get_by_role("button", name="page_title").click()
+        await card.get_by_role("button", name="No, with a word").click()
+        await view.get_by_label("A word for the model").fill("only the weather")
+        await view.get_by_role("button", name="No, and say this").click()
+        await view.get_by_text("No question waits").wait_for()
+        await go(view, "Chat")
+        await view.locator(".said", has_text="I leave it.").wait_for()
+        assert seen == []
+
+
+@in_browser
+async def test_memory_is_edited_undone_and_given_sources_and_an_agent_is_paused(served: Serve, tmp_path: Path) -> None:
+    server = await served([])
+    document = tmp_path / "lighthouse.txt"
+    document.write_text("The lighthouse of Brindle was built in 1871. " * 20_000)
+    async with page(server) as (view, seen):
+        await go(view, "Memory")
+        box = view.get_by_label("Text of human")
+        await box.fill("Likes lighthouses.")
+        card = view.locator("section.card", has=box)
+        await card.get_by_role("button", name="Save").click()
+        await card.get_by_text("Saved.").wait_for()
+        await card.get_by_role("button", name="Undo the last change").click()
+        typed = "[...document.querySelectorAll('textarea')].some((box) => box.value.includes('lighthouses'))"
+        await until(view, f"!{typed}")
+        await card.locator("summary", has_text="History").click()
+        assert await card.locator("ol.plain > li").count() >= 2
+        await view.locator("input[type=file]").set_input_files(str(document))
+        await view.locator("td", has_text="lighthouse.txt").wait_for()
+        await view.get_by_text("lighthouse.txt: added").wait_for()
+
+        await go(view, "Agents")
+        await view.get_by_role("button", name="Pause").click()
+        await view.locator("li", has_text="paused").wait_for()
+        await view.get_by_role("button", name="Resume").click()
+        await view.locator("li", has_text="idle").wait_for()
+        assert seen == []
+
+
+@in_browser
+async def test_of_a_thousand_functions_and_ten_thousand_messages_a_window_is_drawn(served: Serve) -> None:
+    server = await served([])
+    names = [f"function_{number:04}" for number in range(1_000)]
+    plain = {"module": "many", "description": "One of many.", "standing": "trial", "calls": 0}
+    listed = {"functions": [{"name": name, **plain} for name in names], "rejected": [], "unused": 0}
+    said = [{"seq": n, "turn": f"t{n}", "kind": "user", "at": 0, "text": f"message {n}."} for n in range(1, 10_001)]
+
+    async def messages(route: Any) -> None:  # Any: playwright's
+        before = int(re.search(r"before=(\d+)", route.request.url + "before=10001")[1])  # type: ignore[index]
+        rows = [row for row in said if int(str(row["seq"])) < before][-300:]
+        await route.fulfill(json={"agent": "main", "messages": rows, "after": 0})
+
+    async with page(server, before={"**/api/v1/functions": listed, "**/messages?*": messages}) as (view, seen):
+        await view.get_by_text("message 10000.").wait_for()
+        for number in (9_700, 9_400, 9_000):
+            scrolled = "const log = document.querySelector('.log'); log.scrollTop = 0;"
+            await until(view, f"(() => {{ {scrolled} return log.innerText.includes('message {number}.'); }})()")
+            assert await view.locator(".log > *").count() < 200
+        await view.get_by_role("button", name="To the newest").click()
+        await view.get_by_text("message 10000.").wait_for()
+
+        await go(view, "Functions")
+        await view.get_by_role("button", name="function_0000").wait_for()
+        await view.evaluate("document.querySelector('.rows').scrollTop = 1e9")
+        await view.get_by_role("button", name="function_0999").focus()
+        assert await view.locator("tbody tr").count() < 100
+        await view.keyboard.press("ArrowUp")
+        assert await view.evaluate("document.activeElement.innerText") == "function_0998"
+        assert seen == []
+
+
+@in_browser
+async def test_hostile_texts_are_shown_as_texts(served: Serve) -> None:
+    server = await served([create(DOUBLE.replace("Return twice", HOSTILE)), Say(HOSTILE)])
+    (server.workspace.root / "functions" / "hostile.py").write_text(DELIVERED)
+    await server.workspace.workshop.reload()
+    blocks = (await server.client.get("/api/v1/agents/main/memory")).json()["blocks"]
+    body = {"version": blocks[1]["version"], "value": HOSTILE}
+    await server.client.patch(f"/api/v1/agents/main/memory/{blocks[1]['label']}", json=body)
+    source = {"name": f"{HOSTILE}.txt", "data": "aGVsbG8gdGhlcmUsIGxpZ2h0aG91c2U="}
+    await server.client.post("/api/v1/agents/main/sources", json=source)
+    async with page(server) as (view, seen):
+        await send(view, HOSTILE)
+        await view.locator(".said.text", has_text=HOSTILE).wait_for()
+        for room in (*ROOMS, "Functions/greeting", "Functions/double", f"Functions/{HOSTILE}"):
+            await go(view, room)
+            await settled(view, seen)
+            await view.evaluate("document.querySelectorAll('main details').forEach((part) => { part.open = true; })")
+            assert await view.locator("img, main script").count() == 0
+        assert [text for text in seen if "404" not in text] == []
+
+
+@in_browser
+@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1024, "dark"), (2560, "light")])
+async def test_every_room_fits_the_screen_and_is_usable_by_a_screen_reader(
+    served: Serve, width: int, scheme: str
+) -> None:
+    grown = [create(WRONG), create(DOUBLE), Say("word " * 200)]
+    server = await served([*grown, create(FETCHES, "page_title"), Say("No."), Say("It was not done.")])
+    async with page(server, width, scheme) as (view, seen):
+        await send(view, "long" * 100)
+        await view.get_by_text("word word").first.wait_for()
+        await send(view, "Read titles.")
+        await view.locator(".badge").wait_for()
+        broken = []
+        for room in (*ROOMS, "Functions/double"):
+            await go(view, room)
+            await settled(view, seen)
+            assert await view.evaluate("document.documentElement.scrollWidth <= innerWidth"), room
+            broken += [f"{room}: {problem}" for problem in await axe_problems(view)]
+        assert broken == []
+        await go(view, "Approvals")
+        await view.get_by_role("button", name="No", exact=True).click()
+        await view.get_by_text("No question waits").wait_for()
+        assert seen == []
+
+
+async def axe_problems(view: Any) -> list[str]:  # Any: playwright's page
+    """What axe-core finds on the page that is serious."""
+    if not (source := axe_source()):
+        pytest.skip("axe-core is not installed: python -m tests.kit.npm")
+    found = await view.evaluate(f"async () => {{ {source}; return (await axe.run()).violations; }}")
+    serious = [row for row in found if row["impact"] in ("serious", "critical")]
+    return [f"{row['id']}: {[node['html'][:160] for node in row['nodes'][:3]]}" for row in serious]
+
+
+async def send(view: Any, text: str) -> None:  # Any: playwright's page
+    """Send a message by the keyboard."""
+    await view.fill("form textarea", text)
+    await view.keyboard.press("Enter")
+
+
+async def go(view: Any, room: str) -> None:  # Any: playwright's page
+    """Go to a room by its address."""
+    await view.evaluate("(room) => { location.hash = '#/' + room.split('/').map(encodeURIComponent).join('/'); }", room)
+    await view.locator(f"main[aria-label='{room.split('/')[0]}']").wait_for()
+
+
+async def until(view: Any, expression: str) -> None:  # Any: playwright's page
+    """Wait until an expression is true; the page's own policy forbids playwright's way to wait for one."""
+    async with asyncio.timeout(WAIT_MS / 1000):
+        while not await view.evaluate(expression):  # noqa: ASYNC110  (a page cannot set an event)
+            await asyncio.sleep(0.05)
+
+
+async def settled(view: Any, seen: "Seen") -> None:  # Any: playwright's page
+    """Wait until a room has what it asked for."""
+    async with asyncio.timeout(WAIT_MS / 1000):
+        while seen.pending or not (await view.inner_text("main")).strip():  # noqa: ASYNC110  (the same)
+            await asyncio.sleep(0.05)
+
+
+class Seen(list[str]):
+    """What a page's console said or it asked elsewhere for; `pending` is what it waits for."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self.own = (url, "data:")
+        self.pending = set[str]()
+
+    def hear(self, view: Any) -> None:  # Any: playwright's page
+        """Note what it does."""
+        view.on("console", lambda message: self.append(message.text))
+        view.on("pageerror", lambda error: self.append(str(error)))
+        view.on("request", self._asked)
+        view.on("requestfinished", lambda request: self.pending.discard(request.url))
+        view.on("requestfailed", lambda request: self.pending.discard(request.url))
+
+    def _asked(self, request: Any) -> None:  # Any: playwright's request
+        if not request.url.startswith(self.own):
+            self.append(request.url)
+        if "/events?" not in request.url:
+            self.pending.add(request.url)
+
+
+@asynccontextmanager
+async def page(
+    server: Served, width: int = 1024, scheme: str = "light", before: dict[str, Any] | None = None
+) -> AsyncIterator[tuple[Any, Seen]]:  # Any: playwright's page, answers in place of the server's
+    """The page, logged in, and what was seen of it."""
+    api = import_module("playwright.async_api")
+    async with api.async_playwright() as programs:
+        browser = await programs.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            view = await browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+            view.set_default_timeout(WAIT_MS)
+            seen = Seen(server.url)
+            seen.hear(view)
+            for path, answer in (before or {}).items():
+                await view.route(path, answer if callable(answer) else _fulfilling(answer))
+            await view.goto(server.login)
+            await view.wait_for_selector("form textarea")
+            yield view, seen
+        finally:
+            await browser.close()
+
+
+def _fulfilling(document: Any) -> Any:  # Any: JSON; playwright's handler
+    async def fulfill(route: Any) -> None:
+        await route.fulfill(json=document)
+
+    return fulfill

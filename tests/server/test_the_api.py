@@ -1,0 +1,190 @@
+"""Functions, memory, agents and questions about grants over HTTP."""
+
+import asyncio
+import json
+
+import pytest
+
+from agent_core import Workspace
+from agent_core.interfaces.server.catalog import OPERATIONS
+from tests.kit import Ask, Say, Wanted
+from tests.kit.desk import SHIPPING, VOWELS
+
+from .conftest import Serve, end_of, ends
+
+FUNCTIONS = "/api/v1/functions"
+MEMORY = "/api/v1/agents/main/memory"
+READS = '''
+def first_line(path: str) -> str:
+    """Return the first line of a file.
+
+    Args:
+        path: The file to read.
+    """
+    with open(path, encoding="utf-8") as file:
+        return file.readline()
+'''
+
+
+async def test_a_function_is_created_called_edited_rolled_back_and_deleted(served: Serve) -> None:
+    client = (await served([])).client
+    made = await client.put(f"{FUNCTIONS}/count_vowels", json={"source": VOWELS, "module": "letters"})
+    assert (made.status_code, made.json()["admitted"]) == (200, True)
+    called = await client.post(f"{FUNCTIONS}/count_vowels/call", json={"arguments": {"text": "queueing"}})
+    assert (called.json()["outcome"], called.json()["value"]) == ("returned", 5)
+    change = {"old": "Count the vowels in a text.", "new": "Count all vowels in a text."}
+    assert (await client.patch(f"{FUNCTIONS}/count_vowels", json=change)).json()["admitted"]
+    shown = (await client.get(f"{FUNCTIONS}/count_vowels")).json()
+    assert "Count all vowels" in shown["source"]
+    assert (await client.post(f"{FUNCTIONS}/count_vowels/rollback", json={})).json()["admitted"]
+    assert "Count the vowels" in (await client.get(f"{FUNCTIONS}/count_vowels")).json()["source"]
+    tested = (await client.post(f"{FUNCTIONS}/count_vowels/test")).json()
+    assert len(tested["examples"]) == 2
+    assert (await client.delete(f"{FUNCTIONS}/count_vowels")).status_code == 200
+    assert (await client.get(f"{FUNCTIONS}/count_vowels")).status_code == 404
+
+
+async def test_what_the_gate_rejects_is_answered_with_its_verdict(served: Serve) -> None:
+    client = (await served([])).client
+    broken = await client.put(f"{FUNCTIONS}/f", json={"source": "def f(x): return x +"})
+    assert broken.status_code == 422
+    assert broken.json()["error"]["problems"]
+    assert broken.json()["verdict"]["admitted"] is False
+    assert (await client.get(f"{FUNCTIONS}/f")).status_code == 404
+
+
+async def test_a_check_admits_nothing(served: Serve) -> None:
+    client = (await served([])).client
+    verdict = (await client.post(f"{FUNCTIONS}/check", json={"source": VOWELS})).json()
+    assert (verdict["name"], verdict["admitted"]) == ("count_vowels", True)
+    assert (await client.get(f"{FUNCTIONS}/count_vowels")).status_code == 404
+    assert (await client.post(f"{FUNCTIONS}/check", json={"source": "x = 1"})).status_code == 400
+
+
+async def test_functions_are_found_by_need(served: Serve) -> None:
+    server = await served([])
+    (server.workspace.root / "functions" / "shop.py").write_text(SHIPPING)
+    await server.workspace.workshop.reload()
+    found = await server.client.get(f"{FUNCTIONS}/search", params={"need": "what does a parcel cost"})
+    assert found.json()["results"][0]["name"] == "shipping"
+    listed = (await server.client.get(FUNCTIONS, params={"pattern": "ship"})).json()
+    assert [row["name"] for row in listed["functions"]] == ["shipping"]
+
+
+async def test_arguments_that_do_not_fit_are_told(served: Serve) -> None:
+    server = await served([])
+    (server.workspace.root / "functions" / "shop.py").write_text(SHIPPING)
+    await server.workspace.workshop.reload()
+    answer = await server.client.post(f"{FUNCTIONS}/shipping/call", json={"arguments": {"weight": "heavy"}})
+    assert answer.status_code == 400
+    assert "weight" in answer.json()["error"]["message"]
+
+
+async def test_a_block_is_changed_only_as_it_was_seen(served: Serve) -> None:
+    client = (await served([])).client
+    block = (await client.get(f"{MEMORY}/human")).json()
+    changed = await client.patch(f"{MEMORY}/human", json={"version": block["version"], "value": "Ann"})
+    assert changed.json()["value"] == "Ann"
+    late = await client.patch(f"{MEMORY}/human", json={"version": block["version"], "value": "Bo"})
+    assert late.status_code == 409
+    (problem,) = late.json()["error"]["problems"]
+    assert (problem["value"], problem["version"]) == ("Ann", changed.json()["version"])
+    assert (await client.post(f"{MEMORY}/human/undo")).status_code == 200
+    assert (await client.get(f"{MEMORY}/human")).json()["value"] == ""
+    assert (await client.get(f"{MEMORY}/nothing")).status_code == 404
+
+
+async def test_agents_are_made_shown_exported_and_deleted(served: Serve) -> None:
+    client = (await served([])).client
+    assert (await client.post("/api/v1/agents", json={"name": "second"})).status_code == 201
+    assert (await client.get("/api/v1/agents/second")).json()["name"] == "second"
+    document = json.loads((await client.get("/api/v1/agents/second/export")).json()["document"])
+    assert document["agent"]["name"] == "second" or "second" in json.dumps(document)
+    assert (await client.delete("/api/v1/agents/second")).json() == {"deleted": "second"}
+    assert (await client.get("/api/v1/agents/second")).status_code == 404
+    assert (await client.post("/api/v1/agents", json={"name": "a/b"})).status_code in {400, 422}
+
+
+async def test_agents_and_groups_on_file_are_there_before_they_have_said_anything(served: Serve) -> None:
+    server = await served([Say("I suggest: hello."), Say("AGREED")])
+    root = server.workspace.root
+    for folder, name, text in (
+        ("agents", "editor", 'purpose = "Edits."\n'),
+        ("agents", "critic", 'purpose = "Criticizes."\n'),
+        ("groups", "review", 'members = ["editor", "critic"]\nchoose = "round_robin"\nstop = { text = "AGREED" }\n'),
+    ):
+        (root / folder).mkdir(exist_ok=True)
+        (root / folder / f"{name}.toml").write_text(text)
+    names = [row["name"] for row in (await server.client.get("/api/v1/agents")).json()["agents"]]
+    assert sorted(names) == ["critic", "editor", "main", "review"]
+    frames = await server.said("Write a greeting", "review")
+    assert end_of(frames)["reply"] == "AGREED"
+
+
+async def test_a_question_about_a_grant_is_answered_once(served: Serve) -> None:
+    server = await served([Ask(Wanted("first_line", {"path": "notes.txt"})), Say("It says hello.")])
+    (server.workspace.root / "notes.txt").write_text("hello\nworld\n")
+    (server.workspace.root / "functions" / "files.py").write_text(READS)
+    await server.workspace.workshop.reload()
+    heard = asyncio.create_task(server.frames(ends(1)))
+    await server.client.post("/api/v1/agents/main/messages", json={"text": "What does notes.txt say first?"})
+    await server.frames(lambda frames: any(data is not None and data["type"] == "grant_asked" for _, data in frames))
+    (question,) = (await server.client.get("/api/v1/approvals")).json()["approvals"]
+    assert question["function"] == "first_line"
+    answers = [
+        server.client.post(f"/api/v1/approvals/{question['id']}", json={"answer": answer}) for answer in ("yes", "no")
+    ]
+    first, second = await asyncio.gather(*answers)
+    assert sorted([first.status_code, second.status_code])[0] == 200
+    assert sorted([first.status_code, second.status_code])[1] in {400, 404}
+    assert end_of(await heard)["reply"] == "It says hello."
+
+
+async def test_an_agent_that_another_program_runs_is_left_to_it(served: Serve) -> None:
+    server = await served([])
+    async with Workspace.open(server.workspace.root) as other:
+        agent = await other.agent("taken")
+        answer = await server.client.post("/api/v1/agents/taken/messages", json={"text": "hello"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "agent-busy")
+        assert await agent.waiting() == []
+
+
+async def test_the_description_has_every_operation_and_part(served: Serve) -> None:
+    client = (await served([])).client
+    document = (await client.get("/openapi.json")).json()
+    for operation in OPERATIONS:
+        described = document["paths"][operation.path][operation.method.lower()]
+        assert described["summary"]
+        assert {row["name"] for row in described["parameters"] if row["in"] == "path"} == set(operation.names)
+    references = [text.split('"')[0] for text in json.dumps(document).split('"#/components/schemas/')[1:]]
+    assert set(references) <= document["components"]["schemas"].keys()
+
+
+@pytest.mark.parametrize("path", ["/api/v1/nothing", "/api/v2/agents", "/v1/embeddings"])
+async def test_an_address_without_anything_is_told_in_the_one_shape(served: Serve, path: str) -> None:
+    client = (await served([])).client
+    answer = await client.get(path)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "no-route")
+
+
+async def test_helpers_and_groups_are_files_that_are_made_shown_and_deleted(served: Serve) -> None:
+    server = await served([])
+    client = server.client
+    wrong = await client.put("/api/v1/helpers/summarize", json={"text": "purpose = 1"})
+    assert (wrong.status_code, wrong.json()["error"]["code"]) in {(422, "rejected"), (400, "config")}
+    helper = 'purpose = "Say in one sentence what a text says."\nresult = "str"\ninputs = { text = "str" }\n'
+    made = await client.put("/api/v1/helpers/summarize", json={"text": helper})
+    assert made.status_code == 200, made.text
+    assert (await client.get("/api/v1/helpers/summarize")).json()["text"] == helper
+    assert [row["name"] for row in (await client.get("/api/v1/helpers")).json()["helpers"]] == ["summarize"]
+    assert len((await client.get("/api/v1/helpers/summarize/history")).json()["versions"]) == 1
+    assert (await client.delete("/api/v1/helpers/summarize")).status_code == 200
+    assert (await client.post("/api/v1/helpers/summarize/rollback", json={})).status_code == 200
+    group = 'members = ["main", "critic"]\n'
+    assert (await client.put("/api/v1/groups/review", json={"text": group})).json()["problems"] == []
+    assert (await client.get("/api/v1/groups/review")).json()["members"] == ["main", "critic"]
+    assert (await client.put("/api/v1/groups/..%2Freview", json={"text": group})).status_code in {400, 404}
+    assert (await client.put("/api/v1/groups/bad", json={"text": "members = 3"})).status_code == 400
+    assert [row["name"] for row in (await client.get("/api/v1/groups")).json()["groups"]] == ["review"]
+    assert (await client.delete("/api/v1/groups/review")).json() == {"deleted": "review"}
+    assert (await client.get("/api/v1/groups/review")).status_code == 404

@@ -1,0 +1,155 @@
+"""The server as a process: its first line, its end by a signal, and a kill in mid-turn."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from agent_core import Workspace
+from tests.kit import Say, ScriptedModel, Stall
+
+from .conftest import Frames, ends
+
+
+class Process:
+    """A running `toolwright serve`."""
+
+    def __init__(self, root: Path, model: ScriptedModel, token: str, *options: str) -> None:
+        named = ("--base-url", model.base_url, "--model", "scripted")
+        command = [sys.executable, "-m", "agent_core", "-C", str(root), "serve", "--json", "--port", "0", *named]
+        self._process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout
+        self.told: dict[str, Any] = json.loads(self._process.stdout.readline())
+        headers = {"Authorization": f"Bearer {token}"}
+        self.client = httpx2.Client(base_url=self.told["url"], headers=headers, timeout=60)
+
+    def end(self, how: int) -> int:
+        """Send a signal, and return the exit code."""
+        self.client.close()
+        self._process.send_signal(how)
+        code = self._process.wait(60)
+        assert self._process.stdout
+        self._process.stdout.close()
+        return code
+
+    def interrupt(self) -> None:
+        """Do what Ctrl-C does."""
+        self._process.send_signal(signal.SIGINT)
+
+    def say(self, text: str) -> None:
+        """Send a message."""
+        assert self.client.post("/api/v1/agents/main/messages", json={"text": text}).status_code == 202
+
+    def frames(self, until: Callable[[Frames], bool], after: int = 0) -> Frames:
+        """What the stream sends until enough has come."""
+        frames: Frames = []
+        with self.client.stream("GET", f"/api/v1/agents/main/events?after={after}") as answer:
+            number: int | None = None
+            data: dict[str, Any] | None = None
+            for line in answer.iter_lines():
+                if line.startswith("id: "):
+                    number = int(line[4:])
+                elif line.startswith("data: "):
+                    data = json.loads(line[6:])
+                elif not line and (number is not None or data is not None):
+                    frames.append((number, data))
+                    number = data = None
+                    if until(frames):
+                        break
+        return frames
+
+
+def begins(turns: int) -> Callable[[Frames], bool]:
+    """Whether so many turns have begun."""
+    return lambda frames: sum(data is not None and data["type"] == "turn_started" for _, data in frames) >= turns
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> tuple[Path, str]:
+    """A workspace, and a token for it."""
+    Workspace.create(tmp_path)
+    command = [sys.executable, "-m", "agent_core", "-C", str(tmp_path), "tokens", "add", "me", "--json"]
+    made = subprocess.run([*command, "--scope", "chat", "--scope", "read"], capture_output=True, text=True, check=True)
+    return tmp_path, json.loads(made.stdout)["token"]
+
+
+@contextmanager
+def ended(process: Process, how: int = signal.SIGTERM) -> Iterator[Process]:
+    """The process, which ends with the block."""
+    try:
+        yield process
+    finally:
+        process.end(how)
+
+
+def test_it_says_where_it_is_and_ends_with_exit_code_0(
+    place: tuple[Path, str], scripted: Callable[..., ScriptedModel]
+) -> None:
+    root, token = place
+    process = Process(root, scripted([]), token)
+    assert process.told.keys() == {"url", "login", "workspace"}
+    assert process.told["workspace"] == str(root)
+    assert process.client.get("/api/v1/agents").status_code == 200
+    assert process.end(signal.SIGTERM) == 0
+
+
+def test_a_stream_ends_with_the_server(place: tuple[Path, str], scripted: Callable[..., ScriptedModel]) -> None:
+    root, token = place
+    process = Process(root, scripted([Say("Hello.")]), token)
+    process.say("hello")
+    with process.client.stream("GET", "/api/v1/agents/main/events") as answer:
+        lines = answer.iter_lines()
+        next(line for line in lines if "turn_ended" in line)
+        process.interrupt()
+        assert [*lines] in ([], [""])
+    assert process.end(signal.SIGCONT) == 0
+
+
+def test_after_a_kill_in_mid_turn_no_event_is_missing_and_none_comes_twice(
+    place: tuple[Path, str], scripted: Callable[..., ScriptedModel]
+) -> None:
+    root, token = place
+    model = scripted([Say("One."), Stall(60), Say("Three.")])
+    first = Process(root, model, token)
+    first.say("first")
+    before = first.frames(ends(1))
+    first.say("second")
+    before = first.frames(begins(2))
+    first.end(signal.SIGKILL)
+    with ended(Process(root, model, token)) as second:
+        last = max(number for number, _ in before if number is not None)
+        after = second.frames(ends(1), last)
+        assert after[-1][1] is not None
+        assert after[-1][1]["reason"] == "interrupted"
+        second.say("third")
+        whole = second.frames(ends(3))
+    numbers = [number for number, _ in whole if number is not None]
+    assert [number for number, _ in before if number] == numbers[: len([n for n, _ in before if n])]
+    assert numbers == sorted(set(numbers))
+    assert whole[-1][1] is not None
+    assert whole[-1][1]["reply"] == "Three."
+
+
+def test_an_address_that_is_taken_is_told(place: tuple[Path, str], scripted: Callable[..., ScriptedModel]) -> None:
+    root, token = place
+    with ended(Process(root, scripted([]), token)) as process:
+        port = process.told["url"].rsplit(":", 1)[1]
+        command = [sys.executable, "-m", "agent_core", "-C", str(root), "serve", "--port", port, "--json"]
+        second = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert second.returncode == 2
+    assert "another program uses it" in json.loads(second.stdout)["error"]["message"]
+
+
+def test_an_address_for_others_needs_a_token(tmp_path: Path) -> None:
+    Workspace.create(tmp_path)
+    command = [sys.executable, "-m", "agent_core", "-C", str(tmp_path), "serve", "--host", "0.0.0.0", "--json"]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "toolwright tokens add" in json.loads(refused.stdout)["error"]["fix"]

@@ -1,0 +1,85 @@
+"""Messages and events over HTTP: what a client hears, once, in order, also after it was cut off."""
+
+import asyncio
+
+from agent_core import Workspace
+from tests.kit import Ask, Say, Stall, Wanted
+from tests.kit.desk import VOWELS
+
+from .conftest import Serve, end_of, ends
+
+MESSAGES = "/api/v1/agents/main/messages"
+
+
+async def test_a_message_is_answered_and_every_step_is_heard(served: Serve) -> None:
+    server = await served([Ask(Wanted("days_between", {"start": "2024-01-01", "end": "2024-02-01"})), Say("31 days.")])
+    Workspace.create(server.workspace.root)
+    await server.workspace.workshop.reload()
+    frames = await server.said("How long is January?")
+    kinds = [data["type"] for number, data in frames if data and number]
+    assert kinds == ["turn_started", "call", "answer", "turn_ended"]
+    assert end_of(frames)["reply"] == "31 days."
+    assert "31 days." in "".join(data["text"] for _, data in frames if data and data["type"] == "text")
+
+
+async def test_a_client_that_was_cut_off_goes_on_after_its_last_number(served: Serve) -> None:
+    server = await served([Say("One."), Say("Two.")])
+    await server.said("first")
+    await server.said("second")
+    whole = await server.frames(ends(2))
+    numbers = [number for number, _ in whole]
+    assert all(number is not None for number in numbers)
+    assert numbers == sorted(set(numbers))  # type: ignore[type-var]  # none is None
+    for cut in range(1, len(whole)):
+        rest = await server.frames(lambda frames, cut=cut: len(frames) == len(whole) - cut, after=numbers[cut - 1] or 0)  # type: ignore[misc]
+        assert rest == whole[cut:]
+
+
+async def test_the_header_of_a_reconnecting_browser_goes_before_the_address(served: Serve) -> None:
+    server = await served([Say("One.")])
+    await server.said("first")
+    whole = await server.frames(ends(1))
+    again = await server.frames(ends(1), last=whole[0][0])
+    assert again == whole[1:]
+
+
+async def test_the_same_key_is_the_same_message(served: Serve) -> None:
+    server = await served([Say("Once.")])
+    heard = asyncio.create_task(server.frames(ends(1)))
+    answers = [await server.client.post(MESSAGES, json={"text": "hello", "key": "k-1"}) for _ in range(3)]
+    assert len({answer.json()["event"] for answer in answers}) == 1
+    await heard
+    shown = (await server.client.get(MESSAGES)).json()["messages"]
+    assert [row["kind"] for row in shown] == ["user", "assistant"]
+
+
+async def test_a_running_turn_is_interrupted_and_its_history_stays_valid(served: Serve) -> None:
+    server = await served([Stall(30), Say("Now.")])
+    heard = asyncio.create_task(server.frames(ends(1)))
+    await server.client.post(MESSAGES, json={"text": "wait"})
+    await server.frames(lambda frames: len(frames) == 1)
+    assert (await server.client.post("/api/v1/agents/main/interrupt")).json() == {"interrupted": True}
+    frames = await heard
+    assert end_of(frames)["reason"] == "interrupted"
+    assert end_of(await server.said("again"))["reply"] == "Now."
+
+
+async def test_leaving_a_stream_ends_the_view_and_not_the_turn(served: Serve) -> None:
+    server = await served([Ask(Wanted("count_vowels", {"text": "queueing"})), Say("Five.")])
+    (server.workspace.root / "functions" / "letters.py").write_text(VOWELS)
+    await server.workspace.workshop.reload()
+    heard = asyncio.create_task(server.frames(lambda frames: len(frames) == 1))
+    await server.client.post(MESSAGES, json={"text": "How many?"})
+    await heard
+    whole = await server.frames(ends(1))
+    assert end_of(whole)["reply"] == "Five."
+
+
+async def test_a_message_that_waited_is_answered_when_the_server_opens_its_agent(served: Serve) -> None:
+    server = await served([Say("Here I am.")])
+    agent = await server.workspace.agent("other")
+    await agent.say_during_turn("Are you there?")
+    await agent.aclose()
+    await server.client.get("/api/v1/agents/other/memory")
+    frames = await server.frames(ends(1), agent="other")
+    assert end_of(frames)["reply"] == "Here I am."

@@ -1,0 +1,131 @@
+"""The API of what one looks at and steers: steps, growth, cost, versions, sources, agents at work."""
+
+import base64
+from typing import Any
+
+from tests.kit import Ask, Say, Wanted
+
+from .conftest import Serve, Served
+
+DOUBLE = '''
+def double(n: int) -> int:
+    """Return twice a number.
+
+    Args:
+        n: The number.
+
+    Examples:
+        >>> double(2)
+        4
+        >>> double(5)
+        10
+    """
+    return n * 2
+'''
+WRONG = DOUBLE.replace("n * 2", "n + 2")
+
+
+async def get(server: Served, path: str, **query: Any) -> Any:  # Any: JSON
+    answer = await server.client.get(f"/api/v1/{path}", params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def create(source: str, name: str = "double") -> Ask:
+    """A reply that asks for a new function."""
+    return Ask(Wanted("create_function", {"function_name": name, "function_code_with_docstring": source}))
+
+
+async def test_how_a_function_came_to_be_can_be_followed_from_the_wish_to_its_use(served: Serve) -> None:
+    server = await served([create(WRONG), create(DOUBLE), Ask(Wanted("double", {"n": 21})), Say("42")])
+    await server.said("Double 21.")
+
+    (grown,) = (await get(server, "growth"))["functions"]
+    stages = [stage["stage"] for stage in grown["stages"]]
+    assert stages == ["wanted", "written", "rejected", "fixed", "admitted", "used"]
+    assert grown["stages"][0]["text"] == "Double 21."
+    assert "returned `7`" in grown["stages"][2]["text"]
+    assert (grown["function"], grown["agent"], grown["used"]) == ("double", "main", 1)
+
+    listed = (await get(server, "agents/main/steps"))["steps"]
+    assert [step["calls"] for step in listed] == [["create_function"], ["create_function"], ["double"], []]
+    seen = await get(server, f"agents/main/steps/{listed[2]['seq']}")
+    by_name = {part["part"]: part for part in seen["parts"]}
+    assert by_name["instructions"]["text"]
+    assert "double" in by_name["functions"]["text"].split("\n")
+    assert all(part["tokens"] > 0 for part in seen["parts"])
+    assert seen["tokens"] == sum(part["tokens"] for part in seen["parts"])
+    kinds = [message["kind"] for message in by_name["conversation"]["messages"]]
+    assert kinds == ["user", "assistant", "answer", "assistant", "answer"]
+    assert "def double" in by_name["conversation"]["messages"][3]["text"]
+
+    cost = await get(server, "agents/main/cost")
+    (turn,) = cost["turns"]
+    assert (turn["message"], turn["steps"]) == ("Double 21.", 4)
+    assert turn["prompt"] + turn["completion"] == cost["total"]["prompt"] + cost["total"]["completion"] > 0
+
+
+async def test_versions_of_a_function_are_compared_and_its_lines_are_followed(served: Serve) -> None:
+    server = await served([])
+    for source in (DOUBLE, DOUBLE.replace("n * 2", "n + n")):
+        assert (await server.client.put("/api/v1/functions/double", json={"source": source})).status_code == 200
+    assert [row["number"] for row in (await get(server, "functions/double/history"))["versions"]] == [1, 2]
+    difference = (await get(server, "functions/double/diff", version="1"))["diff"].splitlines()
+    assert "-    return n * 2" in difference
+    assert "+    return n + n" in difference
+    assert (await get(server, "functions/verdicts"))["verdicts"]["double"]["admitted"]
+    traced = await server.client.post("/api/v1/functions/double/trace", json={"arguments": {"n": 4}})
+    assert traced.json()["outcome"]["value"] == 8
+    assert traced.json()["lines"]
+    assert (await server.client.get("/api/v1/functions/nothing/history")).status_code in (400, 404, 422)
+
+
+async def test_a_document_comes_in_parts_and_is_found_afterwards(served: Serve) -> None:
+    server = await served([])
+    text = "The lighthouse of Brindle was built in 1871. " * 40
+    half = len(text) // 2
+
+    async def part(data: str, **more: Any) -> Any:  # Any: JSON
+        body = {"name": "../notes.txt", "data": base64.b64encode(data.encode()).decode(), **more}
+        return await server.client.post("/api/v1/agents/main/sources", json=body)
+
+    assert (await part(text[:half], more=True)).json()["received"] == half
+    assert (await part(text[half:], offset=3)).json()["error"]["problems"] == [{"offset": half}]
+    done = (await part(text[half:], offset=half)).json()
+    assert done["sources"][0]["outcome"] == "added"
+    (row,) = (await get(server, "agents/main/sources"))["sources"]
+    assert (row["name"], row["complete"]) == ("../notes.txt", True)
+    found = await get(server, "agents/main/search", query="lighthouse", where="archival")
+    assert "Brindle" in str(found)
+    folder = server.workspace.root / ".toolwright" / "uploads"
+    assert list(folder.iterdir()) == []
+    gone = await server.client.delete("/api/v1/agents/main/sources", params={"source": "../notes.txt"})
+    assert gone.status_code == 200
+    assert (await get(server, "agents/main/sources"))["sources"] == []
+    broken = await server.client.post("/api/v1/agents/main/sources", json={"name": "x", "data": "§"})
+    assert broken.json()["error"]["message"] == "The data are not base64."
+
+
+async def test_an_agent_that_is_paused_answers_once_it_is_resumed(served: Serve) -> None:
+    server = await served([Say("Here I am.")])
+    assert (await server.client.post("/api/v1/agents/main/pause", json={"why": "lunch"})).status_code == 200
+    (state,) = (await get(server, "tree"))["agents"]
+    assert (state["state"], state["why"]) == ("paused", "lunch")
+    await server.client.post("/api/v1/agents/main/resume")
+    assert (await server.said("Are you there?"))[-1][1]["reply"] == "Here I am."  # type: ignore[index]
+    idle = await server.client.post("/api/v1/agents/main/stop")
+    assert idle.status_code == 400
+
+
+async def test_what_steers_needs_its_scope_and_an_agent_that_is_not_the_tokens_is_not_there(served: Serve) -> None:
+    server = await served([])
+    client = await server.as_("other", "chat", "approve", agents=("main",))
+    stranger = await server.as_("stranger", "read", "edit", agents=("somebody",))
+    asked = ["GET growth", "GET tree", "GET agents/main/steps", "GET agents/main/steps/1", "GET agents/main/cost"]
+    for request in (*asked, "GET agents/main/sources", "POST agents/main/pause", "POST agents/main/stop"):
+        method, path = request.split()
+        refused = await client.request(method, f"/api/v1/{path}")
+        assert (request, refused.status_code, refused.json()["error"]["code"]) == (request, 403, "not-allowed")
+        answer = await stranger.request(method, f"/api/v1/{path}")
+        assert (request, answer.status_code) == (request, 404 if "main" in path else 200)
+        assert "main" in path or answer.json() in ({"functions": []}, {"agents": []})

@@ -1,0 +1,207 @@
+"""Forgetting in the store: it is done or not, whatever ends it, and every table with words is looked through."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from agent_core.base.clock import Clock
+from agent_core.base.errors import StorageError
+from agent_core.base.matching import Mention
+from agent_core.context import rebuilt
+from agent_core.memory import words
+from agent_core.runtime.turn import messages_of
+from agent_core.storage import (
+    SUMMARY,
+    Entry,
+    Erasure,
+    PassageRow,
+    Post,
+    RecallMessage,
+    SavePassages,
+    SaveSaid,
+    SaveVectors,
+    Store,
+    TurnsGone,
+    open_store,
+)
+from tests.storage.support import say
+
+NAME = "Quillon"
+
+
+def erasing(target: Any) -> Erasure:
+    def summed(payload: dict[str, Any], entries: Sequence[Entry]) -> dict[str, Any] | None:
+        return rebuilt(payload, messages_of(entries))
+
+    return Erasure(target, words.indexed, summed)
+
+
+async def filled(path: Path) -> Store:
+    store = open_store(path, clock=Clock())
+    await say(store, f"my friend is {NAME}", agent="main")
+    turn = await claimed(store, "we met in Bergen")
+    text = f"They met in Bergen. {NAME} is a friend; likes tea. Open: nothing."
+    said = [{"by": "user", "text": f"my friend is {NAME}"}, {"by": "user", "text": "we met in Bergen"}]
+    upto = (await store.history("main"))[-1].seq
+    await store.append(*turn, [Entry(SUMMARY, {"text": text, "covers": 2, "upto": upto, "said": said})])
+    rows = tuple(PassageRow(f"p-{n}", "main", f"{NAME} {n}", f"quillon {n}", 1.0) for n in range(5_200))
+    await store.apply([SavePassages(rows)])
+    missing = await store.unembedded("archival", "space", 10_000)
+    vector = bytes(4 * 7) + b"\x00\x00\x80\x3f"
+    await store.apply([SaveVectors("archival", "space", tuple((seq, vector) for seq, _ in missing))])
+    return store
+
+
+async def claimed(store: Store, text: str) -> tuple[str, int, int]:
+    await store.post(Post("main", "message", {"text": text}))
+    turn = await store.next("main", "test")
+    assert turn is not None
+    done = await store.append(turn.id, turn.attempt, 0, [Entry("user", {"text": text})])
+    return turn.id, turn.attempt, done.n
+
+
+def dumped(path: Path) -> str:
+    """All rows of all tables, those that hold the index of words and of signs among them."""
+    db = apsw.Connection(str(path))
+    names = [
+        row[0] for row in db.execute("select name from sqlite_schema where type = 'table' and sql not like '%virtual%'")
+    ]
+    return "\n".join(repr(row) for name in names for row in db.execute(f'select * from "{name}"'))
+
+
+async def test_a_summary_loses_the_sentence_and_no_index_keeps_the_stem(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    store = await filled(path)
+    assert "quillon" in dumped(path).lower()
+    counts = await store.rehearse(erasing(Mention(NAME)))
+    assert await store.forget(erasing(Mention(NAME))) == counts
+    assert counts["passages"] == counts["vectors"] == 5_200
+    (summary,) = await store.history("main", kinds=(SUMMARY,))
+    assert summary.payload["text"] == "They met in Bergen. likes tea. Open: nothing."
+    assert summary.payload["said"] == [{"by": "user", "text": "we met in Bergen"}]
+    assert await store.check() is None
+    await store.close()
+    assert "quillon" not in dumped(path).lower()
+    assert b"uillon" not in path.read_bytes()
+
+
+async def test_a_summary_that_covers_a_forgotten_turn_is_made_anew_of_what_is_left(tmp_path: Path) -> None:
+    store = await filled(tmp_path / "state.db")
+    counts = await store.forget(erasing(TurnsGone("main", [1])))
+    (summary,) = await store.history("main", kinds=(SUMMARY,))
+    assert (counts["summaries"], summary.payload["text"], summary.payload["covers"]) == (1, "", 1)
+    assert [quote["text"] for quote in summary.payload["said"]] == ["we met in Bergen"]
+    assert await store.check() is None
+    await store.close()
+
+
+async def test_a_failure_in_the_middle_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    store = await filled(path)
+    before = dumped(path)
+
+    def failing(text: str, at: float | None, tags: Sequence[str]) -> str:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await store.forget(Erasure(Mention(NAME), failing, lambda payload, _: payload))
+    assert dumped(path) == before
+    await store.close()
+
+
+def mark(path: Path) -> Path:
+    return path.with_name("state.db.scrub")
+
+
+async def test_what_ends_before_the_file_is_written_anew_is_finished_by_the_next_opening(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    store = await filled(path)
+    await store.close()
+    db = apsw.Connection(str(path))
+    db.execute("update entry set payload = replace(payload, 'Quillon', 'X')")
+    db.execute("delete from passage")
+    db.execute("delete from vector")
+    db.close()
+    mark(path).touch()
+    assert b"Quillon 77" in path.read_bytes()
+    async with open_store(path, clock=Clock()) as again:
+        assert await again.check() is None
+    assert b"Quillon 77" not in path.read_bytes()
+    assert not mark(path).exists()
+
+
+async def test_a_preview_is_not_disturbed_by_what_its_own_process_writes_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    async with open_store(path, clock=Clock()) as store:
+        await store.apply([SaveSaid((RecallMessage(1, "main", 1, f"I met {NAME}", "met quillon", 1.0, "user"),))])
+        other = apsw.Connection(str(path))  # the session of an agent in the same process has one of its own
+
+        def meanwhile(text: str, at: float | None, tags: Sequence[str]) -> str:
+            with suppress(apsw.BusyError):  # it waits, if it has the patience, until the preview is done
+                other.execute("update said set at = at + 1")
+            return words.indexed(text, at, tags)
+
+        counts = await store.rehearse(Erasure(Mention(NAME), meanwhile, lambda payload, _: payload))
+        assert counts["recall"] == 1
+        other.execute("update said set at = at + 1")
+        other.close()
+        assert (await store.forget(erasing(Mention(NAME))))["recall"] == 1
+
+
+async def test_a_reader_of_an_earlier_state_is_waited_for_and_the_log_is_emptied(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    async with open_store(path, clock=Clock()) as store:
+        await store.apply([SavePassages((PassageRow("p", "main", NAME, "quillon", 1.0),))])
+        reader = reading(path)
+        asyncio.get_running_loop().call_later(1.0, reader.close)
+        await store.forget(erasing(Mention(NAME)))
+        assert not mark(path).exists()
+        assert b"uillon" not in path.read_bytes() + path.with_name("state.db-wal").read_bytes()
+
+
+async def test_a_reader_that_goes_on_is_named_and_the_next_opening_empties_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    async with open_store(path, clock=Clock()) as store:
+        await store.apply([SavePassages((PassageRow("p", "main", NAME, "quillon", 1.0),))])
+        reader = reading(path)
+        with pytest.raises(StorageError, match="It is forgotten, but its bytes are still in"):
+            await store.forget(erasing(Mention(NAME)))
+        assert mark(path).exists()
+        reader.close()
+        async with open_store(path, clock=Clock()):
+            assert not mark(path).exists()
+        assert b"uillon" not in path.read_bytes() + path.with_name("state.db-wal").read_bytes()
+
+
+def reading(path: Path) -> apsw.Connection:
+    """A connection in the middle of reading the state as it is now."""
+    db = apsw.Connection(str(path))
+    list(db.execute("begin"))
+    list(db.execute("select * from passage"))
+    return db
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Zoë", "ZOË", "Zoe\u0308", json.dumps("Zoë"), json.dumps(json.dumps("Zoë")), "Zo%C3%AB", "Zo&euml;", "Zo\\xeb"],
+)
+async def test_a_name_is_found_in_every_form_of_writing_within_json_within_json(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "state.db"
+    async with open_store(path, clock=Clock()) as store:
+        turn = await claimed(store, "hello")
+        call = {"id": "call-1", "name": "find", "arguments": json.dumps({"who": text, text: 1})}
+        answer = {"call_id": "call-1", "name": "find", "text": json.dumps({"who": text}), "detail": {text: [text, 7]}}
+        entries = [Entry("assistant", {"text": "", "thought": text, "calls": [call]}), Entry("result", answer)]
+        await store.append(*turn, entries)
+        await store.forget(erasing(Mention("zoë")))
+        said = messages_of(await store.load(turn[0]))
+    assert "Zo" not in str(said)
+    assert json.loads(said[1].calls[0].arguments)["who"].strip('"\\') == "[forgotten]"  # type: ignore[union-attr]
+    assert b"Zo" not in path.read_bytes()
+    assert b"ZO" not in path.read_bytes()

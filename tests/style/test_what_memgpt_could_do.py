@@ -1,0 +1,133 @@
+"""What MemGPT's own functions could do works here: results counted, memory saved, another model asked, all listed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_core.base.events import CallAnswered
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Repeat, Say, Script, Wanted, scripted
+from tests.kit.desk import VOWELS, desk, of
+from tests.style.support import memgpt, send
+
+PIES = [f"I like pie number {number}." for number in range(4)]
+
+
+def call(name: str, **arguments: Any) -> Ask:  # Any: JSON
+    """A reply that calls a function and asks for another step."""
+    return Ask(Wanted(name, {**arguments, "request_heartbeat": True}))
+
+
+@pytest.mark.parametrize(
+    ("search", "arguments"),
+    [
+        ("conversation_search", {"query": "pie number"}),
+        ("conversation_search_date", {"start_date": "today"}),
+        ("archival_memory_search", {"query": "pie number"}),
+        ("archival_memory_search", {"query": ""}),
+    ],
+)
+@pytest.mark.parametrize(("count", "shown"), [(2, 2), (0, 1), (-3, 1)])
+async def test_a_search_shows_as_many_as_are_asked_for(
+    at_desk: OpenDesk, search: str, arguments: dict[str, Any], count: int, shown: int
+) -> None:
+    inserts = Ask(*(Wanted("archival_memory_insert", {"content": pie}) for pie in PIES))
+    heard = Repeat(send("Good."), len(PIES))
+    here = await memgpt(at_desk, [heard, inserts, call(search, **arguments, count=count), send("There.")])
+    for pie in PIES:
+        await here.say(pie)
+    await here.say("Keep them.")
+    events = await here.say("Which pies?")
+    answer = of(CallAnswered, events)[0].text
+    assert sum(line.startswith("- ") for line in answer.splitlines()) == shown, answer
+    assert f"Showing {shown} of" in answer
+    assert f"with count={shown} has the next" in answer
+
+
+async def test_a_memory_is_saved_in_a_section(at_desk: OpenDesk) -> None:
+    save = call("core_memory_save", section="human", memory="Her name is Ada.")
+    here = await memgpt(at_desk, [save, send("Kept.")])
+    await here.say("My name is Ada.")
+    assert "Her name is Ada." in here.agent.memory.blocks.memory["human"].text
+
+
+async def test_another_model_is_asked_with_a_system_message_of_its_own(tmp_path: Path) -> None:
+    reply = send("It is Lima.", thought="So.")
+    script: Script = [call("message_chatgpt", message="Capital of Peru?"), Say("Lima."), reply]
+    own = {"turn__message_llm_model": "another", "turn__message_llm_system": "You know all capitals."}
+    with scripted(script, models=["scripted", "another"]) as model:
+        async with desk(tmp_path, model, memory__preset="memgpt", **own) as here:
+            here.agent.talk.verify = False
+            await here.say("What is the capital of Peru?")
+    assert [request.body["model"] for request in model.requests] == ["scripted", "another", "scripted"]
+    texts = [each["content"] for each in model.requests[1].messages]
+    assert texts == ["You know all capitals.", "Capital of Peru?"]
+
+
+async def test_every_function_of_the_agent_is_listed_and_marked(at_desk: OpenDesk) -> None:
+    here = await memgpt(at_desk, [call("list_functions"), call("list_functions", module="memory"), send("So.")])
+    here.put("text.py", VOWELS)
+    await here.workspace.workshop.reload()
+    await here.say("What can you do?")
+    everything, of_memory = (here.model.requests[at].answers[-1] for at in (1, 2))
+    assert "1 functions" in everything
+    marked = ["create_function (meta)", "send_message (meta)", "core_memory_append (memory)"]
+    for line in ["count_vowels (text, ", *marked]:
+        assert f"- {line}" in everything
+    assert "- conversation_search (memory)" in of_memory
+    assert "create_function" not in of_memory
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("create_function", ["meta-function", "cannot be edited", '"function_code_with_docstring"']),
+        ("core_memory_append", ["about memory", "cannot be edited", '"content"']),
+        ("debugger", ["meta-function", '"expressions"']),
+        ("count_vowels", ["def count_vowels", 'Schema: {"type": "object"']),
+    ],
+)
+async def test_every_function_of_the_agent_is_shown_with_its_schema(
+    at_desk: OpenDesk, name: str, says: list[str]
+) -> None:
+    here = await memgpt(at_desk, [call("introspect_function", function_name=name), send("So.")])
+    here.put("text.py", VOWELS)
+    await here.workspace.workshop.reload()
+    await here.say("What is it?")
+    answer = here.model.requests[1].answers[-1]
+    assert all(text in answer for text in says), answer
+    schema = next(line for line in answer.splitlines() if line.startswith("Schema: "))
+    assert json.loads(schema.removeprefix("Schema: "))["type"] == "object"
+
+
+FOREIGN = '''\
+from memgpt.agent import Agent
+
+
+def shout(self: Agent, text: str) -> str:
+    """Write a text in capitals.
+
+    Args:
+        text: The text.
+
+    >>> shout("ab")
+    'AB'
+    >>> shout("c d")
+    'C D'
+    """
+    self.interface.internal_monologue(f"shouting {text}")
+    return text.upper()
+'''
+
+
+async def test_the_interface_of_another_agent_is_translated_when_a_function_is_made(at_desk: OpenDesk) -> None:
+    create = call("create_function", function_name="shout", function_code_with_docstring=FOREIGN)
+    here = await memgpt(at_desk, [create, call("shout", text="x"), send("X")])
+    await here.say("Shout.")
+    assert "became a note of progress" in here.model.requests[1].answers[-1]
+    assert here.model.requests[2].answers[-1] == '"X"'
+    source = here.workspace.workshop.plans.source("shout")
+    assert 'self.progress(0, note=f"shouting {text}")' in source
+    assert "memgpt" not in source
