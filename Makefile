@@ -3,11 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run demo test soak check format bench recording guide clean
+.PHONY: run serve demo test test-page soak check format bench bench-peers bench-groups bench-compare conformance recording page-walk guide clean
 .DELETE_ON_ERROR:
 
 run: .venv/.run
 	@$(BIN)/toolwright --workspace . run
+
+serve: .venv/.serve
+	@$(BIN)/toolwright --workspace . serve
 
 # In a workspace of its own, which is gone afterwards.
 demo: .venv/.run
@@ -18,11 +21,17 @@ demo: .venv/.run
 test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.dev
 	@$(BIN)/python -m compileall -q agent_core meta_functions sandbox tests
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not slow and not model"
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not slow and not model and not page"
 
 # The long tests, every case of those of which the suite runs a sample, and properties with new examples.
 soak: .venv/.dev
 	$(BIN)/python -m pytest -q -m "(slow or hypothesis or sampled) and not model" --hypothesis-profile searching
+
+# The page in a browser: Chromium as the system has it, playwright in this environment, axe-core below the cache folder.
+test-page: .venv/.dev
+	$(PIP) playwright
+	$(BIN)/python -m tests.kit.npm
+	$(BIN)/python -m pytest -q -m page tests/server
 
 check: .venv/.dev
 	$(BIN)/ruff format --check .
@@ -38,9 +47,30 @@ format: .venv/.dev
 bench: .venv/.dev
 	$(BIN)/python -m benchmarks
 
+# Other frameworks, each installed into an environment of its own below the cache folder, at the first time.
+bench-peers: .venv/.dev
+	$(BIN)/python -m benchmarks.peers
+
+# Real clients of the server, each installed into an environment of its own below the cache folder, at the first time.
+conformance: .venv/.dev
+	$(BIN)/python -m benchmarks.conformance
+
+# Who speaks next in a group, beside the same frameworks.
+bench-groups: .venv/.dev
+	$(BIN)/python -m benchmarks.peers.groups
+
+# What is here beside another commit: `make bench-compare BASE=main`, or of some benches: `… NAMES="turn startup"`.
+bench-compare: .venv/.dev
+	$(BIN)/python -m benchmarks.compare $(or $(BASE),$(error Say which commit: make bench-compare BASE=…)) $(NAMES)
+
 # What is shown of the program is played in a pseudo-terminal, from the program as it is.
 recording: .venv/.dev
 	$(BIN)/python -m benchmarks.recording docs/recording.svg
+
+# From a new workspace to the first grown function in the page, as pictures.
+page-walk: .venv/.dev
+	$(PIP) playwright
+	$(BIN)/python -m benchmarks.page_walk
 
 guide: .venv/.dev
 	$(BIN)/python -m benchmarks.guide_walk
@@ -55,8 +85,12 @@ clean:
 
 # The local model's engine has no wheel for every platform: without it everything else still works.
 .venv/.run: .venv/bin/python pyproject.toml constraints.txt
-	@$(PIP) --editable '.[local]' || { echo "The engine of the local model (xllamacpp) is not to be had here; going on without."; $(PIP) --editable .; }
+	@$(PIP) --editable '.[local]' || { echo "The engine of the local model (xllamacpp) is not available here: installing without it."; $(PIP) --editable .; }
 	@$(BIN)/python -m compileall -q agent_core meta_functions sandbox
+	@touch $@
+
+.venv/.serve: .venv/.run
+	@$(PIP) --editable '.[server]'
 	@touch $@
 
 .venv/.dev: .venv/.run

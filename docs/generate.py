@@ -1,4 +1,5 @@
-"""Writes `docs/reference.md` (commands, slash commands, meta-functions, settings) and `docs/agent-file.schema.json`.
+"""Writes `docs/reference.md` (commands, slash commands, meta-functions, settings, operations of the server),
+`docs/openapi.json` and `docs/agent-file.schema.json`.
 
 python docs/generate.py
 """
@@ -24,6 +25,8 @@ from agent_core.base.settings import PREFIX, Settings  # noqa: E402
 from agent_core.functions.debug import COMMANDS  # noqa: E402
 from agent_core.interfaces.catalogue import ENTRIES  # noqa: E402
 from agent_core.interfaces.cli import LazyGroup  # noqa: E402
+from agent_core.interfaces.server.catalog import OPERATIONS  # noqa: E402
+from agent_core.interfaces.server.openapi import openapi  # noqa: E402
 from agent_core.workspace.portable.document import AgentFile  # noqa: E402
 from meta_functions import MODULES  # noqa: E402
 
@@ -43,7 +46,9 @@ with `was_handled`, while that was handled), and one `event` per line for `run -
 
 def page() -> str:
     """Return the whole page."""
-    return "\n".join([HEAD, *commands(), *slash_commands(), *debugger(), *meta_functions(), *settings(), *told()])
+    return "\n".join(
+        [HEAD, *commands(), *slash_commands(), *debugger(), *meta_functions(), *settings(), *told(), *operations()]
+    )
 
 
 def commands() -> Iterator[str]:
@@ -107,7 +112,7 @@ def settings() -> Iterator[str]:
     """Yield every setting with its default."""
     yield "## Settings\n"
     yield f"Set them in `toolwright.toml` (`[section]` and `key`), as a variable (`{PREFIX}SECTION_KEY`), or as a flag; each takes precedence"
-    yield "over the one before. Keys are read only from `OPENAI_API_KEY`, an address also from `OPENAI_BASE_URL`. `sandbox.unsafe` cannot"
+    yield "over the one before. Keys are read only from the environment (`model.key_variable`), an address also from `OPENAI_BASE_URL`. `sandbox.unsafe` cannot"
     yield "be set in the file, and nothing is sent to an address that only the file names until `toolwright configure --confirm-address`.\n"
     yield "| setting | default | meaning |\n|---|---|---|"
     for name, field in Settings.model_fields.items():
@@ -129,6 +134,20 @@ def told() -> Iterator[str]:
         yield f"| `{kind.type}` | {own} | {says} |"
 
 
+def operations() -> Iterator[str]:
+    """Yield every operation of the server."""
+    yield "\n## Operations of the server\n"
+    yield "`toolwright serve` answers these. A token needs one of the scopes. What each takes is in [openapi.json](openapi.json).\n"
+    yield "| operation | scopes | what it does |\n|---|---|---|"
+    for one in sorted(OPERATIONS, key=lambda one: (one.path, one.method)):
+        yield f"| `{one.method} {one.path}` | {', '.join(one.scopes)} | {one.summary} |"
+
+
+def description() -> str:
+    """Return the description of the server's API."""
+    return json.dumps(openapi(OPERATIONS), indent=1, ensure_ascii=False) + "\n"
+
+
 def row(name: str, field: FieldInfo) -> str:
     """Return the row of one setting."""
     default = "" if field.default is None else f"`{field.default}`"
@@ -143,4 +162,5 @@ def agent_file() -> str:
 
 if __name__ == "__main__":
     (ROOT / "docs" / "agent-file.schema.json").write_text(agent_file(), "utf-8")
+    (ROOT / "docs" / "openapi.json").write_text(description(), "utf-8")
     (ROOT / "docs" / "reference.md").write_text(page() + "\n", "utf-8")

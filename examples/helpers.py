@@ -1,0 +1,42 @@
+"""A helper as a function: `helpers/vowel_finder.toml` is written, and the agent calls it. Needs a model.
+
+python examples/helpers.py FOLDER "Which words of 'queueing in the sky' have many vowels?"
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from agent_core import Workspace, events
+
+HELPER = """\
+purpose = "Say which words of a text have at least so many vowels."
+inputs = { text = "str", least = "int = 3" }
+result = "list[str]"
+functions = ["count_*"]
+budget = { steps = 8, tokens = 20000, seconds = 60 }
+"""
+
+
+async def main(folder: Path, question: str) -> None:
+    """Open a workspace with a helper, and show what a turn spends in it."""
+    Workspace.create(folder)
+    file = folder / "helpers" / "vowel_finder.toml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(HELPER, "utf-8")
+    async with Workspace.open(folder) as workspace:
+        for name, helper in workspace.helpers.helpers.items():
+            print(f"{name} -> {helper.answer.returns}: {helper.purpose}")
+        agent = await workspace.agent()
+        async for event in agent.turn(question):
+            match event:
+                case events.CallAnswered():
+                    run = event.detail.get("helper") or {"steps": 0, "agent": "nobody"}
+                    print(f"[{event.name}: {event.outcome}, {run['steps']} steps of {run['agent']}]")
+                case events.TurnEnded():
+                    print(f"\n{event.reply} ({event.reason} after {event.steps} steps)")
+
+
+if __name__ == "__main__":
+    given = [*sys.argv[1:], *(".", "Which words of 'queueing in the sky' have many vowels?")[len(sys.argv) - 1 :]]
+    asyncio.run(main(Path(given[0]), given[1]))
