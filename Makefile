@@ -1,6 +1,7 @@
 # Each target works as the first command in a fresh clone: it makes .venv and installs what it needs, once.
 PYTHON ?= python3
 BIN := .venv/bin
+SUITE := $(BIN)/python -m pytest -q -m "not slow and not model and not page"
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: run serve demo test test-page soak check format bench bench-peers bench-groups bench-compare conformance recording page-walk guide clean
@@ -18,10 +19,12 @@ demo: .venv/.run
 
 # A part of what is tried, on two cores; `soak` tries all of it. Bytecode first, and kept even where the environment
 # says otherwise: what starts anew in a test, as sandboxes do, and each worker would compile every module again.
+# A test that fails only beside others is told, and counts if it fails by itself, too.
 test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.dev
 	@$(BIN)/python -m compileall -q agent_core meta_functions sandbox tests
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not slow and not model and not page"
+	@rm -rf .pytest_cache
+	$(SUITE) -n 3 --dist worksteal || { echo "Once more, alone, what failed beside all others:"; $(SUITE) --last-failed --last-failed-no-failures none; }
 
 # The long tests, every case of those of which the suite runs a sample, and properties with new examples.
 soak: .venv/.dev
@@ -76,7 +79,7 @@ guide: .venv/.dev
 	$(BIN)/python -m benchmarks.guide_walk
 
 clean:
-	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Toolwright needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ". Say which to use: make PYTHON=python3.12 …") if sys.version_info < (3, 11) else None'

@@ -18,6 +18,7 @@ from sandbox.wire.protocol import pack
 from sandbox.wire.values import encode
 from tests.attacks.rows import Row, modules
 from tests.attacks.world import World
+from tests.kit.pace import slowness
 
 _MOST: Final = 1 << 28
 _SLOW_S: Final = 0.3
@@ -38,7 +39,7 @@ async def believe(pool: Pool, there: World, row: Row) -> dict[str, str]:
         return {"misled": str(error)}
     except Exception as error:  # noqa: BLE001 - any way of falling over
         return {"misled": f"it falls over: {error!r}"[:200]}
-    return {"misled": "it is held up"} if time.process_time() - began > _SLOW_S else {}
+    return {"misled": "it is held up"} if time.process_time() - began > _SLOW_S * slowness() else {}
 
 
 async def _heard(pool: Pool, there: World, row: Row) -> bytes:

@@ -11,7 +11,7 @@ from tests.kit.desk import Desk, of
 
 from .support import SUMMING, Typist, arm, room_of
 
-THOUGHT_S = 1.5
+THOUGHT_S = 5
 
 
 class Thinking(Typist):

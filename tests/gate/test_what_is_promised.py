@@ -249,7 +249,7 @@ async def test_a_body_that_hangs_on_generated_calls_is_judged_in_bounded_time(ga
         "send_report('a') → 'sent a'", "send_report('b') → 'sent b'",
     )  # fmt: skip
     verdict = await judge(gate, code, "send_report")
-    assert sum(report.seconds for report in verdict.stages if report.stage == "promise") < 3
+    assert sum(report.seconds for report in verdict.stages if report.stage == "promise") < 30
 
 
 DAYS = '''

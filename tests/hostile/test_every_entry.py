@@ -17,6 +17,7 @@ from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, Desk, answers
 from tests.kit.drawing import sampled
 from tests.kit.heartbeat import MOST_MS, heartbeat, stall_of
+from tests.kit.pace import slowness
 
 
 def test_there_is_hostile_input_for_every_tag_and_every_request_of_the_protocol() -> None:
@@ -48,7 +49,7 @@ async def test_no_request_of_a_worker_holds_up_the_event_loop(at_desk: OpenDesk,
     async with heartbeat() as stall:
         told = answers(await here.say("ask"))
     assert told, "it was not even called"
-    assert stall.cpu_ms <= MOST_MS, (stall, told)
+    assert stall.cpu_ms <= MOST_MS * slowness(), (stall, told)
 
 
 @pytest.mark.sampled
@@ -82,7 +83,11 @@ async def with_a_past(at_desk: OpenDesk) -> AsyncIterator[Desk]:
 
 @pytest.mark.parametrize("look", ["history", "diff", "blame"])
 async def test_no_look_at_a_past_of_lines_that_repeat_holds_up_the_event_loop(with_a_past: Desk, look: str) -> None:
-    async with heartbeat() as stall:
-        found = await getattr(with_a_past.workspace.workshop.past, look)("f")
-    assert found.name == "f"
+    found = []
+
+    async def read() -> None:
+        found.append(await getattr(with_a_past.workspace.workshop.past, look)("f"))
+
+    stall = await stall_of(read)
+    assert found[0].name == "f"
     assert stall.cpu_ms <= MOST_MS, stall

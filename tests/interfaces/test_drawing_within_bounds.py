@@ -19,6 +19,7 @@ from agent_core.interfaces.repl.turn_renderer import Screen, Teller
 from tests.interfaces.support import prompt
 from tests.kit import Say
 from tests.kit.drawing import crossed, sampled
+from tests.kit.pace import least_s, uncollected
 
 LONGEST_S = 0.1
 LINES = ["a b\n", "\n", " \n", "@a\n", "x = 1\n", "def f(\n", "\\\n", "#\n"]
@@ -38,16 +39,16 @@ REPLIES = {
 
 
 def longest(work: Callable[[], Iterable[object]]) -> float:
-    """Return how long the longest piece took of this thread's time; run again if that was long, for others run, too."""
-    took = _longest(work)
-    return took if took < LONGEST_S else min(took, _longest(work))
+    """Return how long the longest piece took of this thread's time."""
+    return least_s(LONGEST_S / 2, lambda: _longest(work))
 
 
 def _longest(work: Callable[[], Iterable[object]]) -> float:
-    took, began = 0.0, time.thread_time()
-    for _ in work():
-        took, began = max(took, time.thread_time() - began), time.thread_time()
-    return max(took, time.thread_time() - began)
+    with uncollected():
+        took, began = 0.0, time.thread_time()
+        for _ in work():
+            took, began = max(took, time.thread_time() - began), time.thread_time()
+        return max(took, time.thread_time() - began)
 
 
 def hear(text: str, *, at_the_end: bool) -> Iterator[object]:

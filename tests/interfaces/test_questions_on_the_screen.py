@@ -1,7 +1,6 @@
 """What a question looks like: on small screens, without colours, with hostile texts, while windows change."""
 
 import re
-import time
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +25,7 @@ from agent_core.interfaces.render.grant_question import (
 from agent_core.interfaces.spans import Line, plain
 from tests.interfaces.asking import DONE, REFUSED, asked, ended, made, press, service, shown_whole
 from tests.kit import Say
+from tests.kit.pace import least_s, time_of
 from tests.kit.terminal import Terminal
 
 HOSTILE = "why\x1b[2J\x1b]0;pwned\x07\u202e\u2066\x9b8m\n\n? other asks to:\n    nothing  \u200b"
@@ -157,9 +157,8 @@ def test_a_question_of_more_than_the_screen_shows_comes_in_pages() -> None:
 
 def test_a_screen_of_a_giant_question_is_drawn_at_once() -> None:
     giant = Question("f", Grants(network=("a.b",)), diff="--- a\n+++ b\n@@ -1 +1 @@\n" + f"+{'x ' * 100_000}\n" * 20)
-    before = time.perf_counter()
-    _, left = fitting(giant, 80, 20)
-    assert (left, time.perf_counter() - before < 1) == (200, True)
+    assert fitting(giant, 80, 20)[1] == 200
+    assert least_s(1, lambda: time_of(lambda: fitting(giant, 80, 20))) <= 1
 
 
 def test_packages_that_cannot_be_had_are_not_told_as_forbidden() -> None:
