@@ -13,8 +13,8 @@ from typing import Any
 
 from agent_core.base import syntax
 
-from . import classes, literals, typenames
-from .literals import enumeration, literal_value
+from . import classes, fields, typenames
+from .literals import enum_members, enumeration, literal_value
 from .tree import Scope
 from .typenames import Impossible, Schema, Unresolved
 
@@ -83,6 +83,8 @@ class Converter:
                 return self.union(_union_members(node))
             case ast.Subscript(value=base, slice=inner):
                 return self._subscript(base, _arguments(inner))
+            case ast.Call():
+                return self._limited(node)
         raise Unresolved(f"`{ast.unparse(node)}` is not a type that syntax can read")
 
     def _named(self, node: ast.expr) -> Schema:
@@ -141,7 +143,21 @@ class Converter:
             bound = next((keyword.value for keyword in call.keywords if keyword.arg == "bound"), None)
             constraints = call.args[1:]
             return self.convert(bound) if bound else self.union(constraints) if constraints else {}
+        node = classes.of_call(name, call, self.scope)
+        if node is not None:
+            return classes.schema_of(node, self)
         raise Unresolved(f"`{name}` is made by a call, so it is known only after an import")
+
+    def _limited(self, call: ast.Call) -> Schema:
+        """Return the schema of `conint(ge=1)`, `conlist(int, max_length=3)` and the like."""
+        schema = typenames.LIMITED_TYPES.get(self.scope.origin(call.func))
+        named = {keyword.arg or "": keyword.value for keyword in call.keywords}
+        items = call.args[0] if call.args else named.pop("item_type", None)
+        is_known = all(name in typenames.CONSTRAINTS or name in typenames.FIELD_SETTINGS for name in named)
+        if schema is None or not is_known or (schema["type"] == "array") != (items is not None):
+            raise Unresolved(f"`{ast.unparse(call)}` is known only after an import")
+        inner = {"items": self.convert(items)} if items is not None else {}
+        return fields.limited({**schema, **inner}, call, self.scope)
 
     def _subscript(self, base: ast.expr, arguments: list[ast.expr]) -> Schema:
         kind = typenames.GENERIC.get(self.scope.origin(base), "")
@@ -175,7 +191,7 @@ class Converter:
         if isinstance(node, ast.Attribute):
             scope, origin = self.scope.resolve(node.value)
             owner = scope.classes.get(origin.removeprefix("."))
-            members = classes.enum_members(owner, scope) if owner else None
+            members = enum_members(owner, scope) if owner else None
             if members and node.attr in members:
                 return [members[node.attr]]
         literal = literal_value(node)
@@ -200,7 +216,7 @@ class Converter:
         return self.convert(arguments[0])
 
     def _read_annotated(self, arguments: list[ast.expr]) -> Schema:
-        return literals.annotated(arguments, self)
+        return fields.annotated(arguments, self)
 
     def _read_tuple(self, arguments: list[ast.expr]) -> Schema:
         if len(arguments) == 2 and isinstance(arguments[1], ast.Constant) and arguments[1].value is ...:

@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import docstring, typenames
-from .literals import Default, Types, annotated_default, default_of, enumeration, json_literal, limited
+from .fields import Default, Types, annotated_default, default_of, field_default, limited
+from .literals import enum_members, enumeration, json_literal
 from .tree import Scope
 from .typenames import Schema, Unresolved
+
+_ANY = ast.Name("object")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +39,43 @@ def schema_of(node: ast.ClassDef, types: Types) -> Schema:
         return enumeration(list(members.values()))
     if is_model(node, types.scope):
         return _schema_of_model(node, types)
+    root = _root(node, types.scope)
+    if root is not None:
+        summary = docstring.read(ast.get_docstring(node)).text.split("\n\n", 1)[0]
+        return {**types.convert(root), **({"description": summary} if summary else {})}
     fields = _fields(node, types.scope, seen=())
     return _object(node, fields, types) | {"additionalProperties": False}
+
+
+def of_call(name: str, call: ast.Call, scope: Scope) -> ast.ClassDef | None:
+    """Return `TypedDict("T", {"x": int})`, `NamedTuple("T", [("x", int)])` and `namedtuple("T", "x")` as a class."""
+    origin, parts = scope.origin(call.func), call.args[1:]
+    pairs: list[tuple[ast.expr | None, ast.expr]] = []
+    match parts:
+        case [ast.Dict(keys=keys, values=values)] if origin in typenames.TYPED_DICT:
+            pairs = [*zip(keys, values, strict=True)]
+        case [ast.List(elts=items) | ast.Tuple(elts=items)] if origin in typenames.NAMED_TUPLE:
+            pairs = [
+                (item.elts[0], item.elts[1]) if isinstance(item, ast.Tuple) and len(item.elts) == 2 else (item, _ANY)
+                for item in items
+            ]
+        case [ast.Constant(value=str(names))] if origin in typenames.NAMED_TUPLE:
+            pairs = [(ast.Constant(each), _ANY) for each in names.replace(",", " ").split()]
+    if not pairs or not all(_text(key) for key, _ in pairs) or any(word.arg != "total" for word in call.keywords):
+        return None
+    body: list[ast.stmt] = [
+        ast.AnnAssign(target=ast.Name(_text(key)), annotation=annotation, value=None, simple=1)
+        for key, annotation in pairs
+    ]
+    return ast.ClassDef(name=name, bases=[call.func], keywords=call.keywords, body=body, decorator_list=[])
+
+
+def _root(node: ast.ClassDef, scope: Scope) -> ast.expr | None:
+    """Return the type that a `RootModel` of pydantic stands for; None for another class."""
+    match node.bases:
+        case [ast.Subscript(value=base, slice=root)] if scope.origin(base) in typenames.ROOT_MODEL:
+            return root
+    return None
 
 
 def _object(node: ast.ClassDef, fields: dict[str, Field], types: Types) -> Schema:
@@ -84,7 +122,8 @@ def _schema_of_model(node: ast.ClassDef, types: Types) -> Schema:
     for model, scope in _lineage(node, types.scope, ()):
         config |= _config(model, scope)
         fields |= dict(_model_fields(model, scope))
-    fields = {_alias(name, field): field for name, field in fields.items()}
+    generate = typenames.ALIAS_GENERATORS.get(str(config.get("alias_generator")), str)
+    fields = {_alias(field) or generate(name): field for name, field in fields.items()}
     extra = {"forbid": {"additionalProperties": False}, "allow": {"additionalProperties": True}}
     title = {"title": config["title"]} if isinstance(config.get("title"), str) else {}
     return _object(node, fields, types) | extra.get(str(config.get("extra")), {}) | title
@@ -118,6 +157,10 @@ def _config(node: ast.ClassDef, scope: Scope) -> dict[str, Any]:
                 raise Unresolved(f"the settings of `{node.name}` are not written out")
     config: dict[str, Any] = {}
     for keyword in named:
+        origin = scope.origin(keyword.value)
+        if keyword.arg == "alias_generator" and origin in typenames.ALIAS_GENERATORS:
+            config[keyword.arg] = origin
+            continue
         literal = json_literal(keyword.value)
         if keyword.arg not in typenames.MODEL_SETTINGS or literal is None:
             raise Unresolved(f"a setting of `{node.name}` is known only after an import")
@@ -158,7 +201,7 @@ def _check(name: str, value: ast.expr | None, calls: list[ast.Call], default: De
     """Raise Unresolved for a field of a model whose schema syntax does not decide."""
     for keyword in (keyword for call in calls for keyword in call.keywords):
         if keyword.arg in typenames.CONSTRAINTS or keyword.arg in typenames.ALIASES:
-            if json_literal(keyword.value) is None:
+            if json_literal(keyword.value) is None and not _first_choice(keyword.value):
                 raise Unresolved(f"what limits the field `{name}` is computed")
         elif keyword.arg not in typenames.FIELD_SETTINGS:
             raise Unresolved(f"the field `{name}` has settings that only an import can tell")
@@ -167,45 +210,19 @@ def _check(name: str, value: ast.expr | None, calls: list[ast.Call], default: De
         raise Unresolved(f"the default of the field `{name}` is computed")
 
 
-def _alias(name: str, field: Field) -> str:
-    """Return the key of a field in JSON."""
-    named = {keyword.arg: _text(keyword.value) for keyword in field.call.keywords} if field.call else {}
-    return named.get("validation_alias") or named.get("alias") or name
+def _alias(field: Field) -> str:
+    """Return the key of a field in JSON, if it is another one than its name."""
+    named = {keyword.arg: keyword.value for keyword in field.call.keywords} if field.call else {}
+    written = [named[name] for name in ("validation_alias", "alias") if name in named]
+    return next((key for value in written if (key := _text(value) or _first_choice(value))), "")
 
 
-def enum_members(node: ast.ClassDef, scope: Scope) -> dict[str, Any] | None:  # Any: scalars of JSON
-    """Return the members of an enumeration with their values; None for a class that is no enumeration.
-
-    Raises:
-        Unresolved: a value is computed, so only an import can tell it.
-    """
-    bases = {scope.origin(base) for base in node.bases}
-    if not bases & typenames.ENUMS:
-        return None
-    members: dict[str, Any] = {}
-    for statement in node.body:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if not name.startswith("_"):
-                members[name] = _member_value(name, value, list(members.values()), scope, bases)
-    if not members:
-        raise Unresolved(f"`{node.name}` has no members that are written out")
-    return members
-
-
-def _member_value(name: str, value: ast.expr, before: list[Any], scope: Scope, bases: set[str]) -> Any:
-    if isinstance(value, ast.Call) and scope.origin(value.func) == "enum.auto":
-        if bases & {"enum.StrEnum", "builtins.str"}:
-            return name.lower() if "enum.StrEnum" in bases else _computed(name)
-        numbers = [number for number in before if isinstance(number, int)]
-        return max(numbers) + 1 if numbers else 1
-    literal = json_literal(value)
-    if literal is None or not isinstance(literal.value, str | int | float | bool | None):
-        return _computed(name)
-    return literal.value
-
-
-def _computed(name: str) -> Any:
-    raise Unresolved(f"the value of the member `{name}` is computed")
+def _first_choice(node: ast.expr) -> str:
+    """Return the first of `AliasChoices("a", "b")`, by which pydantic describes a field; "" for anything else."""
+    match node:
+        case ast.Call(func=ast.Name(id="AliasChoices") | ast.Attribute(attr="AliasChoices"), args=[first, *_]):
+            return _text(first)
+    return ""
 
 
 def _fields(node: ast.ClassDef, scope: Scope, seen: tuple[ast.ClassDef, ...]) -> dict[str, Field]:
@@ -245,8 +262,11 @@ def _own_fields(node: ast.ClassDef, scope: Scope, is_total: bool) -> Iterator[tu
                     continue
                 if isinstance(value, ast.Call) and any(_is_false(keyword, "init") for keyword in value.keywords):
                     continue
-                is_required = kind == "Required" or (is_total and kind != "NotRequired" and not _has_default(value))
-                yield name, Field(annotation, is_required, _default(value, scope), scope=scope)
+                declared = field_default(value, scope)
+                default = declared or Default(not _has_default(value), _default(value, scope))
+                is_required = kind == "Required" or (is_total and kind != "NotRequired" and default.is_required)
+                call = value if declared and isinstance(value, ast.Call) else None
+                yield name, Field(annotation, is_required, default.shown, call, scope)
 
 
 def _wrapper(annotation: ast.expr, scope: Scope) -> str:

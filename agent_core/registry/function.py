@@ -18,7 +18,7 @@ from .source import ModuleSource
 
 # Goes up whenever reading changes, so that no cache outlives the reader that wrote it. The running
 # Python belongs to it: what parses on one version may not on another.
-CACHE_FORMAT = f"3/{sys.version_info.major}.{sys.version_info.minor}"
+CACHE_FORMAT = f"4/{sys.version_info.major}.{sys.version_info.minor}"
 
 
 @dataclass(frozen=True, slots=True)

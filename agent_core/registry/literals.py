@@ -1,21 +1,39 @@
-"""Literals in a module's text, as JSON: plain values, and what `Annotated[…]` and `Field(…)` say.
+"""Values that a module's text writes out, as JSON: of defaults, enum members and constraints.
 
-A literal is the value of a default, an enum member or a constraint.
+Besides literals these are constants of a module, products such as `60 * 60`, and dates, paths and the like.
 """
 
 import ast
 import math
-from contextlib import AbstractContextManager
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from datetime import date, datetime, time
+from typing import Any, Final
 
 from . import typenames
 from .tree import Scope
-from .typenames import Schema
+from .typenames import Unresolved
 
 _LONGEST = 4_000
-_TEXTS = frozenset({"description", "title", "examples", "default"})
 _MOST_KEYS = 1_000
+_LARGEST, _LARGEST_POWER = 2**53, 64
+_DEEPEST, _HOP = 10, 4  # of an expression, and what following a name costs of it
+_OPERATORS: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Pow: lambda base, power: base**power if 0 <= power <= _LARGEST_POWER else math.inf,
+}
+_TEXTS_MADE = frozenset({"pathlib.Path", "pathlib.PurePath", "decimal.Decimal", "uuid.UUID", "fractions.Fraction"})
+_MOMENTS: Final[dict[str, Callable[..., Any]]] = {
+    "datetime.date": date,
+    "datetime.datetime": datetime,
+    "datetime.time": time,
+}
+_COLLECTIONS = frozenset(f"builtins.{kind}" for kind in ("frozenset", "set", "tuple", "list"))
 _JSON_NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 
 
@@ -88,6 +106,90 @@ def _as_json(value: Any) -> Any:  # Any: a literal in, JSON out
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
+def written_value(node: ast.expr, scope: Scope, depth: int = _DEEPEST) -> Literal | None:
+    """Return the JSON value of an expression, if what the text of the workspace says decides it; else None."""
+    literal = json_literal(node)
+    if literal is not None or depth <= 0:
+        return literal
+    match node:
+        case ast.Name() | ast.Attribute():
+            return _named_value(node, scope, depth)
+        case ast.BinOp(op=operation) if type(operation) in _OPERATORS:
+            return _result(node, scope, depth)
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+            return _list_of(parts, scope, depth)
+        case ast.Call():
+            return _made(node, scope, depth)
+    return None
+
+
+def _named_value(node: ast.Name | ast.Attribute, scope: Scope, depth: int) -> Literal | None:
+    """Return the value of a member of an enumeration, or of a constant that the module does not assign again."""
+    if isinstance(node, ast.Attribute):
+        home, origin = scope.resolve(node.value)
+        owner = home.classes.get(origin.removeprefix("."))
+        try:
+            members = enum_members(owner, home) if owner else None
+        except Unresolved:
+            return None
+        if members and node.attr in members:
+            return Literal(members[node.attr])
+    home, origin = scope.resolve(node)
+    name = origin.removeprefix(".")
+    value = home.values.get(name) if origin.startswith(".") and name not in home.reassigned else None
+    if value is None or not (depth == _DEEPEST or isinstance(value, ast.Constant | ast.UnaryOp | ast.BinOp)):
+        return None  # a collection of collections by their names could be as large as one likes
+    return written_value(value, home, depth - _HOP)
+
+
+def _result(node: ast.BinOp, scope: Scope, depth: int) -> Literal | None:
+    sides = [written_value(side, scope, depth - 1) for side in (node.left, node.right)]
+    numbers = [side.value for side in sides if side is not None and type(side.value) in (int, float)]
+    if len(numbers) < len(sides) or any(abs(number) > _LARGEST for number in numbers):
+        return None
+    try:
+        value = _OPERATORS[type(node.op)](*numbers)
+    except (ZeroDivisionError, OverflowError):
+        return None
+    return Literal(value) if type(value) in (int, float) and abs(value) <= _LARGEST else None
+
+
+def _list_of(parts: list[ast.expr], scope: Scope, depth: int) -> Literal | None:
+    if len(parts) > _MOST_KEYS:
+        return None
+    values = [written_value(part, scope, depth - 1) for part in parts]
+    known = [value.value for value in values if value is not None]
+    return Literal(known) if len(known) == len(values) else None
+
+
+def _made(node: ast.Call, scope: Scope, depth: int) -> Literal | None:
+    """Return the value of `Path("a")`, `date(2026, 1, 2)`, `frozenset({1})`, as JSON has it."""
+    origin = scope.origin(node.func)
+    if node.keywords or len(node.args) > _MOST_KEYS:
+        return None
+    arguments = [written_value(argument, scope, depth - 1) for argument in node.args]
+    values = [argument.value for argument in arguments if argument is not None]
+    if len(values) < len(node.args):
+        return None
+    match values:
+        case []:
+            return Literal([]) if origin in _COLLECTIONS else None
+        case [str() | int() as value] if origin in _TEXTS_MADE and not isinstance(value, bool):
+            return Literal(str(value))
+        case [list() as items] if origin in _COLLECTIONS:
+            return Literal(items)
+    return _moment(origin, values)
+
+
+def _moment(origin: str, values: list[Any]) -> Literal | None:
+    if origin not in _MOMENTS or not all(type(value) is int for value in values):
+        return None
+    try:
+        return Literal(_MOMENTS[origin](*values).isoformat())
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
 def enumeration(values: list[Any]) -> dict[str, Any]:  # Any: scalars of JSON in, JSON Schema out
     """Return `const` or `enum` for scalars, with their type if they share one."""
     kinds = {_JSON_NAMES[type(value)] for value in values}
@@ -96,122 +198,38 @@ def enumeration(values: list[Any]) -> dict[str, Any]:  # Any: scalars of JSON in
     return {**kind, "const": distinct[0]} if len(distinct) == 1 else {**kind, "enum": distinct}
 
 
-class Types(Protocol):
-    """A converter for the annotations of fields."""
+def enum_members(node: ast.ClassDef, scope: Scope) -> dict[str, Any] | None:  # Any: scalars of JSON
+    """Return the members of an enumeration with their values; None for a class that is no enumeration.
 
-    scope: Scope
-
-    def convert(self, node: ast.expr) -> Schema:
-        """Return the schema of an annotation."""
-        ...
-
-    def within(self, scope: Scope) -> AbstractContextManager[None]:
-        """Read what is converted meanwhile as it is meant in the module of a scope."""
-        ...
-
-
-def annotated(arguments: list[ast.expr], types: Types) -> Schema:
-    """Return the schema of `Annotated[T, …]`: T with the texts, `Field(…)` and `Doc(…)` that describe and limit it."""
-    schema = types.convert(arguments[0])
-    for extra in arguments[1:]:
-        match extra:
-            case ast.Constant(value=str(text)):
-                schema = {"description": text.strip(), **schema}
-            case ast.Call():
-                schema = limited(schema, extra, types.scope)
-    return schema
-
-
-def limited(schema: Schema, call: ast.Call, scope: Scope) -> Schema:
-    """Return a schema with what a `Field(…)` says of it; of an optional type, the limits are those of its value."""
-    extras = _constraints(call, scope, schema)
-    declared = field_default(call, scope)
-    if declared is not None:
-        extras |= declared.shown
-    values = [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
-    if len(values) != 1 or not isinstance(values[0].get("type"), str):
-        return {**schema, **extras}
-    limits = {name: value for name, value in _constraints(call, scope, values[0]).items() if name not in _TEXTS}
-    options = [{**option, **limits} if option is values[0] else option for option in schema["anyOf"]]
-    return {**schema, "anyOf": options} | {name: value for name, value in extras.items() if name in _TEXTS}
-
-
-@dataclass(frozen=True, slots=True)
-class Default:
-    """The default of a value, if it has one, and the form in which a schema shows it."""
-
-    is_required: bool
-    shown: Schema
-
-
-def default_of(value: ast.expr | None, scope: Scope) -> Default:
-    """Return the default that an assignment or a parameter has, also as `Field(…)`."""
-    if value is None:
-        return Default(is_required=True, shown={})
-    declared = field_default(value, scope)
-    return declared or Default(is_required=False, shown=_shown(value, scope))
-
-
-def field_default(node: ast.expr | None, scope: Scope) -> Default | None:
-    """Return the default within `Field(…)`; None for any other expression."""
-    if not isinstance(node, ast.Call) or scope.origin(node.func) not in typenames.FIELD:
+    Raises:
+        Unresolved: a value is computed, so only an import can tell it.
+    """
+    bases = {scope.origin(base) for base in node.bases}
+    if not bases & typenames.ENUMS:
         return None
-    named = {keyword.arg: keyword.value for keyword in node.keywords}
-    value = node.args[0] if node.args else named.get("default")
-    if value is not None and not (isinstance(value, ast.Constant) and value.value is ...):
-        return Default(is_required=False, shown=_shown(value, scope))
-    return Default(is_required="default_factory" not in named, shown={})
+    members: dict[str, Any] = {}
+    for statement in node.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=other)) if other in members:
+                members[name] = members[other]
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if not name.startswith("_"):
+                members[name] = _member_value(name, value, list(members.values()), scope, bases)
+    if not members:
+        raise Unresolved(f"`{node.name}` has no members that are written out")
+    return members
 
 
-def annotated_default(annotation: ast.expr | None, scope: Scope) -> Default | None:
-    """Return the default that `Annotated[…, Field(default=…)]` gives; None if it gives none."""
-    if not isinstance(annotation, ast.Subscript) or not scope.origin(annotation.value).endswith(".Annotated"):
-        return None
-    parts = annotation.slice.elts[1:] if isinstance(annotation.slice, ast.Tuple) else []
-    defaults = [default for part in parts if (default := field_default(part, scope)) and not default.is_required]
-    return defaults[-1] if defaults else None
-
-
-def _shown(value: ast.expr, scope: Scope) -> Schema:
-    """Return a default as a schema shows it, if it is written out: a literal, or a member of an enumeration."""
-    if isinstance(value, ast.Attribute):
-        home, origin = scope.resolve(value.value)
-        owner = home.classes.get(origin.removeprefix("."))
-        members = {
-            statement.targets[0].id: statement.value
-            for statement in (owner.body if owner else ())
-            if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
-        }
-        value = members.get(value.attr, value)
+def _member_value(name: str, value: ast.expr, before: list[Any], scope: Scope, bases: set[str]) -> Any:
+    if isinstance(value, ast.Call) and scope.origin(value.func) == "enum.auto":
+        if bases & {"enum.StrEnum", "builtins.str"}:
+            return name.lower() if "enum.StrEnum" in bases else _computed(name)
+        numbers = [number for number in before if isinstance(number, int)]
+        return max(numbers) + 1 if numbers else 1
     literal = json_literal(value)
-    return {"default": literal.value} if literal else {}
+    if literal is None or not isinstance(literal.value, str | int | float | bool | None):
+        return _computed(name)
+    return literal.value
 
 
-def _constraints(call: ast.Call, scope: Scope, schema: Schema) -> Schema:
-    origin = scope.origin(call.func)
-    arguments = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
-    if call.args and origin in typenames.CONSTRAINT_CLASSES:
-        arguments[typenames.CONSTRAINT_CLASSES[origin]] = call.args[0]
-    constraints: Schema = {}
-    for name, node in arguments.items():
-        keyword, value = typenames.CONSTRAINTS.get(name), json_literal(node)
-        if keyword is None or value is None or not _fits(keyword, value.value):
-            continue
-        if keyword in ("min", "max"):
-            keyword += {"array": "Items", "object": "Properties"}.get(str(schema.get("type")), "Length")
-        constraints[keyword] = value.value
-    return constraints
-
-
-def _fits(keyword: str, value: Any) -> bool:
-    """Check whether a constraint's value is valid in JSON Schema: a model is shown only valid schemas."""
-    match keyword:
-        case "description" | "title" | "pattern":
-            return isinstance(value, str)
-        case "examples":
-            return isinstance(value, list)
-        case "min" | "max":
-            return type(value) is int and value >= 0
-        case "multipleOf":
-            return type(value) in (int, float) and value > 0
-    return type(value) in (int, float)
+def _computed(name: str) -> Any:
+    raise Unresolved(f"the value of the member `{name}` is computed")

@@ -12,8 +12,9 @@ from sandbox.wire.lines import lines_of
 from . import docstring, examples
 from .annotation import Converter, TypeBudget
 from .docstring import Described
+from .fields import annotated_default, default_of, field_default, limited
 from .function import Function, ModuleReading
-from .literals import annotated_default, default_of, field_default, json_literal, limited
+from .literals import json_literal
 from .loader_names import caller_of
 from .source import MODULE_LIMIT, ModuleSource, is_helper, parse
 from .tree import Definition, Neighbors, Scope, survey, workspace_imports

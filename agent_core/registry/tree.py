@@ -46,6 +46,7 @@ class Scope:
     imports: dict[str, str] = field(default_factory=dict)  # local name → dotted origin
     classes: dict[str, ast.ClassDef] = field(default_factory=dict)
     values: dict[str, ast.expr] = field(default_factory=dict)  # plain and type-alias assignments
+    reassigned: set[str] = field(default_factory=set)  # those of which another assignment changes the value
     definitions: dict[str, Definition] = field(default_factory=dict)
     redefined: list[tuple[Definition, Definition]] = field(default_factory=list)  # (earlier, later)
     exported: frozenset[str] | None = None
@@ -154,8 +155,8 @@ def _bind(node: ast.stmt, scope: Scope, is_conditional: bool) -> None:  # noqa: 
             _assign(name, value, scope)
         case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
             _assign(name, value, scope)
-        case ast.AugAssign(target=ast.Name(id="__all__"), value=value) if scope.exported is not None:
-            scope.exported |= _strings(value) or frozenset()
+        case ast.AugAssign(target=ast.Name(id=name), value=value):
+            _extend(name, value, scope)
         case _ if type(node).__name__ == "TypeAlias":  # Python 3.12: `type X = …`
             scope.values[node.name.id] = node.value  # type: ignore[attr-defined] # 3.11's ast does not know it
 
@@ -180,7 +181,14 @@ def _assign(name: str, value: ast.expr, scope: Scope) -> None:
     if name == _ALL:
         scope.exported = _strings(value)
     else:
+        scope.reassigned |= {name} & scope.values.keys()
         scope.values[name] = value
+
+
+def _extend(name: str, value: ast.expr, scope: Scope) -> None:
+    scope.reassigned.add(name)
+    if name == _ALL and scope.exported is not None:
+        scope.exported |= _strings(value) or frozenset()
 
 
 def _strings(value: ast.expr) -> frozenset[str] | None:

@@ -1,6 +1,9 @@
 """The meaning of type names, as data: each spelling's dotted origin, and the schema or the kind it stands for."""
 
+from collections.abc import Callable
 from typing import Any
+
+from pydantic.alias_generators import to_camel, to_pascal, to_snake
 
 Schema = dict[str, Any]  # Any: JSON Schema is JSON
 
@@ -123,11 +126,12 @@ IMPOSSIBLE = frozenset(
 )
 
 ENUMS = frozenset(f"enum.{name}" for name in ("Enum", "IntEnum", "StrEnum", "ReprEnum"))
-DATACLASS = frozenset({"dataclasses.dataclass"})
+DATACLASS = frozenset({"dataclasses.dataclass", "pydantic.dataclasses.dataclass"})
 TYPED_DICT = frozenset({"typing.TypedDict", "typing_extensions.TypedDict"})
-NAMED_TUPLE = frozenset({"typing.NamedTuple", "typing_extensions.NamedTuple"})
+NAMED_TUPLE = frozenset({"typing.NamedTuple", "typing_extensions.NamedTuple", "collections.namedtuple"})
 
 MODEL = frozenset({"pydantic.BaseModel", "pydantic.main.BaseModel"})
+ROOT_MODEL = frozenset({"pydantic.RootModel", "pydantic.root_model.RootModel"})
 FIELD = frozenset({"pydantic.Field", "pydantic.fields.Field"})
 # Settings of a model that leave its schema as it is, and two that are read.
 MODEL_SETTINGS = frozenset(
@@ -142,10 +146,21 @@ MODEL_SETTINGS = frozenset(
             "str_strip_whitespace",
         ),
         *("validate_assignment", "validate_default", "arbitrary_types_allowed", "from_attributes", "strict"),
-        *("str_to_lower", "str_to_upper", "revalidate_instances", "hide_input_in_errors", "protected_namespaces"),
+        *(
+            "use_enum_values",
+            "coerce_numbers_to_str",
+            "str_to_lower",
+            "str_to_upper",
+            "revalidate_instances",
+            "hide_input_in_errors",
+            "protected_namespaces",
+        ),
     }
 )
 ALIASES = frozenset({"alias", "validation_alias"})
+ALIAS_GENERATORS: dict[str, Callable[[str], str]] = {
+    f"pydantic.alias_generators.{generator.__name__}": generator for generator in (to_camel, to_pascal, to_snake)
+}
 # Keywords of `Field(…)` of a model that leave its schema as it is.
 FIELD_SETTINGS = frozenset(
     {
@@ -167,14 +182,30 @@ CONSTRAINTS = {
     "description": "description",
     "title": "title",
     "examples": "examples",
+    "deprecated": "deprecated",
 }
-CONSTRAINT_CLASSES = {
-    "annotated_types.Ge": "ge",
-    "annotated_types.Gt": "gt",
-    "annotated_types.Le": "le",
-    "annotated_types.Lt": "lt",
-    "annotated_types.MultipleOf": "multiple_of",
-    "annotated_types.MinLen": "min_length",
-    "annotated_types.MaxLen": "max_length",
-    "typing_extensions.Doc": "description",
+# The names that their arguments have by position.
+CONSTRAINT_CLASSES: dict[str, tuple[str, ...]] = {
+    "annotated_types.Ge": ("ge",),
+    "annotated_types.Gt": ("gt",),
+    "annotated_types.Le": ("le",),
+    "annotated_types.Lt": ("lt",),
+    "annotated_types.MultipleOf": ("multiple_of",),
+    "annotated_types.Len": ("min_length", "max_length"),
+    "annotated_types.MinLen": ("min_length",),
+    "annotated_types.MaxLen": ("max_length",),
+    "typing_extensions.Doc": ("description",),
+}
+# What in `Annotated[…]` replaces the schema of the type.
+SCHEMA_MAKERS = frozenset({"pydantic.WithJsonSchema", "pydantic.GetPydanticSchema"})
+
+# `conint(ge=1)` and the like: the type that they limit. A collection takes the type of its items, too.
+LIMITED_TYPES: dict[str, Schema] = {
+    "pydantic.conint": {"type": "integer"},
+    "pydantic.confloat": {"type": "number"},
+    "pydantic.constr": _STRING,
+    "pydantic.condate": {"type": "string", "format": "date"},
+    "pydantic.conlist": _ARRAY,
+    "pydantic.conset": {"type": "array", "uniqueItems": True},
+    "pydantic.confrozenset": {"type": "array", "uniqueItems": True},
 }

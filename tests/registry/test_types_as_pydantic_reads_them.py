@@ -18,7 +18,11 @@ from enum import Enum, IntEnum
 from typing import Annotated, Any, Literal, Optional, Union
 from typing_extensions import NotRequired, TypedDict
 from uuid import UUID
-from pydantic import BaseModel, ConfigDict, Field, HttpUrl, NonNegativeFloat, PastDate, PositiveInt, StrictStr
+from annotated_types import Len
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, HttpUrl, NonNegativeFloat, PastDate, PositiveInt
+from pydantic import RootModel, StrictStr, conint, conlist, constr
+from pydantic.alias_generators import to_camel
+from pydantic.dataclasses import dataclass as checked
 """
 SHAPES = '''
 class Color(Enum):
@@ -49,7 +53,15 @@ class Row(TypedDict):
 class Long(Row, total=False):
     points: list[Point]
 
+@checked
+class Weight:
+    grams: int = Field(gt=0, description="In grams.")
+    is_net: bool = Field(True)
+
+MOST = 9
 Number = Annotated[int, Field(ge=1, le=99)]
+Short = Annotated[str, Len(1, MOST)]
+Labels = TypedDict("Labels", {"in": int, "out-of": NotRequired[str]})
 '''
 PARTS_OF = '''
 class Part(BaseModel):
@@ -80,6 +92,15 @@ class Named(Open, extra="ignore", title="Named"):
     price: NonNegativeFloat
     kind: Literal[Color.RED, "plain"] = "plain"
     spots: dict[str, Spot] = Field(default_factory=dict, description="By name.")
+    other: int = Field(60 * 60, validation_alias=AliasChoices("another", "more"), deprecated=True)
+
+class Camel(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel)
+    first_name: str
+    last_name: str = Field("x", alias="surname")
+
+class Names(RootModel[list[str]]):
+    """Some names."""
 '''
 PRELUDE = LIBRARIES + SHAPES + PARTS_OF
 # The same, over several modules of a workspace, of which one passes on what another defines.
@@ -89,8 +110,8 @@ MODULES = {
     "parts": f"{LIBRARIES}from functions.shapes import Color, Counted as Number, Point, Row\n"
     f"from functions.shapes.plain import Spot\n{PARTS_OF}",
 }
-IMPORTS = f"{LIBRARIES}from functions.parts import Box, Named, Open, Part\nfrom . import shapes as own\n"
-IMPORTS += "from .shapes.plain import Color, Level, Long, Number, Point, Row, Spot\n"
+IMPORTS = f"{LIBRARIES}from functions.parts import Box, Camel, Named, Names, Open, Part\nfrom . import shapes as own\n"
+IMPORTS += "from .shapes.plain import MOST, Color, Labels, Level, Long, Number, Point, Row, Short, Spot, Weight\n"
 # An annotation, a default that fits it, and limits that do.
 PARTS = [
     ("int", "3", ["ge=1", "lt=9, gt=-1", "multiple_of=3"]),
@@ -126,6 +147,16 @@ PARTS = [
     ("StrictStr", "'ab'", ["min_length=2"]),
     ("HttpUrl | None", "None", []),
     ("list[PastDate]", "[]", ["max_length=2"]),
+    ("int", "MOST - 2", ["le=MOST"]),
+    ("conint(ge=1, lt=9)", "3", []),
+    ("conlist(constr(min_length=2), max_length=3)", "['ab']", []),
+    ("list[Annotated[int, Field(ge=0)]]", "[1, MOST]", ["max_length=3"]),
+    ("Short | None", "None", []),
+    ("Weight", "None", []),
+    ("Labels", "None", []),
+    ("Camel", "None", []),
+    ("Names | None", "None", []),
+    ("date", "date(2026, 1, 2)", []),
 ]
 
 

@@ -273,6 +273,20 @@ def test_what_json_cannot_express_keeps_only_its_function_out(annotation: str) -
     assert "inexpressible-type" in {problem.code for problem in reading.problems}
 
 
+CONSTANTS = """
+from datetime import date
+from enum import StrEnum, auto
+from pathlib import Path
+COUNT = 2
+TWICE = 1
+TWICE = 2
+GROWING = [1]
+GROWING += [2]
+class Size(StrEnum):
+    SMALL = auto()
+"""
+
+
 @pytest.mark.parametrize(
     ("default", "shown"),
     [
@@ -280,14 +294,25 @@ def test_what_json_cannot_express_keeps_only_its_function_out(annotation: str) -
         pytest.param("None", {"default": None}, id="none"),
         pytest.param("(1, -2)", {"default": [1, -2]}, id="tuple"),
         pytest.param('{"a": [True]}', {"default": {"a": [True]}}, id="nested"),
+        pytest.param("60 * 60", {"default": 3600}, id="product"),
+        pytest.param("COUNT", {"default": 2}, id="constant"),
+        pytest.param("[Size.SMALL, COUNT * 1024]", {"default": ["small", 2048]}, id="of constants"),
+        pytest.param("Path('a/b')", {"default": "a/b"}, id="path"),
+        pytest.param("date(2026, 1, 2)", {"default": "2026-01-02"}, id="date"),
+        pytest.param("frozenset({'a'})", {"default": ["a"]}, id="set"),
         pytest.param("os.getcwd()", {}, id="expression"),
         pytest.param("LIMIT", {}, id="name"),
+        pytest.param("TWICE", {}, id="assigned twice"),
+        pytest.param("GROWING", {}, id="extended"),
+        pytest.param("1 / 0", {}, id="no result"),
+        pytest.param("9 ** 9 ** 9", {}, id="large"),
+        pytest.param("date(2026, 13, 2)", {}, id="no date"),
         pytest.param("1e999", {}, id="infinite"),
         pytest.param("b'a'", {}, id="bytes"),
         pytest.param(f"'{'a' * 5000}'", {}, id="long"),
     ],
 )
-def test_a_default_is_shown_only_where_it_is_a_literal(default: str, shown: dict[str, Any]) -> None:
-    parameters = only(f"def probe(value: int = {default}): ...").parameters
+def test_a_default_is_shown_only_where_the_text_decides_it(default: str, shown: dict[str, Any]) -> None:
+    parameters = only(f"{CONSTANTS}def probe(value: int = {default}): ...").parameters
     assert parameters["properties"]["value"] == {"type": "integer", **shown}
     assert parameters["required"] == []
