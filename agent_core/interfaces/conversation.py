@@ -270,10 +270,10 @@ class Conversation:
     def news(self) -> list[Line]:
         """Return what was recovered, and which functions someone else changed while no program ran."""
         sentences = [*self.workspace.recovered, self.agent.restored]
-        since = self.workspace.workshop.changed_since()
+        since = (self.workspace.workshop.changed_since(), self.workspace.helpers.since)
         return [
             *(line(("warn", f"! {sentence}")) for sentence in sentences if sentence),
-            *(changed_lines(since, "since the last time, ") if since else ()),
+            *(row for change in since if change for row in changed_lines(change, "since the last time, ")),
         ]
 
     def announce(self, change: FunctionsChanged) -> None:
@@ -335,7 +335,7 @@ async def opened(
             debugger=voice.debugger,
             on_status=voice.status,
         ) as workspace,
-        _agent(workspace, options) as agent,
+        _agent(workspace, options, voice) as agent,
     ):
         _check_preset(options, agent)
         conversation = Conversation(workspace, agent, voice, run_command)
@@ -347,10 +347,19 @@ async def opened(
 
 
 @asynccontextmanager
-async def _agent(workspace: Workspace, options: RunOptions) -> AsyncIterator[Agent]:
+async def _agent(workspace: Workspace, options: RunOptions, voice: Voice) -> AsyncIterator[Agent]:
     """Open the agent of a run. Another one that the conversation goes on with is closed with the workspace."""
     if options.once:
         async with workspace.passing_agent(verify=options.verify) as agent:
             yield agent
     else:
-        yield await workspace.agent(options.agent, verify=options.verify)
+        name = options.talks_to
+        if name is not None and not options.is_tour and not await workspace.has_agent(name):
+            made = await asyncio.to_thread(workspace.directory.make, name)
+            voice.aloud([made_line(made)])
+        yield await workspace.agent(name, verify=options.verify)
+
+
+def made_line(path: str) -> Line:
+    """Return that the file of a new agent was made, and what goes there."""
+    return line(("ok", "✓ "), "made ", ("name", path), ": its purpose, functions and limits go there")

@@ -47,6 +47,11 @@ class RunOptions:
         return self.model == TOUR
 
     @property
+    def talks_to(self) -> str | None:
+        """The agent that was named, or that of the tour; None for the usual one."""
+        return self.agent or (TOUR if self.is_tour else None)
+
+    @property
     def opening(self) -> str:
         """The first message at a terminal that is sent without waiting for the user, if any."""
         return "start" if self.is_tour else ""
@@ -54,7 +59,6 @@ class RunOptions:
     def flags(self) -> Mapping[str, Any]:  # Any: values of settings, checked where they are read
         """Return the settings that were given as flags; None stands for "not given"."""
         return {
-            "agent": self.agent or (TOUR if self.is_tour else None),
             "model.name": self.model,
             "model.base_url": self.base_url,
             "model.stream": None if self.stream else False,

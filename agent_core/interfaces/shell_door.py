@@ -41,7 +41,7 @@ def is_attended() -> bool:
 async def decide(question: Question) -> Decision:
     """Ask the user about grants, one line each. Ctrl-C ends the command, and the end of input is a no."""
     decision = await answered(question, say, lambda mark: typed_line(mark, is_fresh=True))
-    say([answer_line(decision)])
+    say([answer_line(decision, question)])
     return decision
 
 

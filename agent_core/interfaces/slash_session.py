@@ -16,7 +16,7 @@ from . import slash_undo
 from .address_confirmation import address_lines
 from .catalogue import BY_NAME, needed
 from .columns import columns
-from .conversation import Conversation
+from .conversation import Conversation, made_line
 from .render.agent_view import report_lines, waiting_lines
 from .slash_undo import removed_line
 from .spans import Line, line, plain
@@ -133,15 +133,14 @@ async def _switch(talk: Conversation, words: str) -> None:
     name = needed(words, "switch")
     if name == talk.agent.name:
         raise UsageError(f"You are already talking to {name}.")
-    async with opened_state(talk.workspace.root) as state:
-        names = {*await state.moves.names(), *await talk.workspace.agent_names()}
-    is_asked = name not in names and talk.voice.is_attended  # in a pipe it is taken as meant: nothing is lost by it
+    is_new = not await talk.workspace.has_agent(name)
+    is_asked = is_new and talk.voice.is_attended  # in a pipe it is taken as meant: nothing is lost by it
     if is_asked and not await talk.voice.confirm(f"There is no agent {name}. Create it?"):
         return
-    made = "" if name in names else await asyncio.to_thread(talk.workspace.directory.make, name)
+    made = await asyncio.to_thread(talk.workspace.directory.make, name) if is_new else ""
     await talk.switch(name)
     if made:
-        talk.voice.lines([line(("ok", "✓ "), "made ", ("name", made), ": its purpose, functions and limits go there")])
+        talk.voice.lines([made_line(made)])
     await talk.greet()
 
 

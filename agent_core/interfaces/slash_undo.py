@@ -5,16 +5,20 @@ A deed belongs to the agent that was talked to: another agent's is named, and le
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
+from itertools import product
+from typing import Protocol
 
 from agent_core.base.errors import ToolwrightError, UsageError
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.history import Version
 from agent_core.runtime.agent import RemovedTurn
 from agent_core.storage import BlockChange
+from agent_core.workspace.workspace import Workspace
 
 from . import undo_log
 from .conversation import Conversation
 from .manual_edits import undo_block, write_block
+from .render.helper_view import verdict_lines as helper_lines
 from .render.memory_view import edit_says
 from .render.verdicts import verdict_lines
 from .spans import Line, line
@@ -72,16 +76,86 @@ async def _carry_out(talk: Conversation, deeds: Sequence[Deed]) -> None:
             talk.explain(error)
 
 
+class _Kind(Protocol):
+    """A kind of what a session makes and changes, and of which versions are kept."""
+
+    label: str
+    """What stands before a name."""
+    rollback: str
+    """The command that goes back to the version before."""
+
+    async def versions(self, name: str) -> Sequence[Version]:
+        """Return the versions of one, oldest first.
+
+        Raises:
+            UsageError: there was never one of that name.
+        """
+
+    async def remove(self, name: str) -> Line:
+        """Delete one, and return what to tell."""
+
+    async def restore(self, name: str, version: Version) -> tuple[bool, list[Line]]:
+        """Restore a version of one; return whether it is in force, and what to tell."""
+
+
+class _Functions:
+    """The functions of the workspace."""
+
+    label = ""
+    rollback = "/rollback"
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workshop = workspace.workshop
+
+    async def versions(self, name: str) -> Sequence[Version]:
+        return await self._workshop.past.versions(name)
+
+    async def remove(self, name: str) -> Line:
+        result = await self._workshop.delete(name)
+        return line(("ok", "✓ "), f"deleted {result.name} from {result.module}")
+
+    async def restore(self, name: str, version: Version) -> tuple[bool, list[Line]]:
+        verdict = await self._workshop.rollback(name, version.hash)
+        return verdict.admitted, verdict_lines(verdict)
+
+
+class _Helpers:
+    """The helpers of the workspace."""
+
+    label = "the helper "
+    rollback = "toolwright helpers rollback"
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    async def versions(self, name: str) -> Sequence[Version]:
+        return await self._workspace.helpers.versions(name)
+
+    async def remove(self, name: str) -> Line:
+        await self._workspace.helper_changes.delete(name, self._workspace.by_user("undo"))
+        return line(("ok", "✓ "), f"deleted the helper {name}")
+
+    async def restore(self, name: str, version: Version) -> tuple[bool, list[Line]]:
+        changes, by_user = self._workspace.helper_changes, self._workspace.by_user("undo")
+        verdict = await changes.rollback(name, str(version.number), by_user)
+        return verdict.admitted, helper_lines(verdict, "was restored")
+
+
+def _kinds(talk: Conversation) -> tuple[_Kind, ...]:
+    return _Functions(talk.workspace), _Helpers(talk.workspace)
+
+
 async def _whole(talk: Conversation) -> list[Deed]:
     """Return one entry for each thing that differs from the beginning of the session, the oldest first."""
-    functions = [await _function(talk, name, since_start=True) for name in talk.deeds.functions]
+    touched = product(_kinds(talk), talk.deeds.touched)
+    things = [await _changed(talk, kind, name, since_start=True) for kind, name in touched]
     blocks = [await _block_since_start(talk, row.label) for row in talk.agent.memory.blocks.rows]
-    return sorted((deed for deed in (*functions, *blocks) if deed), key=lambda deed: deed.at)
+    return sorted((deed for deed in (*things, *blocks) if deed), key=lambda deed: deed.at)
 
 
 async def _deeds(talk: Conversation) -> AsyncIterator[Deed]:
-    for name in talk.deeds.functions:
-        if deed := await _function(talk, name):
+    for kind, name in product(_kinds(talk), talk.deeds.touched):
+        if deed := await _changed(talk, kind, name):
             yield deed
     for row in talk.agent.memory.blocks.rows:
         if deed := await _block(talk, row.label):
@@ -91,9 +165,11 @@ async def _deeds(talk: Conversation) -> AsyncIterator[Deed]:
         yield Deed(at, f"said “{one_line(message, 60)}”", undo_log.message_says(message), partial(_unsay, talk))
 
 
-async def _function(talk: Conversation, name: str, *, since_start: bool = False) -> Deed | None:
-    """Return the last change of a function, or all of this session's as one; None if another agent made the last."""
-    live_versions = await _live_versions(talk, name)
+async def _changed(talk: Conversation, kind: _Kind, name: str, *, since_start: bool = False) -> Deed | None:
+    """Return the last change of a function or helper, or all of this session's as one; None if another agent made the
+    last.
+    """
+    live_versions = await _live_versions(talk, kind, name)
     began, last = talk.deeds.began, live_versions[-1] if live_versions else None
     if last is None or last.row.at < began or _is_of_another(talk, last):
         return None
@@ -102,23 +178,23 @@ async def _function(talk: Conversation, name: str, *, since_start: bool = False)
     there, here = before is not None and bool(before.hash), bool(last.hash)
     if before is not None and there and here and before.hash == last.hash:
         return None
-    by, steps = f" ({last.who})", len(live_versions) - len(older) if since_start else 1
+    what, by, steps = f"{kind.label}{name}", f" ({last.who})", len(live_versions) - len(older) if since_start else 1
     if before is None or not there:
-        says = f"made {name}{by}"
-        undoes = f"delete {name}, made by {last.who}"
-        return Deed(last.row.at, says, undoes, partial(_unmake, talk, name, steps)) if here else None
-    undo = partial(_restore, talk, name, before, steps)
-    change = f"change {name} back to version {before.number} ({before.who}, {before.when})"
-    bring = f"bring {name} back, which {last.who} deleted ({last.when})"
-    return Deed(last.row.at, f"{'changed' if here else 'deleted'} {name}{by}", change if here else bring, undo)
+        says = f"made {what}{by}"
+        undoes = f"delete {what}, made by {last.who}"
+        return Deed(last.row.at, says, undoes, partial(_unmake, talk, kind, name, steps)) if here else None
+    undo = partial(_restore, talk, kind, name, before, steps)
+    change = f"change {what} back to version {before.number} ({before.who}, {before.when})"
+    bring = f"bring {what} back, which {last.who} deleted ({last.when})"
+    return Deed(last.row.at, f"{'changed' if here else 'deleted'} {what}{by}", change if here else bring, undo)
 
 
-async def _live_versions(talk: Conversation, name: str) -> list[Version]:
+async def _live_versions(talk: Conversation, kind: _Kind, name: str) -> list[Version]:
     try:
-        versions = await talk.workspace.workshop.past.versions(name)
-    except UsageError:  # what was touched was never there
+        versions = await kind.versions(name)
+    except UsageError:  # what was touched was never there, or is of another kind
         return []
-    return undo_log.states(versions, talk.deeds.undone, name)
+    return undo_log.states(versions, talk.deeds.undone, f"{kind.label}{name}")
 
 
 def _is_of_another(talk: Conversation, version: Version) -> bool:
@@ -154,31 +230,31 @@ async def _not_undone(talk: Conversation, since: float) -> list[Line]:
         (row.at, f"The source {one_line(row.name)}", f"toolwright sources remove {row.hash[:8]} forgets it")
         for row in await memory.sources.list()
     ]
-    for name in talk.deeds.functions:
-        versions = await _live_versions(talk, name)
+    for kind, name in product(_kinds(talk), talk.deeds.touched):
+        versions = await _live_versions(talk, kind, name)
         if versions and _is_of_another(talk, versions[-1]):
-            what = f"A change of {name} by {versions[-1].who}"
-            newer.append((versions[-1].row.at, what, f"/rollback {name} goes back to the version before"))
+            what = f"A change of {kind.label}{name} by {versions[-1].who}"
+            newer.append((versions[-1].row.at, what, f"{kind.rollback} {name} goes back to the version before"))
     at, action, how = max(newer, default=(0.0, "", ""))
     return [line(("warn", f"{action} came last and is not undone here: {how}."))] if at > now else []
 
 
-async def _unmake(talk: Conversation, name: str, steps: int) -> None:
-    result = await talk.workspace.workshop.delete(name)
-    await _note_undone(talk, name, steps)
-    talk.voice.lines([line(("ok", "✓ "), f"deleted {result.name} from {result.module}")])
+async def _unmake(talk: Conversation, kind: _Kind, name: str, steps: int) -> None:
+    told = await kind.remove(name)
+    await _note_undone(talk, kind, name, steps)
+    talk.voice.lines([told])
 
 
-async def _restore(talk: Conversation, name: str, version: Version, steps: int) -> None:
-    verdict = await talk.workspace.workshop.rollback(name, version.hash)
-    if verdict.admitted:
-        await _note_undone(talk, name, steps)
-    talk.voice.lines(verdict_lines(verdict))
+async def _restore(talk: Conversation, kind: _Kind, name: str, version: Version, steps: int) -> None:
+    is_in_force, told = await kind.restore(name, version)
+    if is_in_force:
+        await _note_undone(talk, kind, name, steps)
+    talk.voice.lines(told)
 
 
-async def _note_undone(talk: Conversation, name: str, steps: int) -> None:
+async def _note_undone(talk: Conversation, kind: _Kind, name: str, steps: int) -> None:
     """Note that the latest version is not an action, because it undid so many."""
-    talk.deeds.undone[name, (await talk.workspace.workshop.past.versions(name))[-1].number] = steps
+    talk.deeds.undone[f"{kind.label}{name}", (await kind.versions(name))[-1].number] = steps
 
 
 async def _forget(talk: Conversation, label: str) -> None:

@@ -31,11 +31,11 @@ class Deed:
 
 
 class Deeds:
-    """The functions touched and the messages sent in a session."""
+    """The functions and helpers touched and the messages sent in a session."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.began = clock()
-        self.functions: dict[str, None] = {}
+        self.touched: dict[str, None] = {}
         self.messages: list[tuple[float, str, str]] = []
         """When, to which agent, what: a message, or the event that began a turn."""
         self.undone: dict[tuple[str, int], int] = {}
@@ -48,8 +48,8 @@ class Deeds:
             case events.TurnStarted():
                 self.messages.append((self._clock(), event.agent, event.message or event.event))
             case events.TurnEnded():
-                for verb in ("created", "changed", "deleted"):
-                    self.touch(event.made.get(verb, ()))
+                for names in event.made.values():
+                    self.touch(names)
             case FunctionsChanged():
                 self.touch([*event.loaded, *event.changed, *event.removed])
             case _:
@@ -66,8 +66,8 @@ class Deeds:
             del self.messages[last]
 
     def touch(self, names: Iterable[str]) -> None:
-        """Record that these functions may have been changed manually."""
-        self.functions |= dict.fromkeys(names)
+        """Record that functions or helpers of these names may have been changed."""
+        self.touched |= dict.fromkeys(names)
 
 
 def states(versions: Sequence[Version], undone: Mapping[tuple[str, int], int], name: str) -> list[Version]:

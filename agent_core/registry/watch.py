@@ -5,6 +5,7 @@ What the kernel drops under load (and what a network folder never tells) a scan 
 """
 
 import asyncio
+import logging
 import os
 import sys
 import warnings
@@ -162,6 +163,7 @@ class Watcher:
         # watchdog warns in its own thread when folders appear within one another faster than it looks; the
         # watch is there all the same, and the terminal is not the place for it.
         warnings.filterwarnings("ignore", message="Callback with id", category=RuntimeWarning)
+        logging.getLogger("watchdog.observers").setLevel(logging.CRITICAL)  # to be stopped is an error to it
         self._known = dict((await asyncio.to_thread(scan, self.root, {})).stamps)
         self._is_open = True
         self._observer = Observer(**({"generate_full_events": True} if sys.platform == "linux" else {}))

@@ -121,8 +121,8 @@ class AgentLoop:
         changes, self._changes[:] = list(self._changes), []
         for change in changes:
             turn.emit(_of_turn(change, turn))
-        hidden = self.sees(self._workshop.registry.snapshot(), turn.made).hidden
-        if changes and (told := self._workshop.tell_changes(changes, hidden)):
+        seen = self.sees(self._workshop.registry.snapshot(), turn.made)
+        if changes and (told := self._workshop.tell_changes(changes, seen.hidden, self.asker.offered(seen))):
             entries.append(notice(told))
         if entries:
             await turn.append(entries, takes=[event.id for event in waiting])

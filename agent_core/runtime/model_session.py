@@ -5,7 +5,7 @@ the token estimate is off for this model.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -41,6 +41,7 @@ from agent_core.model.reply import (
     TokenUsage,
 )
 from agent_core.model.request import FunctionShown, Preparing, Request, Tell
+from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Entry, Write
 
@@ -71,6 +72,7 @@ class OpenedModel:
 
 
 OpenModel = Callable[[str | None], Awaitable[OpenedModel]]
+ReleaseModel = Callable[[Model], Awaitable[None]]
 
 
 class ModelSession:
@@ -89,8 +91,11 @@ class ModelSession:
         keep: KeepsFacts | None = None,
         colleagues: Colleagues | None = None,
         offers: Offers | None = None,
+        release: ReleaseModel | None = None,
     ) -> None:
-        """Create the asker; `compaction` overrides the settings for how this agent's past is summarized."""
+        """Create the asker; `compaction` overrides the settings for how this agent's past is summarized, and `release`
+        takes the agent's model at the end, in place of closing it.
+        """
         self.shown = shown
         self.line = ""
         self.context_tokens = 0
@@ -101,6 +106,7 @@ class ModelSession:
         self._colleagues = colleagues
         self._settings = settings
         self._open = open_model
+        self._release = release
         self._model: Model | None = None
         self._other: Model | None = None  # that is asked alone, where the settings name one
         self._correction = 1.0
@@ -176,12 +182,13 @@ class ModelSession:
 
     def choose(self, snapshot: Snapshot) -> None:
         """Choose the functions that the next step shows."""
-        own, offers = self._own_set.names if self._own_set else frozenset[str](), self._offers
+        own = self._own_set.names if self._own_set else frozenset[str]()
         self.shown.withhold(self._colleagues.withheld() if self._colleagues else frozenset())
-        if offers is None:
-            self.shown.choose(snapshot.functions, own)
-        else:
-            self.shown.choose(offers.functions(snapshot), own | offers.kept(snapshot))
+        self.shown.choose(self.offered(snapshot), own | self._offers.kept(snapshot) if self._offers else own)
+
+    def offered(self, snapshot: Snapshot) -> Mapping[str, Function]:
+        """Return the functions that can be shown: those of the snapshot, helpers, and foreign ones."""
+        return self._offers.functions(snapshot) if self._offers else snapshot.functions
 
     async def change(self, name: str) -> None:
         """Switch to another model for the steps to come; keep the current one if the new one is not available."""
@@ -192,9 +199,14 @@ class ModelSession:
 
     async def aclose(self) -> None:
         """Release the models."""
-        for model in filter(None, (self._model, self._other)):
+        model, other, self._other = self._model, self._other, None
+        if model is not None and self._release is not None:
+            self._model = None
+            await self._release(model)
+        elif model is not None:
             await model.aclose()
-        self._other = None
+        if other is not None:
+            await other.aclose()
 
     async def ask(self, turn: Turn, snapshot: Snapshot, offer: Offer) -> Reply:
         """Request one reply and emit its pieces as they arrive.

@@ -167,6 +167,9 @@ class FunctionStore(Subject, Protocol):
     async def module_history(self, module: str) -> list[VersionRow]:
         """Return every version and removal of a module, oldest first."""
 
+    async def kept_modules(self, folder: str) -> list[str]:
+        """Return the paths below a folder, such as `helpers`, that have a history; no module of functions is one."""
+
     async def function_history(self, function: str) -> list[VersionRow]:
         """Return the merged histories of all modules that ever defined a function of this name, oldest first."""
 

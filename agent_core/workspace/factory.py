@@ -59,6 +59,7 @@ from .group_file import GroupFolder, GroupSurroundings, is_group, read_group
 from .helper_changes import HelperChanges, HelperDesk
 from .helper_library import HelperLibrary, HelperSelection
 from .helper_runs import HelperRunner
+from .idle_models import IdleModels
 from .model_opener import ModelOpener
 from .presets import Preset, preset, text_of
 
@@ -117,6 +118,7 @@ class WorkspaceDeps:
     clock: Clock
     embedder: Embedder | None
     open_model: OpenModel
+    idle_models: IdleModels
     save: SaveAgentFile
     helpers: HelperLibrary
     helper_changes: HelperChanges

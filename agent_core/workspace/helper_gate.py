@@ -47,6 +47,11 @@ def _clashes(helper: Helper, around: Surroundings) -> Iterator[Problem]:
     elif other is not None:
         message = f"`{helper.name}` is already the function at {other.path}:{other.line}, which stays"
         yield Problem("name-clash", message, where, fix)
+    else:
+        names = (*around.snapshot.functions, *around.hosted, *around.helpers)
+        shape = look(helper.name)
+        for name in sorted(name for name in names if name != helper.name and look(name) == shape):
+            yield Problem("look-alike", f"`{helper.name}` looks like `{name}`, which is there", where, fix)
 
 
 def _unknown(helper: Helper, around: Surroundings) -> Iterator[Problem]:
@@ -104,13 +109,8 @@ def _examples(helper: Helper, around: Surroundings) -> Iterator[Problem]:
 
 
 def near_copies(helper: Helper, around: Surroundings) -> Iterator[Problem]:
-    """Yield the problems of a helper that another helper or a function is nearly the same as, by name or by purpose."""
+    """Yield the problems of a helper that has nearly the purpose of another helper or of a function."""
     where, fix = place_of(helper, "purpose"), "call that one, or say in `purpose` what only this one does"
-    shape = look(helper.name)
-    for name in (*around.snapshot.functions, *around.hosted, *around.helpers):
-        if name != helper.name and look(name) == shape:
-            message = f"`{helper.name}` looks like `{name}`, which is there"
-            yield Problem("look-alike", message, Place(path_of(helper.name), 1), "give it a name of its own")
     for other in around.helpers.values():
         if other.name != helper.name and _likeness(helper.purpose, other.purpose) >= NEAR_PURPOSE:
             message = f"`{helper.name}` has nearly the purpose of the helper `{other.name}`: {other.purpose}"

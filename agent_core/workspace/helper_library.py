@@ -18,10 +18,12 @@ from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service import Author, FunctionService
+from agent_core.functions.service.history import Version
 from agent_core.registry.module_file import remove_text, save_text
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import hash_of
 from agent_core.storage import SaveVersion, Store, VersionRow
+from sandbox.wire.lines import bare_lines
 
 from .agent_files import Stamp, stamps_of
 from .helper_file import FOLDER, MOST_BYTES, NAME, Helper, path_of, read_helper
@@ -58,6 +60,8 @@ class HelperLibrary:
         self._judged_with: object = None
         self._offered: tuple[object, object, Mapping[str, Helper]] = (None, None, {})
         self._one_at_a_time = asyncio.Lock()
+        self.since: events.FunctionsChanged | None = None
+        """What others changed while no program ran, and which files are rejected; None if there is nothing to say."""
 
     @property
     def helpers(self) -> Mapping[str, Helper]:
@@ -116,16 +120,24 @@ class HelperLibrary:
     async def refresh(self, author: Author | None = None, reason: str = "", *, is_told: bool = True) -> None:
         """Look at the folder again, and load what is new; others are notified of what someone else changed."""
         async with self._one_at_a_time:
-            functions = self._workshop.registry.snapshot().functions
-            stamps = await asyncio.to_thread(stamps_of, self._root / FOLDER)
-            if stamps == self._stamps and (not stamps or functions is self._judged_with):
-                return
-            before, told = self._helpers, self._problems
-            texts = await asyncio.to_thread(_texts, self._root, stamps)
-            await self._load(texts, author, reason)
-            self._stamps, self._judged_with = stamps, functions
-            if is_told:
-                self._tell(before, told)
+            await self._refresh(author, reason, is_told=is_told)
+
+    async def _refresh(self, author: Author | None, reason: str, *, is_told: bool) -> None:
+        functions, is_first = self._workshop.registry.snapshot().functions, self._judged_with is None
+        stamps = await asyncio.to_thread(stamps_of, self._root / FOLDER)
+        if not is_first and stamps == self._stamps and (not stamps or functions is self._judged_with):
+            return
+        if is_first:
+            self._helpers = await self._left()
+        before, told = self._helpers, self._problems
+        texts = await asyncio.to_thread(_texts, self._root, stamps)
+        await self._load(texts, author, reason)
+        self._stamps, self._judged_with = stamps, functions
+        change = self._change(before, told, texts)
+        if is_first:
+            self.since = change
+        elif is_told and change is not None:
+            self._workshop.tell(change)
 
     async def _load(self, texts: Mapping[str, str | Problem], author: Author | None, reason: str) -> None:
         readings = {
@@ -153,6 +165,11 @@ class HelperLibrary:
         self._helpers = in_force if in_force != self._helpers else self._helpers
         self._workshop.registry.keep_for_helpers(frozenset(in_force))
 
+    async def _left(self) -> dict[str, Helper]:
+        """Return the helpers that were in force when the last program ended."""
+        names = [Path(path).stem for path in await self._store.kept_modules(FOLDER)]
+        return {name: helper for name in names if (helper := await self._last_good(name)) is not None}
+
     async def _last_good(self, name: str) -> Helper | None:
         rows = await self._store.module_history(path_of(name))
         if not rows or not rows[-1].text:
@@ -165,34 +182,47 @@ class HelperLibrary:
         version = SaveVersion(path_of(name), hash_of(text), text, author.by, author.turn, reason, author.model)
         await self._store.apply([version])
 
-    def _tell(self, before: Mapping[str, Helper], told: Mapping[str, tuple[Problem, ...]]) -> None:
+    def _change(
+        self,
+        before: Mapping[str, Helper],
+        told: Mapping[str, tuple[Problem, ...]],
+        texts: Mapping[str, str | Problem],
+    ) -> events.FunctionsChanged | None:
+        """Return how the helpers and the problems differ from those before, if they do."""
         now = self._helpers
-        news = [
-            problem for name, found in self._problems.items() for problem in found if problem not in told.get(name, ())
-        ]
+        news = {
+            str(problem): _line_at(problem.where, texts[name])
+            for name, found in self._problems.items()
+            for problem in found
+            if problem not in told.get(name, ())
+        }
         change = events.FunctionsChanged(
             turn="",
             loaded=tuple(sorted(now.keys() - before.keys())),
             changed=tuple(sorted(name for name in now.keys() & before.keys() if now[name].text != before[name].text)),
             removed=tuple(sorted(before.keys() - now.keys())),
-            rejected=tuple(map(str, news)),
+            rejected=tuple(news),
+            fixed=tuple(sorted(path_of(name) for name in told.keys() - self._problems.keys() if name in texts)),
+            lines={problem: text for problem, text in news.items() if text},
         )
-        if change.loaded or change.changed or change.removed or change.rejected:
-            self._workshop.tell(change)
+        is_news = change.loaded or change.changed or change.removed or change.rejected or change.fixed
+        return change if is_news else None
 
     async def write(self, name: str, text: str, author: Author | None, reason: str) -> None:
         """Write a helper's file, and load it: the version that was read before is what is replaced."""
-        old = self._helpers.get(name)
-        expected = hash_of(old.text) if old is not None and (self._root / path_of(name)).exists() else None
-        await asyncio.to_thread(save_text, self._root, path_of(name), text, expected)
-        await self.refresh(author, reason, is_told=False)
+        async with self._one_at_a_time:  # so that nobody takes the file for one that somebody else saved
+            old = self._helpers.get(name)
+            expected = hash_of(old.text) if old is not None and (self._root / path_of(name)).exists() else None
+            await asyncio.to_thread(save_text, self._root, path_of(name), text, expected)
+            await self._refresh(author, reason, is_told=False)
 
     async def remove(self, name: str, author: Author | None, reason: str) -> None:
         """Delete a helper's file; its history is kept."""
-        await asyncio.to_thread(remove_text, self._root, path_of(name), hash_of(self.helper(name).text))
-        await self.refresh(author, reason, is_told=False)
+        async with self._one_at_a_time:
+            await asyncio.to_thread(remove_text, self._root, path_of(name), hash_of(self.helper(name).text))
+            await self._refresh(author, reason, is_told=False)
 
-    async def history(self, name: str) -> list[HelperVersion]:
+    async def versions(self, name: str) -> list[Version]:
         """Return the versions of a helper, oldest first, those of a deleted one too.
 
         Raises:
@@ -201,7 +231,15 @@ class HelperLibrary:
         rows = await self._store.module_history(path_of(name)) if NAME.fullmatch(name) else []
         if not rows:
             self.helper(name)
-        return [_version(number, row) for number, row in enumerate(rows, 1)]
+        return [Version(number, row.version if row.text else "", row.text, row) for number, row in enumerate(rows, 1)]
+
+    async def history(self, name: str) -> list[HelperVersion]:
+        """Return the versions of a helper as they are published, oldest first.
+
+        Raises:
+            UsageError: there was never one of that name.
+        """
+        return [_version(version.number, version.row) for version in await self.versions(name)]
 
     @asynccontextmanager
     async def followed(self) -> AsyncIterator[None]:
@@ -264,6 +302,11 @@ def _text(root: Path, name: str) -> str | Problem:
         return Problem("unreadable", "the file is not UTF-8", where, "save it as UTF-8")
     except OSError as error:
         return Problem("unreadable", f"the file cannot be read: {error}", where, "put a plain file in its place")
+
+
+def _line_at(where: Place, text: str | Problem) -> str:
+    lines = bare_lines(text) if isinstance(text, str) else []
+    return lines[where.line - 1].rstrip()[:400] if 0 < where.line <= len(lines) else ""
 
 
 def _version(number: int, row: VersionRow) -> HelperVersion:

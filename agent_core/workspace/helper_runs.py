@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,13 +28,14 @@ from agent_core.runtime.helper_calls import HelperFunctions, HelperRun, Offers, 
 from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.message_protocol import DIRECT
-from agent_core.runtime.model_session import ModelSession, OpenModel
+from agent_core.runtime.model_session import ModelSession, OpenedModel
 from agent_core.runtime.requested_result import GIVE, RequestedResult, policy_for
 from agent_core.runtime.session import AgentSession
 from agent_core.storage import SaveAgent, Store, lock_agent, prepare_state_dir
 
 from .helper_file import Helper, path_of
 from .helper_library import HelperLibrary, HelperSelection
+from .idle_models import IdleModels
 from .presets import text_of
 
 _GROWING: Final = (
@@ -80,8 +81,8 @@ class RunGround(Protocol):
         """Its clock."""
 
     @property
-    def open_model(self) -> OpenModel:
-        """Opens a model by its name."""
+    def idle_models(self) -> IdleModels:
+        """The models that runs before have left open."""
 
     @property
     def save(self) -> SaveAgentFile:
@@ -115,7 +116,8 @@ class HelperRunner:
         request = RequestedResult(helper.answer)
         async with AsyncExitStack() as stack:
             stack.enter_context(lock_agent(prepare_state_dir(self.ground.root), name))
-            agent = await self._agent(helper, name, request, budget, stack, record)
+            await self.ground.store.apply([SaveAgent(name, _settings(helper, record))])
+            agent = _RunParts(self, helper, name, request, budget).agent(stack)
             meter = agent.spends_for = Allowance(Limits(), parent)
             agent.works_for = record.turn.agent
             defaults = {name: schema["default"] for name, schema in _inputs(helper) if "default" in schema}
@@ -139,52 +141,78 @@ class HelperRunner:
         # Of the others, what the caller has left is asked of the caller's allowance before each request.
         return replace(own, depth=depth, seconds=own.within(rest).seconds)
 
-    async def _agent(  # noqa: PLR0913, PLR0917 - what a run is made of
-        self,
-        helper: Helper,
-        name: str,
-        request: RequestedResult,
-        budget: Limits,
-        stack: AsyncExitStack,
-        record: CallRecord,
-    ) -> Agent:
-        ground = self.ground
-        await ground.store.apply([SaveAgent(name, _settings(helper, record))])
-        host: dict[str, HostFunction] = {GIVE: request.host}
-        if helper.grows:
-            standard = host_functions.standard()
-            host |= {name: standard[name] for name in _GROWING}
-        turn, workshop = ground.settings.turn, ground.workshop
-        sight = FunctionSight(lambda: helper.functions, grows=helper.grows)
-        helpers = HelperSelection(ground.helpers, lambda: helper.helpers, without=helper.name)
-        room = int(turn.function_tokens * BYTES_PER_TOKEN)
-        shown = Shown([one.function for one in host.values()], turn.shown_functions, workshop.quarantine, room=room)
-        below = HelperRunner(ground, self.memory, int(budget.depth or 1) - 1)
-        sources = (
-            HostFunctions(host, workshop),
-            HelperFunctions(helpers, below.run),
-            WorkspaceFunctions(ground.cage, workshop, turn.parallel),
-        )
-        dispatcher = Dispatcher(sources, workshop.registry.snapshot, turn, ground.clock)
-        settings = ground.settings.model_copy(update={"instructions": _instructions(ground.root, helper, budget)})
-        open_model = ground.open_model if not helper.model else lambda name: ground.open_model(name or helper.model)
-        asker = ModelSession(shown, settings, open_model, None, DIRECT, offers=Offers(helpers))
-        steps, policy = int(budget.steps or 0) + 1, partial(policy_for, request)
-        loop = AgentLoop(asker, dispatcher, workshop, steps, sees=sight.of, policy=policy)
-        session = AgentSession(name, ground.store, DIRECT, clock=ground.clock, verify=False)
-        owner = f"process {os.getpid()}"
+
+@dataclass(frozen=True, slots=True)
+class _RunParts:
+    """The parts of one run, of which its agent is made."""
+
+    runner: HelperRunner
+    helper: Helper
+    name: str
+    request: RequestedResult
+    budget: Limits
+
+    def agent(self, resources: AsyncExitStack) -> Agent:
+        """Return the agent of the run, with which `resources` are closed."""
+        ground = self.runner.ground
         return Agent(
-            name,
+            self.name,
             ground.store,
-            workshop,
-            loop,
-            owner,
-            talk=session,
-            memory=self.memory(name),
-            colleagues=Colleagues(name, ground.store, _Working(budget), ground.settings.runner, ground.clock),
+            ground.workshop,
+            self.loop(),
+            f"process {os.getpid()}",
+            talk=AgentSession(self.name, ground.store, DIRECT, clock=ground.clock, verify=False),
+            memory=self.runner.memory(self.name),
+            colleagues=Colleagues(self.name, ground.store, _Working(self.budget), ground.settings.runner, ground.clock),
             save=ground.save,
-            resources=stack,
+            resources=resources,
         )
+
+    def loop(self) -> AgentLoop:
+        """Return what runs its one turn: only the functions of the helper are seen."""
+        helper, workshop = self.helper, self.runner.ground.workshop
+        host, helpers = (
+            self.host(),
+            HelperSelection(self.runner.ground.helpers, lambda: helper.helpers, without=helper.name),
+        )
+        sight = FunctionSight(lambda: helper.functions, grows=helper.grows)
+        steps, policy = int(self.budget.steps or 0) + 1, partial(policy_for, self.request)
+        asker, dispatcher = self.model_session(host, helpers), self.dispatcher(host, helpers)
+        return AgentLoop(asker, dispatcher, workshop, steps, sees=sight.of, policy=policy)
+
+    def host(self) -> dict[str, HostFunction]:
+        """Return the functions of the program that it has: one to give its result, and those that make functions."""
+        standard = host_functions.standard() if self.helper.grows else {}
+        return {GIVE: self.request.host} | {name: standard[name] for name in _GROWING if name in standard}
+
+    def model_session(self, host: Mapping[str, HostFunction], helpers: HelperSelection) -> ModelSession:
+        """Return the session with its model, which the next run of the helper goes on with."""
+        ground, helper = self.runner.ground, self.helper
+        turn, key = ground.settings.turn, f"{helper.name} {helper.function.version}"
+        room = int(turn.function_tokens * BYTES_PER_TOKEN)
+        own = [one.function for one in host.values()]
+        shown = Shown(own, turn.shown_functions, ground.workshop.quarantine, room=room)
+        instructions = _instructions(ground.root, helper, self.budget)
+        settings = ground.settings.model_copy(update={"instructions": instructions})
+        models = ground.idle_models
+
+        async def open_model(name: str | None) -> OpenedModel:
+            return await models.take(key, name or helper.model or None)
+
+        return ModelSession(
+            shown, settings, open_model, None, DIRECT, offers=Offers(helpers), release=partial(models.give_back, key)
+        )
+
+    def dispatcher(self, host: Mapping[str, HostFunction], helpers: HelperSelection) -> Dispatcher:
+        """Return what runs its calls."""
+        ground, turn = self.runner.ground, self.runner.ground.settings.turn
+        below = HelperRunner(ground, self.runner.memory, int(self.budget.depth or 1) - 1)
+        sources = (
+            HostFunctions(host, ground.workshop),
+            HelperFunctions(helpers, below.run),
+            WorkspaceFunctions(ground.cage, ground.workshop, turn.parallel),
+        )
+        return Dispatcher(sources, ground.workshop.registry.snapshot, turn, ground.clock)
 
 
 class _Working(Alone):

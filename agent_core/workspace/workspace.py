@@ -20,6 +20,7 @@ from agent_core.access.grants import (
 from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy, NoWorkspace, ToolwrightError, UsageError, WorkspaceError
 from agent_core.base.events import Event
+from agent_core.base.problem import Problem
 from agent_core.base.settings import FILE_NAME, Settings, load
 from agent_core.functions.debug import Debugger, Debugging
 from agent_core.functions.foreign.library import ForeignLibrary
@@ -50,6 +51,7 @@ from .group_file import FOLDER, GroupFile, GroupFolder
 from .helper_changes import HelperChanges, Proposal
 from .helper_library import HelperLibrary
 from .helper_proposals import HelperProposal, proposals
+from .idle_models import IdleModels
 from .model_opener import ModelOpener
 from .portable import ImportOptions, opened_moves, read_file, write_file
 from .runner import AgentsBehind, Handle, Runner, bell
@@ -76,6 +78,7 @@ class Workspace:
         self._clock = Clock()
         self._agents = OpenAgents()
         self._models = models
+        self._idle_models = IdleModels(models.open)
         self.directory = AgentFiles(root, settings.agent)
         self.helpers = HelperLibrary(root, store, workshop, host_functions.reserved())
         self.helper_changes = HelperChanges(self.helpers, workshop)
@@ -350,6 +353,7 @@ class Workspace:
             self._clock,
             self._models.embedder(),
             self._models.open,
+            self._idle_models,
             self._save,
             self.helpers,
             self.helper_changes,
@@ -366,6 +370,15 @@ class Workspace:
         """
         begun = [name for name in await self._store.agent_names() if not name.startswith((PREFIX, PASSING))]
         return sorted({self.settings.agent, *self.directory.names(), *self._groups.read(), *begun})
+
+    def rejected(self) -> tuple[Problem, ...]:
+        """Return the problems that now keep functions and helpers out."""
+        helpers = [problem for problem in self.helpers.problems if problem.severity == "refuses"]
+        return (*self.workshop.rejected(), *helpers)
+
+    async def has_agent(self, name: str) -> bool:
+        """Check whether there is an agent or a group of this name, or a run of a helper; another one would be new."""
+        return name in await self._store.agent_names() or name in await self.agent_names()
 
     async def helper_runs(self) -> dict[str, list[str]]:
         """Return the agents that are runs of helpers, oldest first, by the names of the helpers."""
@@ -404,7 +417,13 @@ class Workspace:
         await self.workshop.quarantine.refresh()
         await self.helpers.refresh(is_told=False)
         reviews = self.workshop.second_look.at_work()
-        async with aclosing(self._agents), reviews, self._watching(), self.helpers.followed():
+        async with (
+            aclosing(self._idle_models),
+            aclosing(self._agents),
+            reviews,
+            self._watching(),
+            self.helpers.followed(),
+        ):
             yield
 
     @asynccontextmanager

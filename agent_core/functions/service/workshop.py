@@ -322,9 +322,17 @@ class FunctionService:
         """Return the problems that keep files or functions out now."""
         return self.registry.snapshot().rejected
 
-    def tell_changes(self, changes: Iterable[events.FunctionsChanged], hidden: Collection[str] = ()) -> str:
-        """Return the notice to the model about functions that someone else changed, without the hidden ones."""
-        return change_texts.changes(changes, self.registry.snapshot().functions, hidden)
+    def tell_changes(
+        self,
+        changes: Iterable[events.FunctionsChanged],
+        hidden: Collection[str] = (),
+        functions: Mapping[str, Function] | None = None,
+    ) -> str:
+        """Return the notice to a model about what someone else changed in the functions (those that it can be shown, or
+        all of the workspace), without the hidden ones.
+        """
+        known = self.registry.snapshot().functions if functions is None else functions
+        return change_texts.changes(changes, known, hidden)
 
     def changed_since(self) -> events.FunctionsChanged | None:
         """Return the changes that others made while no program ran, if any."""

@@ -269,9 +269,11 @@ async def trace(door: Door, name: str, arguments: str) -> Result:
 async def reload(door: Door) -> Result:
     """Read the folder again. Says what was loaded, changed, removed or rejected, and why."""
     change, many = await door.shop.reload(), len(door.shop.names())
+    await door.workspace.helpers.refresh()
     if door.at_prompt:  # which announces the rest, like any manual change
         is_announced = change.loaded or change.changed or change.removed or change.fixed
-        return Result(change, [*([] if is_announced else [changes_line(change)]), *problem_lines(change.rejected)])
+        problems = (*change.rejected, *door.workspace.helpers.problems)
+        return Result(change, [*([] if is_announced else [changes_line(change)]), *problem_lines(problems)])
     used = "1 function is" if many == 1 else f"{many} functions are"
     return _changed(change, f"{used} in use. Any command picks up earlier saves when it starts.")
 

@@ -30,6 +30,8 @@ _OF_FILES: tuple[tuple[Key, str], ...] = (
     ("f", "yes for its folder"),
     *KEYS[2:],
 )
+_OF_HELPERS: tuple[tuple[Key, str], ...] = (("y", "yes"), *KEYS[2:])
+"""What is agreed to is done at once: there is nothing to keep, and no next call."""
 _YES_TO_FOLDER: Key = "f"
 _YES_TO_FILES = " f: for its folder too."
 ANSWERS: dict[str, Answer] = {"o": "once", "y": "yes", "f": "yes", "n": "no"}
@@ -37,6 +39,7 @@ EXPLAINED = (
     "That answers nothing. o: for its next call only. y: permanently, for exactly this code. n: no."
     " w: no, and you type a word for the model."
 )
+_EXPLAINED_OF_HELPERS = "That answers nothing. y: do it. n: no. w: no, and you type a word for the model."
 _WORD = "o and y need the word next to them, so nothing typed before the question can answer it."
 UNSEEN = "That is no answer yet: not all of it has been shown."
 PAGED = "This is not all of it. Enter shows more; n: no, or w and a word; then Enter: "
@@ -69,17 +72,22 @@ _DIFF_ROLES: dict[str, Role] = {"+": "ok", "-": "bad", "@": "dim"}
 
 def keys_of(question: Question) -> tuple[tuple[Key, str], ...]:
     """Return the keys that answer a question, and what each says."""
+    if question.moment == "helper":
+        return _OF_HELPERS
     return _OF_FILES if question.folder else KEYS
 
 
 def decision_of(key: str, question: Question | None) -> Decision | None:
     """Return the answer that a key gives to a question, if any."""
-    answer = ANSWERS.get(key) if key != _YES_TO_FOLDER or (question is not None and question.folder) else None
+    can_be = key in ANSWERS and (question is None or any(key == own for own, _ in keys_of(question)))
+    answer = ANSWERS[key] if can_be and (question is not None or key != _YES_TO_FOLDER) else None
     return Decision(answer, is_wide=key == _YES_TO_FOLDER) if answer else None
 
 
 def explained(question: Question) -> str:
     """Return what the keys of a question mean."""
+    if question.moment == "helper":
+        return _EXPLAINED_OF_HELPERS
     return f"{EXPLAINED}{_YES_TO_FILES}" if question.folder else EXPLAINED
 
 
@@ -212,9 +220,10 @@ async def answered(
     return Decision("no")
 
 
-def answer_line(decision: Decision) -> Line:
+def answer_line(decision: Decision, question: Question) -> Line:
     """Return the answer as a line under its question."""
-    role, answer = _SAID[decision.answer]
+    is_kept = decision.answer != "yes" or question.moment != "helper"
+    role, answer = _SAID[decision.answer] if is_kept else ("ok", "yes")
     answer += " (the folder)" if decision.is_wide else ""
     word = f": {one_line(decision.word)}" if decision.word else ""
     return line("  ", ("dim", "→ "), (role, answer + word))
@@ -240,6 +249,8 @@ def _denied(event: GrantAnswered) -> Sequence[Line]:
 def typed_keys(agreement: Agreement, question: Question) -> str:
     """Return what can be typed below a question."""
     word = agreement.word
+    if question.moment == "helper":
+        return f"y {word} yes, n no, or w and a word; then Enter: "
     kept = f"y {word} yes for this file, f {word} yes for its folder" if question.folder else f"y {word} yes (kept)"
     return f"o {word} once, {kept}, n no, or w and a word; then Enter: "
 

@@ -121,7 +121,7 @@ class Asking:
         if self._draft.text:
             self._prompt.buffer.set_document(Document("\n".join(filter(None, texts))), bypass_readonly=True)
         decided = self.answer.done() and not self.answer.cancelled()
-        ending = answer_line(self.answer.result()) if decided else line("  ", ("dim", "→ not answered"))
+        ending = answer_line(self.answer.result(), self._question) if decided else line("  ", ("dim", "→ not answered"))
         self._note, self._question, columns = "", transcript_form(self._question), self._prompt.columns
         self._print([*self._shown(columns, len(self._below(columns, 1)))[0], *wrapped([ending], columns)])
 

@@ -79,7 +79,7 @@ def _connect(talk: Conversation, voice: TerminalVoice, prompt: Prompt) -> None:
     prompt.bar.status = lambda: talk.agent.status()  # of the one that is talked to then
     prompt.bar.spent = lambda: short(talk.spending.total)
     prompt.bar.running = lambda: len(prompt.live.calls)
-    prompt.bar.rejected = lambda: len({problem.where.path for problem in talk.workspace.workshop.rejected()})
+    prompt.bar.rejected = lambda: len({problem.where.path for problem in talk.workspace.rejected()})
 
 
 @asynccontextmanager

@@ -62,6 +62,12 @@ class FunctionTables(Tables):
         return [_version(row) for row in session.all(f"{_CHANGES} where c.module = ? order by c.seq", module)]
 
     @query
+    def kept_modules(self, session: SqlSession, folder: str) -> list[str]:
+        """Return the files of a folder that have a history."""
+        rows = session.all("select distinct module from change where module glob ? || '/*' order by module", folder)
+        return [module for (module,) in rows]
+
+    @query
     def function_history(self, session: SqlSession, function: str) -> list[VersionRow]:
         """Return the history of every module of which one version contains the function's `def`."""
         holders = (
