@@ -243,7 +243,8 @@ class Usage(_Base):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnded(_Base):
     """The end of a turn. `reason`: replied, interrupted, steps, repeated, failed, cancelled, limits, parked (it waits
-    for other agents and goes on by itself), handed_off (another agent goes on), stuck (a person has to decide).
+    for other agents and goes on by itself), client_calls (a client has to answer calls of its own functions),
+    handed_off (another agent goes on), stuck (a person has to decide).
 
     `usage` sums the turn's tokens; `made` lists functions created, changed or deleted in it, and blocks remembered.
     """

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
+from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.base.untrusted import visible
 from agent_core.storage import BETWEEN, SUMMARY, ClaimedTurn, Entry, Shape, TurnStore, fitting
 
@@ -167,6 +167,15 @@ class History:
         messages = (item.whole for item in reversed(self.items))
         return next((message.text for message in messages if isinstance(message, User)), "")
 
+    def open_calls(self) -> tuple[Call, ...]:
+        """Return the calls of the last reply that have no answer."""
+        answered = set[str]()
+        for item in reversed(self.items):
+            if isinstance(item.whole, Assistant):
+                return tuple(call for call in item.whole.calls if call.id not in answered)
+            answered |= {item.whole.call_id} if isinstance(item.whole, Answer) else set()
+        return ()
+
     def page(self, page_chars: int) -> None:
         """Show long messages in parts of this size."""
         if page_chars == self.page_chars:
@@ -205,16 +214,20 @@ class History:
         return noticed + sum(item.size for item in self.items)
 
     def _place(self, message: Message) -> int:
-        end = len(self.items)
+        place = end = len(self.items)
         if not isinstance(message, Answer):
             return end
-        reply = next(item.whole for item in reversed(self.items) if isinstance(item.whole, Assistant))
+        while not isinstance(reply := self.items[place - 1].whole, Assistant):
+            place -= 1
         order = [call.id for call in reply.calls]
-        while isinstance(before := self.items[end - 1].whole, Answer) and order.index(before.call_id) > order.index(
-            message.call_id
+        # A notice may stand there already, where the answer of a client comes in a later turn.
+        while (
+            place < end
+            and isinstance(before := self.items[place].whole, Answer)
+            and order.index(before.call_id) < order.index(message.call_id)
         ):
-            end -= 1
-        return end
+            place += 1
+        return place
 
 
 def is_pressure(message: Message) -> bool:

@@ -100,7 +100,7 @@ class Conversation:
         finally:
             self.busy = False
             self._poke()
-        self.failed |= reason not in ("replied", "parked", "handed_off", "")  # nothing waited: no turn
+        self.failed |= reason not in ("replied", "parked", "client_calls", "handed_off", "")  # nothing waited: no turn
         return reason == "replied"
 
     def _poke(self) -> None:

@@ -159,7 +159,7 @@ class RemoteTalk:
                 if isinstance(event, events.GrantAsked) and self._approver is not None:
                     await self._answer(event.question, self._approver)
                 reason = event.reason if isinstance(event, events.TurnEnded) else reason
-        self.failed |= reason not in ("replied", "parked", "handed_off")
+        self.failed |= reason not in ("replied", "parked", "client_calls", "handed_off")
 
     async def _answer(self, id: str, approver: Approver) -> None:
         row = next((row for row in await self._client.approvals() if row["id"] == id), None)

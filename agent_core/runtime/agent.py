@@ -344,6 +344,11 @@ class Agent:
         """Return the functions of the program that this agent has, those of its memory included, as in `list`."""
         return matches(self._loop.asker.shown.pinned, pattern, module)
 
+    def taken_names(self) -> frozenset[str]:
+        """Return the names that a function of a client cannot have: those of functions that can be called here."""
+        snapshot = self._snapshot()
+        return snapshot.reserved | self._loop.asker.offered(snapshot)
+
     @property
     def hidden(self) -> frozenset[str]:
         """The functions of the workspace that this agent does not see."""

@@ -10,7 +10,7 @@ from typing import Protocol
 from agent_core.base import events
 from agent_core.base.errors import ModelError
 from agent_core.base.interruption import Interrupted
-from agent_core.base.messages import Assistant
+from agent_core.base.messages import Assistant, Call
 from agent_core.context import EXPECTED, Offer
 from agent_core.functions.service import FunctionService, quarantine
 from agent_core.model.reply import Reply
@@ -18,6 +18,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import FAILURES, Inbound
 
 from .call_record import Done
+from .client_calls import handed_over
 from .dispatch import Dispatcher
 from .model_session import ModelSession
 from .turn import HEARD, Turn, assistant, heartbeat, notice
@@ -93,7 +94,7 @@ class AgentLoop:
                 # After a call, only a turn that a function may end has to know what arrived since the last append.
                 may_end = by_function or not done
                 more_waits = may_end and await self._waits(turn)
-                if ended := _without_answer(turn):
+                if ended := _without_answer(turn, reply):
                     return ended
                 follows = policy.after(StepResult(reply, done, more_waits))
                 await self._tell(follows, turn)
@@ -103,7 +104,8 @@ class AgentLoop:
             return policy.broken_off(error)
 
     async def _expect(self, turn: Turn) -> None:
-        """Show the model what the last message probably needs, if the workspace has more functions than are shown."""
+        """Show the model what the client has, and of the workspace what the last message probably needs."""
+        self.asker.lend(turn.client)
         shown, snapshot = self.asker.shown, self.sees(self._workshop.registry.snapshot(), turn.made)
         self.asker.choose(snapshot)
         if shown.is_crowded:
@@ -159,7 +161,7 @@ class AgentLoop:
         reply, style, fault = await self.asker.ask(turn, snapshot, offer), turn.style, ""
         for attempt in range(style.attempts + 1) if turn.verify and turn.step == 1 else ():
             before, fault = fault, ""
-            if style.by_function(self.asker.mode):
+            if style.by_function(self.asker.mode) and not turn.client.split(reply.calls, 1).handed:
                 fault = style.first_fault(reply, {function.name for function in self.asker.functions()})
             if not fault:
                 return reply
@@ -177,23 +179,38 @@ class AgentLoop:
         Raises:
             Interrupted: the user asked for the end.
         """
+        split = turn.client.split(reply.calls, self._dispatcher.most_calls)
         if reply.text or reply.calls:
             message = Assistant(reply.text, reply.calls, reply.thought)
             spending = turn.account.writes() if turn.account else []
-            starting = self._dispatcher.started_at_once(reply.calls, snapshot) if reply.calls else []
+            starting = self._dispatcher.started_at_once(split.ours, snapshot) if split.ours else []
             shown, texts = self.asker.request_record(snapshot)
-            await turn.append([*shown, assistant(message), *starting], writes=[*texts, *spending])
+            await turn.append([*shown, assistant(message), *starting, *split.refused], writes=[*texts, *spending])
         if reply.note:
             turn.warn(reply.note)
         if not reply.calls:
             return ()
-        done = await self._dispatcher.run(reply.calls, snapshot, turn)
+        done = await self._dispatcher.run(split.ours, snapshot, turn)
         await self._tell_quarantined(done, turn)
         for call in done:
             self.asker.shown.use(call.call.name)
         if turn.interruption.requested:
             raise Interrupted
+        await self._hand_over(split.handed, turn)
         return done
+
+    async def _hand_over(self, calls: Sequence[Call], turn: Turn) -> None:
+        """Keep calls as open for the client, and report them."""
+        if not calls:
+            return
+        await turn.append(handed_over(calls))
+        turn.handed = True
+        for call in calls:
+            turn.emit(
+                events.CallStarted(
+                    turn=turn.id, step=turn.step, call_id=call.id, name=call.name, arguments=call.arguments
+                )
+            )
 
     async def _tell_quarantined(self, done: Sequence[Done], turn: Turn) -> None:
         """Hide functions that kept failing from the model: notify the user at once, and tell the model why."""
@@ -210,8 +227,10 @@ class AgentLoop:
             await turn.append(entries)
 
 
-def _without_answer(turn: Turn) -> Ended | None:
-    """Return the end of a turn that has nothing to say now: it waits, others go on with it, or a person decides."""
+def _without_answer(turn: Turn, reply: Reply) -> Ended | None:
+    """Return the end of a turn that has no reply now: it waits, others go on with it, or a person decides."""
+    if turn.handed:
+        return Ended("client_calls", "\n\n".join(turn.function_messages) or reply.text)
     if turn.stuck:
         return Ended("stuck", warning=turn.stuck)
     if turn.parked:

@@ -45,6 +45,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Entry, Write
 
+from .client_calls import ClientFunctions
 from .colleagues import Colleagues
 from .fact_keeping import FactKeeper, KeepsFacts
 from .helper_calls import Offers
@@ -61,6 +62,7 @@ _LEARNT: Final = 1.1
 _MOST_CHANGES: Final = 2  # of the mode, for one reply
 _QUIET_S: Final = 2.0  # without a piece, after which the user is told what is being done
 _CORRECTIONS: Final = (0.5, 4.0)
+_NOTHING_JOINED: Final[tuple[object, tuple[FunctionShown, ...]]] = (None, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,8 @@ class ModelSession:
         self._compaction = Compaction(settings.memory, compaction)
         self._rendered_for: object = None
         self._last_request: object = None
+        self._lent: tuple[FunctionShown, ...] = ()
+        self._joined = _NOTHING_JOINED
 
     @property
     def model_name(self) -> str:
@@ -133,13 +137,35 @@ class ModelSession:
 
     def functions(self) -> tuple[FunctionShown, ...]:
         """Return the functions as the agent's style currently shows them."""
+        own = self._own_functions()
+        if not self._lent:
+            return own
+        if self._joined[0] is not own:
+            self._joined = own, own + self._lent
+        return self._joined[1]
+
+    def lend(self, client: ClientFunctions) -> None:
+        """Show the functions of a client next to the agent's own, until others are lent.
+
+        Raises:
+            ModelError: they take more than half of the room for functions.
+        """
+        if client.table:
+            client.must_fit(self._function_room() // 2)
+        if client.shown != self._lent:
+            self._lent, self._joined = client.shown, _NOTHING_JOINED
+
+    def _own_functions(self) -> tuple[FunctionShown, ...]:
         if self._model is None:
             return self.style.shown(self.shown.line, "native")
-        line, window = self.style.shown(self.shown.line, self.mode), self.context_limit
-        room = function_room(window, self._reply_tokens(window), self._instructions(self.mode))
+        line, room = self.style.shown(self.shown.line, self.mode), self._function_room() - size_of(self._lent)
         shown = self.shown.fitting(self.mode, room, line)
         # Where not even those fit that always stay, the model hears of all, and changes to the mode that needs few.
         return line if self._settings.model.mode == "auto" and size_of(shown) > room else shown
+
+    def _function_room(self) -> int:
+        window = self.context_limit
+        return function_room(window, self._reply_tokens(window), self._instructions(self.mode))
 
     def _reply_tokens(self, window: int) -> int:
         return self._settings.model.max_tokens or min(4096, window // 4)
@@ -189,6 +215,10 @@ class ModelSession:
     def offered(self, snapshot: Snapshot) -> Mapping[str, Function]:
         """Return the functions that can be shown: those of the snapshot, helpers, and foreign ones."""
         return self._offers.functions(snapshot) if self._offers else snapshot.functions
+
+    def offered(self, snapshot: Snapshot) -> frozenset[str]:
+        """Return the names of all functions that the model may be shown."""
+        return frozenset(self._offers.functions(snapshot) if self._offers else snapshot.functions)
 
     async def change(self, name: str) -> None:
         """Switch to another model for the steps to come; keep the current one if the new one is not available."""

@@ -209,7 +209,8 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession) -> str:
     """
     entries = await store.load(claimed.id)
     if entries and entries[-1].kind == "parked":
-        await store.finish(claimed.id, claimed.attempt, "parked")
+        state = "client_calls" if entries[-1].payload.get("calls") else "parked"
+        await store.finish(claimed.id, claimed.attempt, state)
         return ""
     is_between, last = claimed.event.kind in BETWEEN, entries[-1] if entries else None
     if is_between and last is not None and last.kind == "assistant" and not last.payload.get("calls"):

@@ -25,6 +25,7 @@ from agent_core.storage import BETWEEN, Entry, Inbound, SaveText, Shape, TurnSto
 
 from . import identity
 from .account import Account
+from .client_calls import NO_CLIENT, ClientFunctions
 from .identity import OwnName
 from .message_protocol import DIRECT, MessageProtocol, moment
 
@@ -84,6 +85,8 @@ class Turn:
     works_for: str = ""  # the agent that began it, or called it as a helper
     own_name: OwnName | None = None
     company: Company | None = None
+    client: ClientFunctions = NO_CLIENT
+    handed: bool = False  # whether calls are open for the client
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def taken(self, waiting: Sequence[Inbound]) -> list[Inbound]:
@@ -107,6 +110,8 @@ class Turn:
         return taken
 
     def _takes(self, event: Inbound) -> bool:
+        if ClientFunctions.of(event).is_client:
+            return False  # it waits for the end of a turn of its own
         if event.kind in BETWEEN:
             among = self.company is not None and event.payload.get("from") in self.company.names
             in_thread = event.kind in ("note", "stop") and event.payload.get("thread") == self.thread

@@ -23,11 +23,14 @@ from .call_record import Done
 from .turn import Turn
 
 _Same: TypeAlias = tuple[str, str, str]
-Reason = Literal["replied", "interrupted", "steps", "repeated", "failed", "limits", "parked", "handed_off", "stuck"]
+Reason: TypeAlias = Literal[
+    "replied", "interrupted", "steps", "repeated", "failed", "limits", "parked", "client_calls", "handed_off", "stuck"
+]
 
 MAX_SAME_FAILURES = 3
 MAX_SAME_ANSWERS = 5
 MAX_CUTS = 3
+MAX_REMINDERS = 2
 
 _CLAIM = re.compile(r"\bI(?:'ve| have)? (?:just )?(?:made|created|wrote|written|defined)\b[^.!?\n`]{0,40}`(\w+)`")
 _SHORTER = "Write it much shorter, or do it in parts"
@@ -74,6 +77,7 @@ class DirectReplyPolicy:
     withheld: frozenset[str] = frozenset()
     _advised: set[str] = field(default_factory=set)
     _cuts: int = 0
+    _reminders: int = 0
     _runs: dict[_Same, int] = field(default_factory=dict)
     _times: Counter[_Same] = field(default_factory=Counter)
 
@@ -87,6 +91,8 @@ class DirectReplyPolicy:
         follows = self._after_calls(step) if step.done else self._after_reply(step)
         if step.done and step.more_waits and isinstance(follows, Ended) and follows.reason == "replied":
             follows = GoOn()
+        if self.turn.client.required and isinstance(follows, Ended) and follows.reason == "replied":
+            follows = self._after_no_call()
         if isinstance(follows, GoOn) and self.turn.step >= self.max_steps:
             self._let_out()
             warning = f"The turn was ended after {self.max_steps} steps; “go on” takes it up again."
@@ -117,6 +123,15 @@ class DirectReplyPolicy:
             )
             return Ended("failed", warning=f"{warning} /retry asks again; another model may do better.")
         return Ended("replied", reply.text)
+
+    def _after_no_call(self) -> GoOn | Ended:
+        """Decide where the turn would end without a call that the client requires."""
+        names = ", ".join(f"`{name}`" for name in sorted(self.turn.client.names))
+        self._reminders += 1
+        if self._reminders > MAX_REMINDERS:
+            warning = f"The client requires a call of {names}, and the model made none, {self._reminders} times."
+            return Ended("failed", warning=warning)
+        return GoOn(f"The client requires a call of one of its functions: {names}. Call it now.")
 
     def _after_calls(self, step: StepResult) -> GoOn | Ended:
         """Decide after the calls of a step.

@@ -19,6 +19,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import BETWEEN, ClaimedTurn, Inbound, Post, Store
 
 from .account import Account
+from .client_calls import ClientFunctions, beginning
 from .colleagues import Colleagues
 from .identity import OwnName
 from .model_session import ModelSession
@@ -121,7 +122,8 @@ class TurnRunner:
 
     async def begin(self, turn: Turn, event: Inbound) -> None:
         """Store the first entries of a turn, and notify its listeners."""
-        await turn.append(await self.session.opening(event, is_first=not any(self.history)))
+        opening = await self.session.opening(event, is_first=not any(self.history))
+        await turn.append(beginning(event, self.history.open_calls(), opening))
         turn.emit(events.TurnStarted(turn=turn.id, agent=self.name, message=said_by(event), event=event.kind))
         for problem in self.colleagues.news():
             turn.warn(problem)
@@ -156,6 +158,7 @@ class TurnRunner:
             queue=queue if terms.approver is None else queue.asking(terms.approver),
             seat=None if terms.debugger is None else DebuggerSeat(terms.debugger),
             company=terms.company,
+            client=ClientFunctions.of(claimed.event),
         )
 
     def _account(self, thread: str, own: Limits, spends_for: Allowance | None) -> Account:

@@ -110,6 +110,11 @@ async def served(tmp_path: Path, scripted: Callable[..., ScriptedModel], one_san
         yield start
 
 
+def port_of(url: str) -> str:
+    """The port in an address."""
+    return url.rpartition(":")[2]
+
+
 @asynccontextmanager
 async def server(
     root: Path, model: ScriptedModel, sandbox: Sandbox, options: ServeOptions | None = None, /, **flags: Any
@@ -125,7 +130,7 @@ async def server(
         )
         url, login = await started
         running = Served(workspace, url, login, httpx2.AsyncClient(), model)
-        running.client = await running.as_("all", *SCOPES)
+        running.client = await running.as_(f"all-{port_of(url)}", *SCOPES)  # a name of its own after a restart
         try:
             yield running
         finally:

@@ -1,45 +1,16 @@
 """Programs that speak chat completions, by the real client of OpenAI."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import openai
 import pytest
 
-from tests.kit import Ask, Expect, Say, Seen, Wanted, contains
+from tests.kit import Ask, Expect, Fail, Say, Wanted, contains
 from tests.kit.desk import VOWELS
 
 from .conftest import Serve, Served
-
-
-@asynccontextmanager
-async def client(server: Served, token: str = "") -> AsyncIterator[openai.AsyncOpenAI]:
-    """The official client, with a token that may chat."""
-    key = token or await server.token("openai", "chat")
-    async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0) as opened:
-        yield opened
-
-
-def user(text: str) -> Any:  # Any: a message, whose type is the client's
-    """A message of the user."""
-    return {"role": "user", "content": text}
-
-
-def reply(text: str) -> Any:  # Any: the same
-    """A message of the assistant."""
-    return {"role": "assistant", "content": text}
-
-
-def has_once(text: str) -> Callable[[Seen], str | None]:
-    """A request has a text exactly once."""
-    return lambda seen: None if seen.text.count(text) == 1 else f"{seen.text.count(text)} times {text!r}"
-
-
-def has_no(text: str) -> Callable[[Seen], str | None]:
-    """A request does not have a text."""
-    return lambda seen: f"it has {text!r}" if text in seen.text else None
+from .programs import client, has_no, has_once, reply, user
 
 
 async def test_agents_are_the_models(served: Serve) -> None:
@@ -113,7 +84,7 @@ async def test_the_instructions_of_a_client_reach_the_model(served: Serve) -> No
         ({"messages": []}, 400),
         ({"messages": [{"role": "assistant", "content": "I end it"}]}, 400),
         ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, 400),
-        ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}, 400),
+        ({"messages": [{"role": "user", "content": "a"}], "functions": [{"name": "f", "parameters": {}}]}, 400),
         ({"model": "main@../x"}, 400),
     ],
 )
@@ -166,3 +137,76 @@ async def test_a_response_is_streamed_in_its_parts(served: Serve) -> None:
     assert "".join(part.delta for part in parts if part.type == "response.output_text.delta") == "There are five."
     assert parts[-1].type == "response.completed"
     assert parts[-1].response.output_text == "There are five."
+
+
+async def conversations(server: Served) -> int:
+    """How many conversations without a name there are."""
+    return len([name for name in await server.workspace.agent_names() if "--chat-" in name])
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "I look.\n\nThere are five.",
+        "I look.There are five.  ",
+        "There are five.",
+        [{"type": "text", "text": "I look."}, {"type": "text", "text": "There are five."}],
+    ],
+)
+async def test_an_answer_is_known_in_whatever_form_it_is_sent_back(served: Serve, sent: Any) -> None:
+    looks = Ask(Wanted("count_vowels", {"text": "queueing"}), text="I look.")
+    server = await served([looks, Say("There are five."), Expect(Say("Yes."), has_once("How many?"))])
+    (server.workspace.root / "functions" / "letters.py").write_text(VOWELS)
+    await server.workspace.workshop.reload()
+    async with client(server) as program:
+        messages = [user("How many?")]
+        stream = await program.chat.completions.create(model="main", messages=messages, stream=True)
+        text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])
+        assert text == "I look.\n\nThere are five."
+        messages += [reply(sent), user("Sure?")]
+        await program.chat.completions.create(model="main", messages=messages)
+    assert await conversations(server) == 1
+
+
+async def test_a_request_that_comes_again_is_answered_once(served: Serve) -> None:
+    server = await served([Say("Hello."), Say("One two three four.", pause_s=0.2)])
+    async with client(server) as program:
+        first = await program.chat.completions.create(model="main", messages=[user("first question")])
+        messages = [user("first question"), reply(first.choices[0].message.content or ""), user("second question")]
+        stream = await program.chat.completions.create(model="main", messages=messages, stream=True)
+        async for _ in stream:
+            break
+        await stream.close()  # the client leaves, and asks again
+        again = await program.chat.completions.create(model="main", messages=messages)
+        assert again.choices[0].message.content == "One two three four."
+    assert await conversations(server) == 1
+
+
+async def test_a_request_that_failed_is_said_once_when_it_comes_again(served: Serve) -> None:
+    fails = Fail(400, "no such thing")
+    server = await served([Say("Hello."), fails, Expect(Say("Now."), has_once("second question"))])
+    async with client(server) as program:
+        first = await program.chat.completions.create(model="main", messages=[user("first question")])
+        messages = [user("first question"), reply(first.choices[0].message.content or ""), user("second question")]
+        with pytest.raises(openai.InternalServerError):
+            await program.chat.completions.create(model="main", messages=messages)
+        again = await program.chat.completions.create(model="main", messages=messages)
+        assert again.choices[0].message.content == "Now."
+    assert await conversations(server) == 1
+
+
+async def test_another_way_to_go_on_begins_another_conversation(served: Serve) -> None:
+    server = await served([Say("Hello."), Say("Left."), Expect(Say("Right."), has_no("to the left"))])
+    async with client(server) as program:
+        first = await program.chat.completions.create(model="main", messages=[user("Hi")])
+        before = [user("Hi"), reply(first.choices[0].message.content or "")]
+        await program.chat.completions.create(model="main", messages=[*before, user("to the left")])
+        await program.chat.completions.create(model="main", messages=[*before, user("to the right")])
+    assert await conversations(server) == 2
+
+
+async def test_what_is_said_twice_in_a_named_conversation_is_said_twice(served: Serve) -> None:
+    server = await served([Say("One."), Say("Two.")])
+    async with client(server) as program:
+        said = [await program.chat.completions.create(model="main@x", messages=[user("Go on")]) for _ in range(2)]
+    assert [answer.choices[0].message.content for answer in said] == ["One.", "Two."]

@@ -27,6 +27,7 @@ _ENDINGS = {
     "cancelled": "The turn was cancelled.",
     "limits": "A limit was reached.",
     "parked": "It waits for the answer, and goes on by itself.",
+    "client_calls": "A program that talks to it has calls to answer.",
     "handed_off": "Another agent goes on with it.",
     "stuck": "A person has to decide: /agents shows who waits.",
 }

@@ -146,8 +146,8 @@ class AgentHost:
         """Return whether a turn of the agent is under way here."""
         return name in self._runner.running
 
-    async def post(self, name: str, text: str, key: str | None = None) -> Posted:
-        """Keep a message on disk, and let the agent answer it. A `key` makes a repeat harmless.
+    async def post(self, name: str, text: str, key: str | None = None, **more: object) -> Posted:
+        """Keep a message on disk, and let the agent answer it. A `key` makes a repeat harmless; `more` comes with it.
 
         Raises:
             AgentBusy: another process runs the agent.
@@ -155,7 +155,7 @@ class AgentHost:
         """
         await self.agent(name)
         after = await self._store.last_seq(name)
-        event = await self._store.post(Post(name, "message", {"text": text}, key=key))
+        event = await self._store.post(Post(name, "message", {"text": text, **more}, key=key))
         self._runner.poke(name)
         return Posted(event, after)
 

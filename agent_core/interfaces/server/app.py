@@ -30,6 +30,7 @@ from .agent_host import AgentHost
 from .answering import answered
 from .catalog import OPERATIONS
 from .chat_completions import ChatDoor
+from .chat_threads import ChatThreads
 from .guard import COOKIE, Guard, access_log
 from .identity import Sessions, TokenBook
 from .openapi import openapi
@@ -116,9 +117,10 @@ def application(rooms: Rooms, sessions: Sessions, mcp: HttpDoor) -> Starlette:
     routes = [Route(one.path, partial(answered, one, rooms), methods=[one.method]) for one in OPERATIONS]
     routes += [Route("/openapi.json", described), Route("/login", logged_in)]
     routes += [Route(address, partial(_page, name)) for address, name in _PAGE.items()]
-    chat = ChatDoor(rooms)
+    threads = ChatThreads(rooms)
+    chat = ChatDoor(rooms, threads)
     routes += [Route("/v1/models", chat.models), Route("/v1/chat/completions", chat.complete, methods=["POST"])]
-    routes += [Route("/v1/responses", ResponsesDoor(rooms).create, methods=["POST"])]
+    routes += [Route("/v1/responses", ResponsesDoor(rooms, threads).create, methods=["POST"])]
     routes += [Route("/mcp", mcp)]
     return Starlette(routes=routes, exception_handlers={HTTPException: _refused})
 

@@ -2,32 +2,30 @@
 
 import json
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import Annotated, Any, Final, Literal
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from agent_core.base import events
 from agent_core.base.errors import ToolwrightError, UsageError
 from agent_core.base.json_form import to_json
+from agent_core.base.messages import Call
+from agent_core.workspace.group_file import is_group
 from sandbox.wire.foreign import MESSAGE, Malformed, read_json
 
-from .chat_threads import ChatThreads, ClientMessage, Thread
+from .answering import STREAM
+from .chat_threads import ChatThreads, ClientReply, Thread
+from .client_history import ClientMessage
+from .client_tools import MOST_TOOLS, Choice, Json, Open, Tool, Tools, offered
 from .failures import NotThere, status_of
 from .identity import Identity
 from .responses import json_response
 from .rooms import Rooms
 
-Json = dict[str, Any]  # Any: JSON
 _SHOWN: Final = (events.CallStarted, events.CallAnswered, events.GrantAsked, events.GrantAnswered, events.Warned)
-
-
-class Open(BaseModel):
-    """A part of a client's request; what is not known here is left alone."""
-
-    model_config = ConfigDict(extra="allow")  # sampling and the like are the server's own
 
 
 class TextPart(Open):
@@ -37,17 +35,39 @@ class TextPart(Open):
     text: str
 
 
+class CalledFunction(Open):
+    """What a call of a client's function says."""
+
+    name: Annotated[str, Field(max_length=200)]
+    arguments: str = "{}"
+
+
+class ToolCall(Open):
+    """A call of a client's function, as the client sends it back."""
+
+    id: Annotated[str, Field(min_length=1, max_length=200)]
+    function: CalledFunction
+
+
 class ChatMessage(Open):
     """A message as clients send it."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[TextPart] | None = None
+    tool_calls: Annotated[list[ToolCall] | None, Field(max_length=MOST_TOOLS)] = None
+    tool_call_id: Annotated[str | None, Field(max_length=200)] = None
 
     @property
     def text(self) -> str:
         """Its text."""
         parts = self.content or ""
         return parts if isinstance(parts, str) else "".join(part.text for part in parts)
+
+    def read(self) -> ClientMessage:
+        """Return it as the conversation knows it."""
+        rows = self.tool_calls or () if self.role == "assistant" else ()
+        calls = tuple(Call(row.id, row.function.name, row.function.arguments) for row in rows)
+        return ClientMessage(self.role, self.text, calls, (self.tool_call_id or "") if self.role == "tool" else "")
 
 
 class StreamOptions(Open):
@@ -63,16 +83,19 @@ class ChatRequest(Open):
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=10_000)]
     stream: bool = False
     stream_options: StreamOptions | None = None
-    tools: list[Json] | None = None
+    tools: Tools | None = None
+    tool_choice: Choice = None
+    parallel_tool_calls: bool | None = None
+    functions: Annotated[list[Json] | None, Field(max_length=0, description="Use `tools`.")] = None
     n: int | None = None
 
 
 class ChatDoor:
     """Answers chat completions by turns of agents."""
 
-    def __init__(self, rooms: Rooms) -> None:
+    def __init__(self, rooms: Rooms, threads: ChatThreads) -> None:
         self._rooms = rooms
-        self._threads = ChatThreads(rooms)
+        self._threads = threads
 
     async def models(self, request: Request) -> Response:
         """List the agents that the token may talk to."""
@@ -92,98 +115,113 @@ class ChatDoor:
             return await self._reply(asked, request.scope["identity"])
         except ToolwrightError as error:
             return client_error(status_of(error), f"{error.message} {error.fix}".strip(), error.code)
+        except Exception as error:  # noqa: BLE001  (the door's edge: the traceback is kept, and the program goes on)
+            return client_error(500, f"Toolwright failed. {self._rooms.crash(error)}", "internal")
 
     async def _reply(self, asked: ChatRequest, identity: Identity) -> Response:
         identity.needs("chat")
-        agent, conversation = await model_agent(self._rooms, identity, asked.model, asked.tools)
+        agent, conversation = await model_agent(self._rooms, identity, asked.model)
         if (asked.n or 1) != 1:
             return client_error(400, "One reply at a time: leave `n` out.", "unsupported_parameter")
-        messages = [ClientMessage(message.role, message.text) for message in asked.messages]
-        thread = await self._threads.take_up(agent, conversation, messages)
-        turn = _Completion(self._rooms, self._threads, thread, asked, messages)
+        client = await client_functions(
+            self._rooms, agent, asked.tools, asked.tool_choice, parallel=asked.parallel_tool_calls
+        )
+        messages = [message.read() for message in asked.messages]
+        thread = await self._threads.take_up(agent, conversation, messages, client)
+        turn = _Completion(self._threads, thread, asked)
         if asked.stream:
-            return StreamingResponse(turn.stream(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+            return StreamingResponse(turn.stream(), media_type="text/event-stream", headers=STREAM)
         return await turn.whole()
 
 
-async def model_agent(rooms: Rooms, identity: Identity, model: str, tools: list[Json] | None) -> tuple[str, str]:
+async def model_agent(rooms: Rooms, identity: Identity, model: str) -> tuple[str, str]:
     """Return the agent and the conversation that a client's `model` names.
 
     Raises:
         NotThere: there is no such agent, as far as the token may see.
-        UsageError: the client wants functions of its own.
     """
     agent, _, conversation = model.partition("@")
     if not identity.sees(agent) or agent not in await rooms.workspace.agent_names():
         raise NotThere(f"There is no agent `{agent}`.", fix="GET /v1/models lists them.")
-    if tools:
-        what = "Functions of clients are not passed on; the agent has its own, and makes what it lacks."
-        raise UsageError(what, fix="Leave `tools` out.")
     return agent, conversation
+
+
+async def client_functions(
+    rooms: Rooms, agent: str, tools: Sequence[Tool] | None, choice: Choice, *, parallel: bool | None
+) -> Json:
+    """Return what the agent's turn is told of a client's functions.
+
+    Raises:
+        UsageError: they cannot be passed on.
+    """
+    if not tools:
+        return offered(tools, choice, parallel=parallel, taken=())
+    if is_group(rooms.workspace.root, agent):
+        what = f"`{agent}` is a group: its members have functions of their own."
+        raise UsageError(what, fix="Leave `tools` out, or name one agent.")
+    return offered(tools, choice, parallel=parallel, taken=(await rooms.host.agent(agent)).taken_names())
 
 
 class _Completion:
     """One reply on its way to one client."""
 
-    def __init__(
-        self, rooms: Rooms, threads: ChatThreads, thread: Thread, asked: ChatRequest, messages: list[ClientMessage]
-    ) -> None:
-        self._rooms, self._threads, self._thread = rooms, threads, thread
-        self._asked, self._messages = asked, messages
+    def __init__(self, threads: ChatThreads, thread: Thread, asked: ChatRequest) -> None:
+        self._threads, self._thread, self._asked = threads, thread, asked
+        self._reply = ClientReply(thread.client)
         self._id = f"chatcmpl-{thread.name}-{time.time_ns():x}"
         self._created = int(time.time())
 
     async def whole(self) -> Response:
         """Return the reply in one piece."""
         happened: list[Json] = []
-        ended: events.TurnEnded | None = None
         async for event in self._turn():
-            if isinstance(event, events.TurnEnded):
-                ended = event
-            elif isinstance(event, _SHOWN):
-                happened.append(to_json(event))
-        if ended is None or ended.reason != "replied":
+            if event is not None:
+                self._reply.take(event)
+                happened += self._shown(event)
+        await self._threads.remember(self._thread, self._reply)
+        ended, calls = self._reply.ended, self._reply.calls
+        if ended is None or not self._reply.is_whole:
             return client_error(502, ended_badly(ended, happened), "turn_failed")
-        message = {"role": "assistant", "content": ended.reply}
-        answer = self._frame("chat.completion", {"message": message, "finish_reason": "stop"}, happened)
-        return json_response({**answer, "usage": _usage(ended)})
+        message: Json = {"role": "assistant", "content": ended.reply}
+        if calls:
+            message = {**message, "content": ended.reply or None, "tool_calls": [_called(call) for call in calls]}
+        choice = {"message": message, "finish_reason": "tool_calls" if calls else "stop"}
+        return json_response({**self._frame("chat.completion", choice, happened), "usage": _usage(ended)})
 
     async def stream(self) -> AsyncIterator[bytes]:
         """Yield the reply in pieces, and what happens here in a field of its own."""
-        sent = ""
         yield self._chunk({"role": "assistant", "content": ""})
         async for event in self._turn():
-            match event:
-                case None:
-                    yield b": keep-alive\n\n"
-                case events.Text():
-                    sent += event.text
-                    yield self._chunk({"content": event.text})
-                case events.TurnEnded():
-                    for frame in self._last(event, sent):
-                        yield frame
-                case _ if isinstance(event, _SHOWN):
-                    yield self._chunk({}, happened=[to_json(event)])
-                case _:
-                    pass
+            if event is None:
+                yield b": keep-alive\n\n"
+                continue
+            if text := self._reply.take(event):
+                yield self._chunk({"content": text})
+            if happened := self._shown(event):
+                yield self._chunk({}, happened=happened)
+        await self._threads.remember(self._thread, self._reply)
+        for frame in self._last():
+            yield frame
         yield b"data: [DONE]\n\n"
 
-    def _last(self, ended: events.TurnEnded, sent: str) -> Iterator[bytes]:
-        if ended.reason != "replied":
+    def _last(self) -> Iterator[bytes]:
+        ended = self._reply.ended
+        if ended is None or not self._reply.is_whole:
             yield _data(_error_of(ended_badly(ended), "turn_failed"))
             return
-        if ended.reply.strip() not in sent:
-            yield self._chunk({"content": ended.reply})
-        yield self._chunk({}, finish="stop")
+        for place, call in enumerate(self._reply.calls):
+            yield self._chunk({"tool_calls": [{"index": place, **_called(call)}]})
+        yield self._chunk({}, finish="tool_calls" if self._reply.calls else "stop")
         if self._asked.stream_options and self._asked.stream_options.include_usage:
             yield _data({**self._frame("chat.completion.chunk", None, []), "usage": _usage(ended)})
 
-    async def _turn(self) -> AsyncIterator[events.Event | None]:
-        async for event in self._threads.turn(self._thread):
-            if isinstance(event, events.TurnEnded):
-                agent = self._asked.model.partition("@")[0]
-                await self._threads.remember(self._thread, agent, self._messages, event.reply)
-            yield event
+    def _turn(self) -> AsyncIterator[events.Event | None]:
+        return self._threads.turn(self._thread)
+
+    def _shown(self, event: events.Event) -> list[Json]:
+        """Return what the vendor's field says of an event: of calls, only those that run here."""
+        is_theirs = isinstance(event, events.CallStarted | events.CallAnswered) and self._reply.is_clients(event)
+        return [to_json(event)] if isinstance(event, _SHOWN) and not is_theirs else []
 
     def _chunk(self, delta: Json, *, finish: str | None = None, happened: list[Json] | None = None) -> bytes:
         choice = {"delta": delta, "finish_reason": finish}
@@ -200,6 +238,10 @@ def ended_badly(ended: events.TurnEnded | None, happened: Iterable[Json] = ()) -
     warnings = [row["message"] for row in happened if row["type"] == "warning"]
     reason = ended.reason if ended else "the server stopped"
     return " ".join([f"The turn ended without a reply ({reason}).", *warnings[-1:]])
+
+
+def _called(call: Call) -> Json:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
 def _usage(ended: events.TurnEnded) -> Json:

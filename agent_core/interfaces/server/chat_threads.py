@@ -1,45 +1,87 @@
 """Conversations of clients that send their whole history each time: a known one goes on, another begins a new one.
 
-Each is an agent of its own, `AGENT--chat-…`, which shares the blocks of the agent that was named.
+Each is an agent of its own, `AGENT--chat-…`, which shares the blocks of the agent that was named. A request is noted
+before its message is posted: one that comes again, after a crash or because its client heard nothing, is the same.
 """
 
-import hashlib
-import json
+import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
-from agent_core.base.messages import Assistant
-from agent_core.runtime.turn import assistant, user
-from agent_core.storage import AttachBlock, Entry, SaveAgent, WholeAgent, WholeEvent, WholeTurn
+from agent_core.base.messages import Call
+from agent_core.storage import AttachBlock, WholeAgent
 
 from ..manual_edits import HUMAN, done
+from .client_history import ClientHistory, ClientMessage, forms
+from .client_tools import Json
+from .journal_events import JournalReader
 from .rooms import Rooms
+from .thread_index import MARK, NAMED, Settings, ThreadIndex
 
-_MARK: Final = "--chat-"
-_NAMED: Final = "--"
 _KEPT: Final = 100  # conversations of one agent that have no name; the oldest go
 _SECTION: Final = "client"
 _WAIT_S: Final = 15.0  # without an event, after which a client is told that it still goes on
-
-
-@dataclass(frozen=True, slots=True)
-class ClientMessage:
-    """A message of a client's history, as plain text."""
-
-    role: str
-    text: str
+_ANSWERED: Final = ("done", "client_calls")  # states of turns that gave the client something
+_WELL: Final = ("replied", "client_calls")  # the same as reasons of their ends
 
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """The agent that holds a conversation, and what of the client's messages is new to it."""
+    """The agent that holds a conversation, and what of the client's request is new to it, under its `key`.
+
+    `client` is what the client offers of its own. `before` is what the reply is the answer to.
+    """
 
     name: str
-    text: str
+    agent: str
+    history: ClientHistory
+    client: Json
+    key: str
+
+
+@dataclass(slots=True)
+class ClientReply:
+    """The reply of one turn as a client gets it: its text, that of all steps, and the calls that are the client's."""
+
+    client: Json
+    text: str = ""
+    calls: list[Call] = field(default_factory=list)
+    ended: events.TurnEnded | None = None
+    _step: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the turn has ended with something for the client."""
+        return self.ended is not None and self.ended.reason in _WELL
+
+    def take(self, event: events.Event) -> str:
+        """Take an event of the turn, and return the piece of text that the client is to be sent now."""
+        match event:
+            case events.Text():
+                parts, self._step = event.step != self._step and self.text.strip(), event.step
+                return self._add(event.text, apart=bool(parts))
+            case events.CallStarted() if self.is_clients(event):
+                self.calls.append(Call(event.call_id, event.name, event.arguments))
+            case events.TurnEnded():
+                self.ended = event
+                if event.reason in _WELL and _bare(event.reply) not in _bare(self.text):
+                    return self._add(event.reply, apart=bool(self.text.strip()))
+            case _:
+                pass
+        return ""
+
+    def is_clients(self, event: events.CallStarted | events.CallAnswered) -> bool:
+        """Return whether a call is of a function of the client."""
+        return any(event.name == row["name"] for row in self.client["functions"])
+
+    def _add(self, text: str, *, apart: bool) -> str:
+        piece = f"\n\n{text}" if apart and not text.startswith("\n") else text
+        self.text += piece
+        return piece
 
 
 class ChatThreads:
@@ -47,101 +89,142 @@ class ChatThreads:
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
+        self._index = ThreadIndex(rooms.state.store)
+        self._one_at_a_time = asyncio.Lock()
 
-    async def take_up(self, agent: str, conversation: str, messages: Sequence[ClientMessage]) -> Thread:
+    async def take_up(
+        self, agent: str, conversation: str, messages: Sequence[ClientMessage], client: Json, response: str = ""
+    ) -> Thread:
         """Return the conversation that the messages go on with, or a new one that begins with them.
 
+        `response` is the id of the one that they go on from.
+
         Raises:
-            UsageError: the last message is not the user's, or the conversation cannot have this name.
+            UsageError: nothing in the messages is new, the conversation cannot have this name, or there is no such
+                response.
         """
-        system = "\n\n".join(message.text for message in messages if message.role in ("system", "developer"))
-        said = [message for message in messages if message.role in ("user", "assistant")]
-        if not said or said[-1].role != "user":
-            raise UsageError("The last message must be the user's.", fix="Send it as {'role': 'user', 'content': …}.")
-        begin = max((place + 1 for place, message in enumerate(said) if message.role == "assistant"), default=0)
-        before, text = said[:begin], "\n\n".join(message.text for message in said[begin:])
-        if conversation:
-            name = f"{agent}{_NAMED}{conversation}"
-            if await self._rooms.state.store.agent_settings(name) is None:
-                await self._begin(agent, name, before)
-        else:
-            name = await self._known(agent, before) or await self._new(agent, before)
-        await self._tell_system(name, system)
-        return Thread(name, text)
+        async with self._one_at_a_time:
+            await self._index.load()
+            name = self._of_response(agent, response) if response else f"{agent}{NAMED}{conversation}"
+            settings = await self._index.settings(name) if response or conversation else None
+            history = ClientHistory.read(messages, goes_on=settings is not None)
+            if not (response or conversation):
+                name = await self._known(agent, history) or await self._new(agent, history)
+            elif settings is None:
+                await self._begin(agent, name, history)
+            settings = await self._index.settings(name) or {}
+            if not history.before:
+                _must_be_open(history, settings)
+            key = await self._noted(name, settings, history)
+        await self._tell_system(name, history.system)
+        return Thread(name, agent, history, client, key)
 
     async def turn(self, thread: Thread) -> AsyncIterator[events.Event | None]:
-        """Post what is new, and yield the events of its turn; None while nothing comes."""
-        host = self._rooms.host
+        """Post what is new, and yield the events of its turn; None while nothing comes. One that was posted before is
+        followed, or told again.
+        """
+        host, store = self._rooms.host, self._rooms.state.store
         with host.listen(thread.name) as listening:
-            await host.post(thread.name, thread.text)
-            while not listening.is_over:
-                event = await listening.next(_WAIT_S)
+            posted, past = await self._post(thread)
+            for event in past:
                 yield event
-                if isinstance(event, events.TurnEnded):
+            own = await store.turn_of(posted) or ""
+            if own:
+                host.begin_at_now(thread.name, listening)
+            is_parked = False
+            while not (listening.is_over or past):
+                heard = await listening.next(_WAIT_S)
+                if isinstance(heard, events.TurnStarted) and (is_parked or heard.turn == await store.turn_of(posted)):
+                    own = heard.turn
+                if heard is not None and heard.turn not in ("", own):
+                    continue  # of a turn before this one
+                if isinstance(heard, events.TurnEnded) and heard.reason == "parked":
+                    is_parked = True  # it goes on by itself, in another turn
+                    continue
+                yield heard
+                if isinstance(heard, events.TurnEnded):
                     return
 
-    async def remember(self, thread: Thread, agent: str, messages: Sequence[ClientMessage], reply: str) -> None:
-        """Note how a client will send this conversation next time."""
-        said = [message for message in messages if message.role in ("user", "assistant")]
-        store = self._rooms.state.store
-        settings = await store.agent_settings(thread.name) or {}
-        sent = _digest([*said, ClientMessage("assistant", reply)])
-        await store.apply([SaveAgent(thread.name, {**settings, "chat_of": agent, "chat_sent": sent})])
+    async def remember(self, thread: Thread, reply: ClientReply, response: str = "") -> None:
+        """Note how a client will send this conversation next time, and the id of the response that it got."""
+        if not reply.is_whole or reply.ended is None:
+            return
+        sent = forms(thread.history, (reply.text, reply.ended.reply), reply.calls)
+        settings = await self._index.settings(thread.name)
+        if settings is not None:
+            asked = "" if settings.get("chat_asked") == thread.history.asked else settings.get("chat_asked", "")
+            opened = [call.id for call in reply.calls]
+            noted = {"chat_sent": sent, "chat_asked": asked, "chat_open": opened, "chat_response": response}
+            await self._index.save(thread.name, settings, chat_of=thread.agent, **noted)
 
-    async def of_response(self, id: str, agent: str) -> str:
-        """Return the conversation whose last response has this id.
-
-        Raises:
-            UsageError: there is none of this agent.
-        """
-        for name in await self._rooms.state.store.agent_names():
-            settings = await self._rooms.state.store.agent_settings(name) if _NAMED in name else None
-            if settings and settings.get("chat_of") == agent and settings.get("chat_response") == id:
-                return name
+    def _of_response(self, agent: str, id: str) -> str:
+        if name := self._index.of_response(agent, id):
+            return name
         fix = "Only the last response of a conversation can be continued; or send its messages as `input`."
         raise UsageError(f"There is no response `{id[:80]}` to go on from.", fix=fix)
 
-    async def note_response(self, thread: Thread, agent: str, id: str) -> None:
-        """Note the id by which the conversation goes on."""
-        store = self._rooms.state.store
-        settings = await store.agent_settings(thread.name) or {}
-        await store.apply([SaveAgent(thread.name, {**settings, "chat_of": agent, "chat_response": id})])
-
-    async def _known(self, agent: str, before: Sequence[ClientMessage]) -> str:
-        if not before:
-            return ""
-        sent, store = _digest(before), self._rooms.state.store
-        for name in await self._names(agent):
-            settings = await store.agent_settings(name) or {}
-            if settings.get("chat_sent") == sent and not self._rooms.host.is_running(name):
+    async def _known(self, agent: str, history: ClientHistory) -> str:
+        """Return the conversation that a history goes on with: one that nothing else was said in meanwhile."""
+        for name in self._index.known(agent, history.sent) if history.before else ():
+            settings = await self._index.settings(name)
+            if settings is not None and settings.get("chat_asked", "") in ("", history.asked):
                 return name
         return ""
 
-    async def _names(self, agent: str) -> list[str]:
-        """Return the conversations without a name, the newest first: their names sort by time."""
-        names = await self._rooms.state.store.agent_names()
-        return sorted((name for name in names if name.startswith(f"{agent}{_MARK}")), reverse=True)
+    async def _noted(self, name: str, settings: Settings, history: ClientHistory) -> str:
+        """Return the key under which the request is posted: that of before, if it came before and has no answer yet."""
+        if settings.get("chat_asked") == history.asked and (key := str(settings.get("chat_key") or "")):
+            return key
+        key = Clock().new_id()
+        await self._index.save(name, settings, chat_asked=history.asked, chat_key=key)
+        return key
 
-    async def _new(self, agent: str, before: Sequence[ClientMessage]) -> str:
+    async def _post(self, thread: Thread) -> tuple[str, list[events.Event]]:
+        """Post what is new, and return its event. If it came before and has its answer, return that turn's events, too;
+        if it came to nothing, it is taken back and posted anew.
+        """
+        store, name = self._rooms.state.store, thread.name
+        event = await self._posted(thread, thread.key)
+        turn, ended = await store.turn_of(event), await store.ended_turns(name, 0)
+        state = next((row.state for row in ended if row.id == turn), "")
+        if state in _ANSWERED:
+            numbered = await JournalReader(store, name, 0).read(self._rooms.host.ends)
+            return event, [row.event for row in numbered if row.event is not None and row.event.turn == turn]
+        if state in ("", "parked"):
+            return event, []
+        if ended[-1].id == turn:
+            await (await self._rooms.host.idle(name)).pop()
+        key = Clock().new_id()
+        await self._index.save(name, await self._index.settings(name) or {}, chat_key=key)
+        return await self._posted(thread, key), []
+
+    async def _posted(self, thread: Thread, key: str) -> str:
+        answers = [{"id": row.answers, "text": row.text} for row in thread.history.answers]
+        host, text = self._rooms.host, thread.history.text
+        return (await host.post(thread.name, text, key, client=thread.client, answers=answers)).event
+
+    async def _new(self, agent: str, history: ClientHistory) -> str:
         host, moves = self._rooms.host, self._rooms.state.moves
-        for old in (await self._names(agent))[_KEPT - 1 :]:
+        for old in self._index.unnamed(agent)[_KEPT - 1 :]:
             if not host.is_running(old):
                 if opened := host.release(old):
                     await opened.aclose()
                 await moves.delete(old)
-        name = f"{agent}{_MARK}{Clock().new_id().replace('-', '')[:20]}"
-        await self._begin(agent, name, before)
+                self._index.drop(old)
+        name = f"{agent}{MARK}{Clock().new_id().replace('-', '')[:20]}"
+        await self._begin(agent, name, history)
         return name
 
-    async def _begin(self, agent: str, name: str, before: Sequence[ClientMessage]) -> None:
+    async def _begin(self, agent: str, name: str, history: ClientHistory) -> None:
         """Make the agent of a new conversation, with what was said before, and the memory of the one it belongs to."""
         store, owner = self._rooms.state.store, await self._rooms.host.agent(agent)
-        settings = await store.agent_settings(agent) or {}
+        settings = {**(await store.agent_settings(agent) or {}), "chat_of": agent}
         blocks = owner.memory.blocks
         for row in [row for row in blocks.rows if not row.shared]:
             await done(blocks, blocks.share(row.label, HUMAN))
-        await store.write_agent(WholeAgent(name, {**settings, "chat_of": agent}, turns=_turns(before)))
+        await store.write_agent(WholeAgent(name, settings, turns=history.turns()))
         await store.apply([AttachBlock(name, row.id, row.position) for row in blocks.rows])
+        await self._index.save(name, settings)
 
     async def _tell_system(self, name: str, system: str) -> None:
         sections = (await self._rooms.host.agent(name)).memory.sections
@@ -152,21 +235,14 @@ class ChatThreads:
             await sections.drop(_SECTION)
 
 
-def _turns(before: Sequence[ClientMessage]) -> list[WholeTurn]:
-    """Return what was said before as finished turns, one for each message of the user."""
-    turns: list[tuple[str, list[Entry]]] = []
-    for message in before:
-        if message.role == "user" or not turns:
-            turns.append((message.text, []))
-        is_user = message.role == "user"
-        entry = user(message.text) if is_user else assistant(Assistant(message.text, ()))
-        turns[-1][1].append(entry)
-    return [
-        WholeTurn(f"before-{place}", "done", 0.0, 0.0, [WholeEvent("message", {"text": text}, 0.0)], entries)
-        for place, (text, entries) in enumerate(turns)
-    ]
+def _must_be_open(history: ClientHistory, settings: Settings) -> None:
+    """Raise where a client answers a call that its conversation does not wait for."""
+    waits = settings.get("chat_open") or ()
+    for row in history.answers:
+        if row.answers not in waits:
+            what = f"The conversation waits for no answer to `{row.answers[:80]}`."
+            raise UsageError(what, fix="Answer the calls of the last reply, each once.")
 
 
-def _digest(messages: Sequence[ClientMessage]) -> str:
-    text = json.dumps([[message.role, message.text.strip()] for message in messages])
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+def _bare(text: str) -> str:
+    return "".join(text.split())

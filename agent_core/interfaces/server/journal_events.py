@@ -7,11 +7,13 @@ from typing import Any, Final
 from agent_core.base import events
 from agent_core.base.events import Event
 from agent_core.base.messages import SEND
+from agent_core.runtime.client_calls import CLIENT
 from agent_core.storage import EndedTurn, Entry, TurnStore
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
-_KINDS: Final = ("user", "notice", "assistant", "call", "result")
+_KINDS: Final = ("user", "notice", "assistant", "call", "result", CLIENT)
 _DONE: Final = "done"
+_HANDED: Final = "client_calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +61,14 @@ class JournalReader:
             self._turn, self._step, self._reply = row.turn, 0, ""
             self._arguments.clear()
             yield self._began(row)
-            if row.kind in ("user", "notice"):
+            if row.kind in ("user", "notice", CLIENT):
                 return
         yield self._entry(row)
 
     def _began(self, row: Entry) -> Event:
-        text = str(row.payload.get("text", "")) if row.kind in ("user", "notice") else ""
-        kind = "message" if row.kind == "user" else "notice"
+        text = str(row.payload.get("text", "")) if row.kind in ("user", "notice", CLIENT) else ""
+        is_message = row.kind == "user" or row.payload.get("event") == "message"
+        kind = "message" if is_message else "notice"
         return events.TurnStarted(turn=row.turn, agent=self._agent, message=text, event=kind)
 
     def _entry(self, row: Entry) -> Event | None:
@@ -116,7 +119,7 @@ class JournalReader:
             turn=row.id,
             step=self._step,
             reason="replied" if is_replied else row.state,
-            reply=self._reply if is_replied else "",
+            reply=self._reply if is_replied or row.state == _HANDED else "",
             steps=self._step,
             usage={},
         )

@@ -1,48 +1,109 @@
 """The door for programs that speak the responses API: one reply as an object or as a stream of its parts."""
 
+import hashlib
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator
-from typing import Annotated, Any, Final, Literal
+from collections.abc import AsyncIterator, Iterator
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import Field, ValidationError
+from pydantic import Discriminator, Field, Tag, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from agent_core.base import events
-from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.errors import ToolwrightError
+from agent_core.base.messages import Call
 from sandbox.wire.foreign import MESSAGE, Malformed, read_json
 
-from .chat_completions import ChatMessage, Open, client_error, ended_badly, misfit, model_agent
-from .chat_threads import ChatThreads, ClientMessage, Thread
+from .answering import STREAM
+from .chat_completions import ChatMessage, TextPart, client_error, client_functions, ended_badly, misfit, model_agent
+from .chat_threads import ChatThreads, ClientReply, Thread
+from .client_history import ClientMessage
+from .client_tools import Choice, Json, Open, Tools
 from .failures import status_of
 from .identity import Identity
 from .responses import json_response
 from .rooms import Rooms
 
-Json = dict[str, Any]  # Any: JSON
 _MOST: Final = 1_000_000
 
 
+class CallItem(Open):
+    """A call of a client's function, as the client sends it back."""
+
+    type: Literal["function_call"]
+    call_id: Annotated[str, Field(min_length=1, max_length=200)]
+    name: Annotated[str, Field(max_length=200)]
+    arguments: str = "{}"
+
+    def read(self) -> ClientMessage:
+        """Return it as the conversation knows it."""
+        return ClientMessage("assistant", "", (Call(self.call_id, self.name, self.arguments),))
+
+
+class OutputItem(Open):
+    """A client's answer to a call."""
+
+    type: Literal["function_call_output"]
+    call_id: Annotated[str, Field(min_length=1, max_length=200)]
+    output: str | list[TextPart]
+
+    def read(self) -> ClientMessage:
+        """Return it as the conversation knows it."""
+        text = self.output if isinstance(self.output, str) else "".join(part.text for part in self.output)
+        return ClientMessage("tool", text, answers=self.call_id)
+
+
+class ThoughtItem(Open):
+    """A thought that a client sends back; it has no use here."""
+
+    type: Literal["reasoning"]
+
+    def read(self) -> None:
+        """Return nothing."""
+
+
+def _kind(item: object) -> str:
+    given = item.get("type") if isinstance(item, dict) else None
+    return given if given in {"function_call", "function_call_output", "reasoning"} else "message"
+
+
+Item: TypeAlias = Annotated[
+    Annotated[ChatMessage, Tag("message")]
+    | Annotated[CallItem, Tag("function_call")]
+    | Annotated[OutputItem, Tag("function_call_output")]
+    | Annotated[ThoughtItem, Tag("reasoning")],
+    Discriminator(_kind),
+]
+
+
 class ResponsesRequest(Open):
-    """A request for a response. `input` is a text, or the messages of a conversation."""
+    """A request for a response. `input` is a text, or the items of a conversation."""
 
     model: Annotated[str, Field(min_length=1, max_length=200)]
-    input: Annotated[str, Field(min_length=1, max_length=_MOST)] | list[ChatMessage]
+    input: Annotated[str, Field(min_length=1, max_length=_MOST)] | Annotated[list[Item], Field(max_length=10_000)]
     instructions: str | None = None
     previous_response_id: Annotated[str | None, Field(max_length=200)] = None
     stream: bool = False
-    tools: list[Json] | None = None
+    tools: Tools | None = None
+    tool_choice: Choice = None
+    parallel_tool_calls: bool | None = None
     background: Literal[False] | None = None
+
+    def read(self) -> list[ClientMessage]:
+        """Return the messages."""
+        system = [ClientMessage("system", self.instructions)] if self.instructions else []
+        if isinstance(self.input, str):
+            return [*system, ClientMessage("user", self.input)]
+        return [*system, *filter(None, (item.read() for item in self.input))]
 
 
 class ResponsesDoor:
     """Answers requests for responses by turns of agents."""
 
-    def __init__(self, rooms: Rooms) -> None:
+    def __init__(self, rooms: Rooms, threads: ChatThreads) -> None:
         self._rooms = rooms
-        self._threads = ChatThreads(rooms)
+        self._threads = threads
 
     async def create(self, request: Request) -> Response:
         """Let an agent respond."""
@@ -53,33 +114,30 @@ class ResponsesDoor:
         identity: Identity = request.scope["identity"]
         try:
             identity.needs("chat")
-            agent, conversation = await model_agent(self._rooms, identity, asked.model, asked.tools)
-            thread = await self._thread(asked, agent, conversation)
+            thread = await self._thread(asked, identity)
         except ToolwrightError as error:
             return client_error(status_of(error), f"{error.message} {error.fix}".strip(), error.code)
-        response = _Response(self._threads, thread, agent, asked)
+        except Exception as error:  # noqa: BLE001  (the door's edge: the traceback is kept, and the program goes on)
+            return client_error(500, f"Toolwright failed. {self._rooms.crash(error)}", "internal")
+        response = _Response(self._threads, thread, asked)
         if asked.stream:
-            return StreamingResponse(response.stream(), media_type="text/event-stream")
+            return StreamingResponse(response.stream(), media_type="text/event-stream", headers=STREAM)
         return await response.whole()
 
-    async def _thread(self, asked: ResponsesRequest, agent: str, conversation: str) -> Thread:
-        given = [ChatMessage(role="user", content=asked.input)] if isinstance(asked.input, str) else asked.input
-        messages = [ClientMessage(message.role, message.text) for message in given]
-        if asked.instructions:
-            messages.insert(0, ClientMessage("system", asked.instructions))
-        if asked.previous_response_id is None:
-            return await self._threads.take_up(agent, conversation, messages)
-        text = "\n\n".join(message.text for message in messages if message.role == "user")
-        if not text:
-            raise UsageError("There is no message of the user in `input`.", fix="Send the new message as `input`.")
-        return Thread(await self._threads.of_response(asked.previous_response_id, agent), text)
+    async def _thread(self, asked: ResponsesRequest, identity: Identity) -> Thread:
+        agent, conversation = await model_agent(self._rooms, identity, asked.model)
+        parallel, choice = asked.parallel_tool_calls, asked.tool_choice
+        client = await client_functions(self._rooms, agent, asked.tools, choice, parallel=parallel)
+        previous = asked.previous_response_id or ""
+        return await self._threads.take_up(agent, conversation, asked.read(), client, previous)
 
 
 class _Response:
     """One response on its way to one client."""
 
-    def __init__(self, threads: ChatThreads, thread: Thread, agent: str, asked: ResponsesRequest) -> None:
-        self._threads, self._thread, self._agent, self._asked = threads, thread, agent, asked
+    def __init__(self, threads: ChatThreads, thread: Thread, asked: ResponsesRequest) -> None:
+        self._threads, self._thread, self._asked = threads, thread, asked
+        self._reply = ClientReply(thread.client)
         self._id = f"resp_{secrets.token_hex(16)}"
         self._item = f"msg_{secrets.token_hex(16)}"
         self._created = int(time.time())
@@ -87,44 +145,59 @@ class _Response:
 
     async def whole(self) -> Response:
         """Return the response in one piece."""
-        ended: events.TurnEnded | None = None
         async for event in self._threads.turn(self._thread):
-            ended = event if isinstance(event, events.TurnEnded) else ended
-        if ended is None or ended.reason != "replied":
+            if event is not None:
+                self._reply.take(event)
+        await self._threads.remember(self._thread, self._reply, self._id)
+        ended = self._reply.ended
+        if ended is None or not self._reply.is_whole:
             return client_error(502, ended_badly(ended), "turn_failed")
-        await self._threads.note_response(self._thread, self._agent, self._id)
-        return json_response(self._object("completed", ended))
+        return json_response(self._object("completed", ended.reply))
 
     async def stream(self) -> AsyncIterator[bytes]:
         """Yield the parts of the response as they come."""
-        text = ""
         place = {"item_id": self._item, "output_index": 0, "content_index": 0}
         yield self._event("response.created", response=self._object("in_progress"))
-        yield self._event("response.output_item.added", output_index=0, item=self._message("", "in_progress"))
-        yield self._event("response.content_part.added", **place, part=_part(""))
+        begun = False
         async for event in self._threads.turn(self._thread):
             if event is None:
                 yield b": keep-alive\n\n"
-            elif isinstance(event, events.Text):
-                text += event.text
-                yield self._event("response.output_text.delta", **place, delta=event.text, logprobs=[])
-            elif isinstance(event, events.TurnEnded) and event.reason != "replied":
-                failed = self._object("failed") | {"error": {"code": "server_error", "message": ended_badly(event)}}
-                yield self._event("response.failed", response=failed)
-            elif isinstance(event, events.TurnEnded):
-                if event.reply.strip() not in text:
-                    text += event.reply
-                    yield self._event("response.output_text.delta", **place, delta=event.reply, logprobs=[])
-                await self._threads.note_response(self._thread, self._agent, self._id)
-                yield self._event("response.output_text.done", **place, text=text, logprobs=[])
-                yield self._event("response.content_part.done", **place, part=_part(text))
-                item = self._message(text, "completed")
-                yield self._event("response.output_item.done", output_index=0, item=item)
-                yield self._event("response.completed", response=self._object("completed", event, text))
+            elif text := self._reply.take(event):
+                if not begun:
+                    begun = True
+                    item = self._message("", "in_progress")
+                    yield self._event("response.output_item.added", output_index=0, item=item)
+                    yield self._event("response.content_part.added", **place, part=_part(""))
+                yield self._event("response.output_text.delta", **place, delta=text, logprobs=[])
+        await self._threads.remember(self._thread, self._reply, self._id)
+        if not self._reply.is_whole:
+            error = {"code": "server_error", "message": ended_badly(self._reply.ended)}
+            yield self._event("response.failed", response=self._object("failed") | {"error": error})
+            return
+        text = self._reply.text
+        if begun:
+            yield self._event("response.output_text.done", **place, text=text, logprobs=[])
+            yield self._event("response.content_part.done", **place, part=_part(text))
+            item = self._message(text, "completed")
+            yield self._event("response.output_item.done", output_index=0, item=item)
+        for frame in self._call_frames(int(begun)):
+            yield frame
+        yield self._event("response.completed", response=self._object("completed", text))
 
-    def _object(self, status: str, ended: events.TurnEnded | None = None, text: str = "") -> Json:
-        said = text or (ended.reply if ended else "")
+    def _call_frames(self, first: int) -> Iterator[bytes]:
+        for index, call in enumerate(self._reply.calls, first):
+            place = {"item_id": _item_id(call), "output_index": index}
+            begun = _called(call, "in_progress") | {"arguments": ""}
+            yield self._event("response.output_item.added", output_index=index, item=begun)
+            yield self._event("response.function_call_arguments.delta", **place, delta=call.arguments)
+            done = {"name": call.name, "arguments": call.arguments}
+            yield self._event("response.function_call_arguments.done", **place, **done)
+            yield self._event("response.output_item.done", output_index=index, item=_called(call, "completed"))
+
+    def _object(self, status: str, text: str = "") -> Json:
+        ended = self._reply.ended
         used = ended.usage if ended else {}
+        said = [self._message(text, status)] if text or not self._reply.calls else []
         read, written = used.get("prompt_tokens", 0), used.get("completion_tokens", 0)
         usage = {
             "input_tokens": read,
@@ -142,11 +215,11 @@ class _Response:
             "incomplete_details": None,
             "instructions": self._asked.instructions,
             "model": self._asked.model,
-            "output": [self._message(said, status)] if ended else [],
-            "parallel_tool_calls": True,
+            "output": [*said, *(_called(call, status) for call in self._reply.calls)] if ended else [],
+            "parallel_tool_calls": self._asked.parallel_tool_calls is not False,
             "previous_response_id": self._asked.previous_response_id,
-            "tool_choice": "auto",
-            "tools": [],
+            "tool_choice": _sent(self._asked, "tool_choice", "auto"),
+            "tools": _sent(self._asked, "tools", []),
             "usage": usage if ended else None,
             "metadata": {},
         }
@@ -159,6 +232,20 @@ class _Response:
         data = {"type": kind, "sequence_number": self._sent, **fields}
         self._sent += 1
         return f"event: {kind}\ndata: {json.dumps(data, default=str)}\n\n".encode()
+
+
+def _sent(asked: ResponsesRequest, name: str, usual: object) -> object:
+    """Return a field of the request as the client sent it."""
+    return asked.model_dump(include={name}, exclude_unset=True).get(name) or usual
+
+
+def _item_id(call: Call) -> str:
+    return f"fc_{hashlib.sha256(call.id.encode('utf-8', 'replace')).hexdigest()[:32]}"
+
+
+def _called(call: Call, status: str) -> Json:
+    row = {"type": "function_call", "id": _item_id(call), "call_id": call.id, "status": status}
+    return {**row, "name": call.name, "arguments": call.arguments}
 
 
 def _part(text: str) -> Json:

@@ -1,0 +1,150 @@
+"""The history that a client sends with each request: what of it was before, what is new, and how it is known again.
+
+A text is compared without its spaces, and that of a message with calls not at all: clients trim texts, join those of
+several steps, cut them into parts, or leave them out where there are calls.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agent_core.base.errors import UsageError
+from agent_core.base.messages import Assistant, Call
+from agent_core.runtime.client_calls import answered
+from agent_core.runtime.turn import assistant, user
+from agent_core.storage import Entry, WholeEvent, WholeTurn
+
+_SYSTEM: Final = ("system", "developer")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientMessage:
+    """A message of a client's history. `calls` are those of its own functions; `answers` is the call it answers."""
+
+    role: str
+    text: str
+    calls: tuple[Call, ...] = ()
+    answers: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientHistory:
+    """A client's request, read: its instructions, what was said before, and what is new."""
+
+    system: str
+    before: tuple[ClientMessage, ...]
+    answers: tuple[ClientMessage, ...]
+    text: str
+
+    @classmethod
+    def read(cls, messages: Iterable[ClientMessage], *, goes_on: bool = False) -> "ClientHistory":
+        """Read the messages of a request. If it `goes_on`, they are new, and what was before is known by other means.
+
+        Raises:
+            UsageError: nothing in them is new, or answers do not belong to calls.
+        """
+        rows = [*messages]
+        system = "\n\n".join(row.text for row in rows if row.role in _SYSTEM)
+        said = _merged(row for row in rows if row.role not in _SYSTEM)
+        begin = max((place + 1 for place, row in enumerate(said) if row.role == "assistant"), default=0)
+        new = said[begin:]
+        if not new:
+            fix = "Send it as {'role': 'user', 'content': …}, or the answers to the calls."
+            raise UsageError("The last message must be the user's, or the answer to a call.", fix=fix)
+        if not goes_on or begin:
+            _check_answers(said)
+        answers = tuple(row for row in new if row.role == "tool")
+        text = "\n\n".join(row.text for row in new if row.role == "user")
+        return cls(system, tuple(said[:begin]), answers, text)
+
+    @property
+    def new(self) -> tuple[ClientMessage, ...]:
+        """What is new, as one message each."""
+        said = (ClientMessage("user", self.text),) if any(self.text) or not self.answers else ()
+        return (*self.answers, *said)
+
+    @property
+    def sent(self) -> str:
+        """What that is known by which was said before."""
+        return digest(self.before)
+
+    @property
+    def asked(self) -> str:
+        """What the whole of it is known by."""
+        return digest((*self.before, *self.new))
+
+    def turns(self) -> list[WholeTurn]:
+        """Return what was said before as finished turns, one for each message of the user."""
+        turns: list[tuple[str, list[Entry]]] = []
+        names = {call.id: call.name for row in self.before for call in row.calls}
+        for place, row in enumerate(self.before):
+            if row.role == "user" or not turns:
+                turns.append((row.text, []))
+            turns[-1][1].extend(_entries(row, self.before[place + 1 :], names))
+        return [
+            WholeTurn(f"before-{place}", "done", 0.0, 0.0, [WholeEvent("message", {"text": text}, 0.0)], entries)
+            for place, (text, entries) in enumerate(turns)
+        ]
+
+
+def forms(history: ClientHistory, texts: Iterable[str], calls: Sequence[Call]) -> list[str]:
+    """Return all that a client's next request may be known by; `texts` are the forms that it may give our answer."""
+    said = (*history.before, *history.new)
+    return sorted({digest((*said, ClientMessage("assistant", text, tuple(calls)))) for text in texts})
+
+
+def digest(messages: Iterable[ClientMessage]) -> str:
+    """Return what messages are known by."""
+    text = json.dumps([_known_by(message) for message in messages])
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _known_by(message: ClientMessage) -> list[str]:
+    if message.calls:
+        return [message.role, *(call.id for call in message.calls)]
+    return [message.role, message.answers, "".join(message.text.split())]
+
+
+def _merged(messages: Iterable[ClientMessage]) -> list[ClientMessage]:
+    """Return the messages, those of the assistant that follow each other as one."""
+    merged: list[ClientMessage] = []
+    for row in messages:
+        if merged and row.role == "assistant" == merged[-1].role:
+            last = merged.pop()
+            row = ClientMessage("assistant", f"{last.text}\n\n{row.text}".strip(), (*last.calls, *row.calls))
+        merged.append(row)
+    return merged
+
+
+def _check_answers(said: Sequence[ClientMessage]) -> None:
+    """Raise where an answer has no call before it that it could be for, or a call has two."""
+    waiting = set[str]()
+    for row in said:
+        if row.role == "assistant":
+            waiting = {call.id for call in row.calls}
+            if len(waiting) < len(row.calls):
+                raise UsageError("Two calls of one message have the same id.", fix="Send them as they came.")
+        elif row.role == "user":
+            waiting = set()
+        else:
+            if row.answers not in waiting:
+                what = f"The answer to `{row.answers[:80]}` is for no call of the message before it."
+                raise UsageError(what, fix="Send the assistant's message with its calls first, and each answer once.")
+            waiting.remove(row.answers)
+
+
+def _entries(row: ClientMessage, after: Sequence[ClientMessage], names: Mapping[str, str]) -> list[Entry]:
+    """Return the entries of a message of the past; calls that nobody answered are answered by saying so.
+
+    Where nothing follows, the calls are still open.
+    """
+    if row.role == "user":
+        return [user(row.text)]
+    if row.role == "tool":
+        return [answered(Call(row.answers, names.get(row.answers, ""), "{}"), row.text)]
+    entries = [assistant(Assistant(row.text, row.calls))]
+    following = [other.answers for other in after[: len(row.calls)]]
+    entries += [answered(call, None) for call in row.calls if after and call.id not in following]
+    return entries

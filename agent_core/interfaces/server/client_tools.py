@@ -1,0 +1,168 @@
+"""Functions that a client offers with a request: what of them the model is told, and what is refused."""
+
+import json
+import re
+from collections.abc import Collection, Sequence
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import one_line
+
+Json: TypeAlias = dict[str, Any]  # Any: JSON
+MOST_TOOLS: Final = 128
+_MOST_BYTES: Final = 16 << 10  # of one schema
+_MOST_IN_ALL: Final = 96 << 10
+_DEEPEST: Final = 16
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NOTHING: Final[Json] = {"type": "object", "properties": {}}
+
+
+class Open(BaseModel):
+    """A part of a client's request; what is not known here is left alone."""
+
+    model_config = ConfigDict(extra="allow")  # sampling and the like are the server's own
+
+
+class ToolFunction(Open):
+    """A function of a client, as the client describes it."""
+
+    name: Annotated[str, Field(max_length=200)]
+    description: Annotated[str | None, Field(max_length=8_000)] = None
+    parameters: Json | None = None
+
+
+class Tool(Open):
+    """A tool of a client. Chat completions put the function into a field of its own, responses do not."""
+
+    type: str
+    function: ToolFunction | None = None
+    name: Annotated[str, Field(max_length=200)] = ""
+    description: Annotated[str | None, Field(max_length=8_000)] = None
+    parameters: Json | None = None
+
+    @property
+    def described(self) -> ToolFunction:
+        """The function.
+
+        Raises:
+            UsageError: it is no function, but something that a service would run for the client.
+        """
+        if self.type != "function":
+            what = f"A tool of the type `{one_line(self.type, 40)}` is not known here."
+            raise UsageError(what, fix="Send functions: the agent has the rest itself, or makes it.")
+        flat = ToolFunction(name=self.name, description=self.description, parameters=self.parameters)
+        return self.function or flat
+
+
+Tools: TypeAlias = Annotated[list[Tool], Field(max_length=MOST_TOOLS)]
+
+
+class NamedTool(Open):
+    """A tool that is named."""
+
+    type: str = "function"
+    name: str | None = None
+    function: ToolFunction | None = None
+
+    @property
+    def named(self) -> str:
+        """Its name."""
+        return self.function.name if self.function else self.name or ""
+
+
+class AllowedTools(Open):
+    """The tools that may be called now, and whether one must be."""
+
+    mode: Literal["auto", "required"] = "auto"
+    tools: list[NamedTool] = []
+
+
+class ToolChoice(NamedTool):
+    """A choice of one tool, or of those that are allowed."""
+
+    mode: Literal["auto", "required"] = "auto"
+    tools: list[NamedTool] = []
+    allowed_tools: AllowedTools | None = None
+
+    @property
+    def chosen(self) -> tuple[Sequence[str], bool]:
+        """The names of those that may be called, and whether one must be.
+
+        Raises:
+            UsageError: it is a choice of another kind.
+        """
+        if self.type == "function":
+            return [self.named], True
+        if self.type != "allowed_tools":
+            what = f"A `tool_choice` of the type `{one_line(self.type, 40)}` cannot be kept."
+            raise UsageError(what, fix="Choose none, auto, required, or a function that is in `tools`.")
+        allowed = self.allowed_tools or AllowedTools(mode=self.mode, tools=self.tools)
+        return [tool.named for tool in allowed.tools], allowed.mode == "required"
+
+
+Choice: TypeAlias = Literal["none", "auto", "required"] | ToolChoice | None
+
+
+def offered(tools: Sequence[Tool] | None, choice: Choice, *, parallel: bool | None, taken: Collection[str]) -> Json:
+    """Return what a turn is told of a client's functions; `taken` are the names that functions have here.
+
+    Raises:
+        UsageError: they cannot be passed on, or what is chosen is not among them.
+    """
+    rows = [_row(tool.described) for tool in tools or ()]
+    names = [row["name"] for row in rows]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise UsageError(f"There are two tools named `{name}`.", fix="Give each a name of its own.")
+        if name in taken:
+            what = f"`{name}` is the name of a function that the agent has here."
+            raise UsageError(what, fix=f"Give the tool another name, such as `client_{name}`.")
+    if sum(_size(row) for row in rows) > _MOST_IN_ALL:
+        what = f"The tools have more than {_MOST_IN_ALL >> 10} KiB in all."
+        raise UsageError(what, fix="Send fewer, or describe them in fewer words.")
+    chosen, is_required = _chosen(choice, names)
+    rows = [row for row in rows if row["name"] in chosen]
+    return {"functions": rows, "required": is_required, "one_at_a_time": parallel is False}
+
+
+def _row(function: ToolFunction) -> Json:
+    name = function.name
+    if not _NAME.fullmatch(name):
+        fix = "Use up to 64 letters, digits, underscores and dashes."
+        raise UsageError(f"`{one_line(name, 80)}` cannot be the name of a tool.", fix=fix)
+    schema = function.parameters or _NOTHING
+    if schema.get("type", "object") != "object":
+        what = f"The parameters of `{name}` are of the type `{one_line(str(schema['type']), 40)}`."
+        raise UsageError(what, fix='Describe them as a JSON Schema of {"type": "object"}.')
+    if _depth(schema) > _DEEPEST or _size(schema) > _MOST_BYTES:
+        limits = f"at most {_MOST_BYTES >> 10} KiB and {_DEEPEST} levels"
+        raise UsageError(f"The schema of `{name}` is too large.", fix=f"Make it smaller: {limits}.")
+    return {"name": name, "description": function.description or "", "parameters": _NOTHING | schema}
+
+
+def _chosen(choice: Choice, names: Sequence[str]) -> tuple[Collection[str], bool]:
+    """Return which functions may be called, and whether one must be."""
+    if choice is None or isinstance(choice, str):
+        wanted, is_required = () if choice == "none" else names, choice == "required"
+    else:
+        wanted, is_required = choice.chosen
+    for name in wanted:
+        if name not in names:
+            what = f"`tool_choice` names `{one_line(name, 80)}`, which is not in `tools`."
+            raise UsageError(what, fix="Name one that is; the functions of the agent cannot be chosen by a client.")
+    if is_required and not wanted:
+        fix = "Send the tools of which one must be called."
+        raise UsageError("`tool_choice` requires a call, and there are no tools.", fix=fix)
+    return wanted, is_required
+
+
+def _size(value: Json) -> int:
+    return len(json.dumps(value))
+
+
+def _depth(value: object) -> int:
+    """Return how many levels a value has; it was read within bounds."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if parts is None else 1 + max(map(_depth, parts), default=0)
