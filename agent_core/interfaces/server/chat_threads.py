@@ -14,13 +14,14 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
 from agent_core.base.messages import Assistant
 from agent_core.runtime.turn import assistant, user
-from agent_core.storage import AttachBlock, Entry, SaveAgent, WholeAgent, WholeEvent, WholeTurn
+from agent_core.storage import AGENT, AttachBlock, Entry, SaveAgent, WholeAgent, WholeEvent, WholeTurn
+from agent_core.workspace.group_file import is_group
 
 from ..manual_edits import HUMAN, done
+from .identity import CONVERSATION
 from .rooms import Rooms
 
-_MARK: Final = "--chat-"
-_NAMED: Final = "--"
+_MARK: Final = f"{CONVERSATION}chat-"
 _KEPT: Final = 100  # conversations of one agent that have no name; the oldest go
 _SECTION: Final = "client"
 _WAIT_S: Final = 15.0  # without an event, after which a client is told that it still goes on
@@ -60,14 +61,31 @@ class ChatThreads:
             raise UsageError("The last message must be the user's.", fix="Send it as {'role': 'user', 'content': …}.")
         begin = max((place + 1 for place, message in enumerate(said) if message.role == "assistant"), default=0)
         before, text = said[:begin], "\n\n".join(message.text for message in said[begin:])
-        if conversation:
-            name = f"{agent}{_NAMED}{conversation}"
-            if await self._rooms.state.store.agent_settings(name) is None:
-                await self._begin(agent, name, before)
+        if conversation or self._is_group(agent):
+            name = await self.named(agent, conversation, before)
         else:
             name = await self._known(agent, before) or await self._new(agent, before)
         await self._tell_system(name, system)
         return Thread(name, text)
+
+    async def named(self, agent: str, conversation: str, before: Sequence[ClientMessage] = ()) -> str:
+        """Return the agent that holds a conversation with a name, which begins now if there is none of that name.
+
+        A group has one conversation, whatever it is called: its members remember what they said.
+
+        Raises:
+            UsageError: the conversation cannot have this name.
+        """
+        if self._is_group(agent):
+            return agent
+        name = f"{agent}{CONVERSATION}{conversation}"
+        if not AGENT.fullmatch(name):
+            most = 64 - len(agent) - len(CONVERSATION)
+            fix = f"Use up to {most} letters, digits, dashes and underscores."
+            raise UsageError(f"A conversation cannot be called `{conversation[:80]}`.", fix=fix)
+        if await self._rooms.state.store.agent_settings(name) is None:
+            await self._begin(agent, name, before)
+        return name
 
     async def turn(self, thread: Thread) -> AsyncIterator[events.Event | None]:
         """Post what is new, and yield the events of its turn; None while nothing comes."""
@@ -95,7 +113,7 @@ class ChatThreads:
             UsageError: there is none of this agent.
         """
         for name in await self._rooms.state.store.agent_names():
-            settings = await self._rooms.state.store.agent_settings(name) if _NAMED in name else None
+            settings = await self._rooms.state.store.agent_settings(name) if CONVERSATION in name else None
             if settings and settings.get("chat_of") == agent and settings.get("chat_response") == id:
                 return name
         fix = "Only the last response of a conversation can be continued; or send its messages as `input`."
@@ -106,6 +124,9 @@ class ChatThreads:
         store = self._rooms.state.store
         settings = await store.agent_settings(thread.name) or {}
         await store.apply([SaveAgent(thread.name, {**settings, "chat_of": agent, "chat_response": id})])
+
+    def _is_group(self, agent: str) -> bool:
+        return is_group(self._rooms.workspace.root, agent)
 
     async def _known(self, agent: str, before: Sequence[ClientMessage]) -> str:
         if not before:
