@@ -2,8 +2,8 @@
 
     python -m benchmarks.conformance [CLIENT …]
 
-The model behind the server is scripted, so that nothing but the door is tried. A client that cannot be installed here
-is skipped, with the reason. Exits with 1 if one failed.
+The model behind the server is scripted, so that nothing but the door is tried. Frameworks that our agents take part in
+run the tests of their adapter. What cannot be installed here is skipped, with the reason. Exits with 1 if one failed.
 """
 
 import json
@@ -25,23 +25,23 @@ HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[1]
 PYTHON: Final = ("openai-python", "openai-agents", "llm")
 NODE: Final = {"openai-js": ("openai@6.49.0",), "ai-sdk": ("ai@6.0.322", "@ai-sdk/openai-compatible@2.0.87")}
+FRAMEWORKS: Final = {"autogen": "test_teams_of_autogen.py", "agent-framework": "test_chats_of_agent_framework.py"}
 SAID: Final = "The lighthouse stands in Brindle."
-_CLIENT_S, _STOP_S = 300, 60
+_CLIENT_S, _STOP_S = 600, 60
 
 
 def main(names: Sequence[str]) -> int:
     """Run the clients, print a line for each, and return the exit code."""
     failed = []
     with scripted([Repeat(Say(SAID))]) as model, served(model.base_url) as (url, token):
-        for name in names or (*PYTHON, *NODE):
+        for name in names or (*PYTHON, *NODE, *FRAMEWORKS):
             try:
-                command = command_of(name)
+                command = [*command_of(name), *(() if name in FRAMEWORKS else (url, token))]
             except OSError as reason:
                 print(f"{name:14} skipped: {reason}", flush=True)
                 continue
-            command += [url, token]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_CLIENT_S, check=False)
-            print(f"{name:14} {'ok: ' + done.stdout.strip() if not done.returncode else 'FAILED'}", flush=True)
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_CLIENT_S, check=False)
+            print(f"{name:14} {'FAILED' if done.returncode else f'ok: {_told(done.stdout)}'}", flush=True)
             if done.returncode:
                 failed.append(name)
                 print(done.stdout + done.stderr, file=sys.stderr)
@@ -54,11 +54,19 @@ def command_of(name: str) -> list[str]:
     Raises:
         OSError: it cannot be; says why.
     """
+    if name in FRAMEWORKS:
+        tests = ROOT / "tests" / "integrations" / FRAMEWORKS[name]
+        return [str(installed(name, HERE)), "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tests)]
     if name in PYTHON:
         return [str(installed(name, HERE)), str(HERE / "python_clients.py"), name]
     folder = install_packages(NODE[name])
     shutil.copy(HERE / "node_clients.mjs", folder)  # packages are looked up from where a module lies
     return [_program("node"), str(folder / "node_clients.mjs"), name]
+
+
+def _told(output: str) -> str:
+    """Return the last line: what was tried, or how many tests passed."""
+    return output.strip().rpartition("\n")[2]
 
 
 @contextmanager

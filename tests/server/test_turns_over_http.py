@@ -3,7 +3,7 @@
 import asyncio
 
 from agent_core import Workspace
-from tests.kit import Ask, Say, Stall, Wanted
+from tests.kit import Ask, Fail, Say, Stall, Wanted
 from tests.kit.desk import VOWELS
 
 from .conftest import Serve, end_of, ends
@@ -83,3 +83,27 @@ async def test_a_message_that_waited_is_answered_when_the_server_opens_its_agent
     await server.client.get("/api/v1/agents/other/memory")
     frames = await server.frames(ends(1), agent="other")
     assert end_of(frames)["reply"] == "Here I am."
+
+
+async def test_whoever_comes_after_a_failed_turn_is_told_why(served: Serve) -> None:
+    server = await served([Fail(400, "no such model")])
+    await server.said("Hello")
+    late = await server.frames(ends(1))
+    assert [data["type"] for _, data in late[-2:] if data] == ["warning", "turn_ended"]
+    assert "no such model" in str(late[-2][1])
+
+
+async def test_a_conversation_of_an_agent_is_its_own_and_of_the_same_token(served: Serve) -> None:
+    server = await served([Say("One."), Say("Two.")])
+    token = await server.as_("limited", "chat", "read", agents=("main",))
+    for _ in range(2):
+        answer = await token.post("/api/v1/agents/main/conversations", json={"name": "trip"})
+        assert answer.json() == {"agent": "main--trip"}
+    await server.said("Hello", "main--trip")
+    assert len((await token.get("/api/v1/agents/main--trip/messages")).json()["messages"]) == 2
+    assert (await token.get(MESSAGES)).json()["messages"] == []
+    other = await server.as_("other", "chat", "read", agents=("bob",))
+    assert (await other.get("/api/v1/agents/main--trip/messages")).status_code == 404
+    wrong = await token.post("/api/v1/agents/main/conversations", json={"name": "a b"})
+    assert (wrong.status_code, wrong.json()["error"]["code"]) == (400, "usage")
+    await server.said("Bye")

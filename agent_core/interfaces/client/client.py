@@ -81,6 +81,15 @@ class Client(Subject):
         body = {"text": text, **({"key": key} if key else {})}
         return await self._post(await self._path(agent, "/messages"), body)
 
+    async def converse(self, name: str, agent: str = "") -> str:
+        """Return the agent that holds a conversation with this name, which begins now if there is none."""
+        return str((await self._post(await self._path(agent, "/conversations"), {"name": name}))["agent"])
+
+    async def turn_of(self, posted: Json, agent: str = "") -> str | None:
+        """Return which turn took a message; None while it waits."""
+        turn = (await self._get(await self._path(agent, f"/messages/{posted['event']}")))["turn"]
+        return None if turn is None else str(turn)
+
     async def turn(self, text: str, agent: str = "") -> AsyncGenerator[Event, None]:
         """Send a message, and yield the events until the turn that took it has ended.
 
@@ -93,13 +102,12 @@ class Client(Subject):
 
     async def follow(self, posted: Json, agent: str = "") -> AsyncGenerator[Event, None]:
         """Yield the events since a message was posted, until the turn that took it has ended."""
-        path = await self._path(agent, f"/messages/{posted['event']}")
         async with aclosing(self.events(agent, after=posted["after"])) as heard:
             async for numbered in heard:
                 if numbered.event is not None:
                     yield numbered.event
                 ended = numbered.event if isinstance(numbered.event, events.TurnEnded) else None
-                if ended is not None and (await self._get(path))["turn"] == ended.turn:
+                if ended is not None and await self.turn_of(posted, agent) == ended.turn:
                     return
 
     async def ask(self, text: str, agent: str = "") -> str:

@@ -115,6 +115,8 @@ class AgentHost:
         self.streams = OpenStreams()
         self.ends: deque[events.TurnEnded] = deque(maxlen=_MOST_ENDS)
         """The last ends of turns, with what the journal does not have of them."""
+        self.warnings: deque[events.Warned] = deque(maxlen=_MOST_ENDS)
+        """The last warnings, for who comes when their turn has ended."""
 
     @asynccontextmanager
     async def at_work(self, grace_s: float) -> AsyncIterator[None]:
@@ -231,6 +233,8 @@ class AgentHost:
             case events.TurnEnded():
                 self._text.pop(name, None)
                 self.ends.append(event)
+            case events.Warned():
+                self.warnings.append(event)
             case events.Usage():
                 model = self._agents[name].author.model if name in self._agents else ""
                 self.spending(name).hear(event, name, model)

@@ -13,6 +13,7 @@ from agent_core.workspace.portable import ImportOptions
 from ..manual_edits import set_up_block, undo_block, write_block
 from ..render.agent_view import agent_facts, agents_listing
 from ..render.memory_view import found_document, history_document, memory_document
+from .chat_threads import ChatThreads
 from .event_stream import event_stream
 from .failures import NotThere, Refused
 from .operations import API, Asked, Operation, Part, Stream
@@ -29,6 +30,12 @@ class Message(Part):
 
 class NewAgent(Part):
     """An agent to make."""
+
+    name: Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class Conversation(Part):
+    """A conversation of an agent, by its name."""
 
     name: Annotated[str, Field(min_length=1, max_length=64)]
 
@@ -92,6 +99,11 @@ async def make(asked: Asked) -> object:
         raise UsageError(f"The token may not use an agent `{name}`.")
     agent = await asked.rooms.host.agent(name)
     return {"name": agent.name}
+
+
+async def converse(asked: Asked) -> object:
+    """Begin a conversation of its own with an agent, whose blocks it shares, or return the one of that name."""
+    return {"agent": await ChatThreads(asked.rooms).named(await known(asked), asked.body.name)}
 
 
 async def show(asked: Asked) -> object:
@@ -272,6 +284,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation("GET", _AGENT, ("read",), "Show one agent.", show),
     Operation("DELETE", _AGENT, ("admin",), "Delete an agent.", delete),
     Operation("GET", f"{_AGENT}/export", ("admin",), "Return an agent as a document.", export),
+    Operation("POST", f"{_AGENT}/conversations", ("chat",), "Begin a conversation.", converse, Conversation),
     Operation("POST", f"{_AGENT}/messages", ("chat",), "Send a message.", post, Message, status=202),
     Operation("GET", f"{_AGENT}/messages", ("read", "chat"), "Return the conversation.", messages, query=HistoryPart),
     Operation("GET", f"{_AGENT}/messages/{{event}}", ("chat", "read"), "Return which turn took a message.", taken),

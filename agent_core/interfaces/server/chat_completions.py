@@ -21,7 +21,7 @@ from .chat_threads import ChatThreads, ClientReply, Thread
 from .client_history import ClientMessage
 from .client_tools import MOST_TOOLS, Choice, Json, Open, Tool, Tools, offered
 from .failures import NotThere, status_of
-from .identity import Identity
+from .identity import CONVERSATION, Identity
 from .responses import json_response
 from .rooms import Rooms
 
@@ -101,7 +101,7 @@ class ChatDoor:
         """List the agents that the token may talk to."""
         identity: Identity = request.scope["identity"]
         names = await self._rooms.workspace.agent_names()
-        shown = [name for name in names if identity.sees(name) and "--" not in name]
+        shown = [name for name in names if identity.sees(name) and CONVERSATION not in name]
         rows = [{"id": name, "object": "model", "created": 0, "owned_by": "toolwright"} for name in shown]
         return json_response({"object": "list", "data": rows})
 

@@ -13,14 +13,16 @@ from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
 from agent_core.base.messages import Call
-from agent_core.storage import AttachBlock, WholeAgent
+from agent_core.storage import AGENT, AttachBlock, WholeAgent
+from agent_core.workspace.group_file import is_group
 
 from ..manual_edits import HUMAN, done
 from .client_history import ClientHistory, ClientMessage, forms
 from .client_tools import Json
+from .identity import CONVERSATION
 from .journal_events import JournalReader
 from .rooms import Rooms
-from .thread_index import MARK, NAMED, Settings, ThreadIndex
+from .thread_index import MARK, Settings, ThreadIndex
 
 _KEPT: Final = 100  # conversations of one agent that have no name; the oldest go
 _SECTION: Final = "client"
@@ -105,12 +107,12 @@ class ChatThreads:
         """
         async with self._one_at_a_time:
             await self._index.load()
-            name = self._of_response(agent, response) if response else f"{agent}{NAMED}{conversation}"
-            settings = await self._index.settings(name) if response or conversation else None
+            name = self._of_response(agent, response) if response else self._name(agent, conversation)
+            settings = await self._index.settings(name) if name else None
             history = ClientHistory.read(messages, goes_on=settings is not None)
-            if not (response or conversation):
+            if not name:
                 name = await self._known(agent, history) or await self._new(agent, history)
-            elif settings is None:
+            elif settings is None and name != agent:
                 await self._begin(agent, name, history)
             settings = await self._index.settings(name) or {}
             if not history.before:
@@ -118,6 +120,32 @@ class ChatThreads:
             key = await self._noted(name, settings, history)
         await self._tell_system(name, history.system)
         return Thread(name, agent, history, client, key)
+
+    async def named(self, agent: str, conversation: str) -> str:
+        """Return the agent that holds a conversation with a name, which begins now if there is none of that name.
+
+        Raises:
+            UsageError: the conversation cannot have this name.
+        """
+        name = self._name(agent, conversation)
+        async with self._one_at_a_time:
+            if name != agent and await self._index.settings(name) is None:
+                await self._begin(agent, name, ClientHistory("", (), (), ""))
+        return name
+
+    def _name(self, agent: str, conversation: str) -> str:
+        """Return the name of the agent that holds a conversation; empty if nothing tells yet which one is meant.
+
+        A group has one conversation, whatever it is called: its members remember what they said.
+        """
+        if is_group(self._rooms.workspace.root, agent):
+            return agent
+        name = f"{agent}{CONVERSATION}{conversation}"
+        if conversation and not AGENT.fullmatch(name):
+            most = 64 - len(agent) - len(CONVERSATION)
+            fix = f"Use up to {most} letters, digits, dashes and underscores."
+            raise UsageError(f"A conversation cannot be called `{conversation[:80]}`.", fix=fix)
+        return name if conversation else ""
 
     async def turn(self, thread: Thread) -> AsyncIterator[events.Event | None]:
         """Post what is new, and yield the events of its turn; None while nothing comes. One that was posted before is

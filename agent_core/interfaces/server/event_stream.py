@@ -26,11 +26,8 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
     """
     reader = JournalReader(store, agent, after)
     with host.listen(agent) as listening:
-        for numbered in await reader.read(host.ends):
-            yield _frame(numbered.event, numbered.seq)
-        host.begin_at_now(agent, listening)
-        for question in await _pending(host, agent):
-            yield _frame(question)
+        async for frame in _caught_up(host, reader, agent, listening):
+            yield frame
         while not listening.is_over:
             event = await listening.next(KEEP_ALIVE_S)
             if event is None and not listening.is_over:
@@ -38,11 +35,39 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
             is_behind = _taken(listening)
             if is_behind:
                 yield _frame(events.Warned(turn="", message=_BEHIND))
-            if event is None or is_behind or isinstance(event, _ON_DISK):
+            if event is None or is_behind or _is_on_disk(event):
                 for numbered in await reader.read(host.ends):
                     yield _live(numbered, is_whole=event is None or is_behind)
             else:
                 yield _frame(event)
+
+
+async def _caught_up(
+    host: AgentHost, reader: JournalReader, agent: str, listening: Listening
+) -> AsyncGenerator[bytes, None]:
+    for frame in await _read(host, reader):
+        yield frame
+    host.begin_at_now(agent, listening)
+    for frame in await _read(host, reader):  # what came to disk while the frames before went out
+        yield frame
+    for question in await _pending(host, agent):
+        yield _frame(question)
+
+
+async def _read(host: AgentHost, reader: JournalReader) -> list[bytes]:
+    """Return the frames of what is on disk; before the end of a turn, the warnings that nobody heard live."""
+    frames: list[bytes] = []
+    for numbered in await reader.read(host.ends):
+        if isinstance(numbered.event, events.TurnEnded):
+            frames += [_frame(warned) for warned in host.warnings if warned.turn == numbered.event.turn]
+        frames.append(_frame(numbered.event, numbered.seq))
+    return frames
+
+
+def _is_on_disk(event: Event) -> bool:
+    """Return whether the journal of the agent has an event; what the members of a group do is in their own."""
+    is_of_member = bool(event.agent) and not isinstance(event, events.TurnStarted)
+    return isinstance(event, _ON_DISK) and not is_of_member
 
 
 async def _pending(host: AgentHost, agent: str) -> list[Event]:

@@ -21,6 +21,8 @@ agents. None includes another.
 LINK_S: Final = 600.0
 _SESSION_S: Final = 12 * 3600.0
 _MOST_SESSIONS: Final = 100
+CONVERSATION: Final = "--"
+"""Stands between the name of an agent and that of a conversation with it."""
 _PREFIX: Final = "tw"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _UNITS: Final = {"m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -41,8 +43,8 @@ class Identity:
     agents: frozenset[str] = frozenset()
 
     def sees(self, agent: str) -> bool:
-        """Return whether this agent exists for it."""
-        return not self.agents or agent in self.agents
+        """Return whether this agent exists for it; with an agent, its conversations do."""
+        return not self.agents or bool({agent, agent.partition(CONVERSATION)[0]} & self.agents)
 
     def needs(self, *scopes: Scope) -> None:
         """Do nothing if it has one of the scopes.

@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from agent_core.storage import AgentStore, SaveAgent
 
+from .identity import CONVERSATION
+
 Settings = dict[str, Any]  # Any: JSON
-MARK: Final = "--chat-"
+MARK: Final = f"{CONVERSATION}chat-"
 """What the names of conversations without a name have after that of their agent."""
-NAMED: Final = "--"
 
 
 class ThreadIndex:
@@ -30,7 +31,7 @@ class ThreadIndex:
         if self._is_loaded:
             return
         for name in await self._store.agent_names():
-            if NAMED in name and (settings := await self._store.agent_settings(name)):
+            if CONVERSATION in name and (settings := await self._store.agent_settings(name)):
                 self._note(name, settings)
         self._is_loaded = True
 

@@ -1,0 +1,138 @@
+"""An agent or group of a workspace in AutoGen's teams (AgentChat 0.7). Needs the extra `autogen`; never imports `mcp`.
+
+AutoGen is in maintenance, so this is for the last version of it.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Final, TypeAlias
+
+from autogen_agentchat.agents import BaseChatAgent
+from autogen_agentchat.base import Response
+from autogen_agentchat.messages import (
+    BaseAgentEvent,
+    BaseChatMessage,
+    HandoffMessage,
+    ModelClientStreamingChunkEvent,
+    TextMessage,
+    ThoughtEvent,
+    ToolCallExecutionEvent,
+    ToolCallRequestEvent,
+)
+from autogen_core import CancellationToken, FunctionCall
+from autogen_core.models import FunctionExecutionResult, RequestUsage
+
+from agent_core.base import events
+from agent_core.base.events import Event
+
+from ..client import Client
+from .turn_adapter import TeamMessage, TurnAdapter, note
+
+Heard: TypeAlias = BaseAgentEvent | BaseChatMessage
+_DESCRIPTION: Final = "An assistant that makes the functions it is missing, tests them in a sandbox, and uses them."
+
+
+class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not installed where this is checked
+    """A participant of a team whose turns are those of an agent or group of ours, with its own memory and functions."""
+
+    component_provider_override = f"{__name__}.AutoGenAgent"
+
+    def __init__(
+        self, name: str, client: Client, *, agent: str = "", conversation: str = "", description: str = _DESCRIPTION
+    ) -> None:
+        """Create the participant. Its `name` is the team's, an identifier; `agent` is ours, or the usual one.
+
+        With a `conversation`, the team has one of its own with the agent. The client stays the caller's.
+        """
+        super().__init__(name, description)
+        self._adapter = TurnAdapter(client, agent, conversation)
+
+    @property
+    def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
+        """The messages that it answers with."""
+        return (TextMessage,)
+
+    async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
+        """Return the reply to the messages since its last turn."""
+        async with aclosing(self.on_messages_stream(messages, cancellation_token)) as stream:
+            async for message in stream:
+                if isinstance(message, Response):
+                    return message
+        raise RuntimeError("the stream ended without a response")
+
+    async def on_messages_stream(
+        self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
+    ) -> AsyncGenerator[Heard | Response, None]:
+        """Yield what happens in the turn, and its response at the end; if it is canceled, so is the turn."""
+        inner: list[Heard] = []
+        said = [TeamMessage(message.source, _words(message), message.id) for message in messages]
+        async with aclosing(self._adapter.turn(said)) as turn:
+            while True:
+                step = asyncio.ensure_future(anext(turn))
+                cancellation_token.link_future(step)
+                event = await step
+                if isinstance(event, events.TurnEnded):
+                    yield Response(chat_message=self._reply(event), inner_messages=inner)
+                    return
+                for message in self._messages(event):
+                    if not isinstance(message, ModelClientStreamingChunkEvent):
+                        inner.append(message)
+                    yield message
+
+    async def on_reset(self, cancellation_token: CancellationToken) -> None:
+        """Begin a new conversation; the agent keeps its memory and functions."""
+        await self._adapter.begin_anew()
+
+    async def save_state(self) -> Mapping[str, Any]:
+        """Return where the conversation is kept; what was said stays in the workspace."""
+        return await self._adapter.reference()
+
+    async def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on with the conversation of a state.
+
+        Raises:
+            UsageError: it is the state of another agent.
+        """
+        await self._adapter.restore(state)
+
+    def _messages(self, event: Event) -> list[Heard]:
+        match event:
+            case events.Text():
+                return [ModelClientStreamingChunkEvent(source=self.name, content=event.text)]
+            case events.Thought():
+                return [ThoughtEvent(source=self.name, content=event.text)]
+            case events.CallStarted():
+                call = FunctionCall(id=event.call_id, name=event.name, arguments=event.arguments)
+                return [ToolCallRequestEvent(source=self.name, content=[call], metadata=_about(event))]
+            case events.CallAnswered():
+                is_error = event.outcome != "returned"
+                result = FunctionExecutionResult(
+                    content=event.text, name=event.name, call_id=event.call_id, is_error=is_error
+                )
+                return [ToolCallExecutionEvent(source=self.name, content=[result], metadata=_about(event))]
+            case _ if text := note(event):
+                return [ThoughtEvent(source=self.name, content=text, metadata=_about(event))]
+            case _:
+                return []
+
+    def _reply(self, ended: events.TurnEnded) -> TextMessage:
+        usage = RequestUsage(ended.usage.get("prompt_tokens", 0), ended.usage.get("completion_tokens", 0))
+        about = {**_about(ended), "toolwright_reason": ended.reason}
+        about |= {f"toolwright_{deed}": ", ".join(names) for deed, names in ended.made.items() if names}
+        return TextMessage(source=self.name, content=ended.reply, models_usage=usage, metadata=about)
+
+
+def _words(message: BaseChatMessage) -> str:
+    """Return a message of any kind as text; what is handed over comes with what was said before."""
+    before = message.context if isinstance(message, HandoffMessage) else ()
+    said = [f"{part.type}: {part.content}" for part in before]
+    return "\n".join([message.to_model_text(), *said])
+
+
+def _about(event: Event) -> dict[str, str]:
+    """Return what programs can tell an event by: its type, a group's member, and the function that the gate let in."""
+    about = {"toolwright": event.type, "toolwright_agent": event.agent}
+    if isinstance(event, events.CallAnswered) and event.detail.get("admitted"):
+        about["toolwright_admitted"] = str(event.detail.get("name", ""))
+    return {key: value for key, value in about.items() if value}

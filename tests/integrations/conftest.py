@@ -1,0 +1,47 @@
+"""A workspace whose model is scripted, and a client of it in this process or over a socket."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from agent_core import Client, connect
+from sandbox import Sandbox
+from tests.kit import Ask, Script, ScriptedModel, Wanted
+from tests.kit.desk import VOWELS
+from tests.server.conftest import server
+
+Connect: TypeAlias = Callable[..., Awaitable[Client]]
+GROWS = Ask(
+    Wanted(
+        "create_function",
+        {"function_name": "count_vowels", "function_code_with_docstring": VOWELS, "module_name": "letters"},
+    )
+)
+USES = Ask(Wanted("count_vowels", {"text": "queueing"}))
+
+
+@pytest.fixture
+async def connected(
+    tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox
+) -> AsyncIterator[Connect]:
+    """Connects a client, in this process or to a server; there is a second agent `bob`."""
+    async with AsyncExitStack() as stack:
+        for folder in ("functions", "agents"):
+            (tmp_path / folder).mkdir()
+        (tmp_path / "agents" / "bob.toml").write_text('purpose = "Counts."\n')
+
+        async def start(script: Script, way: str = "in process", scopes: tuple[Any, ...] = ("chat", "read")) -> Client:
+            model = scripted(script)
+            if way == "socket":
+                running = await stack.enter_async_context(server(tmp_path, model, one_sandbox))
+                return await stack.enter_async_context(
+                    await connect(running.url, token=await running.token("team", *scopes))
+                )
+            flags: dict[str, Any] = {"model.base_url": model.base_url, "model.name": "scripted"}  # Any: settings
+            flags["model.context_tokens"] = 8_192
+            return await stack.enter_async_context(await connect(tmp_path, flags=flags, sandbox=one_sandbox))
+
+        yield start
