@@ -347,7 +347,7 @@ class Agent:
     def taken_names(self) -> frozenset[str]:
         """Return the names that a function of a client cannot have: those of functions that can be called here."""
         snapshot = self._snapshot()
-        return snapshot.reserved | self._loop.asker.offered(snapshot)
+        return snapshot.reserved | self._loop.asker.offered(snapshot).keys()
 
     @property
     def hidden(self) -> frozenset[str]:

@@ -216,10 +216,6 @@ class ModelSession:
         """Return the functions that can be shown: those of the snapshot, helpers, and foreign ones."""
         return self._offers.functions(snapshot) if self._offers else snapshot.functions
 
-    def offered(self, snapshot: Snapshot) -> frozenset[str]:
-        """Return the names of all functions that the model may be shown."""
-        return frozenset(self._offers.functions(snapshot) if self._offers else snapshot.functions)
-
     async def change(self, name: str) -> None:
         """Switch to another model for the steps to come; keep the current one if the new one is not available."""
         opened = await self._open(name)
