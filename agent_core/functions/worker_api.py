@@ -22,7 +22,7 @@ from agent_core.memory.function_api import FunctionMemoryApi, MemoryAccessRefuse
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from sandbox import FunctionCall, Job, Outcome, RequestRefused, Returned
+from sandbox import FunctionCall, Job, Killed, Outcome, Raised, RequestRefused, Returned
 from sandbox.processes.debugging import PLAIN
 from sandbox.wire.claimed_collections import Members, Pairs
 from sandbox.wire.requests import without_handler
@@ -80,6 +80,7 @@ class WorkerApi:
     watch: Watch | None = None  # who debugs and records it
     memory: FunctionMemoryApi | None = None  # the blocks of the agent that has the turn
     paths: PathPermits | None = None  # asks for the files that it opens
+    refusals: list[str] = field(default_factory=list)  # takes why files were refused, which a function may have hidden
     on_output: OnOutput | None = None  # hears what the call prints, masked; not what those print that it calls
 
     async def run(self, function: Function, arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
@@ -109,7 +110,20 @@ class WorkerApi:
             with contextlib.closing(files) if files else contextlib.nullcontext(), watched as around:
                 work = FunctionCall(function.name, arguments)
                 job = Job(permit.modules, function.module, work, permit.limits, permit.access)
-                return await self.cage.run(replace(job, keep=permit.keep, around=around), curtain)
+                outcome = await self.cage.run(replace(job, keep=permit.keep, around=around), curtain)
+                self.refusals.extend(files.refusals if files else ())
+                return outcome
+
+    def lacking(self, outcome: object, permit: Permit) -> str:
+        """Return what may have made a call fail, or return less than it should: missing grants and files that were
+        refused, as far as its error does not say it.
+        """
+        if not isinstance(outcome, Returned | Raised | Killed):
+            return ""
+        error = outcome.failure.message if isinstance(outcome, Raised) else ""
+        note = "" if isinstance(outcome, Returned) and permit.grants else permit.note
+        told = dict.fromkeys([note, *(refusal for refusal in self.refusals if refusal not in error)])
+        return "\n".join(filter(None, told))
 
     def _files(self, function: str, permit: Permit, secrets: CallSecrets) -> FileRequests | None:
         """Return the handler of a call's requests for files."""

@@ -29,7 +29,7 @@ from agent_core.registry.arguments import renamed
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Entry
-from sandbox import Killed, Raised, Refused, Returned
+from sandbox import Refused, Returned
 
 from .call_record import MOST_CHARS, CallRecord, Done
 from .turn import Turn, call_started
@@ -216,7 +216,7 @@ class WorkspaceFunction:
     async def call(self, arguments: dict[str, Any], record: CallRecord) -> Done:  # Any: JSON
         """Call the function in a worker, with what it was granted."""
         function, snapshot, turn, workshop = self.function, self.snapshot, record.turn, self.room.workshop
-        permit: Permit | None = None
+        lacks = ""
         watch = self.room.cage.debugging.watch(seat=turn.seat)
         watch.recording.turn = turn.id
         try:
@@ -224,9 +224,8 @@ class WorkspaceFunction:
                 decision = await workshop.granting.during(turn.approvals).permit(function, snapshot)
                 if isinstance(decision, Denied):
                     return await record.close(Refused(decision.text), decision.text)
-                permit = decision
                 async with self.room.slots:
-                    outcome = await self._run(record, arguments, permit, watch)
+                    outcome, lacks = await self._run(record, arguments, decision, watch)
         except StopRequested:
             outcome = InterruptedCall()
         finally:
@@ -237,11 +236,14 @@ class WorkspaceFunction:
             size, noted, watch, function, snapshot, outcome, seconds=seconds, arguments=arguments, turn=turn.id
         )
         unproven = await workshop.ratings.unproven(function, snapshot) if isinstance(outcome, Returned) else ""
-        note = "\n".join(filter(None, (_lacking(outcome, permit), watch.note(snapshot))))
+        note = "\n".join(filter(None, (lacks, watch.note(snapshot))))
         text = record.noted(await aside(size, answers.answer, outcome, MOST_CHARS), note) if note else None
         return await record.close(outcome, text, writes=writes, unproven=unproven)
 
-    async def _run(self, record: CallRecord, arguments: dict[str, Any], permit: Permit, watch: Watch) -> CallOutcome:
+    async def _run(
+        self, record: CallRecord, arguments: dict[str, Any], permit: Permit, watch: Watch
+    ) -> tuple[CallOutcome, str]:
+        """Return the outcome of the call, and what it may have lacked."""
         turn, room = record.turn, self.room
         if record.call.id not in turn.started:
             await turn.append([call_started(record.call, self.version)])
@@ -260,13 +262,5 @@ class WorkspaceFunction:
             watch=watch,
             on_output=record.tell_printed,
         )
-        return await requests.run(self.function, arguments, permit)
-
-
-def _lacking(outcome: CallOutcome, permit: Permit | None) -> str:
-    """Return the missing grants that may have made a call fail; with no grants it may even have returned something
-    else.
-    """
-    if permit is None or (isinstance(outcome, Returned) and permit.grants):
-        return ""
-    return permit.note if isinstance(outcome, Returned | Raised | Killed) else ""
+        outcome = await requests.run(self.function, arguments, permit)
+        return outcome, requests.lacking(outcome, permit)

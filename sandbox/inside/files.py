@@ -6,40 +6,71 @@ for honest code: whatever goes around it finds only what the kernel shows. What 
 """
 
 import builtins
-import errno
 import functools
 import io
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from . import file_changes
+from . import file_changes, places
 from .channel import Channel
 from .file_changes import SHUT
 from .host_files import CREATES, PIECE, WRITTEN, HostEntry, HostFile, HostListing, NotGranted, request, value_of
 
 _CHANGES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
+_OWN: Final = f"{Path(__file__).parents[1]}/"
+"""Where the sources of the sandbox are, which tracebacks look for."""
+
 
 class Opener:
     """The replacements for the ways to open files in a worker, next to the real ones."""
 
-    def __init__(self, channel: Channel, scratch: Path) -> None:
-        self.serve(channel, scratch)
-        self._copies = 0
+    def __init__(self, channel: Channel, scratch: Path, sources: Collection[str]) -> None:
         self.open, self.os_open, self.stat = io.open, os.open, os.stat
-        self.lstat, self.listdir, self.scandir = os.lstat, os.listdir, os.scandir
+        self.lstat, self.listdir, self.scandir, self.getcwd = os.lstat, os.listdir, os.scandir, os.getcwd
+        self._realpath = os.path.realpath
+        self.serve(channel, scratch, sources)
+        self._copies = 0
 
-    def serve(self, channel: Channel, scratch: Path) -> None:
-        """Ask over this channel from now on."""
+    def serve(self, channel: Channel, scratch: Path, sources: Collection[str]) -> None:
+        """Ask over this channel from now on, but not for these sources, which tracebacks look for."""
         self._channel = channel
-        self._scratch = os.path.realpath(scratch)
-        self._home = os.getcwd()
+        self._home = self.getcwd()
+        self._scratch = self._realpath(os.path.join(self._home, scratch))
+        self._sources = sources
+        self._places: tuple[str, str] | None = None
+        self.has_left = False
         self.is_asking = True
+
+    def places(self) -> tuple[str, str]:
+        """Return the folder of the workspace and the user's home folder; empty where the host does not say."""
+        if self._places is None:
+            try:
+                root, home = request(self._channel, "file_places", {}).get("value", ("", ""))
+            except NotGranted:  # a replay
+                root = home = ""
+            self._places = root, home
+        return self._places
+
+    def is_in_place(self) -> bool:
+        """Return whether a relative path is one of the workspace, although the worker is in its scratch folder."""
+        return self.is_asking and self._home == self._scratch == self.getcwd() and not self.has_left
+
+    def is_workspace(self, path: object) -> bool:
+        """Return whether a path is the workspace's folder, in which a function seems to begin."""
+        if not self.is_asking or self._home != self._scratch or not isinstance(path, str | os.PathLike):
+            return False
+        return os.path.abspath(path) == self.places()[0]
+
+    def return_home(self, chdir: Callable[[str], None]) -> None:
+        """Seem to be in the workspace's folder again."""
+        chdir(self._home)
+        self.has_left = False
 
     def named(self, file: object) -> str | None:
         """Return the path to ask the host for, or None for what is not the host's: descriptors, and scratch."""
@@ -47,13 +78,13 @@ class Opener:
             return None
         try:
             path = os.fsdecode(file)
-            here = os.getcwd()
+            here = self.getcwd()
         except (TypeError, ValueError, OSError):
             return None
-        if not path or "\0" in path:
+        if not path or "\0" in path or path in self._sources or path.startswith(_OWN):
             return None
         whole = os.path.normpath(os.path.join(here, path))
-        if os.path.isabs(path) or here != self._home:
+        if os.path.isabs(path) or here != self._home or self.has_left:
             return None if self._is_own(whole) else whole
         return path
 
@@ -62,7 +93,7 @@ class Opener:
 
     def starts_elsewhere(self, path: str) -> bool:
         """Return whether a new file of this name would be made in scratch, where nobody would find it."""
-        if os.path.isabs(path) or self._home != self._scratch:
+        if os.path.isabs(path) or not self.is_in_place():
             return False
         try:
             self.lstat(path)
@@ -100,21 +131,26 @@ class Opener:
         return place
 
 
-def install(channel: Channel, scratch: Path) -> None:
+def install(channel: Channel, scratch: Path, sources: Collection[str]) -> None:
     """Put the asking ways to open files in place."""
     if (ready := getattr(io.open, "asks", None)) is not None:  # by a rehearsal
-        ready.serve(channel, scratch)
+        ready.serve(channel, scratch, sources)
         return
-    opener = Opener(channel, scratch)
+    opener = Opener(channel, scratch, sources)
     asking = _open(opener)
     asking.asks = opener  # type: ignore[attr-defined]  # says that it is in place
     io.open = builtins.open = asking
+    for module in [*sys.modules.values()]:
+        for name in ("_builtin_open", "bltn_open"):  # as bz2, tokenize and tarfile keep it
+            if vars(module).get(name) is opener.open:
+                setattr(module, name, asking)
     os.open = _os_open(opener)
     os.stat = _stat(opener, opener.stat, follows=True)
     os.lstat = _stat(opener, opener.lstat, follows=False)
     os.listdir = _listdir(opener)
     os.scandir = _scandir(opener)
     file_changes.install(opener)
+    places.install(opener)
     _tests(sys.modules["genericpath"])
     _tests(sys.modules["posixpath"])
 
@@ -189,7 +225,10 @@ def _os_open(opener: Opener) -> Callable[..., int]:
             return opener.os_open(path, flags, mode, dir_fd=dir_fd)
         except OSError as error:
             name = opener.named(path) if dir_fd is None and error.errno in SHUT else None
-            if name is None or flags & (_CHANGES | os.O_DIRECTORY):
+            if name is None or flags & os.O_DIRECTORY:
+                raise
+            if flags & _CHANGES:
+                opener.request("file_change", name, error, kind="names")
                 raise
             try:
                 copy = opener.copy(name, error)
@@ -220,28 +259,35 @@ def _stat(opener: Opener, real: Callable[..., os.stat_result], *, follows: bool)
 def _listdir(opener: Opener) -> Callable[..., list[Any]]:
     @functools.wraps(opener.listdir)
     def listdir(path: Any = ".") -> list[Any]:  # as os.listdir has it
-        try:
+        rows = _rows(opener, path)
+        if rows is None:
             return opener.listdir(path)
-        except OSError as error:
-            name = opener.named(path) if error.errno in SHUT else None
-            if name is None:
-                raise
-            names = [name for name, _mode in opener.request("file_list", name, error)]
+        names = [name for name, _mode in rows]
         return [os.fsencode(name) for name in names] if isinstance(path, bytes) else names
 
     return listdir
 
 
+def _rows(opener: Opener, path: Any) -> list[tuple[str, int]] | None:  # whatever a function lists
+    """Return the names and modes in a folder of the host; None for one that the kernel shows."""
+    error: OSError | None = None
+    if not (opener.is_in_place() and path is not None and opener.is_workspace(path)):
+        try:
+            opener.scandir(path).close()
+        except OSError as failure:
+            error = failure.with_traceback(None)
+        if error is None or error.errno not in SHUT:
+            return None
+    name = opener.named(path)
+    return None if name is None else opener.request("file_list", name, error)
+
+
 def _scandir(opener: Opener) -> Callable[..., Any]:
     @functools.wraps(opener.scandir)
     def scandir(path: Any = ".") -> Any:  # as os.scandir has it
-        try:
+        rows = _rows(opener, path)
+        if rows is None:
             return opener.scandir(path)
-        except OSError as error:
-            name = opener.named(path) if error.errno in SHUT else None
-            if name is None:
-                raise
-            rows = opener.request("file_list", name, error)
         folder = os.fspath(path)
         return HostListing([HostEntry(os.fsdecode(folder), name, mode) for name, mode in rows])
 
@@ -267,31 +313,3 @@ def _test(real: Callable[..., bool], test: Callable[[int], bool] | None) -> Call
         return True if test is None else test(mode)
 
     return asking
-
-
-def connect(module: Any) -> None:  # sqlite3.dbapi2
-    """Let `sqlite3.connect` read a copy of a database that the user grants at the call."""
-    opener: Opener | None = getattr(io.open, "asks", None)
-    if opener is None or hasattr(module.connect, "asks"):
-        return
-    real = module.connect
-
-    @functools.wraps(real)
-    def asking(database: Any, *arguments: Any, **more: Any) -> Any:  # as sqlite3 has it
-        path = None if database == ":memory:" or more.get("uri") else opener.named(database)
-        if path is None:
-            return real(database, *arguments, **more)
-        error: OSError | None = None
-        if not opener.starts_elsewhere(path):
-            try:
-                return real(database, *arguments, **more)
-            except module.OperationalError:
-                error = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        copy = opener.copy(path, error)
-        if copy is None:
-            return real(database, *arguments, **more)
-        quoted = copy.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-        return real(f"file:{quoted}?mode=ro", *arguments, **{**more, "uri": True})
-
-    asking.__dict__["asks"] = opener  # says that it is in place
-    module.connect = asking

@@ -174,7 +174,7 @@ class WorkerJobs:
         """Return the job's module, imported."""
         install()
         if job["kind"] in _ASKING:
-            files.install(self._channel, self._scratch)
+            files.install(self._channel, self._scratch, self.own_paths)
         web.install(self._channel)
         self.finder.install()
         self.debugger.install()

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, Final, NoReturn, TypeAlias
 
 from .channel import Channel
-from .files import connect
+from .databases import connect
 
 PIECE: Final = 32 << 10  # bytes of a body in one frame, whatever the result may take
 Pairs = list[list[str]]

@@ -69,11 +69,23 @@ def tries(path: str, how: str = "open") -> str:
     Returns:
         What came of it.
     """
-    import os, pathlib, shutil, sqlite3, glob
+    import bz2, contextlib, glob, os, pathlib, shutil, sqlite3, tempfile, threading
     ways = {
         "open": lambda: open(path).read(),
         "bytes": lambda: open(path, "rb", buffering=0).read().decode(),
         "path": lambda: pathlib.Path(path).read_text(),
+        "absolute": lambda: open(os.path.abspath(path)).read(),
+        "resolved": lambda: pathlib.Path(path).resolve().read_text(),
+        "joined": lambda: open(os.path.join(os.getcwd(), path)).read(),
+        "returned": lambda: open(returned(path)).read(),
+        "thread": lambda: str(threaded(lambda: open(path).read())),
+        "home": lambda: open(os.path.expanduser(path)).read(),
+        "Path.home": lambda: pathlib.Path(path).expanduser().read_text(),
+        "bz2": lambda: bz2.open(path, "rt").read(),
+        "access": lambda: str(os.access(path, os.R_OK)),
+        "uri": lambda: str(sqlite3.connect(f"file:{path}?mode=ro", uri=True)),
+        "enter": lambda: str(os.chdir(path)),
+        "temporary": lambda: tempfile.NamedTemporaryFile(dir=path).name,
         "os.open": lambda: os.read(os.open(path, os.O_RDONLY), 100).decode(),
         "stat": lambda: str(os.stat(path).st_size),
         "exists": lambda: str(os.path.exists(path)),
@@ -107,10 +119,42 @@ def tries(path: str, how: str = "open") -> str:
         "copy": lambda: shutil.copy(path, path + ".copy"),
         "copy2": lambda: shutil.copy2(path, path + ".copy"),
         "copytree": lambda: shutil.copytree(path, path + ".copy"),
-        "many": lambda: str({str(attempt(lambda: open(path))) for _ in range(300)}),
-        "names": lambda: str([attempt(lambda: open(path + str(n))) for n in range(300)][-1]),
+        "many": lambda: str({str(attempt(lambda: open(path))) for _ in range(40)}),
+        "names": lambda: str([attempt(lambda: open(path + str(n))) for n in range(40)][-1]),
     }
     return attempt(ways[how])
+
+
+def returned(path: str) -> str:
+    """Go elsewhere and come back.
+
+    Args:
+        path: The path.
+
+    Returns:
+        The same path.
+    """
+    import contextlib, os
+    with contextlib.chdir(os.environ["TMPDIR"]):
+        assert os.path.dirname(os.path.abspath("own")) == os.getcwd() == os.path.realpath(os.environ["TMPDIR"])
+    return path
+
+
+def threaded(act: object) -> list[str]:
+    """Do something in a thread.
+
+    Args:
+        act: What is done.
+
+    Returns:
+        The results that there were.
+    """
+    import threading
+    results = []
+    thread = threading.Thread(target=lambda: results.append(act()))
+    thread.start()
+    thread.join()
+    return results
 
 
 def attempt(act: object) -> str:
@@ -137,7 +181,7 @@ async def tried(room: Room, who: Human | None, path: object, how: str = "open") 
     return str(report.value)
 
 
-READ = ["open", "bytes", "path", "os.open"]
+READ = ["open", "bytes", "path", "os.open", "absolute", "resolved", "joined", "returned"]
 
 
 @pytest.mark.parametrize("how", READ)
@@ -147,13 +191,47 @@ async def test_every_way_to_read_a_file_asks_for_it(here: Room, sales: Path, how
     assert [question.missing.sentences() for question in who.asked] == [["read data/sales.csv"]]
 
 
-@pytest.mark.parametrize("how", [*READ, "stat", "exists", "isfile", "Path.exists", "sqlite"])
+@pytest.mark.parametrize("how", [*READ, "stat", "exists", "isfile", "Path.exists", "sqlite", "bz2", "access", "uri"])
 async def test_a_no_is_a_permission_error_with_the_sentence_and_never_not_found(
     here: Room, sales: Path, how: str
 ) -> None:
     told = await tried(here, human("no"), "data/sales.csv", how)
     assert "PermissionError: `tries` may not: read data/sales.csv. The user was asked and said no." in told
     assert "No such" not in told
+
+
+@pytest.mark.parametrize(("how", "verb"), [("enter", "read"), ("temporary", "write")])
+async def test_what_takes_a_grant_of_the_folder_says_so(here: Room, sales: Path, how: str, verb: str) -> None:
+    told = await tried(here, human("yes"), "data", how)
+    assert told.startswith(f"PermissionError: `tries` may not {verb} `data/`"), told
+
+
+@pytest.mark.parametrize(("how", "path"), [("walk", "data"), ("glob", "data/*"), ("thread", "data/sales.csv")])
+async def test_a_function_that_hides_a_no_is_reported_with_it(here: Room, sales: Path, how: str, path: str) -> None:
+    await here.save(TRIES)
+    who = human("no")
+    report = await called(here, who, {"path": path, "how": how}, "tries")
+    assert (report.value, len(who.asked)) == ("[]" if how != "glob" else "", 1)
+    assert report.lacks.startswith("`tries` may not: read data/")
+
+
+@pytest.mark.parametrize(("how", "path"), [("listdir", "."), ("iterdir", "./"), ("listdir", "data/..")])
+async def test_the_folder_of_the_workspace_never_looks_empty(here: Room, sales: Path, how: str, path: str) -> None:
+    assert "`./` can never be granted for reading" in await tried(here, human("yes"), path, how)
+
+
+@pytest.mark.parametrize("how", ["home", "Path.home"])
+async def test_a_tilde_is_the_home_of_the_user(
+    here: Room, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    own = tmp_path_factory.mktemp("own")
+    (own / "sales.csv").write_text(SALES)
+    monkeypatch.setenv("HOME", str(own))
+    who = human("once")
+    assert await tried(here, who, "~/sales.csv", how) == SALES
+    assert [question.missing.sentences() for question in who.asked] == [
+        [f"read {own}/sales.csv (outside the workspace)"]
+    ]
 
 
 async def test_where_nobody_is_asked_the_sentence_names_the_command(here: Room, sales: Path) -> None:

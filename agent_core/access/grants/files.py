@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from agent_core.base.untrusted import fence
+from agent_core.base.user_folders import home
 from sandbox import Access, RequestRefused
 from sandbox.access import AccessRefused
 from sandbox.confine.opened_grants import OpenedGrant, opened
@@ -70,6 +71,7 @@ class FileRequests:
         self._want = want
         self._given = NOTHING  # at this call
         self._noes: dict[Grants, str] = {}
+        self.refusals: dict[str, None] = {}  # in their order, each once
         self._questions = 0
         self._one_at_a_time = asyncio.Lock()
         self._streams: dict[int, _Stream] = {}
@@ -94,18 +96,27 @@ class FileRequests:
         for number in dropped if isinstance(dropped, list) else ():
             self._drop(number)
         try:
-            match name:
-                case "file_open":
-                    return await self._open(str(arguments.get("path")), str(arguments.get("mode")))
-                case "file_stat" | "file_list":
-                    return await self._look(str(arguments.get("path")), lists=name == "file_list")
-                case "file_change":
-                    return await self._change(str(arguments.get("path")), str(arguments.get("kind")))
-                case _:
-                    stream = self._stream(arguments.get("stream"))
-                    return {"value": await asyncio.to_thread(self._use, name, stream, arguments)}
+            return await self._answer(name, arguments)
+        except RequestRefused as refusal:
+            if len(self.refusals) < MOST_ASKED:
+                self.refusals[str(refusal)] = None
+            raise
         except OSError as error:
             return {"errno": error.errno or errno.EIO}
+
+    async def _answer(self, name: str, arguments: Mapping[str, Any]) -> Any:  # Any: values that cross the sandbox
+        match name:
+            case "file_open":
+                return await self._open(str(arguments.get("path")), str(arguments.get("mode")))
+            case "file_stat" | "file_list":
+                return await self._look(str(arguments.get("path")), lists=name == "file_list")
+            case "file_places":
+                return {"value": [str(self._root), str(home() or "")]}
+            case "file_change":
+                return await self._change(str(arguments.get("path")), str(arguments.get("kind")))
+            case _:
+                stream = self._stream(arguments.get("stream"))
+                return {"value": await asyncio.to_thread(self._use, name, stream, arguments)}
 
     async def _open(self, path: str, mode: str) -> dict[str, Any]:
         if mode not in _MODES:
@@ -125,15 +136,21 @@ class FileRequests:
 
     async def _look(self, path: str, *, lists: bool) -> dict[str, Any]:
         asked = self._located(path)
+        if not lists and self._root.is_relative_to(asked.real):
+            return {"value": list(asked.real.stat())}
         if self._is_systems(asked) or self._is_code(asked) or not await self._permitted(asked, writes=False):
             return {"real": True}
         return {"value": await asyncio.to_thread(self._listed if lists else self._facts, asked)}
 
     async def _change(self, path: str, kind: str) -> dict[str, Any]:
-        """Make a new folder. All else that changes a folder, or the marks of a file, needs a grant beforehand."""
+        """Make a new folder. To enter one, and to change a folder or a file's marks otherwise, takes a grant before."""
         asked = self._located(path)
         if self._is_systems(asked):
             return {"real": True}
+        if kind == "enter":
+            if self._permit.grants.covers(Grants(read=(asked.item,))):
+                return {"real": True}
+            raise RequestRefused(self._untold(asked, writes=False))
         name = asked.item.rstrip("/")
         above = name.rpartition("/")[0] or ("/" if name.startswith("/") else ".")
         place = asked if kind == "marks" else replace(asked, item=f"{name if kind == 'folder' else above}/")

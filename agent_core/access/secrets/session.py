@@ -185,7 +185,8 @@ class Printing:
 
 FETCHES: Final = frozenset({"fetch", "fetch_send", "fetch_read", "fetch_close"})
 FILES: Final = frozenset(
-    {"file_open", "file_stat", "file_list", "file_change", "file_read", "file_write", "file_size"} | {"file_truncate"}
+    {"file_open", "file_stat", "file_list", "file_change", "file_places"}
+    | {"file_read", "file_write", "file_size", "file_truncate"}
 )
 _OF_VALUES: Final = frozenset({"call"})  # its arguments are another function's, which gets them whole
 Tell: TypeAlias = Callable[[str], None]

@@ -15,7 +15,7 @@ from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Write
-from sandbox import Evaluation, Job, Refused, Returned
+from sandbox import Evaluation, Job, Refused
 
 from ..answers import CallReport, bad_arguments, size_of
 from ..debug import Watch, stop
@@ -93,7 +93,7 @@ class CallService:
         size = max(size_of(outcome), len(arguments_json))
         report = await aside(size, CallReport.of, outcome)
         writes = await aside(size, noted, watch, function, snapshot, outcome, seconds=report.seconds, arguments=checked)
-        lacks = "" if isinstance(outcome, Returned) and permit.grants else permit.note
+        lacks = api.lacking(outcome, permit)
         if author is None:
             watch.changes.clear()  # a user who calls it knows what they typed
         return replace(report, lacks=lacks, debugged=watch.note(snapshot)), writes
