@@ -14,7 +14,7 @@ from jsonschema.protocols import Validator
 from agent_core.base.problem import Problem
 
 from .explanation import WHERE, problems_of
-from .repair import SCALARS, is_null_word, listed, pieces, placed, unwrapped
+from .repair import SCALARS, by_position, is_null_word, listed, pieces, placed, unwrapped
 from .typenames import Schema
 from .validation import (
     LIMIT_CHARS,
@@ -29,6 +29,7 @@ from .validation import (
 )
 
 _MOST_HOPS = 50
+_SINGLE = frozenset({*SCALARS, "object"})  # types of which a list of one may mean the one
 
 
 class Coercion:
@@ -56,10 +57,22 @@ class Coercion:
         for part in schema.get("allOf", ()):
             value = self.coerce(value, part)
         kind = schema.get("type")
+        if isinstance(value, list) and len(value) == 1 and kind in _SINGLE:
+            value = self._only(value, schema)
         if isinstance(kind, list):
             entry = self._split.setdefault(id(schema), (schema, [{**schema, "type": type_name} for type_name in kind]))
             return self._union(value, entry[1])
         return self._chosen(self._typed(value, schema, kind), schema)
+
+    def _only(self, value: list[Any], schema: Schema) -> Any:
+        """Return the only item of a list, where the item fits and the list does not."""
+        before = len(self.notes)
+        item = self.coerce(value[0], schema)
+        if isinstance(value[0], list) or not self.fits(item, schema):
+            del self.notes[before:]
+            return value
+        self._note("a list of one was read as its item")
+        return item
 
     def _chosen(self, value: Any, schema: Schema) -> Any:
         if "enum" not in schema and "const" not in schema:
@@ -167,6 +180,8 @@ class Coercion:
     def _object(self, value: Any, schema: Schema) -> Any:
         if isinstance(value, str):
             value = read_nested(value, dict)
+        if isinstance(value, list) and schema is not self.root:
+            return self._placed(value, schema)
         if not isinstance(value, dict):
             return value
         value = self._repaired(value, schema)
@@ -185,10 +200,23 @@ class Coercion:
             self._path.pop()
         return coerced
 
+    def _placed(self, value: list[Any], schema: Schema) -> Any:
+        """Return the object whose properties a list has in their order; the list if that does not fit."""
+        for meant in by_position(value, schema)[:1]:
+            before = len(self.notes)
+            result = self._object(meant, schema)
+            if self.fits(result, schema):
+                self._note(f"a list was read as {', '.join(f'`{name}`' for name in meant)}")
+                return result
+            del self.notes[before:]
+        return value
+
     def _stands_for_nothing(self, item: Any, own: Any) -> bool:
         """Check whether a value for what has a default means the default: null, or its word, where neither fits."""
         if item is None:
             return not self.fits(None, own)
+        if isinstance(item, str) and not item.strip():  # a blank is a text, and nothing else
+            return not self.fits(item, own) or (isinstance(own, dict) and own.get("format", "path") != "path")
         if not is_null_word(item) or self.fits(item, own) or self.fits(None, own):
             return False
         before = len(self.notes)
@@ -222,6 +250,11 @@ def read(
     try:
         value, remark = _object_in(raw, limit_chars)
     except NotJson as error:
+        placed = _without_keys(error.value, schema, len(raw))
+        if placed is not None:
+            if notes is not None:
+                notes += placed.notes
+            return placed.value
         fix = "send one JSON object with the parameters' names as keys"
         return (Problem("arguments-not-json", str(error), WHERE, fix),)
     result = _fitted(value, schema, len(raw))
@@ -230,6 +263,16 @@ def read(
     if notes is not None:
         notes += [remark] * bool(remark) + result.notes
     return result.value
+
+
+def _without_keys(value: Any, schema: Schema, characters: int) -> "_Read | None":  # Any: JSON
+    """Return the arguments that a value without the parameters' names can only mean; None if none or several."""
+    results = [_fitted(meant, schema, characters) for meant in by_position(value, schema)] if value is not None else []
+    read = [result for result in results if isinstance(result, _Read)]
+    if not read or any(result.value != read[0].value for result in read):
+        return None
+    names = ", ".join(f"`{name}`" for name in read[0].value)
+    return _Read(read[0].value, [f"arguments: what came without names was read as {names}", *read[0].notes])
 
 
 def _object_in(raw: str, limit_chars: int) -> tuple[dict[str, Any], str]:

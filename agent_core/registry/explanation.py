@@ -43,8 +43,20 @@ def _explain(error: ValidationError, root: Schema, base: tuple[Any, ...]) -> Ite
             yield from _no_branch(error, root, path)
         case "type" if error.validator_value == "array" and isinstance(error.instance, str):
             yield _problem(path, _expected(error, root), shown(error.instance), 'send a list: ["…", "…"]')
+        case "type":
+            yield _problem(path, _expected(error, root), shown(error.instance), _hint(error))
         case _:
             yield _problem(path, _expected(error, root), shown(error.instance))
+
+
+def _hint(error: ValidationError) -> str | None:
+    """Return how to write a value that is nearly of its type."""
+    kind, value = error.validator_value, error.instance
+    if kind == "boolean":
+        return "send true or false"
+    if kind in ("integer", "number") and isinstance(value, str) and any(letter.isdecimal() for letter in value):
+        return "send the number alone, without a unit, a sign of currency or separators"
+    return None
 
 
 def _problem(path: tuple[Any, ...], expected: str, got: str, fix: str | None = None) -> Problem:

@@ -24,17 +24,22 @@ _DEEPEST = 4
 _MOST = 300
 _SIGNS = re.compile(r"[\W_]+")
 _PARTS = re.compile(r"[.\[\]/]+")
-_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)", re.ASCII)
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+# With separators of thousands, and no other reading: several of them, or a point behind one.
+_LARGE = re.compile(r"-?[1-9]\d{0,2}(?:(?:,\d{3}){2,}(?:\.\d+)?|,\d{3}\.\d+)", re.ASCII)
 _EXACT = 2**53
 _DIGITS = 4_000
 _WORDS = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False}
-_NULLS = frozenset({"null", "none"})
+_NULLS = frozenset({"null", "none", "undefined"})
+_QUOTES = "\"'`“”"
+_MEMBER = re.compile(r"[A-Z]\w*\.([^\W\d]\w*)")  # of an enumeration, with its name
 _BETWEEN = re.compile(r"(?<=[^\W\d_])[\s_-]+(?=[^\W\d_])")
-_SEPARATOR = re.compile(r"[,;|\n]")
+_SEPARATORS = ",;|\n"
 # One number with separators of thousands, or a comma in place of the point: not certainly several.
 _GROUPED = re.compile(r"\s*-?\d{1,3}(?:,\d{3})+(?:\.\d+)?\s*", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"\s*-?\d+,\d+\s*", re.ASCII)
+_GROUPED_BY_SPACES = re.compile(r"\s*-?\d{1,3}(?:\s\d{3})+\s*", re.ASCII)
 
 
 def plain(name: str) -> str:
@@ -139,6 +144,8 @@ def _number(value: Any) -> Any:
     if not isinstance(value, str) or len(value) > _DIGITS:
         return value
     text = value.strip()
+    if _LARGE.fullmatch(text):
+        text = text.replace(",", "")
     if _INTEGER.fullmatch(text):
         return int(text)
     if _NUMBER.fullmatch(text):
@@ -177,16 +184,18 @@ def listed(value: Any, choices: list[Any]) -> Any:  # Any: JSON
         return text if isinstance(text, str) and text in choices else value
     if not isinstance(value, str) or value in choices:
         return value
-    for form in (_cased, _joined):
-        matches = [choice for choice in choices if isinstance(choice, str) and form(choice) == form(value)]
-        if matches:
-            return matches[0] if len(matches) == 1 else value
+    member = _MEMBER.fullmatch(value.strip())
+    for text in (value, *(member.groups() if member else ())):
+        for form in (_cased, _joined):
+            matches = [choice for choice in choices if isinstance(choice, str) and form(choice) == form(text)]
+            if matches:
+                return matches[0] if len(matches) == 1 else value
     written = [choice for choice in choices if not isinstance(choice, str) and json.dumps(choice) == value.strip()]
     return written[0] if len(written) == 1 else value
 
 
 def _cased(text: str) -> str:
-    return text.strip().casefold()
+    return text.strip().strip(_QUOTES).strip().casefold()
 
 
 def _joined(text: str) -> str:
@@ -200,8 +209,33 @@ def pieces(text: str, kind: Any) -> list[str] | None:  # Any: the JSON type of t
     """
     if text.lstrip().startswith("["):
         return []
-    if not _SEPARATOR.search(text):
-        return None
-    items = [item.strip() for item in text.split(",")]
+    marks = [mark for mark in _SEPARATORS if mark in text.strip()]
+    if not marks:
+        return _spaced(text) if kind in ("integer", "number") else None
+    items = [item.strip() for item in text.split(marks[0])]
     is_number = _GROUPED.fullmatch(text) or (kind != "integer" and _DECIMAL_COMMA.fullmatch(text))
     return [] if is_number or len(items) == 1 else items
+
+
+def _spaced(text: str) -> list[str] | None:
+    items = text.split()
+    if len(items) < 2:
+        return None
+    return [] if _GROUPED_BY_SPACES.fullmatch(text) else items
+
+
+def by_position(value: Any, schema: Schema) -> list[dict[str, Any]]:  # Any: JSON
+    """Return the objects that a value without keys can mean: its items as the properties in order, or as the only one.
+
+    Only properties with a type take part: any value fits the others.
+    """
+    properties, required = schema.get("properties", {}), schema.get("required", ())
+    if not properties or not all(properties.values()):
+        return []
+    meant = []
+    if isinstance(value, list) and len(required) <= len(value) <= len(properties):
+        meant.append(dict(zip(properties, value, strict=False)))
+    only = list(properties if len(properties) == 1 else required)
+    if len(only) == 1:
+        meant.append({only[0]: value})
+    return meant

@@ -18,8 +18,9 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
 
 from agent_core.base.problem import Place, Problem
-from sandbox.wire.foreign import Malformed, read_json, with_plain_escapes
+from sandbox.wire.foreign import Malformed, Strictness, read_json, read_next
 
+from .json_text import nearly_json
 from .typenames import Schema
 
 _MOST_NODES = 5_000
@@ -223,9 +224,8 @@ def validator_for(schema: Schema) -> Validator:
 
 LIMIT_CHARS = 1_000_000
 _FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
-# Strings first, so that a comma inside one is never touched; one that is never closed is read once, to its end.
-_TRAILING_COMMA = re.compile(r'("(?:[^"\\]++|\\.)*+"?)|,(?=\s*+[}\]])', re.DOTALL)
 
+_WITH_LINE_BREAKS = Strictness(bare=True)
 _PART_OF_JSON = re.compile(r'[\[\]{}"=]')
 _A_KEY = re.compile(r"[\w.-]+\s*:")  # as in YAML: what follows would be its value
 _LEAD_IN = re.compile(r"(?:json|arguments?|parameters?|args|params|input|output|answer|result|call)\s*:", re.IGNORECASE)
@@ -234,7 +234,14 @@ _NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", list:
 
 
 class NotJson(Exception):
-    """Error raised when the text is not the JSON of an object; the message says why. Internal to the package."""
+    """Error raised when the text is not the JSON of an object; the message says why. Internal to the package.
+
+    `value` is what it is the JSON of, if it is of anything else.
+    """
+
+    def __init__(self, message: str, value: Any = None) -> None:  # Any: JSON
+        super().__init__(message)
+        self.value = value
 
 
 def read_object(raw: str, limit_chars: int = LIMIT_CHARS) -> dict[str, Any]:  # Any: JSON
@@ -248,12 +255,19 @@ def read_object(raw: str, limit_chars: int = LIMIT_CHARS) -> dict[str, Any]:  # 
     text = _unfenced(raw)
     value = _load(text) if text else None
     if isinstance(value, str):
-        value = _load(_unfenced(value)) if value.strip() else None
+        value = _inner(value) if value.strip() else None
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise NotJson(f"expected a JSON object, got {shown(value)}")
+        raise NotJson(f"expected a JSON object, got {shown(value)}", value)
     return value
+
+
+def _inner(text: str) -> Any:  # Any: JSON
+    try:
+        return _load(_unfenced(text))
+    except NotJson as error:
+        raise NotJson(str(error), text) from error
 
 
 def without_prose(raw: str) -> str | None:
@@ -310,17 +324,15 @@ def _load(text: str) -> Any:  # Any: JSON
     try:
         return read_json(text)
     except Malformed as error:
-        fixed = _fixed(text) if error.code == "syntax" else text
-        if fixed == text:
+        if error.code != "syntax":
             raise _unreadable(text, error) from error
+    fixed = nearly_json(text)
     try:
-        return read_json(fixed)
+        value, end = read_next(fixed, 0, _WITH_LINE_BREAKS)
+        # More brackets are closed than were opened, or something else follows, which is an error.
+        return value if not fixed[end:].strip("}] \t\r\n") else read_json(fixed, _WITH_LINE_BREAKS)
     except Malformed as error:
         raise _unreadable(fixed, error) from error
-
-
-def _fixed(text: str) -> str:
-    return with_plain_escapes(_TRAILING_COMMA.sub(lambda match: match[1] or "", text))
 
 
 def _unreadable(text: str, error: Malformed) -> NotJson:

@@ -53,10 +53,35 @@ def complaints_of(found: object) -> list[str]:
         pytest.param(json.dumps('{"a": [1], "b": "x,]"}'), id="encoded-twice"),
         pytest.param('{"a": "[1]", "b": "x,]"}', id="inner-encoded-twice"),
         pytest.param('\ufeff{"a": [1], "b": "x,]"}', id="byte-order-mark"),
+        pytest.param("{'a': [1], 'b': 'x,]', 'c': None, 'd': False}", id="python"),
+        pytest.param("{a: [1], b: 'x,]', c: undefined}", id="javascript"),
+        pytest.param('{"a": "[\'1\']", "b": "x,]", /* none */ "d": False} // done', id="comments"),
+        pytest.param("{“a”: [1], “b”: “x,]”}", id="curly-quotes"),
+        pytest.param('{"a": [1], "b": "x,]"}}]', id="closed-twice"),
+        pytest.param('[[1], "x,]"]', id="without-names"),
     ],
 )
 def test_what_is_unambiguous_is_fixed(raw: str) -> None:
-    assert arguments.read(raw, parameters("a: list[int], b: str")) == {"a": [1], "b": "x,]"}
+    read = arguments.read(raw, parameters("a: list[int], b: str, c: int = 0, d: bool = True"))
+    assert read in ({"a": [1], "b": "x,]"}, {"a": [1], "b": "x,]", "d": False})
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        pytest.param(r"""{'v': 'it\'s "x" \x41\n\d'}""", 'it\'s "x" A\n\\d', id="escapes"),
+        pytest.param('{"v": "a\n\tb"}', "a\n\tb", id="line-breaks"),
+        pytest.param('"a b"', "a b", id="only-parameter"),
+        pytest.param('["a b"]', "a b", id="list-of-it"),
+    ],
+)
+def test_a_text_keeps_each_letter_however_it_is_written(raw: str, value: str) -> None:
+    assert arguments.read(raw, parameters("v: str")) == {"v": value}
+
+
+def test_a_value_without_names_that_two_parameters_could_mean_is_refused() -> None:
+    refused = complaints("a: list[str], b: list[str] = []", '["x", "y"]')
+    assert refused == ['expected a JSON object, got ["x", "y"] (array)']
 
 
 @pytest.mark.parametrize("raw", ["", "  ", "null", "{}", '""', "```json\n```", "```\n{}\n```"])
@@ -79,7 +104,9 @@ def test_nothing_stands_for_no_arguments(raw: str) -> None:
         pytest.param(f'{{"a": {"[" * 70}{"]" * 70}}}', "expected at most 64 levels", id="deep"),
         pytest.param(f'{{"a": {"1" * 5_000}}}', "at most 4300 digits", id="endless-integer"),
         pytest.param('{"a": "' + "x" * 1_000_001 + '"}', "expected at most 1000000 characters", id="long"),
-        pytest.param("{'a': 1}", "expected JSON", id="python"),
+        pytest.param("{'a': 'b' 'c'}", "expected JSON", id="python-joins-texts"),
+        pytest.param("{'a': 'b'c'}", "expected JSON", id="quote-within"),
+        pytest.param('{"a": 1, "b"', "the text ends too early", id="cut-off-in-a-key"),
     ],
 )
 def test_what_is_no_object_of_json_is_refused_in_one_line(raw: str, says: str) -> None:
@@ -97,6 +124,20 @@ def test_what_is_no_object_of_json_is_refused_in_one_line(raw: str, says: str) -
         pytest.param("int", '"123456789012345678901234567890"', 123456789012345678901234567890, id="large-text"),
         pytest.param("float", '"3.5e1"', 35.0, id="text-to-number"),
         pytest.param("float", "3", 3, id="integer-is-a-number"),
+        pytest.param("float", '"+.5"', 0.5, id="text-without-zero"),
+        pytest.param("float", '"1,234,567.5"', 1234567.5, id="thousands"),
+        pytest.param("list[int]", '"1;2"', [1, 2], id="semicolons"),
+        pytest.param("list[int]", '"1 2"', [1, 2], id="spaces"),
+        pytest.param("int", "[3]", 3, id="list-of-one"),
+        pytest.param("Item", '[{"name": "a"}]', {"name": "a"}, id="list-of-one-object"),
+        pytest.param(
+            "list[Item]",
+            '[["a", 2], ["b", "3"]]',
+            [{"name": "a", "count": 2}, {"name": "b", "count": 3}],
+            id="fields-by-position",
+        ),
+        pytest.param("Literal['low', 'high']", "\"'High'\"", "high", id="choice-in-quotes"),
+        pytest.param("Literal['low', 'high']", '"Level.HIGH"', "high", id="choice-of-an-enumeration"),
         pytest.param("bool", '"true"', True, id="text-to-boolean"),
         pytest.param("bool", '"False"', False, id="capital-text-to-boolean"),
         pytest.param("str", "3", "3", id="integer-to-text"),
@@ -148,7 +189,9 @@ def test_what_loses_nothing_is_coerced(annotation: str, raw: str, value: Any) ->
         pytest.param('Literal["a", "b"]', '"c"', 'v: expected one of "a", "b", got "c" (string)', id="enum"),
         pytest.param('Literal["a", "A "]', '"A"', 'v: expected one of "a", "A ", got "A" (string)', id="two-choices"),
         pytest.param("list[str]", '"a, b"', 'v: expected array of string, got "a, b" (string)', id="list-or-text"),
-        pytest.param("list[str]", "\"['a']\"", "v: expected array of string, got \"['a']\" (string)", id="python-list"),
+        pytest.param("list[int]", '"1 234"', 'v: expected array of integer, got "1 234" (string)', id="by-spaces"),
+        pytest.param("float", '"5 kg"', 'v: expected number, got "5 kg" (string)', id="unit"),
+        pytest.param("str", '["a", "b"]', 'v: expected string, got ["a", "b"] (array)', id="two-for-one"),
         pytest.param("list[int]", '"1,234"', 'v: expected array of integer, got "1,234" (string)', id="thousands"),
         pytest.param("list[float]", '"1,5"', 'v: expected array of number, got "1,5" (string)', id="decimal-comma"),
         pytest.param("bool", '"y"', 'v: expected boolean, got "y" (string)', id="letter"),
@@ -262,6 +305,7 @@ def order() -> dict[str, Any]:  # Any: JSON Schema
             '{"file_name": "a", "size": "Extra_Large"}', {"size": "extra large"}, '"extra large"', id="choice"
         ),
         pytest.param('{"file_name": "a", "n": "None"}', {}, None, id="word-for-nothing"),
+        pytest.param('{"file_name": "a", "n": "", "tags": " "}', {}, None, id="blank-for-nothing"),
         pytest.param('{"file_name": "a", "tags": "null"}', {}, None, id="word-for-no-list"),
         pytest.param('{"file_name": "a", "home": "none"}', {"home": None}, None, id="word-for-null"),
         pytest.param('{"file_name": "a", "on": "yes"}', {"on": True}, None, id="word-for-true"),
