@@ -153,16 +153,18 @@ class WireConversation:
     def __init__(self, *, is_tiny: bool = False) -> None:
         self._told: dict[Message, Told] = {}
         self._is_tiny = is_tiny
-        self._listed = choice().listed(is_tiny=is_tiny)
+        self._listed: tuple[str, ...] = ()
 
     def write(self, request: Request) -> list[Entry]:
         """Return the messages of the request, with alternating roles."""
         functions = {function.name: trim(function) for function in request.functions}
+        self._listed = choice().listed([*functions], is_tiny=self._is_tiny)
+        is_helper = choice().gives in functions
         entries: list[Entry] = [{"role": "system", "content": _system_text(request.messages, functions, self._listed)}]
         _append(entries, DEMONSTRATION, TOLD)
         for message in _systems(request.messages)[1:]:  # what this conversation adds leaves the fixed part as it is
             _add(entries, "user", f"{REMEMBERED}\n{message.text}")
-        _append(entries, request.messages, self._tell(request.messages, functions))
+        _append(entries, request.messages, self._tell(request.messages, functions), is_helper=is_helper)
         return entries
 
     def callable_now(self, request: Request) -> list[FunctionShown]:
@@ -209,7 +211,7 @@ def _demonstrated() -> int:
 def fixed_size(functions: Iterable[FunctionShown], *, is_tiny: bool = False) -> int:
     """Return the bytes that precede any conversation, not counting the instructions."""
     trimmed = {function.name: trim(function) for function in functions}
-    text = _system_text((), trimmed, choice().listed(is_tiny=is_tiny))
+    text = _system_text((), trimmed, choice().listed([*trimmed], is_tiny=is_tiny))
     entries: list[Entry] = [{"role": "system", "content": text}]
     _append(entries, DEMONSTRATION, TOLD)
     return sum(len(entry["content"].encode("utf-8", "replace")) for entry in entries)
@@ -267,7 +269,13 @@ def _systems(messages: Iterable[Message]) -> list[System]:
     return [message for message in messages if isinstance(message, System)]
 
 
-def _append(entries: list[Entry], messages: Iterable[Message], announced: Mapping[Message, Told]) -> None:
+def _append(
+    entries: list[Entry],
+    messages: Iterable[Message],
+    announced: Mapping[Message, Told],
+    *,
+    is_helper: bool = False,
+) -> None:
     waiting: dict[str, tuple[Call, str]] = {}
     request_text = ""
     for message in messages:
@@ -283,7 +291,8 @@ def _append(entries: list[Entry], messages: Iterable[Message], announced: Mappin
             case Answer(call_id, name):
                 call, thought = waiting.pop(call_id, (Call(call_id, name, "{}"), ""))
                 _add(entries, "assistant", _call_text(call, thought))
-                message_text = _answer_text(message, call, request_text)
+                hint = choice().after(name, is_helper=is_helper)
+                message_text = _answer_text(message, call, hint, request_text)
             case Notice(text):
                 message_text = mark(message, text)
             case User(text):
@@ -291,12 +300,12 @@ def _append(entries: list[Entry], messages: Iterable[Message], announced: Mappin
         _add(entries, "user", message_text + _told_text(announced.get(message, ())))
 
 
-def _answer_text(answer: Answer, call: Call, request_text: str) -> str:
+def _answer_text(answer: Answer, call: Call, hint: str, request_text: str) -> str:
     """Return a result with advice on what to do next: a small model forgets whose data it has, and that it is done."""
     if _spoken(call):
         return ""
-    hint = choice().after(answer.name).format(asked=shorten(" ".join(request_text.split())))
-    return f"Result of {answer.name}: {answer.text}\n{hint}"
+    asked = shorten(" ".join(request_text.split()))
+    return f"Result of {answer.name}: {answer.text}\n{hint.format(asked=asked)}"
 
 
 def shorten(text: str) -> str:

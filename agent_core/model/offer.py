@@ -1,7 +1,7 @@
 """The functions that constrained mode offers a small model, and when: the data of `constrained.toml`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,9 @@ class ConstrainedModels:
 
     always: tuple[str, ...]
     finds: frozenset[str]
+    gives: str
+    most_of_helper: int
+    after_result_of_helper: str
     most_found: int
     enough: int
     making: re.Pattern[str]
@@ -34,8 +37,10 @@ class ConstrainedModels:
         """The functions of memory that a tiny model is shown only where a message is about it."""
         return self.finds | frozenset(self.remembers)
 
-    def listed(self, *, is_tiny: bool) -> tuple[str, ...]:
-        """Return the functions in the fixed text."""
+    def listed(self, names: Sequence[str], *, is_tiny: bool) -> tuple[str, ...]:
+        """Return the functions in the fixed text, of those with these names: for a helper, all of them."""
+        if self.gives in names:
+            return tuple(names)[: self.most_of_helper]
         return tuple(name for name in self.always if not (is_tiny and name in self.about_memory))
 
     def wanted(self, message: str) -> frozenset[str]:
@@ -45,8 +50,10 @@ class ConstrainedModels:
         edits = self.about_memory - self.finds if self.tells.search(message) else frozenset()
         return edits | (self.finds if self.recalls.search(message) else frozenset())
 
-    def after(self, function: str) -> str:
+    def after(self, function: str, *, is_helper: bool = False) -> str:
         """Return the text to add to the answer of a function."""
+        if is_helper:
+            return self.after_result_of_helper
         if function in self.remembers:
             return self.remembers[function]
         return self.after_change if function in self.about_functions else self.after_result
@@ -57,6 +64,9 @@ def read_offer(data: Mapping[str, Any]) -> ConstrainedModels:  # Any: TOML
     return ConstrainedModels(
         always=tuple(data["always"]),
         finds=frozenset(data["finds"]),
+        gives=data["gives"],
+        most_of_helper=data["most_of_helper"],
+        after_result_of_helper=data["after_result_of_helper"],
         most_found=data["most_found"],
         enough=data["enough"],
         making=_pattern(data["making"]),

@@ -6,7 +6,7 @@ ends a turn, its history is valid and on disk.
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
@@ -143,7 +143,7 @@ class Agent:
         terms = TurnTerms(self, approver, debugger, company, self.spends_for, self.works_for)
         async with aclosing(self._turns.run(posts, terms)) as turn:
             async for event in turn:
-                yield event
+                yield replace(event, agent=self.name) if self._loop.is_group and not event.agent else event
 
     async def ask(self, message: str) -> str:
         """Run one turn and return the reply.

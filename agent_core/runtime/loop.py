@@ -5,7 +5,7 @@ Each phase leaves the conversation valid on disk. `turn_policy.py` decides when 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from agent_core.base import events
 from agent_core.base.errors import ModelError
@@ -40,6 +40,8 @@ class Remembering(Protocol):
 
 class AgentLoop:
     """The runner of the steps in one agent's turns."""
+
+    is_group: Final = False
 
     def __init__(  # noqa: PLR0913 - what it is made of
         self,

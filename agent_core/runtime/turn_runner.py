@@ -35,6 +35,10 @@ class TurnLoop(Protocol):
     def asker(self) -> ModelSession:
         """The model of the agent."""
 
+    @property
+    def is_group(self) -> bool:
+        """True if several agents speak in its turns."""
+
     def sees(self, snapshot: Snapshot, made: frozenset[str], /) -> Snapshot:
         """Return the functions that may be called here, with those that were just made."""
 

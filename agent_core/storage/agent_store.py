@@ -104,11 +104,15 @@ class WholeTurn:
 
 @dataclass(frozen=True, slots=True)
 class WholeBlock:
-    """A block with its history. A block that is not attached belonged to the agent once."""
+    """A block with its history, and who else may read and change it. A block that is not attached belonged to the agent
+    once.
+    """
 
     row: BlockRow
     history: tuple[BlockChange, ...]
     attached: bool = True
+    readers: tuple[str, ...] = ("*",)
+    writers: tuple[str, ...] = ("*",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """`toolwright helpers`: the narrow agents that others call as functions."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,8 +9,8 @@ from agent_core.base.errors import UsageError
 
 from ..render.helper_view import (
     facts_lines,
-    helper_facts,
-    helper_summary,
+    helper_document,
+    helpers_document,
     history_lines,
     list_lines,
     proposal_lines,
@@ -19,6 +20,9 @@ from ..render.helper_view import (
 from ..render.verdicts import problem_lines
 from ..spans import line
 from .verb import Door, Opens, Result, verb
+
+if TYPE_CHECKING:  # `toolwright --help` must not load a workspace
+    from agent_core.workspace.helper_changes import HelperVerdict
 
 _file = click.option(
     "--file", "file", metavar="FILE", type=click.Path(allow_dash=True), help="The file; - reads standard input."
@@ -34,26 +38,18 @@ def helpers() -> None:
 @verb("list")
 async def list_(door: Door) -> Result:
     """List the helpers, and the files that were rejected."""
-    library = door.workspace.helpers
-    await library.refresh(is_told=False)
-    runs = await door.workspace.helper_runs()
-    rows = [helper_summary(helper, runs) for helper in library.helpers.values()]
-    data = {"helpers": rows, "rejected": [problem.to_json() for problem in library.problems]}
-    hint = (
-        "" if rows or library.problems else "There is no helper yet. Next: toolwright helpers create NAME --file FILE"
-    )
-    return Result(data, [*list_lines(rows), *problem_lines(library.problems)], hint)
+    data, problems = await helpers_document(door.workspace), door.workspace.helpers.problems
+    is_empty = not data["helpers"] and not problems
+    hint = "There is no helper yet. Next: toolwright helpers create NAME --file FILE" if is_empty else ""
+    return Result(data, [*list_lines(data["helpers"]), *problem_lines(problems)], hint)
 
 
 @verb()
 @click.argument("name")
 async def show(door: Door, name: str) -> Result:
     """Show a helper: its schema, functions, budget, file, and its last runs."""
-    library = door.workspace.helpers
-    await library.refresh(is_told=False)
-    helper = library.helper(name)
-    data = helper_facts(helper, await door.workspace.helper_runs(), door.shop.registry.snapshot())
-    return Result(data, [*facts_lines(data), *source_lines(helper.text)])
+    data = await helper_document(door.workspace, name)
+    return Result(data, [*facts_lines(data), *source_lines(data["text"])])
 
 
 @verb()
@@ -69,7 +65,7 @@ async def check(door: Door, name: str) -> Result:
     is_file = name.endswith(".toml") or name == "-"
     text = door.read(name) if is_file else library.text(name)
     verdict = await door.workspace.helper_changes.check(Path(name).stem if is_file else name, text)
-    return Result(verdict, verdict_lines(verdict, "is a good helper"), code=0 if verdict.admitted else 1)
+    return _judged(verdict, "is a good helper")
 
 
 @verb(opens=Opens.ASKING)
@@ -81,7 +77,7 @@ async def create(door: Door, name: str, file: str | None, reason: str) -> Result
     if file is None:
         raise UsageError("A helper is made from a file.", fix=f"Next: toolwright helpers create {name} --file FILE")
     verdict = await door.workspace.helper_changes.create(name, door.read(file), door.workspace.by_user(reason))
-    return Result(verdict, verdict_lines(verdict, "was created"), code=0 if verdict.admitted else 1)
+    return _judged(verdict, "was created")
 
 
 @verb(opens=Opens.ASKING)
@@ -94,7 +90,7 @@ async def edit(door: Door, name: str, file: str | None, reason: str) -> Result:
         path = f"helpers/{name}.toml"
         raise UsageError("The new text comes from a file.", fix=f"Give it with --file FILE, or edit {path} itself.")
     verdict = await door.workspace.helper_changes.replace(name, door.read(file), door.workspace.by_user(reason))
-    return Result(verdict, verdict_lines(verdict, "was changed"), code=0 if verdict.admitted else 1)
+    return _judged(verdict, "was changed")
 
 
 @verb(opens=Opens.ASKING)
@@ -103,7 +99,7 @@ async def edit(door: Door, name: str, file: str | None, reason: str) -> Result:
 async def delete(door: Door, name: str, reason: str) -> Result:
     """Delete a helper that no other helper names. Its history is kept."""
     verdict = await door.workspace.helper_changes.delete(name, door.workspace.by_user(reason))
-    return Result(verdict, verdict_lines(verdict, "was deleted"), f"To undo: toolwright helpers rollback {name}")
+    return _judged(verdict, "was deleted", f"To undo: toolwright helpers rollback {name}")
 
 
 @verb()
@@ -123,7 +119,7 @@ async def rollback(door: Door, name: str, version: str, reason: str) -> Result:
     """Restore an earlier version of a helper, or a deleted one; by default, the version before the current one."""
     proposal = door.workspace.by_user(reason or f"rollback {version}".strip())
     verdict = await door.workspace.helper_changes.rollback(name, version, proposal)
-    return Result(verdict, verdict_lines(verdict, "was restored"), code=0 if verdict.admitted else 1)
+    return _judged(verdict, "was restored")
 
 
 @verb()
@@ -132,6 +128,10 @@ async def propose(door: Door) -> Result:
     data = await door.workspace.helper_proposals()
     hint = "" if data else "No functions were used together often enough: in three turns, and in half of one's turns."
     return Result({"proposals": data}, proposal_lines(data), hint)
+
+
+def _judged(verdict: "HelperVerdict", done: str, hint: str = "") -> Result:
+    return Result(verdict, verdict_lines(verdict, done), hint if verdict.admitted else "", 0 if verdict.admitted else 1)
 
 
 for _command in (list_, show, check, create, edit, delete, history, rollback, propose):

@@ -1,12 +1,11 @@
 """Helpers as documents and as lines: the list, one of them, its versions, verdicts and proposals."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.base.clock import shown_time
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.change_texts import signature
-from agent_core.registry.snapshot import Snapshot
 from agent_core.workspace.helper_changes import HelperVerdict
 from agent_core.workspace.helper_file import Helper, path_of
 from agent_core.workspace.helper_library import HelperVersion
@@ -17,12 +16,47 @@ from ..columns import columns
 from ..spans import Line, indented, line
 from .verdicts import problem_lines
 
+if TYPE_CHECKING:  # the commands start without a workspace
+    from agent_core.workspace.workspace import Workspace
+
 Json = dict[str, Any]  # Any: JSON
 _LAST_RUNS = 5
 
 
-def helper_summary(helper: Helper, runs: Mapping[str, Sequence[str]]) -> Json:
-    """Return a helper in a list."""
+async def helpers_document(workspace: "Workspace") -> Json:
+    """Return all helpers as they now are, and the problems of the files that were rejected."""
+    await workspace.helpers.refresh(is_told=False)
+    runs = await workspace.helper_runs()
+    rows = [_summary(helper, runs) for helper in workspace.helpers.helpers.values()]
+    return {"helpers": rows, "rejected": [problem.to_json() for problem in workspace.helpers.problems]}
+
+
+async def helper_document(workspace: "Workspace", name: str) -> Json:
+    """Return everything about one helper as it now is.
+
+    Raises:
+        UsageError: there is none of this name.
+    """
+    await workspace.helpers.refresh(is_told=False)
+    helper, runs = workspace.helpers.helper(name), await workspace.helper_runs()
+    functions = workspace.workshop.registry.snapshot().functions
+    return {
+        **_summary(helper, runs),
+        "parameters": helper.function.parameters,
+        "result": helper.answer.returns,
+        "calls": sorted(own for own, function in functions.items() if helper.may_call(function)),
+        "helpers": list(helper.helpers),
+        "model": helper.model,
+        "persona": helper.persona,
+        "grows": helper.grows,
+        "budget": helper.budget.amounts(),
+        "version": helper.function.version,
+        "last_runs": list(runs.get(name, ()))[-_LAST_RUNS:],
+        "text": helper.text,
+    }
+
+
+def _summary(helper: Helper, runs: Mapping[str, Sequence[str]]) -> Json:
     return {
         "name": helper.name,
         "purpose": helper.purpose,
@@ -30,25 +64,6 @@ def helper_summary(helper: Helper, runs: Mapping[str, Sequence[str]]) -> Json:
         "functions": list(helper.functions),
         "runs": len(runs.get(helper.name, ())),
         "path": path_of(helper.name),
-    }
-
-
-def helper_facts(helper: Helper, runs: Mapping[str, Sequence[str]], snapshot: Snapshot) -> Json:
-    """Return everything about one helper."""
-    own = sorted(name for name, function in snapshot.functions.items() if helper.may_call(function))
-    return {
-        **helper_summary(helper, runs),
-        "parameters": helper.function.parameters,
-        "result": helper.answer.returns,
-        "calls": own,
-        "helpers": list(helper.helpers),
-        "model": helper.model,
-        "persona": helper.persona,
-        "grows": helper.grows,
-        "budget": helper.budget.amounts(),
-        "version": helper.function.version,
-        "last_runs": list(runs.get(helper.name, ()))[-_LAST_RUNS:],
-        "text": helper.text,
     }
 
 

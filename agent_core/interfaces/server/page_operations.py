@@ -134,7 +134,8 @@ async def stop(asked: Asked) -> object:
 
 
 async def _supervision(asked: Asked) -> Supervision:
-    return Supervision(asked.rooms.state.store, await asked.rooms.workspace.agent_names())
+    workspace = asked.rooms.workspace
+    return Supervision(workspace.store, await workspace.agent_names(), workspace.groups.read())
 
 
 async def _functions(asked: Asked, name: str) -> Mapping[str, Function]:

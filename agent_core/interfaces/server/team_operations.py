@@ -15,7 +15,7 @@ from agent_core.storage import AGENT
 from agent_core.workspace.group_file import FOLDER, GroupFile
 from agent_core.workspace.helper_changes import HelperVerdict
 
-from ..render.helper_view import helper_facts, helper_summary
+from ..render.helper_view import helper_document, helpers_document
 from .failures import NotThere, Refused
 from .operations import API, Asked, Operation, Part
 
@@ -38,20 +38,12 @@ class HelperVersionChoice(Part):
 
 async def helpers(asked: Asked) -> object:
     """List the helpers, and the files that were rejected."""
-    library, workspace = asked.rooms.workspace.helpers, asked.rooms.workspace
-    await library.refresh(is_told=False)
-    runs = await workspace.helper_runs()
-    rows = [helper_summary(helper, runs) for helper in library.helpers.values()]
-    return {"helpers": rows, "rejected": library.problems}
+    return await helpers_document(asked.rooms.workspace)
 
 
 async def helper(asked: Asked) -> object:
     """Show a helper: its schema, functions, limits, text and last runs."""
-    workspace = asked.rooms.workspace
-    await workspace.helpers.refresh(is_told=False)
-    shown = workspace.helpers.helper(asked.path["name"])
-    facts = helper_facts(shown, await workspace.helper_runs(), workspace.workshop.registry.snapshot())
-    return {**facts, "text": shown.text}
+    return await helper_document(asked.rooms.workspace, asked.path["name"])
 
 
 async def put_helper(asked: Asked) -> object:

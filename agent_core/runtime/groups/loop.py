@@ -69,6 +69,8 @@ class _Told:
 class GroupLoop:
     """The runner of the turns of one group; its plan is read anew at each turn, and its members opened on demand."""
 
+    is_group: Final = True
+
     def __init__(
         self, asker: ModelSession, store: Store, workshop: FunctionService, plan: ReadPlan, open_member: OpenMember
     ) -> None:

@@ -28,7 +28,7 @@ from ..memory_store import BlockChange, DocumentRow, PassageRow, SaveDocument, S
 from ..subject import SETTINGS, SaveText, Write, dump, parse_row
 from ..turn_store import SUMMARY, Entry
 from . import vector_index, word_index
-from .block_tables import block_of, block_value
+from .block_tables import access_of, block_of, block_value
 from .connection import SqlSession
 from .tables import Tables, apply, change, perform, query
 from .thread_tables import leave_threads
@@ -116,6 +116,7 @@ class AgentTables(Tables):
         for block in whole.blocks:
             if block not in had:
                 _put_block(session, block, blocks[block.row.id], turns)
+                _put_access(session, block, blocks[block.row.id], whole.name)
             _hold(session, whole.name, block, blocks[block.row.id])
         for event in whole.inbox:
             _put_event(session, whole.name, event)
@@ -206,7 +207,8 @@ def _blocks(session: SqlSession, agent: str) -> Iterator[WholeBlock]:
             row.id,
         )
         history = tuple(BlockChange(row.id, change[0], block_value(change[1]), *change[2:]) for change in changes)
-        yield WholeBlock(row, history, bool(attached))
+        access = access_of(session, row.id)
+        yield WholeBlock(row, history, bool(attached), access.readers, access.writers)
 
 
 def _sections(session: SqlSession, agent: str) -> Iterator[SectionRow]:
@@ -330,6 +332,15 @@ def _put_block(session: SqlSession, block: WholeBlock, id: str, turns: dict[str,
             " values (?, ?, ?, ?, ?, ?, ?, ?)",
             *(id, line.version, dump(line.value), line.action, line.by, line.agent),
             *(turns.get(line.turn, line.turn), line.at),
+        )
+
+
+def _put_access(session: SqlSession, block: WholeBlock, id: str, owner: str) -> None:
+    """Keep who may have a block. It belongs to the agent that it came with, whoever wrote its first line."""
+    if (block.readers, block.writers, block.history[0].agent) != (("*",), ("*",), owner):
+        session.all(
+            "insert into block_access (block, readers, writers, owner) values (?, ?, ?, ?)",
+            *(id, dump([*block.readers]), dump([*block.writers]), owner),
         )
 
 

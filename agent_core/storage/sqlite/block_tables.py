@@ -21,7 +21,10 @@ from ..subject import TEXTS, BlockConflict, dump, parse_row
 from .connection import SqlSession
 from .tables import Tables, perform, query
 
-_OWNER = "(select c.agent from block_change c where c.block = b.id order by c.version limit 1)"
+_OWNER = (
+    "coalesce((select o.owner from block_access o where o.block = b.id and o.owner <> ''),"
+    " (select c.agent from block_change c where c.block = b.id order by c.version limit 1))"
+)
 _MAY = (
     f"(not exists (select 1 from block_access a where a.block = b.id) or {_OWNER} = h.agent or exists (select 1 from"  # noqa: S608  (a text of ours)
     " block_access a, json_each({lists}) n where a.block = b.id and n.value in ('*', h.agent)))"
@@ -110,9 +113,10 @@ def block_of(row: tuple[Any, ...]) -> BlockRow:  # Any: columns as SQLite types 
 def access_of(session: SqlSession, block: str) -> BlockAccess:
     """Return who may read and change a block."""
     made = session.one("select agent from block_change where block = ? order by version limit 1", block)
-    row = session.one("select readers, writers from block_access where block = ?", block)
-    readers, writers = ([*map(str, parse_row(text, TEXTS))] for text in row or ('["*"]', '["*"]'))
-    return BlockAccess(made[0] if made else "", tuple(readers), tuple(writers))
+    row = session.one("select readers, writers, owner from block_access where block = ?", block)
+    readers, writers = ([*map(str, parse_row(text, TEXTS))] for text in (row or ('["*"]', '["*"]'))[:2])
+    owner = (row[2] if row else "") or (made[0] if made else "")
+    return BlockAccess(owner, tuple(readers), tuple(writers))
 
 
 def block_value(text: str) -> Value:
@@ -187,7 +191,8 @@ def _attach(write: AttachBlock, session: SqlSession) -> None:
 @perform.register
 def _limit(write: LimitBlock, session: SqlSession) -> None:
     session.all(
-        "insert or replace into block_access (block, readers, writers) values (?, ?, ?)",
+        "insert into block_access (block, readers, writers) values (?, ?, ?)"
+        " on conflict (block) do update set readers = excluded.readers, writers = excluded.writers",
         *(write.block, dump([*write.readers]), dump([*write.writers])),
     )
 

@@ -36,6 +36,10 @@ Short: TypeAlias = Annotated[str, Field(max_length=1000)]
 Id: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,100}$")]
 Hash: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+Agents: TypeAlias = Annotated[
+    list[Annotated[str, Field(pattern=r"^(\*|[A-Za-z0-9_-]{1,64})$")]],
+    Field(max_length=caps.MOST_PINS, fail_fast=True, description="Names of agents, or * for all."),
+]
 Time: TypeAlias = Annotated[float, Field(ge=0, le=1e11, description="Seconds since 1970.")]
 Count: TypeAlias = Annotated[int, Field(ge=0, le=1 << 40)]
 Place: TypeAlias = Annotated[int, Field(ge=-(1 << 40), le=1 << 40)]
@@ -78,7 +82,10 @@ class ChangePart(FilePart):
 
 
 class BlockPart(FilePart):
-    """A block as it is, with its history; one that is not attached belonged to the agent earlier."""
+    """A block as it is, with its history; one that is not attached belonged to the agent earlier.
+
+    `readers` and `writers` are the other agents that may have it, if it is shared.
+    """
 
     id: Id
     label: Annotated[str, Field(pattern=r"^[\w./-]{1,64}$")]
@@ -87,6 +94,8 @@ class BlockPart(FilePart):
     description: Text = ""
     read_only: bool = False
     shared: bool = False
+    readers: Agents = ["*"]
+    writers: Agents = ["*"]
     attached: bool = True
     position: Place = 0
     version: Annotated[int, Field(ge=1, le=1 << 40)]

@@ -235,7 +235,7 @@ def _block(block: d.BlockPart) -> WholeBlock:
         )
         for change in block.history
     )
-    return WholeBlock(row, history, block.attached)
+    return WholeBlock(row, history, block.attached, tuple(block.readers), tuple(block.writers))
 
 
 def _turn(turn: d.TurnPart) -> WholeTurn:

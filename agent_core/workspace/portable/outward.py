@@ -46,6 +46,8 @@ def _block(block: WholeBlock) -> Json:
         "description": row.description,
         "read_only": row.read_only,
         "shared": row.shared,
+        "readers": list(block.readers),
+        "writers": list(block.writers),
         "attached": block.attached,
         "position": row.position,
         "version": row.version,
