@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.peers.__main__ import installed
-from tests.kit import Repeat, Say, scripted
+from tests.kit import Ask, Repeat, Say, Seen, Wanted, scripted
 from tests.kit.npm import install_packages
 
 HERE: Final = Path(__file__).parent
@@ -27,13 +27,14 @@ PYTHON: Final = ("openai-python", "openai-agents", "llm")
 NODE: Final = {"openai-js": ("openai@6.49.0",), "ai-sdk": ("ai@6.0.322", "@ai-sdk/openai-compatible@2.0.87")}
 FRAMEWORKS: Final = {"autogen": "test_teams_of_autogen.py", "agent-framework": "test_chats_of_agent_framework.py"}
 SAID: Final = "The lighthouse stands in Brindle."
+CLIENTS_OWN: Final = "tide_at"
 _CLIENT_S, _STOP_S = 600, 60
 
 
 def main(names: Sequence[str]) -> int:
     """Run the clients, print a line for each, and return the exit code."""
     failed = []
-    with scripted([Repeat(Say(SAID))]) as model, served(model.base_url) as (url, token):
+    with scripted([Repeat(_said)]) as model, served(model.base_url) as (url, token):
         for name in names or (*PYTHON, *NODE, *FRAMEWORKS):
             try:
                 command = [*command_of(name), *(() if name in FRAMEWORKS else (url, token))]
@@ -46,6 +47,13 @@ def main(names: Sequence[str]) -> int:
                 failed.append(name)
                 print(done.stdout + done.stderr, file=sys.stderr)
     return 1 if failed else 0
+
+
+def _said(seen: Seen) -> Say | Ask:
+    """Call the client's function where it has one, once; else answer, with what it said."""
+    if CLIENTS_OWN in seen.functions and not seen.answers:
+        return Ask(Wanted(CLIENTS_OWN, {"place": "Brindle"}))
+    return Say(" ".join([SAID, *seen.answers]))
 
 
 def command_of(name: str) -> list[str]:

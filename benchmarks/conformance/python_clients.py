@@ -16,6 +16,8 @@ from typing import Any, Final
 
 load: Final = importlib.import_module  # none of these is installed where this file is checked
 WORD: Final = "Brindle"  # what the scripted model always says
+TIDE: Final = "The tide is low."
+_SCHEMA: Final = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
 _MESSAGES: Final = [{"role": "user", "content": "Where is the lighthouse?"}]
 
 
@@ -41,7 +43,28 @@ def openai_python(url: str, token: str) -> list[str]:
     assert usage.total_tokens > 0, usage
     with client.chat.completions.stream(model="main@helper", messages=_MESSAGES) as helper:
         assert WORD in helper.get_final_completion().choices[0].message.content
-    return ["models", "chat", "stream", "usage", "stream helper", *_responses(client), *_errors(url, token)]
+    shown = ["models", "chat", "stream", "usage", "stream helper"]
+    return [*shown, *_own_functions(client), *_responses(client), *_errors(url, token)]
+
+
+def _own_functions(client: Any) -> list[str]:  # Any: the SDK's client
+    """A function of the client's own: its call comes here, and its answer goes to the model."""
+    tools = [{"type": "function", "function": {"name": "tide_at", "parameters": _SCHEMA}}]
+    messages = [*_MESSAGES]
+    with client.chat.completions.stream(model="main", messages=messages, tools=tools) as stream:
+        asked = stream.get_final_completion().choices[0]
+    assert asked.finish_reason == "tool_calls", asked
+    (call,) = asked.message.tool_calls
+    assert (call.function.name, call.function.arguments) == ("tide_at", '{"place": "Brindle"}'), call
+    messages += [asked.message, {"role": "tool", "tool_call_id": call.id, "content": TIDE}]
+    reply = client.chat.completions.create(model="main", messages=messages, tools=tools)
+    assert TIDE in reply.choices[0].message.content, reply
+    own = [{"type": "function", "name": "tide_at", "parameters": _SCHEMA}]
+    first = client.responses.create(model="main", input="Is it low?", tools=own)
+    output = [{"type": "function_call_output", "call_id": first.output[0].call_id, "output": TIDE}]
+    second = client.responses.create(model="main", input=output, tools=own, previous_response_id=first.id)
+    assert TIDE in second.output_text, second
+    return ["functions of the client", "and by responses"]
 
 
 def _responses(client: Any) -> list[str]:  # Any: the SDK's client
@@ -76,6 +99,11 @@ def _errors(url: str, token: str) -> list[str]:
     return ["errors"]
 
 
+def tide_at(place: str) -> str:
+    """Tell the tide at a place."""
+    return TIDE if place else ""
+
+
 def openai_agents(url: str, token: str) -> list[str]:
     """An agent of the Agents SDK whose model is ours, whole and streamed, by chat completions and by responses."""
     agents = load("agents")
@@ -85,16 +113,23 @@ def openai_agents(url: str, token: str) -> list[str]:
         shown = []
         async with load("openai").AsyncOpenAI(base_url=url, api_key=token, max_retries=0) as client:
             for kind in (agents.OpenAIChatCompletionsModel, agents.OpenAIResponsesModel):
-                agent = agents.Agent(
-                    name="visitor", instructions="Be brief.", model=kind(model="main", openai_client=client)
-                )
+                model = kind(model="main", openai_client=client)
+                agent = agents.Agent(name="visitor", instructions="Be brief.", model=model)
                 result = await agents.Runner.run(agent, "Where is the lighthouse?")
                 assert WORD in result.final_output, result
                 streamed = agents.Runner.run_streamed(agent, "Where is it, once more?")
                 async for _ in streamed.stream_events():
                     pass
                 assert WORD in str(streamed.final_output), streamed
-                shown += [kind.__name__, f"{kind.__name__} streamed"]
+                own = agents.Agent(name="skipper", model=model, tools=[agents.function_tool(tide_at)])
+                result = await agents.Runner.run(own, "Is it low?")
+                assert TIDE in result.final_output, result
+                streamed = agents.Runner.run_streamed(own, "Is it low, once more?")
+                async for _ in streamed.stream_events():
+                    pass
+                assert TIDE in str(streamed.final_output), streamed
+                name = kind.__name__
+                shown += [name, f"{name} streamed", f"{name} with a function of its own", "and streamed"]
         return shown
 
     return asyncio.run(work())
