@@ -76,9 +76,9 @@ class ChatThreads:
         Raises:
             UsageError: the conversation cannot have this name.
         """
-        if self._is_group(agent):
+        name = self.name_of(agent, conversation)
+        if name == agent:
             return agent
-        name = f"{agent}{CONVERSATION}{conversation}"
         if not AGENT.fullmatch(name):
             most = 64 - len(agent) - len(CONVERSATION)
             fix = f"Use up to {most} letters, digits, dashes and underscores."
@@ -86,6 +86,10 @@ class ChatThreads:
         if await self._rooms.state.store.agent_settings(name) is None:
             await self._begin(agent, name, before)
         return name
+
+    def name_of(self, agent: str, conversation: str) -> str:
+        """Return the agent that holds a conversation, whether it has begun or not; of a group, the group."""
+        return agent if self._is_group(agent) else f"{agent}{CONVERSATION}{conversation}"
 
     async def turn(self, thread: Thread) -> AsyncIterator[events.Event | None]:
         """Post what is new, and yield the events of its turn; None while nothing comes."""
