@@ -87,7 +87,7 @@ class WorkerApi:
         """Call a function and answer its requests; whatever it left open is closed, however it ends."""
 
         async def want(grants: Grants) -> bool:
-            return await self.permits.want(function.name, self.snapshot, grants, self.caller)
+            return self._given(await self.permits.want(function.name, self.snapshot, grants, self.caller))
 
         async def want_host(place: str) -> bool:
             return secrets.words(place) == place and await want(Grants(network=(place,)))
@@ -133,7 +133,9 @@ class WorkerApi:
         async def want(grants: Grants, folder: str, doubt: str) -> tuple[Grants, str]:
             if secrets.words(path := " ".join((*grants.read, *grants.write))) != path:
                 return NOTHING, "A path that contains a secret cannot be granted."
-            return await paths.want_path(function, self.snapshot, grants, folder, doubt, caller=self.caller)
+            given, why = await paths.want_path(function, self.snapshot, grants, folder, doubt, caller=self.caller)
+            self._given(given != NOTHING)
+            return given, why
 
         return paths.files_of(function, permit, want)
 
@@ -179,7 +181,7 @@ class WorkerApi:
         if not self.memory.has(label):
             raise RequestRefused(f"there is no memory block `{label}`")
         grants = Grants(memory=(label,))
-        if not self.grants.covers(grants) and not await self.permits.want(self.caller, self.snapshot, grants):
+        if not await self._may(grants):
             how = f"toolwright functions grant {self.caller} --block {label}"
             raise RequestRefused(
                 f"the memory block `{label}` is not granted to `{self.caller}`. A human grants it: {how}"
@@ -222,9 +224,19 @@ class WorkerApi:
             return self.secrets.words(outcome.value) if self.secrets else outcome.value
         raise RequestRefused(f"`{name}`: {answer(outcome, 2_000)}")
 
+    async def _may(self, grants: Grants) -> bool:
+        has = self.grants.covers(grants) or await self.permits.want(self.caller, self.snapshot, grants)
+        return self._given(has)
+
+    def _given(self, is_given: bool) -> bool:  # noqa: FBT001 - it is passed on
+        """Return the same, and note for the record that a grant was missing."""
+        if self.watch is not None and not is_given:
+            self.watch.was_denied = True
+        return is_given
+
     async def _must_have_grant(self, name: str, why: str) -> None:
         grants = Grants(functions=(name,))
-        if not self.grants.covers(grants) and not await self.permits.want(self.caller, self.snapshot, grants):
+        if not await self._may(grants):
             how = f"toolwright functions grant {self.caller} --call {name}"
             raise RequestRefused(f"`{name}` {why}, and `{self.caller}` may not call it. A human grants it with: {how}")
 
@@ -236,6 +248,7 @@ class WorkerApi:
             await self._must_have_grant(function.name, "has grants of its own")
         permit = await self.permits.permit(function, self.snapshot, self.caller)
         if isinstance(permit, Denied):
+            self._given(False)
             raise RequestRefused(permit.text)
         return permit
 

@@ -154,13 +154,20 @@ async def test_a_call_without_its_grant_says_what_to_do_and_its_question_waits(w
         assert refused.is_error
         assert "toolwright functions grant first_line" in text_of(refused)
         assert "waits in the approvals" in text_of(refused)
-        await client.call_tool("call_function", asked)
+        for _ in range(workspace.settings.standing.quarantine_failures):
+            assert "waits in the approvals" in text_of(await client.call_tool("call_function", asked))
+        assert await _kinds(workspace, "first_line") == {"refused"}
         await arrives(lambda: _waiting(workspace, 1))
         (pending,) = await workspace.questions()
         assert pending.question.function == "first_line"
         await workspace.answer(pending.id, Decision("yes"))
         await arrives(lambda: _may_read(workspace))
         assert text_of(await client.call_tool("call_function", asked)) == "hello"
+
+
+async def _kinds(workspace: Workspace, name: str) -> set[str]:
+    """How calls ended that did not return."""
+    return {kind.outcome for kind in (await workspace.workshop.introspect(name)).statistics.kinds}
 
 
 async def _may_read(workspace: Workspace) -> bool:
@@ -190,6 +197,11 @@ async def test_a_canceled_call_ends_and_progress_arrives_on_the_way(workspace: W
         await asyncio.gather(endless, return_exceptions=True)
         call["arguments"] = {"steps": 1}
         assert text_of(await client.call_tool("call_function", call)) == "1"
+        await arrives(lambda: _was_interrupted(workspace))
+
+
+async def _was_interrupted(workspace: Workspace) -> bool:
+    return await _kinds(workspace, "wait_long") == {"interrupted"}
 
 
 async def test_each_token_reaches_over_mcp_what_its_scopes_allow(served: Served) -> None:

@@ -115,6 +115,7 @@ class Watch:
         self._displayed: list[str] = []
         self._stops = 0
         self.was_quit = False  # by the human
+        self.was_denied = False  # something that it had no grant for, so that its failure says nothing of it
         self.stood = 0.0  # seconds in which it waited for a human
         self.running: list[Run] = []  # each called by the one before
         self.changes: list[str] = []  # by the human, each with its place

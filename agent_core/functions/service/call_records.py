@@ -4,7 +4,7 @@ import ast
 import builtins
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from textwrap import dedent
 from typing import Any
@@ -51,9 +51,16 @@ def noted(  # noqa: PLR0913 - what a call was, one thing each
     arguments: Mapping[str, Any],
     turn: str = "",
 ) -> tuple[Write, ...]:
-    """Return the writes of one call: for the function's standing, unless the user debugged it, and for a replay."""
+    """Return the writes of one call: for the function's standing, unless the user debugged it, and for a replay.
+
+    One that failed because a grant was missing counts as refused: with the grant it may work.
+    """
     writes = watch.writes(function, snapshot, arguments, CallReport.of(outcome))
-    return tuple(writes) if watch.was_stopped else (recorded(function, snapshot, outcome, seconds, turn), *writes)
+    if watch.was_stopped:
+        return tuple(writes)
+    record = recorded(function, snapshot, outcome, seconds, turn)
+    is_refused = watch.was_denied and isinstance(outcome, Raised)
+    return (replace(record, outcome="refused") if is_refused else record, *writes)
 
 
 def is_documented(error: str, function: Function, snapshot: Snapshot) -> bool:

@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent_core.access.grants import Denied
+from agent_core.access.grants import Denied, Permit
 from agent_core.access.secrets import CallSecrets, Curtain
 from agent_core.base.errors import UsageError
 from agent_core.base.offload import aside
@@ -14,10 +15,10 @@ from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import Write
-from sandbox import Evaluation, Job, Refused
+from agent_core.storage import Store, Write
+from sandbox import Evaluation, Job, Outcome, Refused
 
-from ..answers import CallReport, bad_arguments, size_of
+from ..answers import CallReport, InterruptedCall, bad_arguments, size_of
 from ..debug import Watch, stop
 from ..foreign.library import ForeignFunction
 from ..sandbox_client import SandboxClient
@@ -54,8 +55,9 @@ class TraceReport:
 class CallService:
     """Service that makes calls, each with a debugger watch."""
 
-    def __init__(self, cage: SandboxClient, granting: GrantService) -> None:
+    def __init__(self, cage: SandboxClient, granting: GrantService, store: Store) -> None:
         self._cage = cage
+        self._store = store
         self._granting = granting
         self._covered: dict[tuple[str, str, str], Coverage] = {}  # what is known of a text does not change
         self.debugging = cage.debugging
@@ -86,10 +88,7 @@ class CallService:
         watch = watch or self.debugging.watch(seat=author.seat if author else None)
         tell = on_progress or (lambda done, total, note: None)
         api = WorkerApi(self._cage, snapshot, tell, granting, broker=self._cage.broker, watch=watch, paths=granting)
-        try:
-            outcome = await api.run(function, checked, permit)
-        finally:
-            watch.close()
+        outcome = await self._run(api, function, checked, permit, watch)
         size = max(size_of(outcome), len(arguments_json))
         report = await aside(size, CallReport.of, outcome)
         writes = await aside(size, noted, watch, function, snapshot, outcome, seconds=report.seconds, arguments=checked)
@@ -97,6 +96,26 @@ class CallService:
         if author is None:
             watch.changes.clear()  # a user who calls it knows what they typed
         return replace(report, lacks=lacks, debugged=watch.note(snapshot)), writes
+
+    async def _run(
+        self,
+        api: WorkerApi,
+        function: Function,
+        arguments: Mapping[str, Any],  # Any: JSON
+        permit: Permit,
+        watch: Watch,
+    ) -> Outcome:
+        """Run a call. If whoever asked leaves, that it was made stays on the record."""
+        began = time.monotonic()
+        try:
+            return await api.run(function, arguments, permit)
+        except asyncio.CancelledError:
+            seconds = time.monotonic() - began
+            writes = noted(watch, function, api.snapshot, InterruptedCall(), seconds=seconds, arguments=arguments)
+            await asyncio.shield(self._store.apply(writes))
+            raise
+        finally:
+            watch.close()
 
     async def made_abroad(
         self, foreign: ForeignFunction, arguments: str | Mapping[str, Any], on_progress: OnProgress | None = None

@@ -70,7 +70,7 @@ class FunctionService:
         self._root, self._store, self._gate = root, store, gate
         self.granting = granting
         self._cage = cage
-        self.calls, self.replays = CallService(cage, granting), Replays(store, registry, cage)
+        self.calls, self.replays = CallService(cage, granting, store), Replays(store, registry, cage)
         self._carrier = ChangeExecutor(root, store, registry, granting.book)
         self.bulk = BatchOperations(
             root, store, registry, gate, cage, lambda plan: self.finish(plan, None), hosted, granting.packing

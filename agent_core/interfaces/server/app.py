@@ -26,6 +26,7 @@ from agent_core.workspace.workspace import Workspace
 
 from ..mcp.http_door import HttpDoor
 from ..state import opened_state
+from .a2a_door import A2aDoor
 from .agent_host import AgentHost
 from .answering import answered
 from .catalog import OPERATIONS
@@ -121,7 +122,9 @@ def application(rooms: Rooms, sessions: Sessions, mcp: HttpDoor) -> Starlette:
     chat = ChatDoor(rooms, threads)
     routes += [Route("/v1/models", chat.models), Route("/v1/chat/completions", chat.complete, methods=["POST"])]
     routes += [Route("/v1/responses", ResponsesDoor(rooms, threads).create, methods=["POST"])]
-    routes += [Route("/mcp", mcp)]
+    a2a, at = A2aDoor(rooms, threads), "/.well-known/agent-card.json"
+    routes += [Route(at, a2a.card), Route(f"/a2a/{{agent}}{at}", a2a.card)]
+    routes += [Route("/a2a/{agent}", a2a.call, methods=["POST"]), Route("/mcp", mcp)]
     return Starlette(routes=routes, exception_handlers={HTTPException: _refused})
 
 

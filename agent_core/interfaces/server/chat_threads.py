@@ -107,7 +107,7 @@ class ChatThreads:
         """
         async with self._one_at_a_time:
             await self._index.load()
-            name = self._of_response(agent, response) if response else self._name(agent, conversation)
+            name = self._of_response(agent, response) if response else self._given(agent, conversation)
             settings = await self._index.settings(name) if name else None
             history = ClientHistory.read(messages, goes_on=settings is not None)
             if not name:
@@ -127,25 +127,28 @@ class ChatThreads:
         Raises:
             UsageError: the conversation cannot have this name.
         """
-        name = self._name(agent, conversation)
+        name = self.name_of(agent, conversation)
         async with self._one_at_a_time:
             if name != agent and await self._index.settings(name) is None:
                 await self._begin(agent, name, ClientHistory("", (), (), ""))
         return name
 
-    def _name(self, agent: str, conversation: str) -> str:
-        """Return the name of the agent that holds a conversation; empty if nothing tells yet which one is meant.
+    def name_of(self, agent: str, conversation: str) -> str:
+        """Return the agent that holds a conversation, whether it has begun or not.
 
         A group has one conversation, whatever it is called: its members remember what they said.
+
+        Raises:
+            UsageError: the conversation cannot have this name.
         """
         if is_group(self._rooms.workspace.root, agent):
             return agent
         name = f"{agent}{CONVERSATION}{conversation}"
-        if conversation and not AGENT.fullmatch(name):
+        if not AGENT.fullmatch(name):
             most = 64 - len(agent) - len(CONVERSATION)
             fix = f"Use up to {most} letters, digits, dashes and underscores."
             raise UsageError(f"A conversation cannot be called `{conversation[:80]}`.", fix=fix)
-        return name if conversation else ""
+        return name
 
     async def turn(self, thread: Thread) -> AsyncIterator[events.Event | None]:
         """Post what is new, and yield the events of its turn; None while nothing comes. One that was posted before is
@@ -190,6 +193,12 @@ class ChatThreads:
             return name
         fix = "Only the last response of a conversation can be continued; or send its messages as `input`."
         raise UsageError(f"There is no response `{id[:80]}` to go on from.", fix=fix)
+
+    def _given(self, agent: str, conversation: str) -> str:
+        """Return the conversation that a client names; empty if only its history tells which one it is."""
+        if conversation or is_group(self._rooms.workspace.root, agent):
+            return self.name_of(agent, conversation)
+        return ""
 
     async def _known(self, agent: str, history: ClientHistory) -> str:
         """Return the conversation that a history goes on with: one that nothing else was said in meanwhile."""

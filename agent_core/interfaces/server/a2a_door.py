@@ -1,0 +1,273 @@
+"""The door for programs that speak A2A: an agent has a card and takes messages as tasks.
+
+A context is a conversation of its own with the agent, and a task the turn that took a message: nothing is kept besides
+what every turn leaves. A turn that waits for a yes of a human is a task that needs input.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import Final, get_args
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from agent_core import __version__
+from agent_core.access.grants import Answer, Decision, PendingQuestion
+from agent_core.base import events
+from agent_core.base.clock import Clock
+from agent_core.base.errors import ToolwrightError, UsageError
+
+from .a2a_messages import Dialect, Json, ReplyPiece, RpcError, RpcRequest, TaskState, TaskView, card, read_request
+from .agent_host import Listening
+from .answering import STREAM
+from .chat_completions import ended_badly
+from .chat_threads import ChatThreads
+from .failures import NotThere
+from .identity import Identity
+from .journal_events import JournalReader
+from .responses import failure, json_response
+from .rooms import Rooms
+
+_ABOUT: Final = "An assistant that makes the functions it is missing, tests them in a sandbox, and uses them."
+_BORDERS: Final = (events.TurnStarted, events.GrantAsked, events.GrantAnswered, events.TurnEnded)
+_WAIT_S: Final = 15.0  # without an event, after which a client is told that it still goes on
+_AGAIN_S: Final = 0.02
+_NO_TASK, _NOT_CANCELABLE, _UNSUPPORTED = -32001, -32002, -32004
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a task is: the agent that holds the conversation, the context, and the event that began it."""
+
+    agent: str
+    context: str
+    event: str
+
+    @property
+    def task(self) -> str:
+        return f"{self.context}.{self.event}"
+
+
+class A2aDoor:
+    """Answers A2A by turns of agents."""
+
+    def __init__(self, rooms: Rooms, threads: ChatThreads) -> None:
+        self._rooms = rooms
+        self._threads = threads
+
+    async def card(self, request: Request) -> Response:
+        """Describe an agent: the one in the path, or the usual one."""
+        try:
+            identity: Identity = request.scope["identity"]
+            identity.needs("read", "chat")
+            name = await self._agent(request, identity)
+        except ToolwrightError as error:
+            return failure(error)
+        purpose = self._rooms.workspace.directory.names().get(name) or _ABOUT
+        url = f"{request.url.scheme}://{request.headers['host']}/a2a/{name}"
+        return json_response(card(name, purpose, url, __version__))
+
+    async def call(self, request: Request) -> Response:
+        """Answer one request of JSON-RPC."""
+        identity: Identity = request.scope["identity"]
+        id: str | int | None = None
+        try:
+            identity.needs("chat")
+            agent = await self._agent(request, identity)
+            asked = read_request(await request.body())
+            id = asked.id
+            return await self._answered(agent, asked, identity)
+        except RpcError as error:
+            return json_response(
+                {"jsonrpc": "2.0", "id": id, "error": {"code": error.number, "message": error.message}}
+            )
+        except UsageError as error:
+            message = f"{error.message} {error.fix}".strip()
+            return json_response({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": message}})
+        except ToolwrightError as error:
+            return failure(error)
+
+    async def _agent(self, request: Request, identity: Identity) -> str:
+        name = request.path_params.get("agent") or self._rooms.workspace.settings.agent
+        if not identity.sees(name) or name not in await self._rooms.workspace.agent_names():
+            raise NotThere(f"There is no agent `{name[:80]}`.", fix="GET /v1/models lists them.")
+        return str(name)
+
+    async def _answered(self, agent: str, asked: RpcRequest, identity: Identity) -> Response:
+        dialect = Dialect(is_v1=asked.is_v1)
+        if asked.verb in ("stream", "follow"):
+            frames = self._frames(await self._place(agent, asked, identity), asked, dialect)
+            return StreamingResponse(frames, media_type="text/event-stream", headers=STREAM)
+        place = await self._place(agent, asked, identity)
+        if asked.verb == "send":
+            view = await (self._settled(place) if asked.waits else self._view(place))
+            result = dialect.result(view)
+        else:
+            view = await (self._canceled(place) if asked.verb == "cancel" else self._view(place))
+            result = dialect.task(view)
+        return json_response(_response(asked, result))
+
+    async def _place(self, agent: str, asked: RpcRequest, identity: Identity) -> _Place:
+        """Return the task that is asked for: a known one, or the one that a message begins."""
+        if asked.task:
+            place = await self._known(agent, asked.task)
+            if asked.verb in ("send", "stream"):
+                await self._give_input(place, asked.text, identity)
+            return place
+        if asked.verb not in ("send", "stream"):
+            raise RpcError(-32602, "params.id: the id of a task is needed.")
+        context = asked.context or Clock().new_id().replace("-", "")[:20]
+        name = await self._threads.named(agent, context)
+        posted = await self._rooms.host.post(name, asked.text, asked.key or None)
+        return _Place(name, context, posted.event)
+
+    async def _known(self, agent: str, task: str) -> _Place:
+        context, _, event = task.partition(".")
+        with suppress(UsageError):
+            name = await self._threads.named(agent, context) if await self._exists(agent, context) else ""
+            place = _Place(name, context, event)
+            if name and event and await self._found(place) is not None:
+                return place
+        raise RpcError(_NO_TASK, f"There is no task `{task[:100]}`.")
+
+    async def _exists(self, agent: str, context: str) -> bool:
+        names = await self._rooms.workspace.agent_names()
+        return self._threads.name_of(agent, context) in names
+
+    async def _give_input(self, place: _Place, text: str, identity: Identity) -> None:
+        """Answer the question that a task waits for.
+
+        Raises:
+            RpcError: it waits for none, or this is no answer.
+            NotAllowed: the token may not approve.
+        """
+        question = await self._question(place)
+        if question is None:
+            raise RpcError(_UNSUPPORTED, "The task takes no input: it waits for none. Send a message without its id.")
+        answer, _, word = text.strip().partition("\n")
+        given = next((choice for choice in get_args(Answer) if choice == answer.strip().lower()), None)
+        if given is None:
+            raise RpcError(-32602, "The answer must be yes, once or no; a line below it is for the agent.")
+        identity.needs("approve")
+        await self._rooms.workspace.answer(question.id, Decision(given, word.strip()))
+        while question.id in [row.id for row in await self._rooms.workspace.questions()]:  # noqa: ASYNC110 - a row
+            await asyncio.sleep(_AGAIN_S)
+
+    async def _question(self, place: _Place) -> PendingQuestion | None:
+        turn = await self._rooms.workspace.store.turn_of(place.event)
+        rows = await self._rooms.workspace.questions()
+        return next((row for row in rows if turn is not None and row.turn == turn), None)
+
+    async def _view(self, place: _Place) -> TaskView:
+        """Return a task as it is now."""
+        return await self._found(place) or self._as(place, TaskState.SUBMITTED)
+
+    async def _found(self, place: _Place) -> TaskView | None:
+        """Return a task as it is now; None if this conversation has none of that event."""
+        store = self._rooms.workspace.store
+        turn = await store.turn_of(place.event)
+        if turn is None:
+            is_there = place.event in [row.id for row in await store.waiting(place.agent)]
+            return self._as(place, TaskState.SUBMITTED) if is_there else None
+        if question := await self._question(place):
+            sentences = " ".join(question.question.missing.sentences())
+            how = f"Answer yes, once or no, or type: {question.question.command}"
+            reason = f"`{question.question.function}` needs a yes of a human. {sentences} {how}"
+            return self._as(place, TaskState.INPUT_REQUIRED, reason)
+        heard = [row.event for row in await JournalReader(store, place.agent, 0).read(self._rooms.host.ends)]
+        ended = next((event for event in heard if isinstance(event, events.TurnEnded) and event.turn == turn), None)
+        if ended is not None:
+            return self._ended(place, ended)
+        is_there = self._rooms.host.is_running(place.agent) or any(event and event.turn == turn for event in heard)
+        return self._as(place, TaskState.WORKING) if is_there else None
+
+    def _ended(self, place: _Place, ended: events.TurnEnded) -> TaskView:
+        match ended.reason:
+            case "replied":
+                return TaskView(place.task, place.context, TaskState.COMPLETED, reply=ended.reply)
+            case "parked":
+                return self._as(place, TaskState.WORKING)
+            case "interrupted" | "cancelled":
+                return self._as(place, TaskState.CANCELED)
+            case _:
+                told = [{"type": "warning", "message": row.message} for row in self._warnings(ended.turn)]
+                return self._as(place, TaskState.FAILED, ended_badly(ended, told))
+
+    def _warnings(self, turn: str) -> list[events.Warned]:
+        return [row for row in self._rooms.host.warnings if row.turn == turn]
+
+    @staticmethod
+    def _as(place: _Place, state: TaskState, reason: str = "") -> TaskView:
+        return TaskView(place.task, place.context, state, reason)
+
+    async def _settled(self, place: _Place) -> TaskView:
+        """Wait until a task has ended or needs input, and return it."""
+        with self._rooms.host.listen(place.agent) as listening:
+            async with aclosing(self._news(place, listening)) as news:
+                view = self._as(place, TaskState.SUBMITTED)
+                async for part in news:
+                    view = part if isinstance(part, TaskView) else view
+                return view
+
+    async def _canceled(self, place: _Place) -> TaskView:
+        view = await self._view(place)
+        is_at_work = view.state in (TaskState.WORKING, TaskState.INPUT_REQUIRED)
+        if not is_at_work or not await self._rooms.host.interrupt(place.agent):
+            raise RpcError(_NOT_CANCELABLE, f"The task is {view.state.value}: it cannot be canceled.")
+        while not (view := await self._view(place)).state.is_final:  # noqa: ASYNC110 - it is on disk when it has ended
+            await asyncio.sleep(_AGAIN_S)
+        return view
+
+    async def _news(self, place: _Place, listening: Listening) -> AsyncGenerator[TaskView | ReplyPiece | None, None]:
+        """Yield a task whenever its state changes and pieces of its reply, until it has ended or needs input.
+
+        None while nothing comes. Without a piece, the reply of a task that has ended is all there is.
+        """
+        view, event, streamed = None, None, ""
+        while True:
+            if event is None or isinstance(event, _BORDERS):
+                now = await self._view(place)
+                if now.state is TaskState.COMPLETED and streamed and not streamed.endswith(now.reply):
+                    yield ReplyPiece(now.reply, is_whole=True)
+                if view is None or now.state is not view.state:
+                    view = now
+                    yield now
+                if now.state.is_final or now.state is TaskState.INPUT_REQUIRED or listening.is_over:
+                    return
+            elif isinstance(event, events.Text) and view is not None and view.state is TaskState.WORKING:
+                streamed += event.text
+                yield ReplyPiece(event.text)
+            event = await listening.next(_WAIT_S)
+            if event is None:
+                yield None
+
+    async def _frames(self, place: _Place, asked: RpcRequest, dialect: Dialect) -> AsyncGenerator[bytes, None]:
+        is_first, has_pieces = True, False
+        with self._rooms.host.listen(place.agent) as listening:
+            async with aclosing(self._news(place, listening)) as news:
+                async for part in news:
+                    if part is None:
+                        yield b": keep-alive\n\n"
+                        continue
+                    if isinstance(part, ReplyPiece):
+                        has_pieces = True
+                        result = dialect.piece(TaskView(place.task, place.context, TaskState.WORKING), part)
+                    elif is_first:
+                        result, is_first = dialect.result(part), False
+                    else:
+                        if part.reply and not has_pieces:
+                            whole = dialect.piece(part, ReplyPiece(part.reply, is_whole=True))
+                            yield _frame(_response(asked, whole))
+                        result = dialect.update(part)
+                    yield _frame(_response(asked, result))
+
+
+def _response(asked: RpcRequest, result: Json) -> Json:
+    return {"jsonrpc": "2.0", "id": asked.id, "result": result}
+
+
+def _frame(document: Json) -> bytes:
+    return f"data: {json.dumps(document)}\n\n".encode()

@@ -1,0 +1,181 @@
+"""Agents as A2A clients of both versions see them: cards, tasks, streams, and turns that wait for a human."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.kit import Ask, Fail, Say, Wanted
+
+from .conftest import Serve, Served
+from .test_the_api import READS
+
+Json = dict[str, Any]
+SLOW = Say("It takes so very long. " * 400, pause_s=0.05)
+V1, V03 = ("SendMessage", "GetTask", "CancelTask"), ("message/send", "tasks/get", "tasks/cancel")
+BOTH = pytest.mark.parametrize("methods", [pytest.param(V1, id="1.0"), pytest.param(V03, id="0.3")])
+
+
+def sent(text: str, **besides: Any) -> Json:
+    """The parameters of a message."""
+    part = {"kind": "text", "text": text}
+    return {"message": {"messageId": text, "role": "user", "kind": "message", "parts": [part], **besides}}
+
+
+async def rpc(client: httpx2.AsyncClient, method: str, params: Json, agent: str = "main") -> Json:
+    """The answer to a request."""
+    body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
+    answer = await client.post(f"/a2a/{agent}", json=body)
+    assert answer.status_code == 200, answer.text
+    document: Json = answer.json()
+    assert (document["jsonrpc"], document["id"]) == ("2.0", 7)
+    return document
+
+
+async def task(client: httpx2.AsyncClient, method: str, params: Json) -> tuple[str, str, Json]:
+    """The id, the state and the whole of the task that comes back."""
+    result = (await rpc(client, method, params))["result"]
+    whole: Json = result.get("task", result)
+    state = whole["status"]["state"].removeprefix("TASK_STATE_").lower().replace("_", "-")
+    return whole["id"], state, whole
+
+
+async def streamed(client: httpx2.AsyncClient, method: str, params: Json) -> list[Json]:
+    """The results of a stream."""
+    body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
+    async with asyncio.timeout(60), client.stream("POST", "/a2a/main", json=body) as answer:
+        lines = [line async for line in answer.aiter_lines()]
+    return [json.loads(line[6:])["result"] for line in lines if line.startswith("data: ")]
+
+
+def bare(result: Json) -> Json:
+    """What is in a result, which 1.0 wraps and 0.3 does not."""
+    return next((result[kind] for kind in ("task", "statusUpdate", "artifactUpdate") if kind in result), result)
+
+
+async def test_a_card_says_where_an_agent_is_and_needs_a_token(served: Serve) -> None:
+    server = await served([])
+    for place in ("/.well-known/agent-card.json", "/a2a/main/.well-known/agent-card.json"):
+        card = (await server.client.get(place)).json()
+        assert (card["name"], card["url"]) == ("main", f"{server.url}/a2a/main")
+        versions = [interface["protocolVersion"] for interface in card["supportedInterfaces"]]
+        assert (versions, card["preferredTransport"]) == (["1.0", "0.3"], "JSONRPC")
+    async with httpx2.AsyncClient(base_url=server.url) as nobody:
+        assert (await nobody.get("/.well-known/agent-card.json")).status_code == 401
+    looking = await server.as_("looking", "read")
+    assert (await looking.post("/a2a/main", json={})).status_code == 403
+    bob = await server.as_("bob", "chat", agents=("bob",))
+    assert (await bob.get("/a2a/main/.well-known/agent-card.json")).status_code == 404
+
+
+@BOTH
+async def test_a_message_is_a_task_and_its_context_goes_on(served: Serve, methods: tuple[str, str, str]) -> None:
+    server = await served([Say("One."), Say("Two.")])
+    id, state, first = await task(server.client, methods[0], sent("first"))
+    assert (state, first["artifacts"][0]["parts"][0]["text"]) == ("completed", "One.")
+    _, _, second = await task(server.client, methods[0], sent("second", contextId=first["contextId"]))
+    assert second["contextId"] == first["contextId"]
+    assert "One." in server.model.requests[1].text
+    assert await task(server.client, methods[1], {"id": id}) == (id, "completed", first)
+    assert (await rpc(server.client, methods[2], {"id": id}))["error"]["code"] == -32002
+
+
+@pytest.mark.parametrize("method", ["SendStreamingMessage", "message/stream"])
+async def test_a_reply_streams_in_pieces_between_the_states(served: Serve, method: str) -> None:
+    server = await served([Say("It stands in Brindle.", pause_s=0.01)])
+    results = await streamed(server.client, method, sent("Where?"))
+    first, *middle, last = map(bare, results)
+    assert first["id"]
+    text = "".join(one["artifact"]["parts"][0]["text"] for one in middle if "artifact" in one)
+    assert text == "It stands in Brindle."
+    assert last["status"]["state"] in ("TASK_STATE_COMPLETED", "completed")
+
+
+async def test_a_turn_that_waits_for_a_human_is_a_task_that_needs_input(served: Serve, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("hello\n")
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "files.py").write_text(READS)
+    server = await served([Ask(Wanted("first_line", {"path": "notes.txt"})), Say("It says hello.")])
+    chatting = await server.as_("chatting", "chat")
+    id, state, waits = await task(chatting, "SendMessage", sent("Read it."))
+    assert state == "input-required"
+    assert "first_line" in waits["status"]["message"]["parts"][0]["text"]
+    assert await task(chatting, "GetTask", {"id": id}) == (id, state, waits)
+    refused = await chatting.post(
+        "/a2a/main", json={"id": 1, "method": "SendMessage", "params": sent("yes", taskId=id)}
+    )
+    assert refused.status_code == 403
+    assert (await rpc(server.client, "SendMessage", sent("perhaps", taskId=id)))["error"]["code"] == -32602
+    _, state, done = await task(server.client, "SendMessage", sent("yes", taskId=id))
+    assert (state, done["artifacts"][0]["parts"][0]["text"]) == ("completed", "It says hello.")
+    assert (await rpc(server.client, "SendMessage", sent("more", taskId=id)))["error"]["code"] == -32004
+
+
+@BOTH
+async def test_a_task_at_work_is_canceled_and_its_stream_ends(served: Serve, methods: tuple[str, str, str]) -> None:
+    server = await served([SLOW])
+    now = {"configuration": {"returnImmediately": True, "blocking": False}}
+    id, state, _ = await task(server.client, methods[0], {**sent("wait"), **now})
+    assert state in ("submitted", "working")
+    follow = "SubscribeToTask" if methods is V1 else "tasks/resubscribe"
+    following = asyncio.create_task(streamed(server.client, follow, {"id": id}))
+    while (await task(server.client, methods[1], {"id": id}))[1] != "working":  # noqa: ASYNC110 - as a client would
+        await asyncio.sleep(0.02)
+    assert (await task(server.client, methods[2], {"id": id}))[1] == "canceled"
+    assert "cancel" in bare((await following)[-1])["status"]["state"].lower()
+
+
+async def test_a_turn_that_fails_is_a_failed_task_that_says_why(served: Serve) -> None:
+    server = await served([Fail(400, "no such model")])
+    _, state, whole = await task(server.client, "SendMessage", sent("Hello"))
+    assert state == "failed"
+    assert "no such model" in whole["status"]["message"]["parts"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("body", "number"),
+    [
+        pytest.param(b"{", -32700, id="no-json"),
+        pytest.param(b"[]", -32600, id="no-object"),
+        pytest.param(b'{"id": 1}', -32600, id="no-method"),
+        pytest.param(b'{"id": 1, "method": "tasks/forget"}', -32601, id="unknown-method"),
+        pytest.param(b'{"id": 1, "method": "SendMessage"}', -32602, id="no-message"),
+        pytest.param(b'{"id": 1, "method": "GetTask", "params": {}}', -32602, id="no-task"),
+        pytest.param(b'{"id": 1, "method": "GetTask", "params": {"id": "a.b"}}', -32001, id="unknown-task"),
+        pytest.param(
+            b'{"id": 1, "method": "SendMessage", "params": {"message": {"parts": [{"url": "https://e.org"}]}}}',
+            -32005,
+            id="file",
+        ),
+        pytest.param(
+            b'{"id": 1, "method": "SendMessage", "params": {"message": {"contextId": "..", "parts": [{"text": "a"}]}}}',
+            -32602,
+            id="context-that-is-none",
+        ),
+    ],
+)
+async def test_what_is_no_request_is_answered_in_the_protocols_words(asked: Served, body: bytes, number: int) -> None:
+    answer = await asked.client.post("/a2a/main", content=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (200, number)
+
+
+async def test_a_task_of_one_agent_is_not_there_for_another(served: Serve, tmp_path: Path) -> None:
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "bob.toml").write_text('purpose = "Counts."\n')
+    server = await served([Say("One."), Say("Two.")])
+    ours, _, _ = await task(server.client, "SendMessage", sent("first"))
+    theirs = (await rpc(server.client, "SendMessage", sent("second"), "bob"))["result"]["task"]["id"]
+    for agent, id in (("bob", ours), ("main", theirs)):
+        assert (await rpc(server.client, "GetTask", {"id": id}, agent))["error"]["code"] == -32001
+    context = ours.partition(".")[0]
+    stolen = f"{context}.{theirs.partition('.')[2]}"
+    assert (await rpc(server.client, "GetTask", {"id": stolen}))["error"]["code"] == -32001
+
+
+@pytest.fixture
+async def asked(served: Serve) -> Served:
+    """A server that is asked nothing of its model."""
+    return await served([])
