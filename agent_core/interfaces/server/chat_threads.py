@@ -35,7 +35,7 @@ _WELL: Final = ("replied", "client_calls")  # the same as reasons of their ends
 class Thread:
     """The agent that holds a conversation, and what of the client's request is new to it, under its `key`.
 
-    `client` is what the client offers of its own. `before` is what the reply is the answer to.
+    `client` is what the client offers of its own.
     """
 
     name: str
