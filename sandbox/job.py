@@ -65,7 +65,10 @@ class ModuleImport:
 
 @dataclass(frozen=True, slots=True)
 class SchemaRequest:
-    """The schemas of functions as {function: {parameter or "return": JSON Schema}}, as the worker claims them."""
+    """The schemas of functions as {function: {parameter or "return": JSON Schema}}, as the worker claims them.
+
+    In the place of a schema, or of all those of a function, stands a text if there is none: the reason.
+    """
 
     functions: Sequence[str]
 

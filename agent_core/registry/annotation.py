@@ -168,14 +168,24 @@ class Converter:
         return _SUBSCRIPTED[kind](self, arguments)
 
     def union(self, members: list[ast.expr]) -> Schema:
-        """Return `anyOf` of the members, flat and without repetition; a single member as it is."""
+        """Return `anyOf` of the members, flat and without repetition; a single member as it is.
+
+        A member that no JSON value can be is left out, unless all are.
+        """
         schemas: list[Schema] = []
+        reason = None
         for member in members:
-            schema = self.convert(member)
+            try:
+                schema = self.convert(member)
+            except Impossible as error:
+                reason = error
+                continue
             if not schema:
                 return {}
             inner = schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
             schemas += [option for option in inner if option not in schemas]
+        if reason and all(schema == {"type": "null"} for schema in schemas):
+            raise reason
         return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
     def _read_literal(self, arguments: list[ast.expr]) -> Schema:

@@ -16,6 +16,7 @@ class Impossible(Exception):
     """Error raised when no JSON value can represent a type. Internal to the package."""
 
 
+_TYPING = ("typing", "typing_extensions")
 _STRING, _ARRAY, _OBJECT = {"type": "string"}, {"type": "array"}, {"type": "object"}
 _BYTES = {"type": "string", "contentEncoding": "base64"}
 _PATH = {"type": "string", "format": "path"}
@@ -40,6 +41,7 @@ GENERIC: dict[str, str] = {
     **_everywhere(
         {
             **dict.fromkeys(("List", "Sequence", "MutableSequence", "Iterable", "Collection", "Deque"), "array"),
+            **dict.fromkeys(("Iterator", "Container"), "array"),
             **dict.fromkeys(("Set", "FrozenSet", "AbstractSet", "MutableSet"), "set"),
             **dict.fromkeys(("Dict", "Mapping", "MutableMapping", "OrderedDict", "DefaultDict"), "mapping"),
             **dict.fromkeys(("Final", "Required", "NotRequired", "ReadOnly"), "wrapper"),
@@ -77,6 +79,10 @@ SIMPLE: dict[str, Schema] = {
     "typing.AnyStr": _STRING,
     "typing.LiteralString": _STRING,
     "types.NoneType": {"type": "null"},
+    **{f"{home}.{name}": {"type": "integer"} for home in _TYPING for name in ("SupportsInt", "SupportsIndex")},
+    **{f"{home}.SupportsFloat": {"type": "number"} for home in _TYPING},
+    "typing.Sized": {},
+    "collections.abc.Sized": {},
     "typing.Hashable": {},
     "collections.abc.Hashable": {},
     "numbers.Number": {"type": "number"},

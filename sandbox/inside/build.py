@@ -184,6 +184,10 @@ def _collection(kind: Callable[[list[Any]], Any]) -> Maker:
     return make
 
 
+def _iterator(value: Any, hint: Hint, path: str) -> Any:
+    return iter(_collection(list)(value, hint, path))
+
+
 def _tuple(value: Any, hint: Hint, path: str) -> Any:
     inner = typing.get_args(hint)
     items = _items(value, "a list", path)
@@ -289,6 +293,8 @@ def _by_pydantic(value: Any, hint: Hint, path: str) -> Any:
         raise _unfit(value, words(hint), path) from error
     except ValueError as error:
         raise Unfit(f"{path}: {error}") from error
+    except pydantic.errors.PydanticUserError as error:  # of a class that it knows nothing about
+        raise _unfit(value, words(hint), path) from error
 
 
 _CONTAINERS: dict[Any, Maker] = {
@@ -300,6 +306,8 @@ _CONTAINERS: dict[Any, Maker] = {
     collections.abc.Sequence: _collection(list),
     collections.abc.MutableSequence: _collection(list),
     collections.abc.Iterable: _collection(list),
+    collections.abc.Iterator: _iterator,
+    collections.abc.Container: _collection(list),
     collections.abc.Collection: _collection(list),
     collections.abc.Set: _collection(set),
     collections.abc.MutableSet: _collection(set),

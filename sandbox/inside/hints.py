@@ -63,6 +63,13 @@ def peel(hint: Hint) -> Hint:
             return type(None) if hint is None else hint
 
 
+def alternatives(hint: Hint) -> tuple[Hint, ...]:
+    """Return the types of which a value may be any: the members of a union, or what a type variable may stand for."""
+    if isinstance(hint, typing.TypeVar):
+        return (hint.__bound__,) if hint.__bound__ else hint.__constraints__
+    return typing.get_args(hint) if is_union(origin_of(hint)) else ()
+
+
 def required_keys(kind: Any) -> list[str]:
     """Return the keys that a TypedDict must have. `__required_keys__` is wrong if annotations are text."""
     hints = of_class(kind)

@@ -33,7 +33,7 @@ from .context import Context
 from .debugger import WorkerDebugger
 from .edge import attempt
 from .finder import ROOT, Finder
-from .hints import Hint, of_function
+from .hints import Hint, alternatives, of_function
 from .invocation import call, is_bare, run
 from .simplification import bounded, is_iterator, simplify
 
@@ -53,7 +53,10 @@ def with_context(function: Callable[..., Any], context: Context) -> Callable[...
 
 
 def of(function: object, name: str) -> dict[str, Any]:
-    """Return parameter → JSON Schema, with `return` for the result. Raise Unfit naming a type that has none."""
+    """Return parameter → JSON Schema, or the reason why its type has none; with `return` for the result, if it has one.
+
+    Raise Unfit if the types cannot be told at all.
+    """
     if not isinstance(function, types.FunctionType):
         raise Unfit(f"{name}: there is no such function")
     try:
@@ -63,28 +66,21 @@ def of(function: object, name: str) -> dict[str, Any]:
         raise Unfit(f"{name}: its types need pydantic, which functions cannot import here") from error
     except (NameError, TypeError, AttributeError, SyntaxError) as error:
         raise Unfit(f"{name}: its types cannot be resolved: {error}") from error
-    return {
-        parameter: _schema(pydantic, hint, f"{name}: {parameter}")
-        for parameter, hint in hints.items()
-        if parameter != "return" or _has_schema(pydantic, hint)
-    }
+    claims = {parameter: _schema(pydantic, hint, parameter) for parameter, hint in hints.items()}
+    return {parameter: claim for parameter, claim in claims.items() if parameter != "return" or isinstance(claim, dict)}
 
 
-def _has_schema(pydantic: types.ModuleType, hint: Hint) -> bool:
-    """Return whether a result's type has a schema; one without is no reason against a function."""
-    try:
-        _schema(pydantic, hint, "return")
-    except Unfit:
-        return False
-    return True
-
-
-def _schema(pydantic: types.ModuleType, hint: Hint, place: str) -> dict[str, Any]:
-    mode = "serialization" if place.endswith(": return") else "validation"
+def _schema(pydantic: types.ModuleType, hint: Hint, parameter: str) -> dict[str, Any] | str:
+    """Return the schema of a hint, of a union that of the members which have one; else the reason why it has none."""
+    mode = "serialization" if parameter == "return" else "validation"
     try:
         schema: dict[str, Any] = pydantic.TypeAdapter(hint).json_schema(mode=mode)
     except (pydantic.errors.PydanticUserError, TypeError, AttributeError) as error:
-        raise Unfit(f"{place}: there is no JSON Schema for this type: {error}") from error
+        members = [_schema(pydantic, member, parameter) for member in alternatives(hint)]
+        schemas = [member for member in members if isinstance(member, dict)]
+        definitions = {name: each for schema in schemas for name, each in schema.pop("$defs", {}).items()}
+        any_of = {"anyOf": schemas, **({"$defs": definitions} if definitions else {})}
+        return any_of if schemas else str(error).partition("\n")[0]
     return schema
 
 
@@ -240,7 +236,15 @@ def _load(workshop: WorkerJobs, job: Frame) -> Frame:
 
 def _describe(workshop: WorkerJobs, job: Frame) -> Frame:
     module = workshop.load(job)
-    return _returned({name: of(getattr(module, name, None), name) for name in job["functions"]})
+    return _returned({name: _claimed(getattr(module, name, None), name) for name in job["functions"]})
+
+
+def _claimed(function: object, name: str) -> dict[str, Any] | str:
+    """Return the schemas of a function's types, or the reason why they cannot be told."""
+    try:
+        return of(function, name)
+    except Unfit as error:
+        return str(error)
 
 
 def _compile(_workshop: WorkerJobs, job: Frame) -> Frame:

@@ -266,5 +266,5 @@ async def test_describe_gives_json_schema_of_what_syntax_cannot_decide(sandbox: 
 
 async def test_describe_says_which_type_cannot_be_resolved(sandbox: Sandbox) -> None:
     outcome = await sandbox.run(Job(_MODELS, "models", SchemaRequest(["odd"])))
-    assert isinstance(outcome, Refused), outcome
-    assert "odd: its types cannot be resolved: name 'Missing'" in outcome.reason
+    assert isinstance(outcome, Returned), outcome
+    assert "odd: its types cannot be resolved: name 'Missing'" in outcome.value["odd"]

@@ -369,8 +369,8 @@ async def test_modules_that_load_in_the_order_of_their_package_alone_join_togeth
         pytest.param("def a(self, x: str) -> str:\n    return self.memory.get(x)\n", "a", "foreign-context", id="self"),
         pytest.param("import memgpt\n\n\ndef a() -> str:\n    return memgpt.NAME\n", "a",
                      "foreign-import", id="import"),
-        pytest.param("import os.path as p, no.such\n\n\ndef a(x: str) -> str:\n    return no.such(x)\n", "a",
-                     "needs-packages", id="package"),
+        pytest.param("import no.such\n\nB = no.such\n\n\ndef a(x: str) -> str:\n    return B(x)\n\n\n"
+                     "def c(x: str) -> int:\n    return 0\n", "a", "needs-packages", id="package"),
     ],
 )  # fmt: skip
 async def test_what_cannot_be_taken_as_it_is_is_named(

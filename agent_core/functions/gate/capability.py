@@ -21,7 +21,10 @@ def capability(draft: D) -> D:
     own = modules_of_workspace(draft.snapshot.modules, draft.granted)
     all_uses = uses(draft.tree, draft.rules.packages, draft.guarded, own)
     draft = replace(draft, needs=needs_of(all_uses), asking=_lines(all_uses, draft.granted))
-    return draft.with_findings(STAGE, lacking(all_uses, draft.granted, draft.approval_mode))
+    is_imported = draft.policy == "import" and draft.approval_mode == "none"
+    return draft.with_findings(
+        STAGE, lacking(all_uses, draft.granted, "importing" if is_imported else draft.approval_mode)
+    )
 
 
 def lacking(uses: Iterable[Use], granted: Grants, approval_mode: Way = "none") -> list[Finding]:

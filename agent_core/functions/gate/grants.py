@@ -34,14 +34,16 @@ ADVICE: Mapping[str, str] = MappingProxyType(
         "packages": "use the standard library",
     }
 )
-Way: TypeAlias = Literal["none", "joining", "calling", "file"]
-"""The way the user is asked: not at all, before a candidate is accepted, before a call, or manually in the file."""
+Way: TypeAlias = Literal["none", "joining", "calling", "importing", "file"]
+"""The way the user is asked: not at all, before a candidate is accepted, before a call (of what was saved or
+is imported), or manually in the file."""
 
 FIXES: Mapping[Way, str] = MappingProxyType(
     {
         "none": "{}, or let a human grant it: toolwright functions grant NAME",
         "joining": "leave it if the task needs it, the user is asked before it joins; else {}",
         "calling": "a human is asked before it is called, or grants it now: toolwright functions grant NAME",
+        "importing": "leave it, a human is asked when it is first called; else {}",
         "file": "leave it if the task needs it, a human has to grant it; else {}",
     }
 )

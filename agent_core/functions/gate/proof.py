@@ -32,6 +32,7 @@ _SHUT = frozenset(  # what is raised where nothing of the world outside is grant
     {"PermissionError", "FileNotFoundError", "NotADirectoryError", "URLError", "ConnectionError", "ConnectError"}
     | {"RequestException", "MaxRetryError", "OperationalError", "OSError", "gaierror"}
 )
+_ABSENT = frozenset({"ModuleNotFoundError", "ImportError"})
 EXCUSED = "example-directives"
 """The code of the fix that writes doctest directives at a library's examples."""
 _ENOUGH = 2
@@ -225,9 +226,10 @@ def _offering(finding: Finding, offered: Disagreement | None) -> Finding:
 
 def wants_grant(result: ExampleResult, needs: Grants) -> bool:
     """Check whether an example failed because outside access is not granted, which only makes it a draft."""
-    if result.agreed or not isinstance(result.outcome, Raised) or not needs.is_outward:
+    if result.agreed or not isinstance(result.outcome, Raised):
         return False
-    return result.outcome.failure.type.rpartition(".")[2] in _SHUT
+    kind = result.outcome.failure.type.rpartition(".")[2]
+    return (needs.is_outward and kind in _SHUT) or (bool(needs.packages) and kind in _ABSENT)
 
 
 def _note(agreed: int, ran: int, written: int) -> str:

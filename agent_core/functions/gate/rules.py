@@ -48,7 +48,7 @@ DOUBTS: Mapping[str, Severity] = MappingProxyType(
 )
 # What shows too little of a library's function, which joins as a draft.
 WEAK = frozenset({"too-few-examples", "one-sided-examples", "same-results", "contradictory-examples", "unproven"})
-_BEYOND = ("network", "files", "secrets", "memory", "functions", "terminal")
+_BEYOND = ("network", "packages", "files", "secrets", "memory", "functions", "terminal")
 UNPROVEN = WEAK | {f"needs-{means}" for means in _BEYOND}
 
 # Single findings that are judged otherwise than their stage.
@@ -79,7 +79,6 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "hides-builtin": "warns",
                 "near-copy": "warns",
                 "rewrite": "warns",
-                "needs-packages": "refuses",
                 "workspace-import": "refuses",
                 "needs-processes": "refuses",  # which no human can grant
                 "native-code": "refuses",

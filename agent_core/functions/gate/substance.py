@@ -31,22 +31,22 @@ def substance(draft: Draft) -> Draft:
     """Return the draft with every sign that the promised function is hollow."""
     if draft.function is None:
         return draft.skip("there is no function to look at")
-    findings = check(draft.function, draft.text)
+    findings = check(draft.function, draft.text, may_have_gaps=draft.policy == "import")
     if draft.policy == "import" and draft.tree and any(use.kind for use in uses(draft.tree, draft.rules.packages)):
         findings = [finding for finding in findings if finding.code != "constant"]  # it is called for what it reaches
     return draft.with_findings(STAGE, findings)
 
 
-def check(node: FunctionNode, text: str) -> list[Finding]:
-    """Return every sign that a function is hollow."""
+def check(node: FunctionNode, text: str, *, may_have_gaps: bool = False) -> list[Finding]:
+    """Return every sign that a function is hollow. One that `may_have_gaps` does not support every argument."""
     every = nodes_of(node)[1:]
     own = list(every if _SCOPES.isdisjoint(map(type, every)) else own_nodes(body(node)))
-    hollow = list(_hollow(node, own))
+    hollow = list(_hollow(node, own, may_have_gaps=may_have_gaps))
     unused = [] if hollow else list(_unused(node))
     return [*hollow, *unused, *_announced(node, own, text)]
 
 
-def _hollow(node: FunctionNode, own: list[ast.AST]) -> Iterator[Finding]:
+def _hollow(node: FunctionNode, own: list[ast.AST], *, may_have_gaps: bool) -> Iterator[Finding]:
     statements = body(node)
     line = statements[0].lineno if statements else node.lineno
     real = [statement for statement in statements if not _is_nothing(statement)]
@@ -59,7 +59,8 @@ def _hollow(node: FunctionNode, own: list[ast.AST]) -> Iterator[Finding]:
         yield Finding("placeholder", message, "write the code that computes the result", line)
         return
     unfinished = _not_implemented(own)
-    if unfinished:
+    is_gap = unfinished not in statements and any(isinstance(child, ast.Return) and child.value for child in own)
+    if unfinished and not (may_have_gaps and is_gap):
         message = f"`{node.name}` raises NotImplementedError, so a part of it is not written"
         fix = "write that part; for input that is not supported raise ValueError with a reason"
         yield Finding("not-implemented", message, fix, unfinished.lineno)

@@ -3,6 +3,7 @@
 Here are also the means that every stage in a worker uses. What a worker says is a claim, shown fenced.
 """
 
+import ast
 import asyncio
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
@@ -42,6 +43,7 @@ from .clones.index import Alike
 from .draft import Draft, Finding
 from .grants import Way
 from .reviewer import Reviewer
+from .uses import needs_of, uses
 
 STAGE = "import"
 _BUSY = 0.5  # of its time on a processor, or seconds of it: who had that was not kept waiting
@@ -141,7 +143,9 @@ async def load(draft: Draft, bench: TrialTools) -> Draft:
         return draft.with_problems(reading.problems)
     if lacking:
         return replace(draft, reading=reading).skip(lacking)
+    own = next((function.line for function in reading.functions if function.name == draft.candidate.name), 0)
     reading, problems = await try_module(reading, draft.snapshot, bench)
+    problems = tuple(p for p in problems if p.code != "inexpressible-type" or p.where.line == own)  # not of others
     trial = None if problems else draft.snapshot.with_module(reading)
     placed_problems = [replace(problem, where=_where(draft, around, problem.where)) for problem in problems]
     return replace(draft, reading=reading, trial=trial).with_problems(placed_problems)
@@ -150,7 +154,7 @@ async def load(draft: Draft, bench: TrialTools) -> Draft:
 def _where(draft: Draft, around: ModuleSource | None, where: Place) -> Place:
     """Translate a place in the module to one in the candidate; keep its line if the candidate is the whole module."""
     path = draft.candidate.path
-    if around is not None or draft.fixes or not where.line:
+    if (around is not None and around.text.strip()) or draft.fixes or not where.line:
         return Place(path)
     return Place(path, where.line + draft.text[: -len(draft.text.lstrip())].count("\n"))
 
@@ -174,6 +178,11 @@ def _blocked(draft: Draft) -> str:
 
 
 def _lacking(draft: Draft) -> str:
+    """Return the packages that are missing when the module is loaded; a library's function may import them later."""
+    body = draft.tree.body if draft.tree else []
+    at_top = ast.Module([node for node in body if isinstance(node, ast.Import | ast.ImportFrom)], [])
+    if draft.policy == "import" and not needs_of(uses(at_top, draft.rules.packages)).packages:
+        return ""
     grants = sorted(
         {problem.code.removeprefix("needs-") for problem in draft.problems if problem.code == "needs-packages"}
     )
@@ -238,10 +247,13 @@ def with_schemas(function: Function, answer: Any) -> Function | Problem:  # Any:
     properties = dict(function.parameters["properties"])
     definitions = dict(function.parameters.get("$defs", {}))
     for name in function.unresolved:
-        schema = answer.get(name) if isinstance(answer, dict) else None
-        wrong = check_schema(schema, where)
-        if wrong or not isinstance(schema, dict):
-            message = f"the type of parameter `{name}` of `{function.name}` has no JSON Schema"
+        schema = answer.get(name) if isinstance(answer, dict) else answer
+        if isinstance(schema, str) and name not in function.parameters["required"] and isinstance(answer, dict):
+            del properties[name]  # no model can pass it, and it keeps its default
+            continue
+        if check_schema(schema, where) or not isinstance(schema, dict):
+            why = f": {fence(schema, 200)}" if isinstance(schema, str) else ""
+            message = f"the type of parameter `{name}` of `{function.name}` has no JSON Schema{why}"
             return Problem(
                 "inexpressible-type", message, where, "take text, numbers, lists, dictionaries or a pydantic model"
             )

@@ -65,6 +65,7 @@ class BatchOperations:
         """
         holders = {name: function.module for name, function in self.registry.snapshot().functions.items()}
         taking = replace(taking, maps=self.gate.rules.makes(CONTEXT), hosted=self.hosted, holders=holders)
+        taking = replace(taking, packages=self.gate.rules.packages)
         report = ImportReport(taking.path.name, taking.dry_run)
         parts, candidates = await asyncio.to_thread(read, taking, report)
         count = sum(len(part.parts.public) for part in parts.values())

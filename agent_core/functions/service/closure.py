@@ -139,6 +139,22 @@ class ModuleParts:
         return "\n".join(lines) + "\n", places
 
 
+def own_text(text: str, name: str) -> str:
+    """Return what a function does, as text without its name and docstring; an empty one if its module has a part in it,
+    apart from imports of other than the library's own modules.
+    """
+    parts = ModuleParts.of(text)
+    body = () if isinstance(parts, Problem) else parts.text.body
+    imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
+    rest = [node for node in body if node not in imports]
+    is_own = any("functions" in ast.unparse(node) or getattr(node, "level", 0) for node in imports)
+    match rest:
+        case [ast.FunctionDef(name=found, args=arguments, body=[first, *others])] if found == name and not is_own:
+            said = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+            return "\n".join(map(ast.unparse, [*imports, arguments, *(others if said else [first, *others])]))
+    return ""
+
+
 def only(text: str, names: Set[str], dropped: Set[int] = frozenset(), *, is_bare: bool = True) -> str | Problem:
     """Return a module's text with some of its public functions and, with `is_bare`, only what they need.
 

@@ -55,9 +55,13 @@ def _reach(uses: Mapping[str, Set[str]]) -> dict[str, set[str]]:
 def circled(parts: Mapping[str, LibraryFile]) -> dict[str, frozenset[str]]:
     """Return for each module those that import it and that it imports, directly or through others.
 
-    That all modules of a package meet in the package is no circle.
+    That all modules of a package meet in the package is no circle, unless they take something of the package itself.
     """
     facades = {name for name, part in parts.items() if part.is_facade}
+    taken = {used for part in parts.values() for used in part.own_packages}
+    while taken & facades:
+        facades -= taken
+        taken = {used for name in taken for used in parts[name].uses}
     return circles({name: frozenset() if name in facades else part.uses - facades for name, part in parts.items()})
 
 
@@ -84,7 +88,7 @@ def first_loaded(circle: Set[str], parts: Mapping[str, LibraryFile]) -> LibraryF
     """Return a package that loads the modules of a circle in the order of its author; None if it has no such order."""
     common = _common_package(circle)
     package = parts.get(common)
-    if package is None or not package.is_facade:
+    if package is None or not package.is_facade or common in circle:
         return None
     first = next((module for module in _loads(common, parts, set()) if module in circle), None)
     if first is None:

@@ -29,7 +29,7 @@ from .name_clashes import told_apart
 @dataclass(frozen=True, slots=True)
 class Taking:
     """An import request. `hosted` are the agent's own functions with their parameters, `holders` the modules of the
-    functions that the workspace has.
+    functions that the workspace has, `packages` those that functions can import anyway.
     """
 
     path: Path
@@ -39,6 +39,7 @@ class Taking:
     maps: bool = True  # what was written for another agent
     hosted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     holders: Mapping[str, str] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()
 
 
 Outcome = Literal["joined", "fixed", "skipped", "refused"]
@@ -129,7 +130,7 @@ def read(taking: Taking, report: ImportReport) -> tuple[dict[str, LibraryFile], 
         if is_passed_over(name)
     ]
     parts: dict[str, LibraryFile] = {}
-    for part in modules(library, taking.prefix, maps=taking.maps):
+    for part in modules(library, taking.prefix, taking.packages, maps=taking.maps):
         if isinstance(part, Problem):
             report.files.append(SkippedFile.of(part))
         elif part.module in parts:

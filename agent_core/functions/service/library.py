@@ -20,12 +20,13 @@ from agent_core.storage import FunctionStore
 from ..gate import CONTEXT, Candidate, Gate
 from ..gate.examples.example_text import with_example
 from ..gate.verdict import Fix, ModuleVerdict
+from .closure import own_text
 from .foreign import here_already
 from .import_order import circled, first_loaded, generations
 from .intake import ImportedFunction, ImportedModule, ImportReport, Outcome, SkippedFile, Taking
 from .judgment import Judgment, judgment_on
 from .library_files import LibraryFile, demands
-from .module_progress import Joined, ModuleProgress, alone, joined, plan, unoffered, whole
+from .module_progress import Joined, ModuleProgress, alone, candidate_of, joined, plan, unoffered, whole
 from .plan import Author, PlannedChange
 from .review_job import ReviewJob
 from .review_pool import Judge
@@ -50,6 +51,7 @@ class Importer:
     circles: dict[str, list[LibraryFile]] = field(default_factory=dict)
     packages: dict[str, str] = field(default_factory=dict)  # by module: the one that loads its circle
     demands: dict[str, frozenset[str]] = field(default_factory=dict)  # by module: what others of the library take
+    texts: dict[str, str] = field(default_factory=dict)  # by text: the function that has it
 
     async def run(self, parts: Mapping[str, LibraryFile], candidates: Mapping[str, Candidate]) -> None:
         """Judge and write every module, those that others use first."""
@@ -62,6 +64,8 @@ class Importer:
             async with asyncio.TaskGroup() as tasks:
                 verdict_tasks = [tasks.create_task(self._judge(part, claims, candidates)) for part in group]
             remaining = {task.result().part.module: task.result() for task in verdict_tasks}
+            for progress in remaining.values():
+                self._leave_out_copies(progress)
             while remaining:
                 module = next(iter(remaining))
                 await self._join([remaining.pop(name) for name in (module, *sorted(together[module]))])
@@ -93,7 +97,7 @@ class Importer:
         before = whole(part).text if self.circles[part.module] else ""
         progress = ModuleProgress(part, existing.text if existing else before, self.demands[part.module])
         for name in progress.order():
-            code, places = part.parts.candidate(progress.statements(name))
+            code, places = candidate_of(part, progress.statements(name))
             mark = hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()
             known = await self._known(name, mark, part, claims)
             if known == "skipped":
@@ -109,6 +113,18 @@ class Importer:
             self._told(part, name, "refused", (_lacking(name, lacking, part),))
         return progress
 
+    def _leave_out_copies(self, progress: ModuleProgress) -> None:
+        """Refuse what another module, judged at the same time, has word for word under another name."""
+        for name, verdict in [*progress.verdicts.items()]:
+            text = own_text(verdict.source, name)
+            first = self.texts.setdefault(text, f"{progress.part.module}.{name}") if text else ""
+            if first not in ("", f"{progress.part.module}.{name}"):
+                del progress.verdicts[name]
+                progress.companions[name] = verdict.source
+                where = Place(progress.part.file, progress.part.parts.line(name))
+                message = f"`{name}` is `{first}` word for word, which joins"
+                self._told(progress.part, name, "refused", (Problem("copy", message, where, "call that one"),))
+
     async def _review(
         self, name: str, progress: ModuleProgress, code: str, places: list[int], given: Candidate | None
     ) -> None:
@@ -116,9 +132,17 @@ class Importer:
         part, statements = progress.part, progress.statements(name)
         helpers = part.parts.helpers(statements)
         candidate = given or Candidate(name, code, part.module, file=part.file, helpers=helpers)
+        candidate = replace(candidate, replaces=name in progress.in_order)
         verdict = await self._verdict(candidate, part.file, self._around(part, progress.around(name)))
+        is_early = any(
+            problem.code == "import-fails" and "NameError" in problem.message for problem in verdict.problems
+        )
+        if is_early and part.module not in self.snapshot.modules:
+            progress.take_in_order(name)
+            around = self._around(part, progress.text)
+            verdict = await self._verdict(replace(candidate, replaces=True), part.file, around)
         progress.judged.add(name)
-        troubles = part.troubles(statements)
+        troubles = [*part.troubles(statements), *_kept_out(name, progress, verdict)]
         verdict = _located(verdict, troubles, places, part)
         if troubles or not verdict.admitted:
             progress.refuse(name, code, verdict)
@@ -140,6 +164,8 @@ class Importer:
     def _around(self, part: LibraryFile, text: str) -> tuple[ModuleSource, ...]:
         """Return the library's modules as written so far, with the current text of this one."""
         existing = self.snapshot.modules.get(part.module)
+        if not text and part.path.endswith("/__init__.py"):
+            text = "\n"  # so that it is judged as a package
         own = (ModuleSource.of(part.module, text, existing.path if existing else part.path),) if text else ()
         return (*self.written.values(), *self._support_sources(), *own)
 
@@ -266,6 +292,17 @@ def _with_examples(candidate: Candidate, text: str) -> str:
 def _lacking(name: str, lacking: list[str], part: LibraryFile) -> Problem:
     message = f"`{name}` uses {', '.join(f'`{dependency}`' for dependency in lacking)}, which cannot join"
     return Problem("needs-refused", message, Place(part.file, part.parts.line(name)), "fix that function first")
+
+
+def _kept_out(name: str, progress: ModuleProgress, verdict: Judgment) -> list[Problem]:
+    """Return the problem that a function's module would need a package that others of it do without."""
+    if not progress.keeps_others_out(verdict.source):
+        return []
+    needs = next((problem for problem in verdict.problems if problem.code == "needs-packages"), None)
+    if needs is None:
+        return []
+    message = f"{needs.message}; it is needed when the module is loaded, so that no other function of it would run"
+    return [Problem("needs-packages", message, needs.where, "import it inside the function that uses it")]
 
 
 def _mapped(part: LibraryFile, places: list[int]) -> tuple[Fix, ...]:

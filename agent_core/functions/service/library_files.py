@@ -6,14 +6,13 @@ Imports between the library's own files are written for their new place; everyth
 import ast
 import keyword
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from agent_core.base import syntax
-from agent_core.base.problem import Place, Problem
-from agent_core.registry.source import FOLDER, path_of
+from agent_core.base.problem import Problem
+from agent_core.registry.source import FOLDER, check_module_name, path_of
 from agent_core.registry.tree import Definition
 from sandbox.wire.lines import lines_of
 
@@ -21,15 +20,19 @@ from ..gate.reading.text_fixes import write_escapes
 from .archive import Library
 from .closure import ModuleParts
 from .foreign import Adapted, adapt, counterparts
+from .late_imports import absent_imports
+from .library_imports import climbed, moved_imports, offered_modules
 
 _PASSED_OVER = re.compile(
-    r"(?:^|/)(?:tests?|docs|examples)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest|setup|__main__)\.py$"
+    r"(?:^|/)(?:tests?|docs|examples)/|(?:^|/)(?:tests?|test_[^/]*|[^/]*_test|conftest|setup|__main__)\.py$"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryFile:
-    """One file of a library as a module. `uses` are the modules of the same library that it imports."""
+    """One file of a library as a module. `uses` are the modules of the same library that it imports, `own_packages`
+    those of them that lie above it and from which it takes more than their modules, `absent` its imports of packages.
+    """
 
     file: str
     module: str
@@ -38,6 +41,8 @@ class LibraryFile:
     adapted: Adapted
     problems: tuple[Problem, ...]
     uses: frozenset[str]
+    own_packages: frozenset[str] = frozenset()
+    absent: frozenset[str] = frozenset()
 
     @property
     def text(self) -> str:
@@ -61,7 +66,7 @@ class LibraryFile:
     def base_of(self, node: ast.ImportFrom) -> str:
         """Return the module from which a statement imports."""
         own = f"{self.module}.__init__" if self.path.endswith("/__init__.py") else self.module
-        return (_climbed(own, node) if node.level else node.module or "").removeprefix(f"{FOLDER}.")
+        return (climbed(own, node) if node.level else node.module or "").removeprefix(f"{FOLDER}.")
 
     def troubles(self, statements: Iterable[int]) -> list[Problem]:
         """Return the problems in these statements that must be fixed manually."""
@@ -71,32 +76,47 @@ class LibraryFile:
         ]
 
 
-def modules(library: Library, prefix: str, *, maps: bool = True) -> Iterator[LibraryFile | Problem]:
-    """Yield each file that can be a module, in order of path. A file that cannot be read as Python is a problem."""
+def modules(
+    library: Library, prefix: str, listed: tuple[str, ...] = (), *, maps: bool = True
+) -> Iterator[LibraryFile | Problem]:
+    """Yield each file that can be a module, in order of path. A file that cannot be read as Python is a problem.
+
+    `listed` are the packages that are there.
+    """
     files = {name: text for name, text in sorted(library.files.items()) if not is_passed_over(name)}
     files = {name: text for name, text in files.items() if text.strip() or not name.endswith("__init__.py")}
     targets = {_dotted(name): _target(name, prefix) for name in files if _dotted(name)}
+    targets |= _opened(files, targets)
     brought = frozenset[str]()
     for name, text in files.items():
         dotted = _dotted(name)
         if not dotted:
             continue
-        shown = library.base + name
-        adapted = adapt(_without_overloads(write_escapes(text)), shown, maps=maps)
-        own = f"{dotted}.__init__" if name.endswith("__init__.py") else dotted
-        moved, uses, stuck = _moved(adapted.text, targets, own, shown)
-        parts = ModuleParts.of(moved, shown, targets[dotted])
-        if isinstance(parts, Problem):
-            yield parts
-            continue
-        place = path_of(targets[dotted])
-        if name.endswith("__init__.py"):
-            place = place.removesuffix(".py") + "/__init__.py"
-        merged = replace(adapted, text=moved, mapped={**escaping(text), **adapted.mapped})
-        uses = uses - {targets[dotted]} | {_name_of(module) for module in adapted.brings}
-        brought |= adapted.brings
-        yield LibraryFile(shown, targets[dotted], place, parts, merged, (*adapted.problems, *stuck), uses)
+        part = _module(library.base + name, (name, text), targets, prefix, maps=maps)
+        if isinstance(part, LibraryFile):
+            brought |= part.adapted.brings
+            part = replace(part, absent=absent_imports(part.parts.text.body, listed))
+        yield part
     yield from map(_counterpart, sorted(brought))
+
+
+def _module(
+    shown: str, file: tuple[str, str], targets: Mapping[str, str], prefix: str, *, maps: bool
+) -> LibraryFile | Problem:
+    name, text = file
+    dotted = _dotted(name)
+    adapted = adapt(_without_overloads(write_escapes(text)), shown, maps=maps)
+    is_package = name.endswith("__init__.py")
+    moved = moved_imports(adapted.text, targets, f"{dotted}.__init__" if is_package else dotted, prefix)
+    parts = ModuleParts.of(moved.text, shown, targets[dotted])
+    if isinstance(parts, Problem):
+        return parts
+    place = path_of(targets[dotted])
+    place = place.removesuffix(".py") + "/__init__.py" if is_package else place
+    merged = replace(adapted, text=moved.text, mapped={**escaping(text), **adapted.mapped, **moved.notes})
+    own = {targets[dotted]}
+    uses = moved.uses - own | {_name_of(module) for module in adapted.brings}
+    return LibraryFile(shown, targets[dotted], place, parts, merged, adapted.problems, uses, moved.own_packages - own)
 
 
 def _without_overloads(text: str) -> str:
@@ -142,9 +162,21 @@ def demands(parts: Mapping[str, LibraryFile]) -> dict[str, frozenset[str]]:
                 wanted.get(part.base_of(node), set()).update(alias.name for alias in node.names)
         modules_by_name = aliases(part, nodes)
         for node in nodes:
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                wanted.get(modules_by_name.get(node.value.id, ""), set()).add(node.attr)
+            if isinstance(node, ast.Attribute):
+                root, *rest = _chain(node.value)
+                module = ".".join([modules_by_name.get(root, ""), *rest])
+                wanted.get(module, set()).add(node.attr)
     return {module: frozenset(names) for module, names in wanted.items()}
+
+
+def _chain(node: ast.expr) -> list[str]:
+    """Return the names of `a.b.c`; an empty one for what is no such chain."""
+    match node:
+        case ast.Name(id=name):
+            return [name]
+        case ast.Attribute(value=value, attr=name):
+            return [*_chain(value), name]
+    return [""]
 
 
 def aliases(part: LibraryFile, nodes: Iterable[ast.AST]) -> dict[str, str]:
@@ -189,59 +221,21 @@ def _dotted(name: str) -> str:
     return ".".join(parts)
 
 
+def _opened(files: Mapping[str, str], targets: Mapping[str, str]) -> dict[str, str]:
+    """Return the private modules of which a package offers what they hold, each with a name that is not private."""
+    opened: dict[str, str] = {}
+    for name, text in files.items():
+        if not name.endswith("/__init__.py"):
+            continue
+        for module in offered_modules(text, f"{_dotted(name)}.__init__"):
+            package, _, own = targets.get(module, "").rpartition(".")
+            public = f"{package}.{own.strip('_')}"
+            is_file = f"{module.replace('.', '/')}.py" in files
+            is_free = public not in {*targets.values(), *opened.values()} and check_module_name(public) is None
+            if own.startswith("_") and is_file and is_free:
+                opened[module] = public
+    return opened
+
+
 def _target(name: str, prefix: str) -> str:
     return ".".join([*([prefix] if prefix else []), *map(fitting, _dotted(name).split("."))])
-
-
-def _moved(text: str, targets: Mapping[str, str], own: str, path: str) -> tuple[str, frozenset[str], list[Problem]]:
-    """Return the text with the library's modules renamed, those of them that it uses, and the problems."""
-    try:
-        tree = syntax.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return text, frozenset(), []
-    lines, uses, stuck = lines_of(text), set[str](), []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            base = node.module or "" if not node.level else _climbed(own, node)
-            imported = [
-                name for name in (base, *(f"{base}.{alias.name}".strip(".") for alias in node.names)) if name in targets
-            ]
-            uses |= {targets[name] for name in imported}
-            if imported and not node.level and not _is_standard(base):
-                new = targets.get(base) or targets[imported[0]].rpartition(".")[0]
-                _replace(lines, node, rf"\bfrom\s+{re.escape(base)}(?=\s+import\b)", f"from {FOLDER}.{new}".rstrip("."))
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name in targets and not _is_standard(alias.name):
-                    uses.add(targets[alias.name])
-                    stuck += _rename(lines, node, alias, targets[alias.name], path)
-    return "".join(lines), frozenset(uses), stuck
-
-
-def _rename(lines: list[str], node: ast.Import, alias: ast.alias, target: str, path: str) -> list[Problem]:
-    new = f"{FOLDER}.{target}"
-    if alias.asname:
-        _replace(lines, node, rf"(?<![\w.]){re.escape(alias.name)}(?=\s+as\b)", new)
-    elif "." not in alias.name:
-        _replace(lines, node, rf"(?<![\w.]){re.escape(alias.name)}(?![\w.])", f"{new} as {alias.name}")
-    else:
-        package, _, name = alias.name.rpartition(".")
-        message = f"`import {alias.name}` names a module of the library by its path from the top"
-        fix = f"write `from {package} import {name}`, and `{name}.…` where it is used"
-        return [Problem("dotted-import", message, Place(path, node.lineno, node.col_offset + 1), fix)]
-    return []
-
-
-def _replace(lines: list[str], node: ast.stmt, pattern: str, new: str) -> None:
-    at = node.lineno - 1
-    lines[at] = lines[at][: node.col_offset] + re.sub(pattern, new, lines[at][node.col_offset :], count=1)
-
-
-def _climbed(own: str, node: ast.ImportFrom) -> str:
-    parts = own.split(".")
-    base = parts[: len(parts) - node.level] if node.level <= len(parts) else []
-    return ".".join([*base, *([node.module] if node.module else [])])
-
-
-def _is_standard(name: str) -> bool:
-    return name.partition(".")[0] in sys.stdlib_module_names

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from agent_core.base.characters import FLAWS
 from agent_core.base.problem import Problem
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.module_edits import place_function, withhold
@@ -20,6 +21,7 @@ from ..gate.verdict import ModuleVerdict
 from .closure import ModuleParts, only
 from .import_order import circles, in_order
 from .judgment import Judgment
+from .late_imports import is_at_the_top, with_late_imports
 from .library_files import LibraryFile
 from .plan import Author, ChangeSummary, PlannedChange, planned
 
@@ -32,12 +34,17 @@ class PrivateNames:
     names: frozenset[str] = frozenset()
 
 
-# What keeps a function from being offered, but not from being used by others of its module.
+# What keeps a function from being used by others, wherever they are.
+_UNUSABLE = FLAWS | {
+    *("import-fails", "import-hangs", "module-too-long", "needs-packages", "foreign-import", "workspace-import"),
+    *("syntax", "several-functions", "no-function", "not-text", "too-long", "too-deep", "bad-module"),
+}
+# What keeps others of its module out, too: they would do no more than it does.
+_HOLLOW = frozenset({"placeholder", "not-implemented", "todo", "hard-coded"})
+# What does not keep out those that it calls and that call it.
 _UNOFFERED = frozenset(
     {"function-name", "inexpressible-type", "bad-name", "name-taken", "copy", "not-json", "echo", "constant"}
 )
-_UNLOADABLE = frozenset({"import-fails", "import-hangs", "needs-packages", "foreign-import"})
-_USABLE = _UNOFFERED | {"example-disagrees", "example-raises", "example-stopped"}
 
 
 @dataclass(slots=True)
@@ -51,6 +58,7 @@ class ModuleProgress:
     companions: dict[str, str] = field(default_factory=dict)
     skipped: set[str] = field(default_factory=set)
     judged: set[str] = field(default_factory=set)
+    in_order: frozenset[str] = frozenset()  # what is in the text before it is judged, too
     uses: Mapping[str, frozenset[str]] = field(init=False)
     shown: Mapping[str, frozenset[str]] = field(init=False)
     together: Mapping[str, frozenset[str]] = field(init=False)
@@ -72,7 +80,16 @@ class ModuleProgress:
 
     def statements(self, name: str) -> set[int]:
         """Return the statements of a function without those of the public functions that it uses."""
-        return _own(self.part.parts, name)
+        return self.part.parts.needed([name], frozenset(self.part.parts.public) - {name})
+
+    def keeps_others_out(self, text: str) -> bool:
+        """Check whether a text imports a package where its module is loaded, and others of the module need none."""
+        part = self.part
+        if not is_at_the_top(text, part.absent):
+            return False
+        return not all(
+            is_at_the_top(candidate_of(part, part.parts.needed([name]))[0], part.absent) for name in part.parts.public
+        )
 
     def lacking(self, name: str) -> list[str]:
         """Return the functions that one uses and that cannot join."""
@@ -81,8 +98,16 @@ class ModuleProgress:
     def around(self, name: str) -> str:
         """Return the module's text for judging a function, with what is not judged yet as the author wrote it."""
         later = {other for other in self.shown[name] if other not in self.judged}
-        parts, names = self.part.parts, (self.together[name] | later) - self.usable - {name}
-        return _placed(self.text, {other: parts.candidate(_own(parts, other))[0] for other in sorted(names)})
+        names = (self.together[name] | later) - self.usable - {name}
+        return _placed(
+            self.text, {other: candidate_of(self.part, self.statements(other))[0] for other in sorted(names)}
+        )
+
+    def take_in_order(self, name: str) -> None:
+        """Take a function and all that is usable in the order of their author, which what runs at the top may need."""
+        names = {name, *self.verdicts, *self.companions}
+        self.in_order = frozenset({name, *self.uses[name], *names})
+        self.text = candidate_of(self.part, self.part.parts.needed(names))[0]
 
     def admit(self, name: str, verdict: Judgment) -> None:
         """Take note of a function that joins."""
@@ -92,9 +117,9 @@ class ModuleProgress:
     def refuse(self, name: str, code: str, verdict: Judgment) -> None:
         """Take note of a refused function, which others may use all the same."""
         codes = {problem.code for problem in verdict.refusals}
+        is_usable = codes <= _UNOFFERED if self.together[name] else not codes & _HOLLOW
         # Without a function that others import, no module of theirs could be loaded.
-        is_imported = name in self.demands and not codes & _UNLOADABLE
-        if is_imported or (codes and codes <= (_UNOFFERED if self.together[name] else _USABLE)):
+        if not codes & _UNUSABLE and (is_usable or name in self.demands):
             self.companions[name] = code
             self.text = _placed(self.text, {name: code})
 
@@ -135,8 +160,13 @@ class ModuleProgress:
         return text if isinstance(text, str) else None
 
 
-def _own(parts: ModuleParts, name: str) -> set[int]:
-    return parts.needed([name], frozenset(parts.public) - {name})
+def candidate_of(part: LibraryFile, statements: Set[int]) -> tuple[str, list[int]]:
+    """Return these statements as a text, and the line of the library for each of its lines; what they import of
+    packages that are not there is imported where it is used.
+    """
+    text, places = part.parts.candidate(statements)
+    late = with_late_imports(text, part.absent)
+    return late.text, [places[line - 1] for line in late.lines if line <= len(places)]
 
 
 def _placed(text: str, sources: Mapping[str, str]) -> str:
@@ -172,7 +202,7 @@ def whole(part: LibraryFile, *, is_offered: bool = False) -> LibraryFile:
 def _complete(part: LibraryFile) -> str:
     names = {name for names in part.parts.binds for name in names}
     text = only(part.text, names, part.adapted.unused, is_bare=False)
-    return text if isinstance(text, str) else part.text
+    return with_late_imports(text if isinstance(text, str) else part.text, part.absent).text
 
 
 def unoffered(part: LibraryFile, text: str | Problem) -> LibraryFile:
@@ -224,7 +254,7 @@ def _texts(
     """Return the texts to try: the author's whole, then only what is needed; or the existing one with new functions."""
     if existing is not None and existing.text.strip():
         stop = set(part.parts.public)
-        own = {name: part.parts.candidate(part.parts.needed([name], stop - {name}))[0] for name in private.functions}
+        own = {name: candidate_of(part, part.parts.needed([name], stop - {name}))[0] for name in private.functions}
         brought = own | {name: row.source for name, row in verdicts.items()}
         return [_unoffered(_written(existing.text, brought, part.path), private.functions)]
     fixed = {name: row.source for name, row in verdicts.items() if row.fixes}
@@ -232,6 +262,7 @@ def _texts(
     for needed in (False, True):
         if needed or {*verdicts, *private.functions} == set(part.parts.public):
             text = only(part.text, {*verdicts, *private.functions, *private.names}, part.adapted.unused, is_bare=needed)
+            text = text if isinstance(text, Problem) else with_late_imports(text, part.absent).text
             placed = text if isinstance(text, Problem) else _written(text, fixed, part.path)
             texts.append(_unoffered(placed, private.functions))
     return texts

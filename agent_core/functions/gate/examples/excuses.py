@@ -48,9 +48,8 @@ def _text_options(example: Example) -> Iterator[tuple[str, ...]]:
 
 
 def _error_options(outcome: Outcome) -> Iterator[tuple[str, ...]]:
-    """Yield options for an error that Python words, which is worded differently by another Python."""
-    frames = outcome.failure.frames if isinstance(outcome, Raised) else ()
-    if frames and not frames[-1].source.lstrip().startswith("raise"):
+    """Yield options for an error, which another Python, or another version of the library, words differently."""
+    if isinstance(outcome, Raised):
         yield ("IGNORE_EXCEPTION_DETAIL",)
 
 
@@ -87,9 +86,10 @@ def _uncertain(example: Example, returned: str, again: Outcome, code: ast.Module
 
 
 def _missing(outcome: Raised) -> str:
-    """Return what an example, not its function, names in vain."""
+    """Return what an example names in vain, or a package that its function does without elsewhere."""
     frames, kind = outcome.failure.frames, outcome.failure.type.rpartition(".")[2]
-    is_own = bool(frames) and frames[-1].path.startswith(("<example", "<setup"))
+    is_package = kind in ("ImportError", "ModuleNotFoundError")  # also where the function says so itself
+    is_own = is_package or (bool(frames) and frames[-1].path.startswith(("<example", "<setup")))
     is_module = kind == "AttributeError" and outcome.failure.message.startswith("module ")
     return "it uses what is not here" if is_own and (kind in _ELSEWHERE or is_module) else ""
 

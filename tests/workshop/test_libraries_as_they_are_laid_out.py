@@ -1,0 +1,220 @@
+"""Libraries whose modules hang together in ways of packages: by the package's name, behind it, or by other packages."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_core.functions.service import Taking
+from agent_core.functions.service.intake import ImportReport
+from tests.workshop.support import Room
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SHAPES = {
+    "__init__.py": "from .parts import halves\nfrom .areas import square, total\nfrom .more import grow\n"
+    "from ._inner import plus_two\n",
+    "more/__init__.py": "from .growth import grow, _Box\n",
+    "more/growth.py": '''import shapes
+
+
+class _Box:
+    side = 3
+
+
+def grow(side: int) -> int:
+    """Double a square.
+
+    >>> grow(2)
+    8
+    >>> grow(3)
+    18
+    """
+    return 2 * shapes.square(side)
+''',
+    "areas.py": '''import shapes as sh
+import shapes.more.growth
+from shapes import halves as in_two
+
+
+def square(side: int) -> int:
+    """Return an area.
+
+    >>> square(2)
+    4
+    >>> square(3)
+    9
+    """
+    return side * side
+
+
+def total(sides: list[int]) -> int:
+    """Return the sum of the areas of first halves.
+
+    >>> total([2, 4])
+    5
+    >>> total([6])
+    9
+    """
+    assert shapes.more.growth._Box.side == 3
+    return sum(sh.square(in_two(side)[0]) for side in sides)
+''',
+    "parts.py": '''def halves(n: int) -> list[int]:
+    """Split a number.
+
+    >>> halves(4)
+    [2, 2]
+    >>> halves(5)
+    [2, 3]
+    """
+    return [n // 2, n - n // 2]
+''',
+    "_inner.py": '''from ._deep import plus
+
+
+def plus_two(n: int) -> int:
+    """Add two.
+
+    >>> plus_two(1)
+    3
+    >>> plus_two(2)
+    4
+    """
+    return plus(n, 2)
+''',
+    "_deep.py": "def plus(a, b):\n    return a + b\n",
+}
+PACKAGES = '''"""Widths."""
+
+from typing import Protocol, TypeVar
+from argparse import Namespace
+
+from absent_widths import width, wide
+
+N = TypeVar("N", int, "Unknown")
+
+
+class Sized(Protocol):
+    """Sized."""
+
+    def size(self) -> int: ...
+
+
+def shown_width(text: str) -> int:
+    """Return a width.
+
+    >>> shown_width("abc")
+    3
+    >>> shown_width("ab")
+    2
+    """
+    return width(text)
+
+
+def doubled(text: str, low: N | Sized = 1) -> str:
+    """Return a text twice.
+
+    >>> doubled("a")
+    'aa'
+    >>> doubled("bc")
+    'bcbc'
+    """
+    return _of(Namespace(text=text)) + taken(Namespace(text=text))
+
+
+def _of(options: Namespace) -> str:
+    return options.text
+
+
+def taken(options: Namespace) -> str:
+    """Take a text out.
+
+    >>> taken(Namespace(text="a"))
+    'a'
+    """
+    return options.text
+'''
+EARLY = '''def web(name: str) -> str:
+    """Look a name up.
+
+    >>> web("a")
+    'A1'
+    >>> web("b")
+    'B1'
+    """
+    return Picker().pick(name)
+
+
+def upper(name: str) -> str:
+    """Write a name large; two letters by the web.
+
+    >>> upper("a")
+    'A'
+    >>> upper("b")
+    'B'
+    """
+    return name.upper() if len(name) == 1 else web(name[0])
+
+
+class Picker:
+    """Picks."""
+
+    def pick(self, name, by=upper):
+        return by(name) + ONE
+
+
+ONE = str(len(upper("a")))
+'''
+
+
+async def taken(here: Room, root: Path, name: str, files: dict[str, str]) -> ImportReport:
+    for file, text in files.items():
+        path = root / name / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return await here.shop.bulk.take_over(Taking(root / name), lambda _: None, lambda _: None)
+
+
+def outcomes(report: ImportReport) -> dict[str, str]:
+    return {row.name: row.standing or row.outcome for row in report.functions}
+
+
+async def test_modules_that_import_their_own_package_join_and_so_do_private_ones_behind_it(
+    here: Room, tmp_path: Path
+) -> None:
+    report = await taken(here, tmp_path, "shapes", SHAPES)
+    assert outcomes(report) == dict.fromkeys(("halves", "plus_two", "square", "total", "grow"), "trial"), report
+    assert {row.module for row in report.functions if row.name == "plus_two"} == {"shapes.inner"}
+    answers = [
+        (await here.shop.call(name, arguments)).value
+        for name, arguments in (("total", {"sides": [2, 4]}), ("grow", {"side": 2}), ("plus_two", {"n": 5}))
+    ]
+    assert answers == [5, 8, 7]
+
+
+async def test_a_package_that_is_not_there_and_types_without_a_schema_keep_no_other_function_out(
+    here: Room, tmp_path: Path
+) -> None:
+    report = await taken(here, tmp_path, "widths", {"widths.py": PACKAGES})
+    assert outcomes(report) == {"shown_width": "draft", "doubled": "trial", "taken": "refused"}, report
+    (needs,) = [problem for row in report.functions for problem in row.problems if problem.code == "needs-packages"]
+    assert "absent" in needs.message
+    assert needs.where.line == 6
+    assert "asked when it is first called" in (needs.fix or "")
+    written = (here.root / "functions" / "widths.py").read_text()
+    assert "    from absent_widths import width, wide\n    return width(text)" in written
+    assert (await here.shop.call("doubled", {"text": "x"})).value == "xx"
+    unfit = await here.shop.call("shown_width", {"text": "x"})
+    assert unfit.outcome != "returned"
+
+
+async def test_what_runs_at_the_top_finds_the_functions_that_stand_above_it(here: Room, tmp_path: Path) -> None:
+    report = await taken(here, tmp_path, "early", {"early.py": EARLY})
+    assert outcomes(report) == {"web": "trial", "upper": "trial"}, report
+    assert (await here.shop.call("web", {"name": "q"})).value == "Q1"
+
+
+async def test_of_two_functions_that_are_the_same_word_for_word_one_joins(here: Room, tmp_path: Path) -> None:
+    examples = ">>> {0}(2)\n    7\n    >>> {0}(3)\n    10"
+    text = f'def {{0}}(n: int) -> int:\n    """Do it.\n\n    {examples}\n    """\n    return 3 * n + 1\n'
+    report = await taken(here, tmp_path, "two", {"one.py": text.format("step"), "other.py": text.format("pace")})
+    assert outcomes(report) == {"step": "trial", "pace": "refused"}, report
