@@ -6,6 +6,7 @@ Its handler works on what the conversation has open, and the conversation shows 
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -36,7 +37,7 @@ from .commands.sources import sources
 from .commands.verb import Result, SourceProgress, Verb, read_here
 from .conversation import Conversation
 from .manual_edits import write_section
-from .render.statistics import SLASH
+from .render.statistics import SLASH, shown_line
 from .spans import Line, line
 from .state import WorkspaceState, opened_state
 
@@ -233,6 +234,17 @@ def _example(words: str) -> list[str]:
     return ["functions", "add-example", f"--call={call}", f"--expected={expected}", "--", name]
 
 
+async def _browse(talk: Conversation, words: str) -> Result:
+    """List the functions; below all of them, say what the status bar counts."""
+    result = await run_shell(talk, *_functions(words))
+    if result.table is None:
+        return result
+    status = talk.agent.status()
+    own = len(talk.workspace.workshop.registry.snapshot().functions)
+    counted = shown_line(status.functions_shown, status.functions_known, own)
+    return replace(result, table=replace(result.table, below=(counted, *result.table.below)))
+
+
 async def _rate(thumb: str, talk: Conversation, words: str) -> Result:
     """Rate the named function, or the one that was called last."""
     name, _, note = words.partition(" ")
@@ -333,6 +345,7 @@ _WORDS: Final[Mapping[str, Callable[[str], list[str]]]] = {
 }
 """The commands whose words are read in a way of their own."""
 _READERS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[Result]]]] = {
+    "functions": _browse,
     "good": partial(_rate, "good"),
     "bad": partial(_rate, "bad"),
     "grants": _grants,

@@ -80,8 +80,7 @@ def _typed_call(talk: Conversation, text: str) -> tuple[str, str]:
         raise UsageError("That is not a call of one function.", fix=_LITERALS)
     function = talk.workspace.workshop.registry.snapshot().functions.get(node.func.id)
     if function is None:
-        close = matching.nearest(node.func.id, talk.names())
-        fix = f"Did you mean {close[0]}?" if close else "Type /functions for the list."
+        fix = matching.did_you_mean(node.func.id, talk.names(), "Type /functions for the list.")
         raise UsageError(f"There is no function {node.func.id}.", fix=fix)
     return function.name, json.dumps(_arguments(node, function), ensure_ascii=False, default=_as_list)
 

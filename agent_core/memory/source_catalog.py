@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
+from agent_core.base.matching import did_you_mean
 from agent_core.base.untrusted import one_line
 from agent_core.storage import CopyDocument, DocumentRow, DropDocument, MemoryStore, SaveDocument, SavePassages
 
@@ -93,6 +94,7 @@ class Sources:
         if not matches:
             names = ", ".join(row.name for row in rows[:10])
             fix = f"Loaded are: {names}." if names else "Type: toolwright sources load PATH"
+            fix = did_you_mean(source, [row.name for row in rows], fix)
             raise UsageError(f"No source {one_line(source)} is loaded.", fix=fix)
         for row in matches:
             old = [DropDocument(self._agent, other.hash) for other in had if other.name == row.name]

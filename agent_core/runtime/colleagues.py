@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
 from agent_core.base.limits import Limits
-from agent_core.base.matching import nearest
+from agent_core.base.matching import did_you_mean
 from agent_core.base.matching.wildcard import Wildcard
 from agent_core.base.settings import RunnerSettings
 from agent_core.base.untrusted import one_line
@@ -182,8 +182,7 @@ class Colleagues:
         if name == self.agent:
             raise UsageError("That is you: nothing was sent.", fix="Name another agent; list_agents shows them.")
         if name not in peers:
-            meant = nearest(name, peers)
-            hint = f"Did you mean `{meant[0]}`?" if meant else f"You can reach: {', '.join(peers) or 'nobody'}."
+            hint = did_you_mean(name, peers, f"You can reach: {', '.join(peers) or 'nobody'}.")
             raise UsageError(f"There is no agent `{one_line(name, 80)}` that you can talk to.", fix=hint)
         if not text.strip():
             raise UsageError("The message is empty: nothing was sent.", fix="Say what the other agent has to know.")

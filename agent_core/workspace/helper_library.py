@@ -13,7 +13,7 @@ from typing import Final
 
 from agent_core.base import events
 from agent_core.base.errors import UsageError
-from agent_core.base.matching import Wildcard, nearest
+from agent_core.base.matching import Wildcard, did_you_mean
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line
@@ -99,8 +99,7 @@ class HelperLibrary:
             UsageError: there is none.
         """
         if name not in self._helpers:
-            names = nearest(name, self._helpers)
-            fix = f"Did you mean `{names[0]}`?" if names else "Next: toolwright helpers list"
+            fix = did_you_mean(name, self._helpers, "Next: toolwright helpers list")
             if name in self._problems:
                 fix = f"Its file was rejected: {self._problems[name][0]}"
             raise UsageError(f"There is no helper `{one_line(name, 80)}`.", fix=fix)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from agent_core.base.errors import UsageError
-from agent_core.base.matching import nearest
+from agent_core.base.matching import did_you_mean
 from agent_core.base.untrusted import one_line
 from agent_core.runtime.helper_calls import PREFIX
 from agent_core.storage import AnswerAsk, MessageRow, OpenWork, ResumeAgent, RouteAsk, SetThread, Store, ThreadRow
@@ -52,8 +52,8 @@ class Supervision:
             UsageError: there is none.
         """
         if name not in self._names:
-            meant = nearest(name, self._names)
-            hint = f"Did you mean `{meant[0]}`?" if meant else f"There are: {', '.join(self._names) or 'none'}."
+            known = f"There are: {', '.join(self._names)}." if self._names else "No agent yet. Next: toolwright run"
+            hint = did_you_mean(name, self._names, known)
             raise UsageError(f"There is no agent `{one_line(name, 64)}`.", fix=hint)
 
     async def tree(self) -> list[AgentState]:
@@ -81,8 +81,7 @@ class Supervision:
         asks = await self._store.asks()
         if waiting := [ask for ask in asks if name in (ask.recipient, ask.id)]:
             return waiting
-        meant = nearest(name, [ask.recipient for ask in asks])
-        hint = f"Did you mean `{meant[0]}`?" if meant else "Type: toolwright agents tree"
+        hint = did_you_mean(name, [ask.recipient for ask in asks], "Type: toolwright agents tree")
         raise UsageError(f"Nobody waits for an answer of `{one_line(name, 64)}`.", fix=hint)
 
     async def answer(self, name: str, text: str) -> int:

@@ -1,15 +1,17 @@
 """What people type who have not read the help: options and files in other places, folders with nothing in them."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.interfaces.asking import agree
-from tests.interfaces.support import COUNT_VOWELS, HERE, prompt
+from tests.interfaces.support import COUNT_VOWELS, HERE, flags, prompt
+from tests.kit import Say, scripted
 from tests.kit.program import surroundings, toolwright
-from tests.kit.terminal import TOOLWRIGHT
+from tests.kit.terminal import ESCAPE, TOOLWRIGHT
 
 SHOUT = '''def shout(text: str) -> str:
     """Say a text loudly.
@@ -113,6 +115,53 @@ def test_the_list_at_the_prompt_names_its_columns(grown: Path) -> None:
         screen.line("/functions vow")
         screen.wait_for("standing")
         screen.wait_for("what it does")
+
+
+def test_the_list_at_the_prompt_says_what_the_status_bar_counts(grown: Path) -> None:
+    with prompt([Say("Hello.")], grown) as (screen, _):
+        screen.line("hello")
+        screen.wait_for("1 step")
+        bar = next(match for line in screen.screen() if (match := re.search(r"functions (\d+)/(\d+)", line)))
+        screen.line("/functions")
+        screen.wait_for(f"The model was last shown {bar[1]} of {bar[2]} functions")
+        screen.type(ESCAPE)
+
+
+NEAR = [
+    ("functions", "delete", "count_vowel"),
+    ("functions", "show", "count_vowel"),
+    ("functions", "grants", "count_vowel"),
+    ("functions", "revoke", "count_vowel", "--all"),
+    ("functions", "list", "count_vowel_"),
+    ("functions", "list", "--module", "word"),
+    ("memory", "show", "humann"),
+    ("memory", "history", "humann"),
+    ("memory", "show", "--agent", "mian"),
+    ("memory", "search", "x", "--agent", "mian"),
+    ("agents", "show", "mian"),
+    ("agents", "pause", "mian"),
+    ("log", "--agent", "mian"),
+    ("run", "--preset", "mmgpt", "--agent", "new", "--message", "x"),
+    ("run", "--persona", "companio", "--agent", "new", "--message", "x"),
+]
+
+
+def test_each_unknown_name_is_told_with_the_nearest(grown: Path) -> None:
+    meant = {"count_vowels", "words", "human", "main", "memgpt", "companion"}
+    with scripted([Say("Hello.")]) as model:
+        toolwright("run", *flags(model), "--message", "hello", cwd=grown)
+        for words in NEAR:
+            extra = flags(model) if words[0] == "run" else ()
+            done = toolwright(*words, *extra, cwd=grown)
+            named = re.search(r"Did you mean `(\w+)`\?", done.stderr)
+            assert named, (words, done.stderr)
+            assert named[1] in meant, words
+
+
+@pytest.mark.parametrize("words", [("agents", "show", "x"), ("agents", "pause", "x"), ("memory", "edit", "human")])
+def test_before_the_first_run_the_next_step_is_named(grown: Path, words: tuple[str, ...]) -> None:
+    done = toolwright(*words, *(["--value", "x"] if words[0] == "memory" else []), cwd=grown)
+    assert "No agent yet. Next: toolwright run" in done.stderr
 
 
 def test_a_rejected_edit_in_the_way_is_told_without_a_name_of_the_models(grown: Path) -> None:

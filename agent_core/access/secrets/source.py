@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_core.base.errors import UsageError
+from agent_core.base.matching import did_you_mean
 from agent_core.base.own_environment import environment as own_environment
 from agent_core.base.settings import SECRET as VARIABLE
 
@@ -93,7 +94,8 @@ class Secrets:
         check_name(name)
         if name not in self.vault.read():
             is_set = name in self._variables()
-            fix = f"It comes from the variable {VARIABLE}{name}." if is_set else "See: toolwright secrets list"
+            near = did_you_mean(name, self.vault.read(), "See: toolwright secrets list")
+            fix = f"It comes from the variable {VARIABLE}{name}." if is_set else near
             raise NoSecret(f"There is no secret `{name}` in {shown(self.vault.path)}.", fix=fix)
         self.vault.change(lambda values: {key: value for key, value in values.items() if key != name})
 

@@ -6,7 +6,7 @@ longer than its input is long: where an exact answer would cost more, a coarser 
 
 from .differences import Comparison, ComparisonBudget, compare, diff_lines
 from .mention import MARK, NAME, Mention
-from .nearest import look, nearest
+from .nearest import did_you_mean, look, nearest
 from .wildcard import Wildcard
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Mention",
     "Wildcard",
     "compare",
+    "did_you_mean",
     "diff_lines",
     "look",
     "nearest",

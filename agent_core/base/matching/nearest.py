@@ -28,6 +28,12 @@ def nearest(name: str, names: Iterable[str], most: int = 1, likeness: float = 0.
     return [candidate for score, candidate in nlargest(most, scored) if score >= likeness]
 
 
+def did_you_mean(name: str, names: Iterable[str], otherwise: str, likeness: float = 0.6) -> str:
+    """Return the sentence that names the known name that was probably meant; `otherwise` if none is like it."""
+    matches = nearest(name, names, likeness=likeness)
+    return f"Did you mean `{matches[0]}`?" if matches else otherwise
+
+
 def _can_be(length: int, other_length: int, likeness: float) -> bool:
     return 2 * min(length, other_length) >= likeness * (length + other_length)
 

@@ -257,10 +257,8 @@ def _always(point: Breakpoint) -> bool:
 def _function(name: str, snapshot: Snapshot) -> Function:
     function = snapshot.functions.get(name)
     if function is None:
-        suggestions = matching.nearest(name, snapshot.functions)
-        raise UsageError(
-            f"There is no function `{name}`.", fix=f"Did you mean `{suggestions[0]}`?" if suggestions else ""
-        )
+        fix = matching.did_you_mean(name, snapshot.functions, "Type /functions for the list.")
+        raise UsageError(f"There is no function `{name}`.", fix=fix)
     return function
 
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.base.matching import did_you_mean
 from agent_core.base.plain_files import read_plain
 from agent_core.base.seal import Sealer
 from agent_core.registry.module_file import save_text
@@ -84,7 +85,8 @@ class ServerBook:
         """
         entries = self.entries()
         if name not in entries:
-            raise UsageError(f"There is no MCP server `{name[:80]}` in {FILE}.", fix="See: toolwright mcp list")
+            fix = did_you_mean(name, entries, "See: toolwright mcp list")
+            raise UsageError(f"There is no MCP server `{name[:80]}` in {FILE}.", fix=fix)
         return entries[name]
 
     def put(self, name: str, entry: ServerEntry | None) -> None:

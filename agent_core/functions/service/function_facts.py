@@ -8,7 +8,7 @@ from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.errors import UsageError
 from agent_core.base.events import Quarantined
 from agent_core.base.json_form import to_json
-from agent_core.base.matching import Wildcard, nearest
+from agent_core.base.matching import Wildcard, did_you_mean
 from agent_core.base.problem import Place, Problem
 from agent_core.base.settings import StandingSettings
 from agent_core.registry.examples import Example
@@ -249,12 +249,7 @@ def _result_json(result: ExampleResult) -> dict[str, Any]:
 
 def unknown_function(name: str, names: Iterable[str] = ()) -> UsageError:
     """Return the error for a name that is none of the known functions."""
-    suggestions = nearest(name, names)
-    fix = (
-        f"Did you mean `{suggestions[0]}`?"
-        if suggestions
-        else "The list has the names: /functions, or `toolwright functions list`."
-    )
+    fix = did_you_mean(name, names, "The list has the names: /functions, or `toolwright functions list`.")
     return UsageError(f"There is no function `{name}` in functions/.", fix=fix)
 
 

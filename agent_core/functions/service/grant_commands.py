@@ -159,6 +159,8 @@ class GrantCommands:
         if entry is None and lent:
             return Revoked(name, lent, NOTHING)
         if entry is None and not await self._granting.book.problems():
+            if name not in (functions := self._registry.snapshot().functions):
+                raise unknown_function(name, functions)
             raise UsageError(f"`{name}` has no grants.", fix="See them: toolwright functions grants")
         had = entry.grants if entry else NOTHING
         remaining = await self._granting.book.revoke(name, grants)

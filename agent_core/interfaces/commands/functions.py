@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_core.base.errors import UsageError
+from agent_core.base.matching import did_you_mean
 from agent_core.base.untrusted import one_line
 
 from ..editor import open_editor
@@ -102,7 +103,9 @@ async def list_(door: Door, pattern: str, module: str, standing: str | None, unu
     data = await door.shop.list(*filters)
     if door.at_prompt:
         return _listed_at_prompt(door, data, pattern)
-    none = "No function matches. Next: toolwright run, and ask for one."
+    modules = {function.module for function in door.shop.registry.snapshot().functions.values()}
+    known = modules if module else door.shop.names()
+    none = f"No function matches. {did_you_mean(module or pattern, known, 'Next: toolwright run, and ask for one.')}"
     hint = plain(unused_hint(data, "toolwright functions list --unused")).strip() if data.functions else none
     return Result(data, list_lines(data, heads=sys.stdout.isatty()), hint)
 
@@ -223,7 +226,8 @@ async def edit(  # noqa: PLR0913, PLR0917  (click hands them in)
 async def delete(door: Door, name: str) -> Result:
     """Delete a function from its module. This is refused while other functions call it."""
     if name not in door.shop.names():
-        raise UsageError(f"There is no function {name}.", fix=f"Type {_list_of(door)} for the list.")
+        fix = did_you_mean(name, door.shop.names(), f"Type {_list_of(door)} for the list.")
+        raise UsageError(f"There is no function {name}.", fix=fix)
     if not await door.confirm(f"Delete {name}?"):
         return Result(None, hint="Nothing was deleted.")
     result = await door.shop.delete(name)

@@ -80,7 +80,11 @@ async def revoke(door: Door, name: str, is_all: bool, **options: Any) -> Result:
 @click.argument("name", default="")
 async def list_grants(door: Door, name: str) -> Result:
     """Show what functions may reach. Also shows how much of functions/grants.toml is in force for you."""
+    from agent_core.functions.service.function_facts import unknown_function
+
     data = await door.shop.grants.listing(name)
+    if name and not data.grants and name not in (names := door.shop.names()):
+        raise unknown_function(name, names)
     none = f"{name or 'No function'} has {'no' if name else 'a'} grant. "
     none += "You are asked when one is needed." if door.at_prompt else "Next: toolwright functions grant NAME"
     return Result(data, grants_lines(data), "" if data.grants or data.problems else none, 1 if data.problems else 0)

@@ -7,6 +7,7 @@ import click
 
 from agent_core.base import syntax
 from agent_core.base.errors import UsageError
+from agent_core.base.matching import did_you_mean
 from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
 
@@ -93,7 +94,9 @@ async def pending(door: Door, name: str, drop: bool) -> Result:  # noqa: FBT001 
     confirming, listing = f"{door.typed}confirm", f"{door.typed}pending"
     candidates = await shop.all_pending()
     if name and name not in candidates:
-        raise UsageError(f"No candidate named `{name}` was rejected.", fix=f"Next: {listing}")
+        raise UsageError(
+            f"No candidate named `{name}` was rejected.", fix=did_you_mean(name, candidates, f"Next: {listing}")
+        )
     shown = {name: candidates[name]} if name else candidates
     source = shown[name].text if name else ""
     dropping = f"{listing} NAME {'' if door.at_prompt else '--'}drop"

@@ -31,6 +31,8 @@ async def show(door: Door, label: str, agent: str) -> Result:
     from ..render.memory_view import memory_document, memory_lines, total_line
 
     async with door.state() as state:
+        if agent:
+            await state.moves.whole(agent)
         data = await memory_document(state.store, agent or door.agent_name or state.agent, label)
     none = f"{data['agent']} has no block yet. Next: toolwright run --agent {data['agent']}"
     lines = [*memory_lines(data), *([] if label else [total_line(data)])]

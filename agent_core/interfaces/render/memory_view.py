@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from agent_core.base.errors import UsageError
+from agent_core.base.matching import did_you_mean
 from agent_core.base.untrusted import one_line
 from agent_core.memory.agent_memory import counts_of
 from agent_core.memory.blame import BlockLine, blame
@@ -40,7 +41,7 @@ async def memory_document(store: Store, agent: str, label: str = "") -> Json:
     blocks = [row for row in await store.blocks(agent) if label in ("", row.label)]
     sections = [row for row in await store.sections(agent) if label in ("", row.name)]
     if label and not (blocks or sections):
-        raise UsageError(f"`{agent}` has no block `{label}`.", fix=await known_labels(store, agent))
+        raise UsageError(f"`{agent}` has no block `{label}`.", fix=await known_labels(store, agent, label))
     counts = await counts_of(store, agent)
     return {
         "agent": agent,
@@ -62,7 +63,7 @@ async def history_document(store: MemoryStore, agent: str, label: str = "") -> J
         (id, block_label) for id, block_label in (await store.block_ids(agent)).items() if label in ("", block_label)
     ]
     if not ids and label:
-        raise UsageError(f"`{agent}` never had a block `{label}`.", fix=await known_labels(store, agent))
+        raise UsageError(f"`{agent}` never had a block `{label}`.", fix=await known_labels(store, agent, label))
     changes = [(block_label, change) for id, block_label in ids for change in await store.block_history(id)]
     changes.sort(key=lambda pair: pair[1].at)
     document: Json = {"agent": agent, "changes": [_change(block_label, change) for block_label, change in changes]}
@@ -71,10 +72,11 @@ async def history_document(store: MemoryStore, agent: str, label: str = "") -> J
     return document
 
 
-async def known_labels(store: MemoryStore, agent: str) -> str:
-    """Return a sentence that names the existing blocks."""
+async def known_labels(store: MemoryStore, agent: str, label: str) -> str:
+    """Return a sentence that names the block that was meant, or the existing blocks."""
     labels = [row.label for row in await store.blocks(agent)]
-    return f"There are: {', '.join(labels)}." if labels else f"Next: toolwright run --agent {agent}"
+    otherwise = f"There are: {', '.join(labels)}." if labels else f"Next: toolwright run --agent {agent}"
+    return did_you_mean(label, labels, otherwise)
 
 
 def found_document(results: ResultPage) -> Json:

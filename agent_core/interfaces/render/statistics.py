@@ -66,6 +66,12 @@ def unused_hint(listing: "FunctionListing", typed: str) -> list[Line]:
     return [line(("dim", hint))] if many else []
 
 
+def shown_line(shown: int, known: int, own: int) -> Line:
+    """Return the line that explains the figures of the status bar: `own` of the functions are the workspace's."""
+    was = f"The model was last shown {shown} of {known} functions" if shown else f"The model has {known} functions"
+    return line(("dim", f"{was}; {known - own} of the {known} are the host's."))
+
+
 def moment(at: float | None) -> str:
     """Format a time in the local form."""
     return shown_time(at) if at is not None else "never"

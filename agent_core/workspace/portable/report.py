@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agent_core.base.errors import ToolwrightError
+from agent_core.base.matching import did_you_mean
 from agent_core.base.untrusted import one_line
 from agent_core.storage import WholeEvent
 
@@ -93,5 +94,5 @@ class NoAgent(ToolwrightError):
     code = "no-agent"
 
     def __init__(self, name: str, known_names: list[str]) -> None:
-        names = f"There are: {', '.join(known_names[:20])}." if known_names else "There is none yet."
-        super().__init__(f"There is no agent `{name}`.", fix=names)
+        names = f"There are: {', '.join(known_names[:20])}." if known_names else "No agent yet. Next: toolwright run"
+        super().__init__(f"There is no agent `{name}`.", fix=did_you_mean(name, known_names, names))

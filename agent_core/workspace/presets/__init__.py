@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from agent_core.base.errors import SettingsError, UsageError
+from agent_core.base.matching import did_you_mean
 from agent_core.base.plain_files import read_plain
 from agent_core.context import INSTRUCTIONS
 from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
@@ -87,10 +88,9 @@ def text_of(root: Path, kind: Kind, name_or_text: str) -> str:
         file = place / f"{name_or_text}.txt" if place else None
         if file is not None and file.is_file():
             return _text(root, file).strip()
-    names = ", ".join(named(root, kind))
-    raise UsageError(
-        f"There is no {kind} `{name_or_text}`.", fix=f"Known are: {names}. Your own go into {folder}/NAME.txt."
-    )
+    names = [*named(root, kind)]
+    fix = f"Known are: {', '.join(names)}. Your own go into {folder}/NAME.txt."
+    raise UsageError(f"There is no {kind} `{name_or_text}`.", fix=did_you_mean(name_or_text, names, fix))
 
 
 def named(root: Path, kind: Kind) -> list[str]:
@@ -126,8 +126,9 @@ def _definition(root: Path, name: str) -> tuple[Mapping[str, Any], Traversable]:
         except Malformed as error:
             raise SettingsError(f"presets/{name}.toml is not valid TOML: {error}.") from error
     if name not in _shipped()["presets"]:
-        fix = f"Known are: {', '.join(_names(root))}. Put your own into presets/NAME.toml."
-        raise UsageError(f"There is no preset `{name}`.", fix=fix)
+        names = _names(root)
+        fix = f"Known are: {', '.join(names)}. Put your own into presets/NAME.toml."
+        raise UsageError(f"There is no preset `{name}`.", fix=did_you_mean(name, names, fix))
     return _shipped()["presets"][name], _SHIPPED
 
 
