@@ -215,16 +215,18 @@ ENTRIES = (
     CommandEntry("heartbeat", "", "Let the agent think and act without a message."),
     CommandEntry(
         "agents",
-        "[tree | pause NAME | resume NAME | stop NAME | answer NAME TEXT | route NAME TO]",
-        "List the agents of this workspace, * marks the current one; `tree` shows what they do; or steer one.",
-        (("tree", "pause", "resume", "stop", "answer", "route"), ("<agent>",)),
+        "[tree | watch | pause NAME | resume NAME | stop NAME | answer NAME TEXT | route NAME TO]",
+        "List the agents of this workspace, * marks the current one; `tree` (or `watch`, live) shows what they do; or"
+        " steer one.",
+        (("tree", "watch", "pause", "resume", "stop", "answer", "route"), ("<agent>",)),
         in_turn=True,
         runs="agents list",
         below={
             "tree": "agents tree",
-            "pause": "agents pause NAME",
+            "watch": "agents watch",
+            "pause": "agents pause NAME [--why=TEXT]",
             "resume": "agents resume NAME",
-            "stop": "agents stop NAME",
+            "stop": "agents stop NAME [--why=TEXT]",
             "answer": "agents answer NAME TEXT",
             "route": "agents route NAME TO",
         },

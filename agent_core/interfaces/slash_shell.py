@@ -58,7 +58,7 @@ _SHELL: Final = {
     ]
     if command
 }
-_STOPPABLE: Final = ("call", "test", "trace", "audit", "memory search", "attach")
+_STOPPABLE: Final = ("call", "test", "trace", "audit", "memory search", "attach", "agents watch")
 
 
 class PromptDoor:

@@ -55,12 +55,24 @@ _AT_LINE: Final = re.compile(r"\(at line (\d+), column \d+\)")
 class ConfigFolder(Generic[T]):
     """The files of one kind in a workspace. What they hold is read anew when one of them has changed."""
 
-    def __init__(self, root: Path, folder: str, kind: type[T], *, taken: Callable[[], Iterable[str]] = tuple) -> None:
-        """Create the folder; `kind` is a dataclass whose fields are the keys of a file; `taken` are names of others."""
+    def __init__(
+        self,
+        root: Path,
+        folder: str,
+        kind: type[T],
+        *,
+        taken: Callable[[], Iterable[str]] = tuple,
+        looks: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
+        """Create the folder; `kind` is a dataclass whose fields are the keys of a file.
+
+        No file has a name that is `taken`, nor one that looks like one of these, or of those in `looks`.
+        """
         self.folder = root / folder
         self._name = folder
         self._kind = kind
         self._taken = taken
+        self._looks = looks
         self._stamps: Mapping[str, Stamp] = {}
         self._good: dict[str, T] = {}
         self._problems: dict[str, Problem] = {}
@@ -82,6 +94,17 @@ class ConfigFolder(Generic[T]):
         """What is wrong with the files, in the order of their names."""
         self.read()
         return tuple(self._problems[name] for name in sorted(self._problems))
+
+    def must_hold(self, name: str) -> None:
+        """Check that there is no file of this name of which nothing is in force: nobody knows what it allows.
+
+        Raises:
+            ConfigError: there is one, with its problem.
+        """
+        if name not in self.read() and (problem := self._problems.get(name)):
+            path = problem.where.path
+            message = problem.message if path in problem.message else f"{path}: {problem.message}"
+            raise ConfigError(message, fix=problem.fix or "")
 
     def parse(self, text: str | bytes, name: str) -> T:
         """Return what the text of a file holds.
@@ -124,7 +147,9 @@ class ConfigFolder(Generic[T]):
             raise ConfigError(f"`{shown}` cannot be a name.", fix="Use up to 64 letters, digits, `_` and `-`.")
         if name.casefold() in RESERVED or name.startswith(PASSING):
             raise ConfigError(f"The name `{name}` is reserved.", fix="Give it another name.")
-        others = {*self._good, *self._taken()} - {name}
+        if name in (taken := {*self._taken()}):
+            raise ConfigError(f"There is an agent `{name}` already.", fix="Give it another name.")
+        others = {*self._good, *taken, *self._looks()} - {name}
         if like := next((other for other in sorted(others) if look(other) == look(name)), None):
             raise ConfigError(f"The name `{name}` looks like `{like}`.", fix="Give it another name.")
 
@@ -132,9 +157,10 @@ class ConfigFolder(Generic[T]):
 class AgentFiles:
     """The agents of a workspace as `agents/NAME.toml` describe them; `main` names the one that needs no file."""
 
-    def __init__(self, root: Path, main: str) -> None:
+    def __init__(self, root: Path, main: str, groups: Callable[[], Iterable[str]] = tuple) -> None:
+        """Create the directory; no agent looks like one of the `groups`."""
         self._root = root
-        self.folder = ConfigFolder(root, "agents", AgentProfile)
+        self.folder = ConfigFolder(root, "agents", AgentProfile, looks=lambda: (main, *groups()))
         self._main = main
         self._told: list[str] = []
 

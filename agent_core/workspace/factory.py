@@ -205,6 +205,7 @@ async def build_agent(
 
     With it, `resources` are closed.
     """
+    deps.directory.folder.must_hold(name)
     in_group = is_group(deps.root, name)
     settings = await _agent_settings(deps, name, memory, in_group=in_group)
     agent_preset = preset(deps.root, settings["preset"])

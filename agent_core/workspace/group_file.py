@@ -2,18 +2,20 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from agent_core.base.errors import ConfigError
 from agent_core.base.limits import Limits
 from agent_core.base.matching import look, nearest
+from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line
 from agent_core.runtime.groups.plan import GroupPlan, StopConditions
 from agent_core.runtime.groups.speaker import FUNCTION, MODEL, RULES, Policy
 from agent_core.storage import AGENT
 
-from .agent_files import RESERVED, ConfigFolder, read_table
+from .agent_files import RESERVED, AgentFiles, ConfigFolder, read_table
 
 FOLDER: Final = "groups"
 _MOST_MEMBERS: Final = 20
@@ -49,13 +51,22 @@ class GroupSurroundings:
 
 
 def is_group(root: Path, name: str) -> bool:
-    """Check whether the workspace has a group of this name."""
-    return bool(AGENT.fullmatch(name)) and (root / FOLDER / f"{name}.toml").is_file()
+    """Check whether the workspace has a group of this name, and no agent of it."""
+    file = f"{name}.toml"
+    is_name = bool(AGENT.fullmatch(name)) and name.casefold() not in RESERVED
+    return is_name and (root / FOLDER / file).is_file() and not (root / "agents" / file).is_file()
 
 
 def group_names(root: Path) -> list[str]:
-    """Return the names of the workspace's groups."""
-    return sorted(path.stem for path in (root / FOLDER).glob("*.toml") if AGENT.fullmatch(path.stem))
+    """Return the names of the workspace's groups, of those with a problem in their file, too."""
+    return sorted(path.stem for path in (root / FOLDER).glob("*.toml") if is_group(root, path.stem))
+
+
+def file_problems(root: Path, main: str) -> list[Problem]:
+    """Return what is wrong with the files of agents and of groups; `main` is the agent that needs no file."""
+    agents = AgentFiles(root, main, partial(group_names, root))
+    groups = GroupFolder(root, FOLDER, GroupFile, taken=agents.names)
+    return [*agents.folder.problems, *groups.problems]
 
 
 def read_group(root: Path, folder: GroupFolder, name: str, around: GroupSurroundings) -> GroupPlan:

@@ -6,6 +6,7 @@ Starting is cheap: the sandbox and the model are opened when something needs the
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -47,7 +48,7 @@ from .factory import (
     sandbox_client,
     sources_of,
 )
-from .group_file import FOLDER, GroupFile, GroupFolder
+from .group_file import FOLDER, GroupFile, GroupFolder, group_names, is_group
 from .helper_changes import HelperChanges, Proposal
 from .helper_library import HelperLibrary
 from .helper_proposals import HelperProposal, proposals
@@ -79,7 +80,7 @@ class Workspace:
         self._agents = OpenAgents()
         self._models = models
         self._idle_models = IdleModels(models.open)
-        self.directory = AgentFiles(root, settings.agent)
+        self.directory = AgentFiles(root, settings.agent, partial(group_names, root))
         self.helpers = HelperLibrary(root, store, workshop, host_functions.reserved())
         self.helper_changes = HelperChanges(self.helpers, workshop)
         self._groups = GroupFolder(root, FOLDER, GroupFile, taken=self.directory.names)
@@ -378,7 +379,7 @@ class Workspace:
 
     async def has_agent(self, name: str) -> bool:
         """Check whether there is an agent or a group of this name, or a run of a helper; another one would be new."""
-        return name in await self._store.agent_names() or name in await self.agent_names()
+        return is_group(self.root, name) or name in await self._store.agent_names() or name in await self.agent_names()
 
     async def helper_runs(self) -> dict[str, list[str]]:
         """Return the agents that are runs of helpers, oldest first, by the names of the helpers."""

@@ -12,7 +12,7 @@ from agent_core.base.clock import Clock
 from agent_core.runtime.session import GO_ON
 from agent_core.storage import open_store
 from agent_core.workspace.workspace import Workspace
-from tests.kit import Say, ScriptedModel, Step
+from tests.kit import Ask, Say, ScriptedModel, Step, Wanted
 from tests.kit.desk import ended, of
 from tests.kit.program import Program, surroundings, toolwright
 
@@ -195,6 +195,30 @@ def test_a_group_answers_on_the_command_line(tmp_path: Path, scripted: START) ->
     told = [json.loads(row) for row in toolwright(*flags, "--json", cwd=tmp_path).stdout.splitlines()]
     assert [event["agent"] for event in told if event["type"] == "speaker"] == [*LINES]
     assert {event["agent"] for event in told if event["type"] in ("text", "usage")} == {*LINES}
+    assert {event["agent"] for event in told} == {*LINES, "team"}
+
+
+def test_a_handoff_within_a_group_gives_the_floor_and_the_brief(tmp_path: Path, scripted: START) -> None:
+    brief = {"to": "critic", "goal": "Judge the plan.", "facts": ["It has three steps."], "references": ["plan.md"]}
+
+    def says(name: str, number: int) -> str | Step:
+        return Ask(Wanted("hand_off", brief)) if name == "planner" else f"Speech {number} of {name}. DONE"
+
+    cast = Cast(says)
+    model = scripted(playing(cast))
+    group_file(tmp_path, 'stop = { text = "DONE" }')
+    (tmp_path / "functions").mkdir()
+    flags = ("run", "--base-url", model.base_url, "--model", "scripted", "--agent", "team", "--json")
+    done = toolwright(*flags, "--message", "A secret. Planner, begin.", cwd=tmp_path)
+    told = [json.loads(row) for row in done.stdout.splitlines()]
+    chosen_ones = [(event["agent"], event["rule"]) for event in told if event["type"] == "speaker"]
+    assert chosen_ones == [("planner", "addressed"), ("critic", "handoff")]
+    (heard,) = [seen.text for name, seen in cast.heard if name == "critic"]
+    parts = "Goal: Judge the plan.\nFacts:\n- It has three steps.\nReferences:\n- plan.md"
+    assert f"[from: planner] hands this over to you:\n{parts}" in heard
+    assert heard.count("Judge the plan.") == 1
+    behind = toolwright("agents", "run", "--until-idle", "--json", cwd=tmp_path)
+    assert json.loads(behind.stdout) == {"turns": 0}  # nobody gets it once more, outside of the group
 
 
 def test_after_a_kill_the_same_member_is_chosen_and_no_model_is_asked_again(tmp_path: Path, scripted: START) -> None:

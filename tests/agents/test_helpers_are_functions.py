@@ -15,6 +15,7 @@ from tests.agents.helper_files import FINDER, call, give, is_helper, one_call, p
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Repeat, Say, Seen, Wanted, contains, shows
 from tests.kit.desk import answers, ended, of
+from tests.kit.program import toolwright
 
 
 async def test_only_the_result_enters_the_context_of_the_caller(tmp_path: Path, at_desk: OpenDesk) -> None:
@@ -204,6 +205,71 @@ async def test_a_bad_save_leaves_the_last_good_version_in_force(tmp_path: Path, 
     await _until(lambda: bool(heard))
     assert "helpers/vowel_finder.toml:3 inexpressible-type" in heard[0].rejected[0]
     await desk.say("Hello")
+
+
+async def test_the_model_is_told_of_helpers_that_others_save(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path)
+    heard: list[FunctionsChanged] = []
+    desk = await at_desk(
+        [Say("Hi."), Expect(Say("Hm."), contains("appeared: new_helper(text"), contains("loads again"))]
+    )
+    desk.agent.on_change(heard.append)
+    await desk.say("Hello")
+    write(tmp_path, "vowel_finder", FINDER.replace('"list[str]"', '"lits[str]"'))
+    await _until(lambda: bool(heard))
+    assert heard[0].lines == {heard[0].rejected[0]: 'result = "lits[str]"'}
+    write(tmp_path, "vowel_finder", FINDER)
+    await _until(lambda: len(heard) > 1)
+    write(tmp_path, "new_helper", FINDER.replace("many vowels", "few letters"))
+    await _until(lambda: len(heard) > 2)
+    assert heard[1].fixed == ("helpers/vowel_finder.toml",)
+    await desk.say("Hello again")
+
+
+async def test_what_was_done_to_helpers_meanwhile_is_told_at_the_next_start(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path)
+    write(tmp_path, "other", FINDER.replace("many vowels", "few letters"))
+    first = await at_desk([])
+    await first.agent.aclose()
+    write(tmp_path, "vowel_finder", FINDER.replace("steps = 4", "steps = -4"))
+    (tmp_path / "helpers" / "other.toml").unlink()
+    since = (await at_desk([])).workspace.helpers.since
+    assert since is not None
+    assert (since.loaded, since.removed) == ((), ("other",))
+    assert "helpers/vowel_finder.toml:5 budget" in since.rejected[0]
+    told = toolwright("helpers", "history", "other", "--json", cwd=tmp_path)
+    assert json.loads(told.stdout)["versions"][-1]["reason"] == "its file was removed"
+
+
+async def test_runs_of_a_helper_go_on_with_one_connection(tmp_path: Path, at_desk: OpenDesk) -> None:
+    put(tmp_path)
+    desk = await at_desk([step for n in range(3) for step in (_call(n), give([]))] + [Say("Done.")])
+    await desk.say("Three times.")
+    assert desk.model.connections == 2  # of the caller, and of the helper
+
+
+def _step(name: str, **arguments: object) -> Say:
+    """One call as a model under a schema writes it."""
+    return Say(json.dumps({"thought": "So.", "call": {"name": name, "arguments": arguments}}))
+
+
+async def test_under_a_schema_a_helper_is_offered_its_functions_and_its_result(
+    tmp_path: Path, at_desk: OpenDesk
+) -> None:
+    put(tmp_path)
+    offered: list[str] = []
+
+    def work(seen: Seen) -> Say:
+        offered.append(json.dumps(seen.body["response_format"]))
+        done = "Result of count_vowels: 5\nIf you have what was asked for, call give_result" in seen.text
+        return _step("give_result", result=["sky"]) if done else _step("count_vowels", text="queueing")
+
+    primary = _step("vowel_finder", text="queueing sky"), Say(json.dumps({"thought": "So.", "reply": "Sky."}))
+    desk = await at_desk([primary[0], work, work, primary[1]], model__mode="constrained")
+    events = await desk.say("Which words have many vowels?")
+    assert answers(events) == ['["sky"]']
+    assert ended(events).reply == "Sky."
+    assert all('"count_vowels"' in schema and '"give_result"' in schema for schema in offered)
 
 
 async def test_a_rejected_file_leaves_its_last_good_version_after_a_restart(tmp_path: Path, at_desk: OpenDesk) -> None:

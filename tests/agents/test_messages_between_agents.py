@@ -1,6 +1,7 @@
 """Messages from agent to agent: notes, questions that park the turn, handoffs, and what may not be sent."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -250,3 +251,18 @@ async def test_an_agent_that_appears_is_reached_at_the_next_step(tmp_path: Path)
 
     async with team(tmp_path, {"main": main, "editor": lambda _: Say("!")}) as agents:
         assert "- critic: Is critic." in answers(await agents.say("Who is there?"))[0]
+
+
+async def test_under_a_schema_another_agent_can_be_asked(tmp_path: Path) -> None:
+    def main(seen: Seen) -> Step:
+        if "answers:" in said_last(seen):
+            return Say(json.dumps({"thought": "So.", "reply": "It is `teh`."}))
+        assert '"ask_agent"' in json.dumps(seen.body["response_format"])
+        call = {"name": "ask_agent", "arguments": {"agent": "editor", "question": "Which word is wrong?"}}
+        return Say(json.dumps({"thought": "So.", "call": call}))
+
+    editor = Say(json.dumps({"thought": "So.", "reply": TYPO}))
+    async with team(tmp_path, {"main": main, "editor": lambda _: editor}, model__mode="constrained") as agents:
+        assert ended(await agents.say("Ask the editor which word is wrong.")).reason == "parked"
+        await agents.work()
+        assert (agents.replies("editor"), agents.replies("main")) == ([TYPO], ["It is `teh`."])

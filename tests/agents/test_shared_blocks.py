@@ -118,3 +118,37 @@ async def test_the_history_says_who_wrote_which_line(tmp_path: Path) -> None:
         shown = plain(history_lines(document))
         assert "who wrote the line" in shown
         assert "the agent bob" in shown.partition("who wrote the line")[2]
+
+
+async def test_a_copy_owns_the_blocks_that_came_with_it_and_keeps_who_may_have_them(tmp_path: Path) -> None:
+    async with agents(tmp_path, "ada", "bob") as (ada, bob):
+        await done(ada, ada.allow("plan", ["bob"], [], HUMAN))
+        await done(bob, bob.attach("plan", HUMAN))
+    async with Workspace.open(tmp_path) as workspace:
+        document = await workspace.export_agent("bob")  # who could only read it
+        async with await workspace.import_agent(document, "copy") as copy:
+            blocks = copy.memory.blocks
+            edit = await done(
+                blocks, blocks.call("core_memory_append", {"name": "plan", "content": "Mine."}, by("copy"))
+            )
+            assert edit.outcome == "returned"
+            row = next(row for row in blocks.rows if row.label == "plan")
+            access = await store_of(blocks).block_access(row.id)
+            assert (access.owner, access.readers, access.writers) == ("copy", ("bob",), ())
+            assert (await done(blocks, blocks.allow("plan", ["*"], ["bob"], HUMAN))).outcome == "returned"
+            assert (await store_of(blocks).block_access(row.id)).owner == "copy"
+            lines = (await history_document(store_of(blocks), "copy", "plan"))["lines"]
+        assert [(line["text"], line["agent"]) for line in lines] == [("Step one.", "ada"), ("Mine.", "copy")]
+        again = await workspace.export_agent("bob")
+    assert again == document
+
+
+async def test_a_file_that_names_another_agent_as_a_block_s_maker_gives_it_no_right(tmp_path: Path) -> None:
+    async with agents(tmp_path, "ada", "bob") as (ada, _):
+        await done(ada, ada.allow("plan", [], [], HUMAN))
+    async with Workspace.open(tmp_path) as workspace:
+        document = (await workspace.export_agent("ada")).replace('"agent": "ada"', '"agent": "bob"')
+        async with await workspace.import_agent(document, "copy") as copy:
+            row = next(row for row in copy.memory.blocks.rows if row.label == "plan")
+            access = await store_of(copy.memory.blocks).block_access(row.id)
+            assert (access.owner, access.may_read("bob")) == ("copy", False)

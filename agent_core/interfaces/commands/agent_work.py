@@ -49,13 +49,13 @@ async def run(door: Door, until_idle: bool) -> Result:  # noqa: FBT001  (click h
 @verb(opens=Opens.NOTHING)
 async def tree(door: Door) -> Result:
     """Show what all agents do: state, who waits for whom since when, what was spent, and why."""
-    from agent_core.workspace.agent_files import AgentFiles
+    from agent_core.workspace.group_file import file_problems
 
     from ..render.agent_tree import tree_lines
 
     async with _supervised(door) as (supervision, state):
         states = await supervision.tree()
-        problems = AgentFiles(state.root, state.agent).folder.problems
+        problems = file_problems(state.root, state.agent)
     hint = "" if states else "There is none yet. An agent is a file: agents/NAME.toml"
     document = {"agents": [state.to_json() for state in states], "problems": [one.to_json() for one in problems]}
     return Result(document, tree_lines(states), hint, aside=[line(("bad", str(problem))) for problem in problems])
@@ -134,13 +134,14 @@ async def route(door: Door, name: str, to: str) -> Result:
 
 @asynccontextmanager
 async def _supervised(door: Door) -> AsyncIterator[Any]:  # Any: the view, and the state: slow to import
-    from agent_core.workspace.agent_files import AgentFiles
+    from agent_core.workspace.agent_files import PASSING, AgentFiles
     from agent_core.workspace.group_file import group_names
     from agent_core.workspace.runner import ring
     from agent_core.workspace.supervision import Supervision
 
     async with door.state() as state:
-        stored, groups = await state.store.agent_names(), group_names(state.root)
+        groups = group_names(state.root)
+        stored = [name for name in await state.store.agent_names() if not name.startswith(PASSING)]
         names = dict.fromkeys([*AgentFiles(state.root, state.agent).names(), *groups, *stored])
         yield Supervision(state.store, names, groups), state
         ring(state.folder)

@@ -45,6 +45,11 @@ class Floor:
         """What was said last."""
         return self.said[-1] if self.said else Speech(USER, "")
 
+    @property
+    def reply(self) -> str:
+        """What the user gets: what a member said last; nothing if none has spoken since the user."""
+        return self.last.text if self.run else ""
+
     @cached_property
     def allowed(self) -> tuple[str, ...]:
         """The members that may speak now: with `no_repeat`, not the one that has just spoken."""

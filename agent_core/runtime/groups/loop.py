@@ -119,7 +119,7 @@ class GroupLoop:
                 return Ended("limits", warning=why)
             floor = await journal.floor(plan)
             if end := ended(plan, floor, called) or await self._judged(turn, plan, floor):
-                return Ended("repeated" if end.is_stuck else "replied", floor.last.text, warning=end.reason)
+                return Ended("repeated" if end.is_stuck else "replied", floor.reply, warning=end.reason)
             turn.step += 1
             choice = await self._choice(turn, plan, floor)
             await turn.append([_chosen(choice)])
@@ -128,7 +128,7 @@ class GroupLoop:
             )
             turn.emit(told)
             if choice.name == USER:
-                return Ended("replied", floor.last.text)
+                return Ended("replied", floor.reply)
             said = await self._speak(choice.name, turn, plan, floor)
             if said.reason not in ("replied", "handed_off"):
                 return Ended("failed", warning=_unanswered(choice.name, said.reason))
