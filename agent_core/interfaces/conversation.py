@@ -67,7 +67,8 @@ class Conversation:
 
     def names(self) -> list[str]:
         """Return the function names, for completion."""
-        return list(self.workspace.workshop.names())
+        shop = self.workspace.workshop
+        return sorted({*shop.names(), *shop.foreign()})
 
     async def switch(self, name: str) -> None:
         """Switch to another agent, or reload this one from disk.

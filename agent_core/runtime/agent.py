@@ -27,7 +27,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import FROM_USER, SUMMARY, Post, Store
 
-from .colleagues import Alone, Colleagues
+from .colleagues import Alone, Colleagues, fits
 from .helper_calls import MakesHelpers
 from .identity import OwnName
 from .message_protocol import is_readable
@@ -351,8 +351,10 @@ class Agent:
 
     @property
     def hidden(self) -> frozenset[str]:
-        """The functions of the workspace that this agent does not see."""
-        return self._snapshot().hidden
+        """The functions of the workspace and of other programs that this agent does not see."""
+        patterns = self.colleagues.profile.functions
+        foreign = {} if "*" in patterns else self.workshop.foreign()
+        return self._snapshot().hidden | {name for name, row in foreign.items() if not fits(patterns, row.function)}
 
     async def prompt(self) -> RequestPrompt:
         """Return everything that the model would see now: the system message, the conversation and the functions.

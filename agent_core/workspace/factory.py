@@ -19,7 +19,7 @@ from agent_core.base.errors import SettingsError
 from agent_core.base.settings import MemorySettings, Settings
 from agent_core.context import BYTES_PER_TOKEN, Shown
 from agent_core.functions.debug import Debugger
-from agent_core.functions.foreign.library import ForeignLibrary
+from agent_core.functions.foreign.library import ForeignLibrary, JoinedFunctions
 from agent_core.functions.gate import FIXES, Gate, Rules
 from agent_core.functions.sandbox_client import SandboxClient, guarded_in
 from agent_core.functions.search import FunctionSearch
@@ -351,7 +351,8 @@ def function_service(  # noqa: PLR0913, PLR0917 - what it is made of
     reserved = host_functions.reserved()
     registry = Registry(Snapshot.empty(reserved))
     rules = _rules(settings, reserved)
-    finder = FunctionSearch(models.function_embedder() if models else None, store, registry.snapshot)
+    joined = JoinedFunctions(registry.snapshot, lambda: cage.foreign)
+    finder = FunctionSearch(models.function_embedder() if models else None, store, joined.snapshot)
     reviewer = models.reviewer if models else None
     return FunctionService(
         root,

@@ -3,7 +3,8 @@
     python -m benchmarks.conformance [CLIENT …]
 
 The model behind the server is scripted, so that nothing but the door is tried. Frameworks that our agents take part in
-run the tests of their adapter. What cannot be installed here is skipped, with the reason. Exits with 1 if one failed.
+run the tests of their adapter; MCP servers of others are called in a turn. What cannot be installed here is skipped,
+with the reason. Exits with 1 if one failed.
 """
 
 import json
@@ -21,9 +22,11 @@ from benchmarks.peers.__main__ import installed
 from tests.kit import Ask, Repeat, Say, Seen, Wanted, scripted
 from tests.kit.npm import install_packages
 
+from . import mcp_servers
+
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[1]
-PYTHON: Final = ("openai-python", "openai-agents", "llm", "a2a-sdk")
+PYTHON: Final = ("openai-python", "openai-agents", "llm", "a2a-sdk", "mcp-1")
 NODE: Final = {"openai-js": ("openai@6.49.0",), "ai-sdk": ("ai@6.0.322", "@ai-sdk/openai-compatible@2.0.87")}
 FRAMEWORKS: Final = {"autogen": "test_teams_of_autogen.py", "agent-framework": "test_chats_of_agent_framework.py"}
 SAID: Final = "The lighthouse stands in Brindle."
@@ -33,16 +36,19 @@ _CLIENT_S, _STOP_S = 600, 60
 
 def main(names: Sequence[str]) -> int:
     """Run the clients, print a line for each, and return the exit code."""
-    failed = []
+    failed = [name for name in names or mcp_servers.TOOLS if name in mcp_servers.TOOLS and not _called(name)]
+    names = [name for name in names or (*PYTHON, *NODE, *FRAMEWORKS) if name not in mcp_servers.TOOLS]
+    if not names:
+        return 1 if failed else 0
     with scripted([Repeat(_said)]) as model, served(model.base_url) as (url, token):
-        for name in names or (*PYTHON, *NODE, *FRAMEWORKS):
+        for name in names:
             try:
                 command = [*command_of(name), *(() if name in FRAMEWORKS else (url, token))]
             except OSError as reason:
-                print(f"{name:14} skipped: {reason}", flush=True)
+                print(f"{name:18} skipped: {reason}", flush=True)
                 continue
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_CLIENT_S, check=False)
-            print(f"{name:14} {'FAILED' if done.returncode else f'ok: {_told(done.stdout)}'}", flush=True)
+            print(f"{name:18} {'FAILED' if done.returncode else f'ok: {_told(done.stdout)}'}", flush=True)
             if done.returncode:
                 failed.append(name)
                 print(done.stdout + done.stderr, file=sys.stderr)
@@ -54,6 +60,19 @@ def _said(seen: Seen) -> Say | Ask:
     if CLIENTS_OWN in seen.functions and not seen.answers:
         return Ask(Wanted(CLIENTS_OWN, {"place": "Brindle"}))
     return Say(" ".join([SAID, *seen.answers]))
+
+
+def _called(name: str) -> bool:
+    """Use an MCP server of others, print what came of it, and return whether it went well."""
+    try:
+        told = f"ok: {mcp_servers.call_in_a_turn(name)}"
+    except OSError as reason:
+        told = f"skipped: {reason}"
+    except AssertionError as failure:
+        print(failure, file=sys.stderr)
+        told = "FAILED"
+    print(f"{name:18} {told}", flush=True)
+    return told != "FAILED"
 
 
 def command_of(name: str) -> list[str]:
@@ -83,7 +102,8 @@ def served(model: str) -> Iterator[tuple[str, str]]:
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         ours = [sys.executable, "-m", "agent_core", "-C", folder]
         subprocess.run([*ours, "init", folder], cwd=ROOT, capture_output=True, check=True)
-        adding = [*ours, "tokens", "add", "client", "--scope", "chat", "--scope", "read", "--json"]
+        scopes = [f"--scope={scope}" for scope in ("chat", "read", "edit")]
+        adding = [*ours, "tokens", "add", "client", *scopes, "--json"]
         added = subprocess.run(adding, cwd=ROOT, capture_output=True, text=True, check=True)
         command = [*ours, "serve", "--json", "--port", "0", "--base-url", model, "--model", "scripted"]
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:

@@ -5,11 +5,13 @@ Run by the interpreter of the client's own environment; it imports nothing of ou
 
 import asyncio
 import importlib
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -183,11 +185,67 @@ def a2a_sdk(url: str, token: str) -> list[str]:
     return asyncio.run(work())
 
 
+VOWELS: Final = """def count_vowels(text: str) -> int:
+    \"\"\"Count the vowels in a text.
+
+    Args:
+        text: The text to look at.
+
+    >>> count_vowels("queueing")
+    5
+    >>> count_vowels("rhythm")
+    0
+    \"\"\"
+    return sum(letter in "aeiou" for letter in text.lower())
+"""
+
+
+def mcp_1(url: str, token: str) -> list[str]:
+    """The client of the handshake era at `/mcp`: of a function made, changed and deleted it hears, and calls it."""
+    mcp, http = load("mcp"), load("mcp.client.streamable_http")
+    changed = load("mcp.types").ToolListChangedNotification
+    base, headers = url.removesuffix("/v1"), {"Authorization": f"Bearer {token}"}
+    edit = {"old": "Count the vowels", "new": "Count all vowels"}
+    asked = {"function_name": "count_vowels", "arguments": {"text": "queueing"}}
+    heard = asyncio.Event()
+
+    async def hear(message: Any) -> None:  # Any: the SDK's
+        if isinstance(getattr(message, "root", None), changed):
+            heard.set()
+
+    async def work() -> list[str]:
+        async with (
+            http.streamablehttp_client(f"{base}/mcp", headers=headers) as (reader, writer, _),
+            mcp.ClientSession(reader, writer, message_handler=hear) as session,
+        ):
+            about = await session.initialize()
+            assert about.capabilities.tools.listChanged, about
+            assert {"find_functions", "call_function"} <= {tool.name for tool in (await session.list_tools()).tools}
+            for method, body in (("PUT", {"source": VOWELS}), ("PATCH", edit), ("DELETE", None)):
+                heard.clear()
+                await asyncio.to_thread(_change, f"{base}/api/v1/functions/count_vowels", headers, method, body)
+                await asyncio.wait_for(heard.wait(), 60)
+                answer = await session.call_tool("call_function", asked)
+                assert answer.isError == (method == "DELETE"), answer
+                assert method == "DELETE" or "5" in answer.content[0].text, answer
+        return ["handshake", "list", "a function made, changed and deleted: heard of and called"]
+
+    return asyncio.run(work())
+
+
+def _change(place: str, headers: dict[str, str], method: str, body: object) -> None:
+    data = json.dumps(body).encode() if body else None
+    request = urllib.request.Request(place, data, {**headers, "Content-Type": "application/json"}, method=method)
+    with urllib.request.urlopen(request, timeout=120):
+        pass
+
+
 CLIENTS: Final[dict[str, Callable[[str, str], list[str]]]] = {
     "openai-python": openai_python,
     "openai-agents": openai_agents,
     "llm": llm,
     "a2a-sdk": a2a_sdk,
+    "mcp-1": mcp_1,
 }
 
 if __name__ == "__main__":

@@ -14,7 +14,10 @@ def main() -> None:
     """Answer each message."""
     for line in sys.stdin:
         message, does = json.loads(line), json.loads(Path(sys.argv[1]).read_text())
-        if "id" not in message:
+        if "method" not in message:  # what was asked of the other side is answered
+            with Path(f"{sys.argv[1]}.heard").open("a") as heard:
+                heard.write(line)
+        if "id" not in message or "method" not in message:
             continue
         answer(message, does)
         sys.stdout.flush()
@@ -32,6 +35,8 @@ def answer(message: dict[str, Any], does: dict[str, Any]) -> None:  # Any: JSON
         case "tools/call":
             text = does.get("says") or called(message["params"]["name"], message["params"].get("arguments", {}))
             behave(message["params"]["name"])
+            for other in does.get("sends", ()):
+                print(json.dumps({"jsonrpc": "2.0", **other}))
             result = {"content": [{"type": "text", "text": text}]}
     error = {"error": {"code": -32601, "message": "Method not found"}}
     print(json.dumps({**reply, **(error if result is None else {"result": result})}))

@@ -68,6 +68,25 @@ async def test_an_agent_calls_an_approved_tool_and_reads_its_result_as_data(at_d
     assert "data of a stranger" in note
 
 
+async def test_a_tool_is_found_and_looked_into_like_a_function(at_desk: OpenDesk, tmp_path: Path) -> None:
+    approved(tmp_path, tool("echo", "Repeat a text loudly."), says="heard")
+    script = [
+        Ask(Wanted("search_functions", {"need": "repeat a text loudly"})),
+        Ask(Wanted("introspect_function", {"function_name": "strange__echo"})),
+        Say("Done."),
+    ]
+    desk = await at_desk(script)
+    await desk.agent.ask("What repeats a text?")
+    found, looked_into = desk.model.requests[1].answers[-1], desk.model.requests[2].answers[-1]
+    assert "strange__echo" in found
+    assert "standing foreign" in looked_into
+    assert "Repeat a text loudly." in looked_into
+    report = await desk.workspace.workshop.search("repeat a text loudly")
+    assert report.results[0].function.name == "strange__echo"
+    desk.workspace.foreign.book.forget("strange")
+    assert not (await desk.workspace.workshop.search("repeat a text loudly")).results
+
+
 async def test_a_grown_function_calls_a_tool_by_a_grant_alone(tmp_path: Path, one_sandbox: Sandbox) -> None:
     approved(tmp_path, tool("echo"), says="heard")
     answers = ["no", "yes"]

@@ -1,8 +1,9 @@
 """The foreign functions of a workspace: the approved tools of its MCP servers, and the way to call them."""
 
+import ast
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -11,6 +12,7 @@ from agent_core.access.secrets.session import CallSecrets
 from agent_core.access.secrets.source import NoSecret
 from agent_core.base.errors import ToolwrightError, WorkspaceError
 from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
 from sandbox import Failure, Outcome, Raised, Refused, Returned
 
 from .connection import ServerConnection, ServerUnavailable
@@ -121,6 +123,35 @@ class ForeignLibrary:
     async def aclose(self) -> None:
         """End all connections."""
         await asyncio.gather(*(connection.aclose() for connection in self._connections.values()))
+
+
+class JoinedFunctions:
+    """The functions of a workspace with the foreign ones as one snapshot, for whoever looks for either."""
+
+    def __init__(self, own: Callable[[], Snapshot], library: Callable[[], ForeignLibrary | None]) -> None:
+        self._own = own
+        self._library = library
+        self._joined_from: tuple[object, object] = (None, None)
+        self._joined: Snapshot | None = None
+
+    def snapshot(self) -> Snapshot:
+        """Return the functions of this moment; the same object as long as nothing changed."""
+        own, library = self._own(), self._library()
+        foreign = library.functions() if library is not None else {}
+        if not foreign:
+            return own
+        if self._joined is None or self._joined_from[0] is not own or self._joined_from[1] is not foreign:
+            others = {name: row.function for name, row in foreign.items()}
+            self._joined_from, self._joined = (own, foreign), replace(own, functions=others | {**own.functions})
+        return self._joined
+
+
+def stub(function: Function) -> str:
+    """Return what stands for the source of a foreign function, which nobody here has."""
+    arguments = ast.arguments([], [], None, [], [], ast.arg("arguments"), [])
+    body: list[ast.stmt] = [ast.Expr(ast.Constant(function.description))]
+    node = ast.FunctionDef(function.name, arguments, body, [], lineno=1, col_offset=0)
+    return ast.unparse(node)
 
 
 def _named(entry: ServerEntry) -> tuple[str, ...]:

@@ -179,6 +179,11 @@ class FunctionStatistics:
     recent: tuple[CallRow, ...]
     released: tuple[tuple[str, float], ...]
 
+    @classmethod
+    def none(cls) -> "FunctionStatistics":
+        """Return those of a function that was never called."""
+        return cls(CallTotals(), (), (), (), (), ())
+
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
         """Return the published shape."""
         return {

@@ -210,6 +210,11 @@ async def introspection(sight: ViewContext, name: str) -> FunctionDetails:
     )
 
 
+def foreign_details(function: Function, source: str) -> FunctionDetails:
+    """Return what is known of a function of another program: its calls are not counted here."""
+    return FunctionDetails(function, source, "foreign", FunctionStatistics.none(), None, (), (), ())
+
+
 def _placed(verdict: Judgment, function: Function) -> Judgment:
     """Return a verdict with its problems at the function's current lines. It was given on the file at that time."""
     if not verdict.line:

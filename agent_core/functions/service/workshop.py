@@ -15,7 +15,7 @@ from agent_core.registry.registry import Registry, RegistryChange
 from agent_core.storage import FAILURES, Store
 
 from ..answers import CallReport
-from ..foreign.library import ForeignFunction
+from ..foreign.library import ForeignFunction, stub
 from ..gate import Candidate, Gate
 from ..sandbox_client import SandboxClient
 from ..search import FunctionSearch, SearchReport
@@ -229,7 +229,9 @@ class FunctionService:
         ]
 
     async def introspect(self, name: str) -> function_facts.FunctionDetails:
-        """Return everything that is known about a function."""
+        """Return everything that is known about a function; of a foreign one, what was approved."""
+        if (foreign := self.foreign().get(name)) is not None:
+            return function_facts.foreign_details(foreign.function, stub(foreign.function))
         details, snapshot = await function_facts.introspection(self._sight(), name), self.registry.snapshot()
         function = details.function
         case = await self.quarantine.case(function) if details.standing == "quarantined" else None

@@ -144,7 +144,9 @@ class Offer:
         return row.standing in self._settings.standings and row.name not in LOOKING and row.name not in GROWING
 
     async def _find(self, arguments: dict[str, Any], _: OnProgress | None) -> ToolAnswer:
-        report = await self.shop.search(arguments["need"], arguments.get("count", 5))
+        # Tools of others are not passed on: a client would use them under the approval that was given to our agents.
+        foreign = self.shop.foreign().keys()
+        report = await self.shop.search(arguments["need"], arguments.get("count", 5), foreign)
         lines = [f"- {_headline(match.function)}" for match in report.results]
         end = f"Read one with {DESCRIBE}, run it with {CALL}."
         return ToolAnswer("\n".join([*lines, end]) if lines else "No function serves this need.")
@@ -225,7 +227,7 @@ class Offer:
         except UsageError as error:
             return UsageError(error.message, fix=f"Look for it: {FIND}.")
         last = next((version.source for version in reversed(versions) if version.source), "")
-        report = await self.shop.search(f"{name.replace('_', ' ')} {_purpose(last)}", 1)
+        report = await self.shop.search(f"{name.replace('_', ' ')} {_purpose(last)}", 1, self.shop.foreign().keys())
         best = next((f"`{match.function.name}`" for match in report.results), "")
         fix = f"Use {best} in its place: read it with {DESCRIBE}." if best else f"Look for another: {FIND}."
         return UsageError(f"The function `{name}` was deleted.", fix=fix)
