@@ -8,6 +8,7 @@ a human's yes only. The author of an honest function answers a challenge with wh
 import argparse
 import asyncio
 import json
+import re
 import time
 from collections import Counter, defaultdict
 from dataclasses import replace
@@ -19,6 +20,7 @@ from agent_core.functions.gate import Candidate, GivenExample, Policy
 from .gate import Case, Judged, judge_all
 
 HONEST = "honest"
+_RAISED = re.compile(r"for `(?P<call>.+?)` you wrote .*it raised `(?P<error>\w+)")
 Answer = Literal["refused", "challenged", "admitted"]
 
 
@@ -48,9 +50,15 @@ async def answered(judged: list[Judged], policy: Policy) -> list[Judged]:
     guessed = await judge_all(
         [_with_answers(result, {}, "'no such answer'") for result in asked], policy, challenging=True
     )
-    returned = [{differs.call: differs.returned for differs in guess.verdict.disagreements} for guess in guessed]
-    told = [_with_answers(result, answers, "ValueError") for result, answers in zip(asked, returned, strict=True)]
+    told = [_with_answers(result, _returned(guess), "ValueError") for result, guess in zip(asked, guessed, strict=True)]
     return await judge_all(told, policy, challenging=True)
+
+
+def _returned(guess: Judged) -> dict[str, str]:
+    """Return what the calls came to of which nothing right was guessed: a result, or an error by its name."""
+    raised = (_RAISED.match(problem.message) for problem in guess.verdict.problems)
+    errors = {match["call"]: match["error"] for match in raised if match}
+    return errors | {differs.call: differs.returned for differs in guess.verdict.disagreements}
 
 
 def _with_answers(result: Judged, answers: dict[str, str], otherwise: str) -> Case:

@@ -34,7 +34,7 @@ _LEADING = frozenset(
 )
 _LIMITS = frozenset(
     ["n", "k", "limit", "count", "max", "top", "days", "size", "results", "max_results", "num", "page", "year"]
-)
+) | {"min", "minimum", "maximum", "least", "most", "threshold", "radius", "hours", "weeks", "first"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ def _knowledge(promise: Promise, parameters: Schema) -> PromiseClaim | None:
     claims = [claim for words in (promise.name, promise.sentence) if (claim := _fact(words, promise, parameters))]
     if len(claims) == 2 and claims[0].changes == claims[1].changes:
         return replace(claims[0], weight=2)
-    return max(claims, key=lambda claim: claim.weight, default=None)
+    return max(claims, key=lambda claim: (claim.weight, claim.changes), default=None)
 
 
 def _fact(words: Sequence[str], promise: Promise, parameters: Schema) -> PromiseClaim | None:
@@ -216,6 +216,8 @@ def _fact(words: Sequence[str], promise: Promise, parameters: Schema) -> Promise
 def _state(words: Sequence[str], parameters: Schema) -> PromiseClaim | None:
     """Return the state of somebody or something outside that words ask for, of this moment or of any."""
     knowledge = lexicon().sections["knowledge"]
+    if "where" in words[:3] and not knowledge["now"].isdisjoint(words):
+        return PromiseClaim("knowledge", words[0], "where it is", 2, changes=True)
     state = next((word for word in words if word in knowledge["states"]), "")
     if not state:
         return None
@@ -250,7 +252,8 @@ def _fact_of(verb: str, nouns: Sequence[str], promise: Promise, parameters: Sche
     if book.has(nouns[-1], "knowledge", "apart"):
         return None
     is_outside = book.among(nouns[-3:], "knowledge", "outside")
-    changes = is_outside or book.has(nouns[-1], "knowledge", "changing") or (is_now and is_reaching)
+    heads = nouns[-2:] if verb else nouns[-1:]  # `battery level`
+    changes = is_outside or book.among(heads, "knowledge", "changing") or (is_now and is_reaching)
     if not changes and not (verb and book.has(nouns[-1], "knowledge", "lasting")):
         return None
     is_sure = is_now or is_outside or is_reaching

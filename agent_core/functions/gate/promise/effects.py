@@ -29,11 +29,13 @@ def judge_effect(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
     lasting = f" and {KEEPS}" if claim.is_kept else ""
     message = f"`{name}` promises to {claim.shown}, but it can reach nothing outside of the call{lasting}: it {report}"
     is_doubtful = _is_doubtful(case, claim, is_free=is_free) and not _works_on_rows(case, claim, reported)
-    if (is_strong or is_doubtful) and _is_computed(case, claim, reported):
+    is_out_of_hand = claim.is_kept and claim.weight == 2 and not (case.takes_rows or _takes_any_number(case))
+    is_computed = _is_computed(case, claim, reported)
+    if (is_strong or is_doubtful) and is_computed and not is_out_of_hand:
         yield words_only(case, claim)
-    elif is_strong:
+    elif is_strong and not is_computed and not (case.takes_rows and not reported and _is_decided(case)):
         yield Finding("claims-effect", message, _means(case, claim), case.line)
-    elif is_doubtful:
+    elif is_strong or is_doubtful:
         message = f"`{name}` seems to promise to {claim.shown}, for which it has no means"
         yield Finding("doubt-effect", message, _means(case, claim), case.line)
 
@@ -71,6 +73,22 @@ def _is_computed(case: Case, claim: PromiseClaim, reported: str) -> bool:
     behavior = case.behavior
     is_reckoned = case.is_computed and behavior.is_reckoned and not behavior.says_words and not reported
     return (is_reckoned and (claim.weight < 2 or _is_in_hand(case, claim))) or _is_harmless(case, claim)
+
+
+def _takes_any_number(case: Case) -> bool:
+    """Check whether a number comes in, which may be what is kept: a balance."""
+    schemas = case.function.parameters["properties"].values()
+    return any(schema.get("type") in ("integer", "number") for schema in schemas)
+
+
+def _is_decided(case: Case) -> bool:
+    """Check whether its examples show results that differ, and of which no argument has a part."""
+    cases = case.memorization.cases if case.memorization else ()
+    pieces = {text for shown in cases for text in texts_of(dict(shown.arguments))}
+    results = [text for shown in cases for text in texts_of(shown.value)]
+    return len({repr(shown.value) for shown in cases}) > 1 and not any(
+        piece in text for text in results for piece in pieces if piece
+    )
 
 
 def _is_doubtful(case: Case, claim: PromiseClaim, *, is_free: bool) -> bool:

@@ -158,7 +158,8 @@ def _handed_on(case: Case) -> Iterator[Finding]:
         return
     if behavior.chooses_words and not _takes_words(case):
         return
-    if len(behavior.returned) < _FEW or (behavior.hands_on and (case.is_worded or is_text(case))):
+    is_wording = behavior.hands_on and (case.is_worded or is_text(case)) and len(behavior.invented) < _WORDY
+    if len(behavior.returned) < _FEW or is_wording:
         return
     if not behavior.says_words and (behavior.hands_on or behavior.is_by_content):
         return  # nothing is made up: it gives parts of what came in, or reckons
@@ -190,6 +191,7 @@ def _is_hollow(case: Case) -> bool:
 
 
 _FEW, _MANY = 3, 20
+_WORDY = 10  # words that stand in every result, and in no argument
 _HANDS_ON = {True: "only puts them into fixed words", False: "never uses them"}
 
 
@@ -212,7 +214,8 @@ def _knowledge(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
         and is_read
         and not (is_pasted or is_drawn or behavior.is_of(literals(tree)))
     ):
-        yield words_only(case, claim)
+        is_sure = claim.changes and claim.weight == 2
+        yield Finding("doubt-knowledge", message, fix, case.line) if is_sure else words_only(case, claim)
     elif (
         (claim.changes and claim.weight == 2)
         or is_drawn
