@@ -69,3 +69,14 @@ def test_an_archive_is_tried_taken_taken_again_and_handed_out(tmp_path: Path) ->
     out = toolwright("functions", "export", "out", "echo", cwd=tmp_path)
     assert (out.returncode, out.stdout) == (0, "✓ 1 function in out, package out\n")
     assert toolwright("functions", "export", "out", cwd=tmp_path).returncode == 2
+
+
+def test_what_has_no_example_is_a_draft_whoever_imports_it_as_if_it_had_been_saved(tmp_path: Path) -> None:
+    text = "def area(r):\n    return 3 * r ** 2\n\n\n" + COUNT_VOWELS.replace("count_vowels", "vowels")
+    (tmp_path / "lib.py").write_text(text)
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "saved.py").write_text(text.replace("area", "space").replace("vowels", "sounds"))
+    toolwright("functions", "import", "lib.py", "--policy", "human", cwd=tmp_path)
+    listed = json.loads(toolwright("functions", "list", "--json", cwd=tmp_path).stdout)
+    standings = {row["name"]: row["standing"] for row in listed["functions"]}
+    assert standings == {"area": "draft", "vowels": "trial", "space": "draft", "sounds": "trial"}

@@ -43,7 +43,7 @@ from .rules import UNPROVEN, Rules
 from .saved_file import SavedFile, draft_of, look, prove_changed, read_file, try_import, try_users
 from .substance import substance
 from .trial import UNGRANTED, Granted, TrialTools, Workers, load, try_module
-from .verdict import Look, ModuleVerdict, StageReport, Standing, Verdict
+from .verdict import TOO_FEW, Look, ModuleVerdict, StageReport, Standing, Verdict
 
 Run: TypeAlias = Callable[[D, TrialTools], Awaitable[D]]
 
@@ -274,7 +274,8 @@ def _at_once(stages: Sequence[Stage[D]]) -> list[list[Stage[D]]]:
 
 def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
     admitted = not draft.refuses
-    is_draft = draft.trials.is_unproven or (draft.policy == "import" and draft.shows(*UNPROVEN))
+    is_bare = draft.policy == "human" and not draft.trials.agreed and draft.shows(*TOO_FEW)  # as a saved file has it
+    is_draft = is_bare or draft.trials.is_unproven or (draft.policy == "import" and draft.shows(*UNPROVEN))
     standing: Standing = "" if not admitted else "draft" if is_draft else "trial"
     source = draft.reading.source if draft.reading else None
     return Verdict(
