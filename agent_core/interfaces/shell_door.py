@@ -15,6 +15,7 @@ from agent_core.functions.service import FunctionService
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime.agent import Agent
+from agent_core.workspace.reading_copy import is_read_only, reading_copy
 from agent_core.workspace.workspace import Workspace
 
 from .cli_context import CliContext
@@ -145,6 +146,8 @@ def carry_out(scene: CliContext, opens: Opens, use: Callable[[Door], Awaitable[R
             shown = asyncio.run(_awaited(use(ShellDoor(scene))))
         case Opens.MACHINE:
             shown = with_any_workspace(scene, lambda workspace: use(ShellDoor(scene, workspace)))
+        case Opens.READABLE:
+            shown = with_readable_workspace(scene, lambda workspace: use(ShellDoor(scene, workspace)))
         case Opens.WORKSPACE | Opens.ASKING:
             approver = decide if opens is Opens.ASKING and is_attended() and not scene.as_json else None
             shown = with_workspace(scene, lambda workspace: use(ShellDoor(scene, workspace)), approver)
@@ -174,6 +177,20 @@ def with_workspace(scene: CliContext, use: Callable[[Workspace], Awaitable[T]], 
         WorkspaceError: there is none: a command that looks makes nothing.
     """
     return _use(scene, Workspace.find(scene.root), use, approver)
+
+
+def with_readable_workspace(scene: CliContext, use: Callable[[Workspace], Awaitable[T]]) -> T:
+    """Open the scene's workspace, or where nothing can be written, a copy of it that is gone afterwards.
+
+    Raises:
+        WorkspaceError: there is none.
+    """
+    root = Workspace.find(scene.root)
+    if not is_read_only(root):
+        return _use(scene, root, use)
+    scene.talk(f"{root.resolve()} cannot be written to, so it is only read: nothing that is found out is kept.")
+    with reading_copy(root) as copy:
+        return _use(scene, copy, use)
 
 
 def with_any_workspace(scene: CliContext, use: Callable[[Workspace], Awaitable[T]]) -> T:

@@ -114,11 +114,20 @@ async def test_a_function_is_found_again_by_a_request_that_it_served(at_desk: Op
     assert all(best.score > match.score for match in before.results)
 
 
-async def test_a_description_stuffed_with_words_does_not_outrank_what_is_meant(at_desk: OpenDesk) -> None:
-    stuffing = (
-        "weather garden mail plants song invoice JSON page flight water text web photo month recipe price days chess"
-        " tax poem hotel password page planet resume calendar tags novel website color address"
-    )
+@pytest.mark.parametrize(
+    "stuffing",
+    [
+        pytest.param(
+            "weather garden mail plants song invoice JSON page flight water text web photo month recipe price days"
+            " chess tax poem hotel password page planet resume calendar tags novel website color address",
+            id="many",
+        ),
+        pytest.param("water plants garden JSON web address. " * 6, id="again and again"),
+    ],
+)
+async def test_a_description_stuffed_with_words_does_not_outrank_what_is_meant(
+    stuffing: str, at_desk: OpenDesk
+) -> None:
     desk = await at_desk([Repeat(Say("Done."))])
     desk.put("plants.py", PLANTS)
     desk.put("pages.py", PAGES)

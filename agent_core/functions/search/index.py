@@ -24,9 +24,9 @@ from .vectors import VectorTable
 from .word_index import Floats, WordIndex
 from .wording import IDENTIFIER, NEED_CHARS, fields, spoken, views, wanted
 
-_LISTED_WORDS, _COHERENCE = 20, 0.022
-"""From so many words on, a description whose words have so little to do with each other is a list of words, not a text:
-it would match every request, and only the name is read."""
+_LISTED_WORDS, _COHERENCE, _DISTINCT = 20, 0.022, 0.5
+"""From so many words on, a description whose words have so little in common, or so few of which are distinct,
+is a list of words, not a text: it would match every request, and only the name is read."""
 
 _WORDS, _CROWDED, _LEXICON = 0.15, 0.1, 0.4
 _VIEWS: Final[Mapping[str, tuple[float, float, float]]] = {"wordllama": (0.5, 0.5, 0.0), "minilm": (0.35, 0.3, 0.35)}
@@ -202,8 +202,11 @@ class FunctionIndex:
         return replace(function, description="") if name in self._word_lists else function
 
     async def _is_word_list(self, description: str) -> bool:
-        """Return whether the words of a long description have nothing to do with each other."""
-        said = words.content(description)[: 2 * _LISTED_WORDS]
+        """Return whether the words of a long description are few, again and again, or have nothing in common."""
+        said = words.content(description)
+        if len(said) > _LISTED_WORDS and len({*said}) < _DISTINCT * len(said):
+            return True
+        said = said[: 2 * _LISTED_WORDS]
         if len(said) <= _LISTED_WORDS or self._embedder is None:
             return False
         new = [*{*said} - self._word_vectors.keys()]

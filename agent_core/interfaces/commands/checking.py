@@ -21,7 +21,7 @@ from ..render.versions import coloured
 from ..sarif import SarifLog
 from ..spans import Line, line
 from ..wrap import write
-from .verb import Door, Result, verb
+from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.audit import AuditReport
@@ -211,7 +211,7 @@ async def export(door: Door, folder: Path, names: tuple[str, ...], package: str)
     return Result(report, export_lines(report), f"Next: cd {folder} && python -m unittest")
 
 
-@verb()
+@verb(opens=Opens.READABLE)
 @click.option("--sarif", "is_sarif", is_flag=True, help="Print a SARIF 2.1.0 log, for editors and code scanning.")
 async def audit(door: Door, is_sarif: bool = False) -> Result:  # noqa: FBT001, FBT002  (click hands it in)
     """Show the state of the library: a score, and what to improve, each with a proposal and a command.

@@ -79,7 +79,7 @@ def functions() -> None:
     """List, show, check, create, edit, test and call functions."""
 
 
-@verb("list")
+@verb("list", opens=Opens.READABLE)
 @click.argument("pattern", default="")
 @click.option("--module", default="", help="Only functions of one module.")
 @click.option("--standing", type=click.Choice(STANDINGS), help="Only functions with this standing.")
@@ -126,7 +126,7 @@ def _listed_at_prompt(door: Door, data: "FunctionListing", pattern: str) -> Resu
     return Result(data, lines, "" if lines else why)
 
 
-@verb()
+@verb(opens=Opens.READABLE)
 @click.argument("need")
 @click.option("--count", type=click.IntRange(1), help="How many at most; 5 if not given.")
 async def search(door: Door, need: str, count: int | None) -> Result:
@@ -168,7 +168,7 @@ def _rated(rated: "Rated") -> Result:
     return Result(rated, [line(mark, ("name", rated.name), f" is called {rated.thumb}: {rated.standing} now{told}")])
 
 
-@verb()
+@verb(opens=Opens.READABLE)
 @click.argument("name")
 @click.option("--brief", "is_brief", is_flag=True, help="Only its signature, its docstring and its standing.")
 async def show(door: Door, name: str, is_brief: bool) -> Result:  # noqa: FBT001  (click hands it in)

@@ -131,9 +131,12 @@ def read_here(file: str | None) -> str:
 
 
 class Opens(Enum):
-    """The needs of a command: a workspace; one that asks about grants; any, if need be empty; nothing."""
+    """The needs of a command: a workspace; one that may be read-only; one that asks about grants; any, if need be
+    empty; nothing.
+    """
 
     WORKSPACE = auto()
+    READABLE = auto()
     ASKING = auto()
     MACHINE = auto()
     NOTHING = auto()

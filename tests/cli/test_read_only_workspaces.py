@@ -1,0 +1,56 @@
+"""A workspace that cannot be written to, as on a read-only disk, can be looked at; nothing in it changes."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.kit.program import toolwright
+
+PLANTS = '''\
+def water_plan(days: int) -> list:
+    """Plan on which days of a month the plants in the garden get water."""
+    return [*range(1, 31, days)]
+'''
+SOMEBODY = 65_534
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Path:
+    """A workspace with a state that this user cannot write to: root can write everywhere but to a stranger's."""
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "plants.py").write_text(PLANTS)
+    assert toolwright("functions", "reload", cwd=tmp_path).returncode == 0
+    os.mkfifo(tmp_path / "functions" / "pipe.py")
+    state = tmp_path / ".toolwright"
+    if os.geteuid() == 0:
+        os.chown(state, SOMEBODY, SOMEBODY)
+    else:
+        (state / "state.db").chmod(0o400)
+    return tmp_path
+
+
+def content(root: Path) -> dict[str, tuple[int, bytes]]:
+    paths = [path for path in sorted(root.rglob("*")) if path.is_file()]
+    return {str(path): (path.stat().st_mode, path.read_bytes()) for path in paths}
+
+
+def test_what_only_looks_works_and_leaves_it_as_it_was(closed: Path) -> None:
+    before = content(closed)
+    done = toolwright("functions", "search", "water the garden", "--json", cwd=closed)
+    assert "cannot be written to, so it is only read" in done.stderr
+    assert [match["name"] for match in json.loads(done.stdout)["results"]] == ["water_plan"]
+    listed = toolwright("functions", "list", "--json", cwd=closed)
+    assert [function["name"] for function in json.loads(listed.stdout)["functions"]] == ["water_plan"]
+    for words in (("audit",), ("show", "water_plan")):
+        done = toolwright("functions", *words, cwd=closed)
+        assert (done.returncode, "water_plan" in done.stdout) == (0, True)
+    assert content(closed) == before
+
+
+def test_what_changes_something_says_why_it_cannot(closed: Path) -> None:
+    done = toolwright("functions", "delete", "water_plan", cwd=closed)
+    assert done.returncode == 1
+    assert "belongs to" in done.stderr or "cannot be opened for writing" in done.stderr
+    assert (closed / "functions" / "plants.py").read_text() == PLANTS
