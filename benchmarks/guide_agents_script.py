@@ -62,7 +62,7 @@ PARTS: Final = (
     Part(
         "A second agent",
         (
-            Said("An agent is a file, too. This one has a purpose, and sees the helper, and no function of the workspace:"),
+            Said("An agent is a file, too. This one has a purpose, and sees no function but the helper:"),
             File("team/agents/editor.toml", 'purpose = "Makes titles."\nfunctions = []\n'),
             Prompt("ask the editor for a title about cats", until="They say"),
             Picture(
