@@ -2,13 +2,16 @@
 
 Every agent gets notes and questions, numbered. At the end each message was read once by its agent, in order, and each
 question was answered once. Then, without kills: how long a turn takes, and what an agent keeps of the memory once it is
-closed. The model is an endpoint in a process of its own that answers at once.
+closed. The model is an endpoint in a process of its own that answers at once. At last, three slow agents are asked
+together, and the slowest of them alone.
 """
 
 import argparse
 import asyncio
 import gc
+import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,21 +20,25 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from agent_core import Workspace
 from agent_core.base.events import Event
 from agent_core.storage import Amounts, SendMessage, Store
+from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
 
 from .fake_endpoint import running
-from .measure import Row, show
+from .measure import Row, in_turn, median_ms, ratio, show
 
 SENDER = "main"
 LEAST_PER_S = 100
 MOST_BYTES = 100_000
 _WARM_UP = 20  # agents that were open before the memory is measured
 _READY = "at work"
+_REPLY_S = {"quick": 1.0, "slower": 1.5, "slowest": 2.0}
+_PIECES = 10
 _LIMITS: Amounts = {"hops": 12, "messages": 1_000_000}
 
 
@@ -72,7 +79,51 @@ async def bench(agents: int, messages: int, seconds: float) -> list[Row]:
         Row("a turn", wall * 1000, aim=1000 / LEAST_PER_S),
         Row("a turn, time of processors", cpu * 1000),
         Row("memory of an agent that was closed", round(memory / agents / 1000, 1), aim=MOST_BYTES / 1000, unit="kB"),
+        await asked_together(),
     ]
+
+
+async def asked_together(rounds: int = 3) -> Row:
+    """The time from a question to three agents to their answers, compared with that to the slowest of them alone."""
+    with scripted([Repeat(_slow_reply)]) as model, tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+        root = Path(folder)
+        (root / "agents").mkdir()
+        for name in _REPLY_S:
+            (root / "agents" / f"{name}.toml").touch()
+        async with _opened(root, model.base_url, stream=True) as workspace:
+            together = "three agents asked together"
+            asking = {"the slowest alone": ["slowest"], together: [*_REPLY_S]}
+            taken = await in_turn(
+                {what: partial(_answered, workspace, names) for what, names in asking.items()}, rounds
+            )
+    slowest = "the slowest alone"
+    return Row(together, median_ms(taken[together]), slowest, ratio(taken, together, slowest), aim=1.2)
+
+
+async def _answered(workspace: Workspace, names: list[str]) -> float:
+    """Ask agents, and return the seconds until all their answers are there."""
+    async with await workspace.agent(SENDER) as agent:
+        async for _ in agent.turn(f"Ask: {json.dumps(names)}"):
+            pass
+    began, came = time.perf_counter(), 0.0
+
+    def hear(event: Event) -> None:
+        nonlocal came
+        if event.type == "turn_started" and event.agent == SENDER:
+            came = time.perf_counter()
+
+    async with workspace.runner(hear) as runner:
+        await runner.run(until_idle=True)
+    return came - began
+
+
+def _slow_reply(seen: Seen) -> Step:
+    name, text = re.findall(r"You are the agent `(\w+)`", seen.text)[-1], str(seen.messages[-1]["content"])
+    if name in _REPLY_S:
+        return Say("word " * _PIECES, pause_s=_REPLY_S[name] / _PIECES)
+    if not text.startswith("Ask: "):
+        return Say("Done.")
+    return Ask(Wanted("ask_agents", {"agents": json.loads(text.removeprefix("Ask: ")), "question": "Which word?"}))
 
 
 async def work(root: Path, url: str, begun: str = "") -> None:
@@ -84,8 +135,8 @@ async def work(root: Path, url: str, begun: str = "") -> None:
 
 
 @asynccontextmanager
-async def _opened(root: Path, url: str) -> Any:  # Any: an iterator of one workspace
-    flags = {"model.base_url": url, "model.name": "scripted", "model.stream": False, "model.context_tokens": 16_384}
+async def _opened(root: Path, url: str, *, stream: bool = False) -> Any:  # Any: an iterator of one workspace
+    flags = {"model.base_url": url, "model.name": "scripted", "model.stream": stream, "model.context_tokens": 16_384}
     async with Workspace.open(root, flags={**flags, "memory.embedding": "none", "runner.slots": 8}) as workspace:
         yield workspace
 

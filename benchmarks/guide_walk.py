@@ -1,8 +1,9 @@
 """Walks through the guide as a new user does, in a pseudo-terminal, and writes it: docs/guide.md and docs/guide/*.svg.
 
-    python -m benchmarks.guide_walk     (or: make guide)
+    python -m benchmarks.guide_walk [first] [agents]     (or: make guide, which takes both walks)
 
-All of it happens in an empty home. What is installed is the last commit; every command is typed as the guide prints it.
+All of it happens in an empty home; every command is typed as the guide prints it. In the first walk the last commit is
+installed. The second one, docs/guide-agents.md, is that of this environment, and its model is a script.
 """
 
 import os
@@ -11,14 +12,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchmarks import guide_agents_script
 from benchmarks.guide_walk_script import (
     HEAD,
     PARTS,
     TAIL,
     Act,
     Escape,
+    File,
     Half,
     Part,
     Picture,
@@ -28,6 +32,7 @@ from benchmarks.guide_walk_script import (
     Shell,
 )
 from benchmarks.screens import see_dim, still
+from tests.kit import Repeat, scripted
 from tests.kit.terminal import CTRL_D, ENTER, ESCAPE, Terminal
 
 ROOT = Path(__file__).parents[1]
@@ -39,9 +44,32 @@ WORDS_A_MINUTE, KEYS_A_MINUTE = 200, 200  # of one who reads and types neither f
 
 
 def main() -> int:
-    """Walk, and write what was seen."""
+    """Take the walks that are named, or both, and write what was seen."""
     see_dim()
     FOLDER.mkdir(exist_ok=True)
+    walks = {"first": first_walk, "agents": agents_walk}
+    for name in sys.argv[1:] or walks:
+        walks[name]()
+    return 0
+
+
+def agents_walk() -> None:
+    """Walk with several agents, whose model is a script."""
+    script = guide_agents_script
+    with tempfile.TemporaryDirectory(prefix="guide-") as folder, scripted([Repeat(script.play)]) as model:
+        home = Path(folder)
+        path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+        own = {"PATH": path, "OPENAI_BASE_URL": model.base_url, "TOOLWRIGHT_MODEL_NAME": "scripted"}
+        first = _bash(home, home, own)
+        try:
+            page = Walk(first, first, home).pages(script.HEAD, script.PARTS, script.TAIL)
+        finally:
+            first.close()
+    PAGE.with_name("guide-agents.md").write_text(page, "utf-8")
+
+
+def first_walk() -> None:
+    """Walk from an empty machine on."""
     with tempfile.TemporaryDirectory(prefix="guide-") as folder:
         home = Path(folder)
         clone = home / "clone"
@@ -50,15 +78,16 @@ def main() -> int:
         subprocess.run(["tar", "-x", "-C", clone], input=archive, check=True)
         first, second = _bash(clone, home), _bash(clone, home)
         try:
-            page = Walk(first, second).page()
+            walk = Walk(first, second, home)
+            page = walk.pages(HEAD, PARTS, TAIL)
+            page = f"{page}\n{walk.took(page)}\n"
         finally:
             first.close()
             second.close()
     PAGE.write_text(page, "utf-8")
-    return 0
 
 
-def _bash(cwd: Path, home: Path) -> Terminal:
+def _bash(cwd: Path, home: Path, more: Mapping[str, str] | None = None) -> Terminal:
     """A stranger's shell: an empty home, and what the package installer needs to know of the network."""
     kept = {name: value for name, value in os.environ.items() if name.startswith(NETWORK)}
     own = {
@@ -70,7 +99,10 @@ def _bash(cwd: Path, home: Path) -> Terminal:
     return Terminal(
         ("bash", "--noprofile", "--norc", "-i"),
         cwd=cwd,
-        environment={**kept, **own, "VIRTUAL_ENV_DISABLE_PROMPT": "1", "PYTHONPATH": "", "OPENAI_BASE_URL": ""},
+        environment={
+            **{**kept, **own, "VIRTUAL_ENV_DISABLE_PROMPT": "1", "PYTHONPATH": "", "OPENAI_BASE_URL": ""},
+            **(more or {}),
+        },
         columns=COLUMNS,
         rows=ROWS,
     )
@@ -79,17 +111,17 @@ def _bash(cwd: Path, home: Path) -> Terminal:
 class Walk:
     """Two windows, and the page that is written of them."""
 
-    def __init__(self, first: Terminal, second: Terminal) -> None:
+    def __init__(self, first: Terminal, second: Terminal, home: Path) -> None:
         self._first, self._second = first, second
+        self._home = home
         self._keys = 0
         self._seconds = 0.0
 
-    def page(self) -> str:
-        """The whole guide."""
-        page = "\n".join([HEAD, *(text for part in PARTS for text in self._chapter(part)), self._leave(), TAIL])
-        return f"{page}\n{self._took(page)}\n"
+    def pages(self, head: str, parts: Sequence[Part], tail: str) -> str:
+        """The whole page."""
+        return "\n".join([head, *(text for part in parts for text in self._chapter(part)), self._leave(), tail])
 
-    def _took(self, page: str) -> str:
+    def took(self, page: str) -> str:
         """Return how long it took: the machine as measured, the human by the words and the keys."""
         words = len(re.sub(r"```.*?```|!\[.*?\)", "", page, flags=re.DOTALL).split())
         read, typed = 60 * words / WORDS_A_MINUTE, 60 * self._keys / KEYS_A_MINUTE
@@ -106,8 +138,8 @@ class Walk:
     def _do(self, act: Act) -> str:
         began = time.monotonic()
         match act:
-            case Said():
-                return f"{act.text}\n"
+            case Said() | File():
+                return self._told(act)
             case Picture():
                 self._quiet()
                 (FOLDER / f"{act.name}.svg").write_text(still(self._first, act.says, act.since), "utf-8")
@@ -129,6 +161,14 @@ class Walk:
                 self._first.wait_count(act.until, count, PATIENCE_S)
         self._seconds += time.monotonic() - began
         return self._shown(act)
+
+    def _told(self, act: Said | File) -> str:
+        if isinstance(act, Said):
+            return f"{act.text}\n"
+        path = self._home / act.path
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(act.text, "utf-8")
+        return f"```{path.suffix[1:].replace('py', 'python')}\n# {act.path}\n{act.text}```\n"
 
     def _shown(self, act: Shell | Prompt | Half | Second) -> str:
         mark = act.mark if isinstance(act, Prompt) else "› " if isinstance(act, Half) else "$ "

@@ -66,7 +66,15 @@ class Said:
     text: str
 
 
-Act = Shell | Prompt | Half | Escape | Second | Picture | Said
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file, below the home, that the reader writes."""
+
+    path: str
+    text: str
+
+
+Act = Shell | Prompt | Half | Escape | Second | Picture | Said | File
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +216,7 @@ TAIL = """\
 `/help` lists the commands, `next` continues the tour, and the [reference](reference.md) has everything. Read
 [the first minutes](first-minutes.md) to set up your own model, [at the terminal](terminal.md) for scripts and for what
 else you can type (`=NAME(…)`, `?NAME`, `!COMMAND`, `@FILE`), [grants](grants.md) to control what functions may
-access, and [agents](agents.md) to work with several agents.
+access, and [several agents](guide-agents.md), a second guide, with helpers and a group.
 
 Once there are many functions, `/audit` (in a shell `toolwright functions audit`) shows the state of all: which ones a
 request confuses with others, which ones fail, lie unused or lack an example, each with a proposal and the command to

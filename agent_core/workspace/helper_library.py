@@ -7,7 +7,7 @@ store: a helper's module there is the path of its file, and a removal is an empt
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -134,7 +134,8 @@ class HelperLibrary:
         self._stamps, self._judged_with = stamps, functions
         change = self._change(before, told, texts)
         if is_first:
-            self.since = change
+            is_new = not await self._store.agent_names()  # nobody was here before who could have seen another state
+            self.since = replace(change, loaded=()) if change and is_new else change
         elif is_told and change is not None:
             self._workshop.tell(change)
 

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from agent_core.workspace.helper_proposals import clusters
-from tests.agents.helper_files import FINDER, call, give, put
+from tests.agents.helper_files import FINDER, call, give, put, write
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Say, Wanted, scripted
+from tests.interfaces.asking import agree
+from tests.interfaces.support import prompt
+from tests.kit import Ask, Say, Wanted
 from tests.kit.program import toolwright
 
 
@@ -96,28 +98,25 @@ async def test_runs_of_helpers_are_no_agents_in_the_list(root: Path, at_desk: Op
 
 
 def test_a_session_lists_and_takes_back_what_it_did_to_helpers(root: Path) -> None:
-    text = FINDER.replace("steps = 4", "steps = 5")
-    (root / "new.toml").write_text(FINDER.replace("many vowels", "few letters"), "utf-8")
-    typed = [
-        "!sed -i 's/steps = 4/steps = 5/' helpers/vowel_finder.toml",
-        "!cp new.toml helpers/letter_finder.toml",
-        "/reload",
-        "/changes",
-        "/undo 2",
-        "/changes",
-        "!rm helpers/vowel_finder.toml",
-        "/reload",
-        "/undo",
-        "/undo all",
-        "/changes",
-    ]
-    with scripted([]) as model:
-        flags = ("-y", "--base-url", model.base_url, "--model", "scripted")
-        done = toolwright("run", *flags, cwd=root, given="\n".join(typed))
-    assert done.returncode == 0, done.stderr
-    assert "changed the helper vowel_finder (human)" in done.stdout
-    assert "made the helper letter_finder (human)" in done.stdout
-    assert "deleted the helper letter_finder" in done.stdout
-    assert done.stdout.rstrip().endswith("Nothing was made or changed in this session.")
-    assert [file.name for file in (root / "helpers").iterdir()] == ["vowel_finder.toml"]
-    assert (root / "helpers" / "vowel_finder.toml").read_text("utf-8") == FINDER != text
+    with prompt([], root, columns=110) as (screen, _):
+        write(root, "vowel_finder", FINDER.replace("steps = 4", "steps = 5"))
+        screen.wait_for("from outside changed: vowel_finder")
+        write(root, "letter_finder", FINDER.replace("many vowels", "few letters"))
+        screen.wait_for("from outside loaded: letter_finder")
+        screen.line("/changes")
+        screen.wait_for("made the helper letter_finder (human)")
+        screen.wait_for("changed the helper vowel_finder (human)")
+        screen.line("/undo")
+        screen.wait_for("delete the helper letter_finder, made by human")
+        agree(screen)
+        screen.wait_for("deleted the helper letter_finder")
+        (root / "helpers" / "vowel_finder.toml").unlink()
+        screen.wait_for("from outside removed: vowel_finder")
+        screen.line("/undo all")
+        screen.wait_for("bring the helper vowel_finder back, which human deleted")
+        agree(screen)
+        screen.wait_for("vowel_finder was restored")
+        screen.line("/changes")
+        screen.wait_for("Nothing was made or changed in this session.")
+    assert [file.name for file in (root / "helpers").glob("*.toml")] == ["vowel_finder.toml"]
+    assert (root / "helpers" / "vowel_finder.toml").read_text("utf-8") == FINDER

@@ -6,36 +6,43 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import guide_agents_script
 from benchmarks.guide_walk import FOLDER, PAGE
-from benchmarks.guide_walk_script import PARTS, Half, Picture, Prompt, Second, Shell
+from benchmarks.guide_walk_script import PARTS, File, Half, Part, Picture, Prompt, Second, Shell
 
-ACTS = [act for part in PARTS for act in part.acts]
-PICTURES = [act for act in ACTS if isinstance(act, Picture)]
+AGENTS = PAGE.with_name("guide-agents.md")
+GUIDES = {PAGE: PARTS, AGENTS: guide_agents_script.PARTS}
+PICTURES = [
+    (page, act) for page, parts in GUIDES.items() for part in parts for act in part.acts if isinstance(act, Picture)
+]
 MAKE = "the walk is another by now: make guide"
 
 
-def test_every_command_stands_in_the_guide_as_it_was_typed() -> None:
+@pytest.mark.parametrize(("page", "parts"), GUIDES.items(), ids=lambda one: getattr(one, "stem", ""))
+def test_every_command_stands_in_the_guide_as_it_was_typed(page: Path, parts: tuple[Part, ...]) -> None:
+    acts = [act for part in parts for act in part.acts]
     typed = [
         act.command if isinstance(act, Shell | Second) else act.text.strip()
-        for act in ACTS
+        for act in acts
         if isinstance(act, Shell | Second | Prompt | Half)
     ]
-    printed = re.findall(r"^```\n(?:\$|›|\(debug\)) (.*)\n```$", PAGE.read_text("utf-8"), re.MULTILINE)
+    printed = re.findall(r"^```\n(?:\$|›|\(debug\)) (.*)\n```$", page.read_text("utf-8"), re.MULTILINE)
     assert printed == typed, MAKE
+    assert all(act.text in page.read_text("utf-8") for act in acts if isinstance(act, File)), MAKE
 
 
-@pytest.mark.parametrize("picture", PICTURES, ids=lambda one: one.name)
-def test_every_picture_shows_what_it_was_taken_for_and_fetches_nothing(picture: Picture) -> None:
+@pytest.mark.parametrize(("page", "picture"), PICTURES, ids=lambda one: getattr(one, "name", ""))
+def test_every_picture_shows_what_it_was_taken_for_and_fetches_nothing(page: Path, picture: Picture) -> None:
     svg = (FOLDER / f"{picture.name}.svg").read_text("utf-8")
     shown = re.sub(r"\s", "", unescape("".join(re.findall(r"<text[^>]*>(.*?)</text>", svg))))
     assert re.sub(r"\s", "", picture.since) in shown, MAKE
-    assert f"![{picture.says.replace('`', '')}](guide/{picture.name}.svg)" in PAGE.read_text("utf-8")
+    assert f"![{picture.says.replace('`', '')}](guide/{picture.name}.svg)" in page.read_text("utf-8")
     assert len(svg) < 30_000
     assert re.findall(r"https?://[^\"]+|@import|url\(|@font-face|<script", svg) == ["http://www.w3.org/2000/svg"]
 
 
 def test_no_picture_is_left_of_a_walk_that_is_gone() -> None:
-    assert {file.stem for file in Path(FOLDER).iterdir()} == {one.name for one in PICTURES}
+    assert {file.stem for file in Path(FOLDER).iterdir()} == {one.name for _, one in PICTURES}
 
 
 def test_the_guide_says_that_it_took_less_than_ten_minutes() -> None:

@@ -60,7 +60,8 @@ async def check(door: Door, name: str) -> Result:
     await library.refresh(is_told=False)
     if not name:
         problems = [problem.to_json() for problem in library.problems]
-        good = [line(("ok", "✓ "), f"{len(library.helpers)} helpers are in force")]
+        count = len(library.helpers)
+        good = [line(("ok", "✓ "), "1 helper is in force" if count == 1 else f"{count} helpers are in force")]
         return Result({"problems": problems}, [*problem_lines(library.problems), *good], code=1 if problems else 0)
     is_file = name.endswith(".toml") or name == "-"
     text = door.read(name) if is_file else library.text(name)

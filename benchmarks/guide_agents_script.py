@@ -1,0 +1,119 @@
+"""The second guide's texts, keys and screens, for `guide_walk`, and the script of the model that answers in it."""
+
+from typing import Final
+
+from tests.kit import Ask, Say, Seen, Step, Wanted
+
+from .guide_walk_script import File, Part, Picture, Prompt, Said, Shell
+
+HEAD: Final = """\
+# A guide: helpers, agents, and a group
+
+This guide goes on where [the first one](guide.md) ended: from one agent to a helper that it calls, a second agent that
+it asks, and a group that talks. It needs a [model](first-minutes.md); in these pictures, which `make guide` takes from
+the terminal, the model is a script, and everything else is real. [Agents](agents.md) and [groups](groups.md) explain
+what you see.
+"""
+WORDS: Final = '''\
+def unknown_words(text: str, known: list[str]) -> list[str]:
+    """Find the words of a text that are not in a list.
+
+    Args:
+        text: The text.
+        known: The words that are right.
+
+    >>> unknown_words("teh cat", ["the", "cat"])
+    ['teh']
+    >>> unknown_words("the cat", ["the", "cat"])
+    []
+    """
+    return [word for word in text.lower().split() if word not in known]
+'''
+PROOFREADER: Final = """\
+purpose = "Find spelling errors in a text."
+inputs = { text = "str" }
+result = "list[str]"
+functions = ["unknown_words"]
+budget = { steps = 6, tokens = 20000, seconds = 60 }
+"""
+REVIEW: Final = """\
+purpose = "Agree on a title."
+members = ["editor", "critic"]
+stop = { turns = 6, text = "AGREED" }
+"""
+PARTS: Final = (
+    Part(
+        "A helper",
+        (
+            Shell("toolwright init ~/team && cd ~/team"),
+            Said("A helper is a narrow agent that is called like a function. It is a file; this one has one function:"),
+            File("team/functions/words.py", WORDS),
+            File("team/helpers/proofreader.toml", PROOFREADER),
+            Shell("toolwright helpers check"),
+            Shell("toolwright run", until="/help lists"),
+            Prompt("which words are wrong in: teh cat sat", until="∙ "),
+            Picture(
+                "helper",
+                "The line of the call says what the helper took; its whole conversation stays out of this one.",
+                "› which words",
+            ),
+        ),
+    ),
+    Part(
+        "A second agent",
+        (
+            Said("An agent is a file, too. This one has a purpose, and sees no function but the helper:"),
+            File("team/agents/editor.toml", 'purpose = "Makes titles."\nfunctions = []\n'),
+            Prompt("ask the editor for a title about cats", until="They say"),
+            Picture(
+                "asked",
+                "The question ends the turn: nothing waits in memory. The answer goes on with it, after a restart too.",
+                "› ask the editor",
+            ),
+            Prompt("/agents tree", until="idle"),
+            Picture(
+                "tree", "`/agents watch` shows the same live; `pause`, `stop`, `answer` and `route` steer.", "› /agents"
+            ),
+        ),
+    ),
+    Part(
+        "A group",
+        (
+            Said("A group is a file with its members and the end of their talk:"),
+            File("team/agents/critic.toml", 'purpose = "Criticizes titles."\n'),
+            File("team/groups/review.toml", REVIEW),
+            Prompt("/switch review", until="› /switch review"),
+            Prompt("agree on a title about cats", until="critic said AGREED"),
+            Picture("group", "Each line says who speaks, and why this one was chosen.", "› agree on"),
+        ),
+    ),
+)
+TAIL: Final = """\
+## Where next
+
+[Agents](agents.md) says how they wait for each other, what limits them, and how you steer them; [groups](groups.md) who
+speaks next. `examples/helpers.py` and `examples/group.py` are programs with the same parts.
+"""
+
+
+TITLE: Final = "“Nine lives, one sofa.”"
+ANSWERS: Final = (
+    ("You are critic, in the group", Say("Short and true. AGREED")),
+    ("You are editor, in the group", Say(f"{TITLE} @critic, yours?")),
+    ("asks you", Say(TITLE)),
+    ("answers:", Say(f"They say: {TITLE}")),
+    ("ask the editor", Ask(Wanted("ask_agent", {"agent": "editor", "question": "A title about cats?"}))),
+    ("which words", Ask(Wanted("proofreader", {"text": "teh cat sat"}))),
+)
+"""What is said to a message in which these words are."""
+
+
+def play(seen: Seen) -> Step:
+    """Answer as the model of whoever asks."""
+    last, is_called = str(seen.messages[-1]["content"]), seen.messages[-1]["role"] == "tool"
+    if "give_result" in seen.functions and not is_called:
+        return Ask(Wanted("unknown_words", {"text": "teh cat sat", "known": ["the", "cat", "sat"]}))
+    if is_called:
+        right = Say("One word is wrong: `teh`, which should be `the`.")
+        return Ask(Wanted("give_result", {"result": ["teh"]})) if "give_result" in seen.functions else right
+    return next(step for words, step in ANSWERS if words in last)
