@@ -46,7 +46,7 @@ def call_in_a_turn(name: str) -> str:
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         ours = [sys.executable, "-m", "agent_core", "-C", folder]
         _run([*ours, "init", folder])
-        reads = ["--read", str(Path(command[1]).parents[2])] if name == "server-everything" else []
+        reads = ["--read", str(Path(command[1]).parents[4])] if name == "server-everything" else []
         shown = json.loads(_run([*ours, "mcp", "add", "other", *reads, "--json", "--", *command]))
         assert tool.name in shown["tools"], shown
         _run([*ours, "mcp", "approve", "other", shown["digest"]])

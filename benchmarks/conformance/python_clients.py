@@ -7,6 +7,7 @@ import asyncio
 import importlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 load: Final = importlib.import_module  # none of these is installed where this file is checked
+PAGE: Final = Path(__file__).parents[2] / "docs" / "integrations.md"
 WORD: Final = "Brindle"  # what the scripted model always says
 TIDE: Final = "The tide is low."
 _SCHEMA: Final = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
@@ -142,7 +144,8 @@ def llm(url: str, token: str) -> list[str]:
     program = shutil.which("llm", path=str(Path(sys.executable).parent))
     assert program is not None
     with tempfile.TemporaryDirectory(prefix="llm-") as folder:
-        entry = f"- model_id: ours\n  model_name: main\n  api_base: {url}\n  api_key_name: ours\n"
+        (entry,) = re.findall(r"```yaml\n(.+?)```", PAGE.read_text("utf-8"), re.DOTALL)
+        entry = entry.replace("http://127.0.0.1:8700/v1", url)
         (Path(folder) / "extra-openai-models.yaml").write_text(entry, "utf-8")
         environment = {**os.environ, "LLM_USER_PATH": folder}
         for more in ([], ["--no-stream"], ["-c"]):

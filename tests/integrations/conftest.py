@@ -1,5 +1,9 @@
 """A workspace whose model is scripted, and a client of it in this process or over a socket."""
 
+import asyncio
+import os
+import re
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -7,12 +11,13 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from agent_core import Client, connect
+from agent_core import Client, Workspace, connect
 from sandbox import Sandbox
 from tests.kit import Ask, Script, ScriptedModel, Wanted
 from tests.kit.desk import VOWELS
 from tests.server.conftest import server
 
+PAGE = Path(__file__).parents[2] / "docs" / "integrations.md"
 Connect: TypeAlias = Callable[..., Awaitable[Client]]
 GROWS = Ask(
     Wanted(
@@ -21,6 +26,27 @@ GROWS = Ask(
     )
 )
 USES = Ask(Wanted("count_vowels", {"text": "queueing"}))
+
+
+async def run_program(naming: str, model: ScriptedModel, folder: Path) -> str:
+    """Run the program of the page that names a module, and return what it prints."""
+    (program,) = [
+        text for text in re.findall(r"```python\n(.+?)```", PAGE.read_text("utf-8"), re.DOTALL) if naming in text
+    ]
+    (folder / "program.py").write_text(program, "utf-8")
+    Workspace.create(folder / "assistant")
+    settings = {"PYTHONPATH": str(PAGE.parents[1])}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "program.py",
+        cwd=folder,
+        env={**os.environ, **model.environment, **settings},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()
+    return out.decode()
 
 
 @pytest.fixture

@@ -1,13 +1,15 @@
 """Our agents in Microsoft's Agent Framework. `make conformance` runs this where the framework is installed."""
 
 import asyncio
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.kit import Expect, Fail, Say, contains
+from tests.kit import Expect, Fail, Say, ScriptedModel, contains
 
-from .conftest import GROWS, USES, Connect
+from .conftest import GROWS, USES, Connect, run_program
 
 pytest.importorskip("agent_framework", reason="Agent Framework is not installed here: make conformance tries it")
 
@@ -122,3 +124,8 @@ async def test_every_kind_of_content_is_read_and_own_words_are_not_said_again(co
     assert (await FrameworkAgent("ada", client).run(said)).text == "One."
     (told,) = [row["text"] for row in await client.messages() if row["kind"] == "user"]
     assert told == "[from: user]\nLook.\n[uri]\n\n[from: eve]\nA boat."
+
+
+async def test_the_program_of_the_page_runs(tmp_path: Path, scripted: Callable[..., ScriptedModel]) -> None:
+    told = await run_program("integrations.agent_framework", scripted([Say("Five."), Say("None.")]), tmp_path)
+    assert told == "Five.\nNone."

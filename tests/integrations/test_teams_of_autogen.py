@@ -13,7 +13,7 @@ import pytest
 from agent_core import ToolwrightError
 from tests.kit import Ask, Expect, Fail, Say, ScriptedModel, Wanted, contains
 
-from .conftest import GROWS, USES, Connect
+from .conftest import GROWS, USES, Connect, run_program
 
 pytest.importorskip("autogen_agentchat", reason="AutoGen is not installed here: make conformance tries it")
 
@@ -203,3 +203,9 @@ async def test_a_question_about_a_grant_is_told_to_the_team(connected: Connect, 
         last = message
     assert isinstance(last, TaskResult)
     assert said(last.messages)[1:] == [("ada", "It says hello.")]
+
+
+async def test_the_program_of_the_page_runs(tmp_path: Path, scripted: Callable[..., ScriptedModel]) -> None:
+    told = await run_program("integrations.autogen", scripted([Say("I count five."), Say("So do I.")]), tmp_path)
+    assert "I count five." in told
+    assert "So do I." in told

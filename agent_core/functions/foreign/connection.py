@@ -214,8 +214,17 @@ class ServerConnection:
         own = [program, *self.entry.command[1:]]
         if not self.entry.confined:
             return own
-        around = {str(Path(place).resolve().parents[1]) for place in (program, sys.executable)}
-        readable = ":".join([*_SYSTEM, *sorted(around), sys.prefix, sys.base_prefix, *self.entry.read])
+        own_files = sorted({str(_around(place)) for place in (Path(program), Path(program).resolve())})
+        readable = ":".join(
+            [
+                *_SYSTEM,
+                *own_files,
+                str(Path(sys.executable).resolve().parents[1]),
+                sys.prefix,
+                sys.base_prefix,
+                *self.entry.read,
+            ]
+        )
         writable = ":".join([str(self._home), *self.entry.write])
         return programs.python("-m", f"{__package__}.confined", readable, writable, *own)
 
@@ -224,6 +233,14 @@ class ServerConnection:
         places = {"HOME": str(self._home), "TMPDIR": str(self._home)}
         around = programs.variables_for_python() if self.entry.confined else programs.variables()
         return {**around, **own, **places}
+
+
+def _around(program: Path) -> Path:
+    """Return what a program reads as its own: the environment that it is installed in, or itself if it is in none."""
+    folder = program.parents[1]
+    is_environment = (folder / "pyvenv.cfg").is_file() or (program.parent.name == "bin" and (folder / "lib").is_dir())
+    is_of_user = Path.home().is_relative_to(folder) or folder == Path.home() / ".local"
+    return folder if is_environment and not is_of_user else program
 
 
 def _load() -> None:
