@@ -33,7 +33,11 @@ _CLIENT_S, _STOP_S = 300, 60
 def main(names: Sequence[str]) -> int:
     """Run the clients, print a line for each, and return the exit code."""
     failed = []
-    with scripted([Repeat(_said)]) as model, served(model.base_url) as (url, token):
+    with (
+        tempfile.TemporaryDirectory(prefix="conformance-") as folder,
+        scripted([Repeat(_said)]) as model,
+        served(model.base_url, Path(folder)) as (url, token),
+    ):
         for name in names or (*PYTHON, *NODE):
             try:
                 command = command_of(name)
@@ -70,22 +74,21 @@ def command_of(name: str) -> list[str]:
 
 
 @contextmanager
-def served(model: str) -> Iterator[tuple[str, str]]:
-    """Run a server of a new workspace, and yield the address of its `/v1` and a token."""
-    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-        ours = [sys.executable, "-m", "agent_core", "-C", folder]
-        subprocess.run([*ours, "init", folder], cwd=ROOT, capture_output=True, check=True)
-        adding = [*ours, "tokens", "add", "client", "--scope", "chat", "--scope", "read", "--json"]
-        added = subprocess.run(adding, cwd=ROOT, capture_output=True, text=True, check=True)
-        command = [*ours, "serve", "--json", "--port", "0", "--base-url", model, "--model", "scripted"]
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            try:
-                told = json.loads(process.stdout.readline())
-                yield f"{told['url']}/v1", json.loads(added.stdout)["token"]
-            finally:
-                process.send_signal(signal.SIGTERM)
-                process.wait(_STOP_S)
+def served(model: str, folder: Path, scopes: Sequence[str] = ("chat", "read")) -> Iterator[tuple[str, str]]:
+    """Run a server of a new workspace in a folder, and yield the address of its `/v1` and a token."""
+    ours = [sys.executable, "-m", "agent_core", "-C", str(folder)]
+    subprocess.run([*ours, "init", str(folder)], cwd=ROOT, capture_output=True, check=True)
+    adding = [*ours, "tokens", "add", "client", *(part for scope in scopes for part in ("--scope", scope)), "--json"]
+    added = subprocess.run(adding, cwd=ROOT, capture_output=True, text=True, check=True)
+    command = [*ours, "serve", "--json", "--port", "0", "--base-url", model, "--model", "scripted"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            told = json.loads(process.stdout.readline())
+            yield f"{told['url']}/v1", json.loads(added.stdout)["token"]
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(_STOP_S)
 
 
 def _program(name: str) -> str:

@@ -93,24 +93,27 @@ class ChatThreads:
         self._one_at_a_time = asyncio.Lock()
 
     async def take_up(
-        self, agent: str, conversation: str, messages: Sequence[ClientMessage], client: Json, response: str = ""
+        self, by: str, model: str, messages: Sequence[ClientMessage], client: Json, *, response: str = ""
     ) -> Thread:
         """Return the conversation that the messages go on with, or a new one that begins with them.
 
-        `response` is the id of the one that they go on from.
+        `by` is whose token it is: a history is known only to the token that it belongs to. `model` is an agent, or
+        `AGENT@CONVERSATION`; `response` is the id of the one that the messages go on from.
 
         Raises:
             UsageError: nothing in the messages is new, the conversation cannot have this name, or there is no such
                 response.
         """
+        agent, _, conversation = model.partition("@")
         async with self._one_at_a_time:
             await self._index.load()
             name = self._of_response(agent, response) if response else f"{agent}{NAMED}{conversation}"
             settings = await self._index.settings(name) if response or conversation else None
-            history = ClientHistory.read(messages, goes_on=settings is not None)
+            history = ClientHistory.read(messages, by, goes_on=settings is not None)
             if not (response or conversation):
                 name = await self._known(agent, history) or await self._new(agent, history)
-            elif settings is None:
+            elif settings is None or settings.get("chat_of") != agent:
+                await self._must_be_free(name, conversation)
                 await self._begin(agent, name, history)
             settings = await self._index.settings(name) or {}
             if not history.before:
@@ -162,6 +165,12 @@ class ChatThreads:
             return name
         fix = "Only the last response of a conversation can be continued; or send its messages as `input`."
         raise UsageError(f"There is no response `{id[:80]}` to go on from.", fix=fix)
+
+    async def _must_be_free(self, name: str, conversation: str) -> None:
+        """Raise where a conversation cannot be begun under a name: it is another agent's, or for those without one."""
+        if name in await self._rooms.workspace.agent_names() or f"{NAMED}{conversation}".startswith(MARK):
+            what = f"A conversation cannot have the name `{conversation[:80]}` here."
+            raise UsageError(what, fix="Choose another name after the @.")
 
     async def _known(self, agent: str, history: ClientHistory) -> str:
         """Return the conversation that a history goes on with: one that nothing else was said in meanwhile."""
