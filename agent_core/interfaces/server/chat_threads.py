@@ -13,7 +13,8 @@ from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
 from agent_core.base.messages import Call
-from agent_core.storage import AttachBlock, WholeAgent
+from agent_core.storage import AttachBlock, TurnStore, WholeAgent
+from agent_core.workspace.group_file import is_group
 
 from ..manual_edits import HUMAN, done
 from .client_history import ClientHistory, ClientMessage, forms
@@ -84,6 +85,30 @@ class ClientReply:
         return piece
 
 
+@dataclass(slots=True)
+class _OwnTurn:
+    """The turn that a message began, and after it that which goes on with it, where it was parked."""
+
+    store: TurnStore
+    posted: str
+    id: str
+    is_parked: bool = False
+    is_over: bool = False
+
+    async def has(self, heard: events.Event) -> bool:
+        """Return whether an event belongs to it: its own, or that of a member of a group."""
+        is_start = isinstance(heard, events.TurnStarted)
+        if is_start and (self.is_parked or heard.turn == await self.store.turn_of(self.posted)):
+            self.id = heard.turn
+        if heard.turn not in ("", self.id) and not (self.id and heard.agent):
+            return False
+        if isinstance(heard, events.TurnEnded):
+            self.is_parked = heard.reason == "parked"
+            self.is_over = not self.is_parked
+            return self.is_over
+        return True
+
+
 class ChatThreads:
     """The conversations of clients."""
 
@@ -107,14 +132,10 @@ class ChatThreads:
         agent, _, conversation = model.partition("@")
         async with self._one_at_a_time:
             await self._index.load()
-            name = self._of_response(agent, response) if response else f"{agent}{NAMED}{conversation}"
-            settings = await self._index.settings(name) if response or conversation else None
-            history = ClientHistory.read(messages, by, goes_on=settings is not None)
-            if not (response or conversation):
-                name = await self._known(agent, history) or await self._new(agent, history)
-            elif settings is None or settings.get("chat_of") != agent:
-                await self._must_be_free(name, conversation)
-                await self._begin(agent, name, history)
+            if is_group(self._rooms.workspace.root, agent):
+                name, history = agent, _of_group(conversation, messages, by)
+            else:
+                name, history = await self._found(by, model, messages, response)
             settings = await self._index.settings(name) or {}
             if not history.before:
                 _must_be_open(history, settings)
@@ -131,21 +152,18 @@ class ChatThreads:
             posted, past = await self._post(thread)
             for event in past:
                 yield event
-            own = await store.turn_of(posted) or ""
-            if own:
+            if past:
+                return
+            own = _OwnTurn(store, posted, await store.turn_of(posted) or "")
+            if own.id:
                 host.begin_at_now(thread.name, listening)
-            is_parked = False
-            while not (listening.is_over or past):
+            while not listening.is_over:
                 heard = await listening.next(_WAIT_S)
-                if isinstance(heard, events.TurnStarted) and (is_parked or heard.turn == await store.turn_of(posted)):
-                    own = heard.turn
-                if heard is not None and heard.turn not in ("", own):
-                    continue  # of a turn before this one
-                if isinstance(heard, events.TurnEnded) and heard.reason == "parked":
-                    is_parked = True  # it goes on by itself, in another turn
-                    continue
-                yield heard
-                if isinstance(heard, events.TurnEnded):
+                if heard is None and not own.is_parked and (past := await self._past(thread.name, posted)):
+                    heard = past[-1]  # its end was not heard, because it failed
+                if heard is None or await own.has(heard):
+                    yield heard
+                if isinstance(heard, events.TurnEnded) and own.is_over:
                     return
 
     async def remember(self, thread: Thread, reply: ClientReply, response: str = "") -> None:
@@ -165,6 +183,21 @@ class ChatThreads:
             return name
         fix = "Only the last response of a conversation can be continued; or send its messages as `input`."
         raise UsageError(f"There is no response `{id[:80]}` to go on from.", fix=fix)
+
+    async def _found(
+        self, by: str, model: str, messages: Sequence[ClientMessage], response: str
+    ) -> tuple[str, ClientHistory]:
+        """Return the conversation of one agent, begun if there was none, and the messages as it reads them."""
+        agent, _, conversation = model.partition("@")
+        name = self._of_response(agent, response) if response else f"{agent}{NAMED}{conversation}"
+        settings = await self._index.settings(name) if response or conversation else None
+        history = ClientHistory.read(messages, by, goes_on=settings is not None)
+        if not (response or conversation):
+            return await self._known(agent, history) or await self._new(agent, history), history
+        if settings is None or settings.get("chat_of") != agent:
+            await self._must_be_free(name, conversation)
+            await self._begin(agent, name, history)
+        return name, history
 
     async def _must_be_free(self, name: str, conversation: str) -> None:
         """Raise where a conversation cannot be begun under a name: it is another agent's, or for those without one."""
@@ -197,8 +230,7 @@ class ChatThreads:
         turn, ended = await store.turn_of(event), await store.ended_turns(name, 0)
         state = next((row.state for row in ended if row.id == turn), "")
         if state in _ANSWERED:
-            numbered = await JournalReader(store, name, 0).read(self._rooms.host.ends)
-            return event, [row.event for row in numbered if row.event is not None and row.event.turn == turn]
+            return event, await self._past(name, event)
         if state in ("", "parked"):
             return event, []
         if ended[-1].id == turn:
@@ -206,6 +238,15 @@ class ChatThreads:
         key = Clock().new_id()
         await self._index.save(name, await self._index.settings(name) or {}, chat_key=key)
         return await self._posted(thread, key), []
+
+    async def _past(self, name: str, event: str) -> list[events.Event]:
+        """Return the events of the turn that took a message, from the journal; none while it has not ended."""
+        store = self._rooms.state.store
+        turn = await store.turn_of(event)
+        if all(row.id != turn for row in await store.ended_turns(name, 0)):
+            return []
+        numbered = await JournalReader(store, name, 0).read(self._rooms.host.ends)
+        return [row.event for row in numbered if row.event is not None and row.event.turn == turn]
 
     async def _posted(self, thread: Thread, key: str) -> str:
         answers = [{"id": row.answers, "text": row.text} for row in thread.history.answers]
@@ -242,6 +283,13 @@ class ChatThreads:
             await sections.set(_SECTION, 0, system)
         elif not system and _SECTION in has:
             await sections.drop(_SECTION)
+
+
+def _of_group(conversation: str, messages: Sequence[ClientMessage], by: str) -> ClientHistory:
+    """Return what is new to a group, which has one conversation: its members have one memory each."""
+    if conversation:
+        raise UsageError("A group has one conversation.", fix="Leave out the @ and what follows.")
+    return ClientHistory.read(messages, by, goes_on=True)
 
 
 def _must_be_open(history: ClientHistory, settings: Settings) -> None:
