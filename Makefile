@@ -4,7 +4,7 @@ BIN := .venv/bin
 SUITE := $(BIN)/python -m pytest -q -m "not slow and not model and not page"
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run serve demo test test-page soak check format bench bench-peers bench-groups bench-compare conformance recording page-walk guide clean
+.PHONY: run serve demo test test-page soak check format bench bench-peers bench-groups bench-compare conformance fuzz recording page-walk guide clean
 .DELETE_ON_ERROR:
 
 run: .venv/.run
@@ -57,6 +57,10 @@ bench-peers: .venv/.dev
 # Real clients of the server, each installed into an environment of its own below the cache folder, at the first time.
 conformance: .venv/.dev
 	$(BIN)/python -m benchmarks.conformance
+
+# Requests made from the API's own description, by schemathesis in an environment of its own.
+fuzz: .venv/.dev
+	$(BIN)/python -m benchmarks.conformance.fuzz
 
 # Who speaks next in a group, beside the same frameworks.
 bench-groups: .venv/.dev

@@ -40,7 +40,11 @@ def main(names: Sequence[str]) -> int:
     names = [name for name in names or (*PYTHON, *NODE, *FRAMEWORKS) if name not in mcp_servers.TOOLS]
     if not names:
         return 1 if failed else 0
-    with scripted([Repeat(_said)]) as model, served(model.base_url) as (url, token):
+    with (
+        tempfile.TemporaryDirectory(prefix="conformance-") as folder,
+        scripted([Repeat(_said)]) as model,
+        served(model.base_url, Path(folder)) as (url, token),
+    ):
         for name in names:
             try:
                 command = [*command_of(name), *(() if name in FRAMEWORKS else (url, token))]
@@ -97,23 +101,21 @@ def _told(output: str) -> str:
 
 
 @contextmanager
-def served(model: str) -> Iterator[tuple[str, str]]:
-    """Run a server of a new workspace, and yield the address of its `/v1` and a token."""
-    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-        ours = [sys.executable, "-m", "agent_core", "-C", folder]
-        subprocess.run([*ours, "init", folder], cwd=ROOT, capture_output=True, check=True)
-        scopes = [f"--scope={scope}" for scope in ("chat", "read", "edit")]
-        adding = [*ours, "tokens", "add", "client", *scopes, "--json"]
-        added = subprocess.run(adding, cwd=ROOT, capture_output=True, text=True, check=True)
-        command = [*ours, "serve", "--json", "--port", "0", "--base-url", model, "--model", "scripted"]
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            try:
-                told = json.loads(process.stdout.readline())
-                yield f"{told['url']}/v1", json.loads(added.stdout)["token"]
-            finally:
-                process.send_signal(signal.SIGTERM)
-                process.wait(_STOP_S)
+def served(model: str, folder: Path, scopes: Sequence[str] = ("chat", "read", "edit")) -> Iterator[tuple[str, str]]:
+    """Run a server of a new workspace in a folder, and yield the address of its `/v1` and a token."""
+    ours = [sys.executable, "-m", "agent_core", "-C", str(folder)]
+    subprocess.run([*ours, "init", str(folder)], cwd=ROOT, capture_output=True, check=True)
+    adding = [*ours, "tokens", "add", "client", *(part for scope in scopes for part in ("--scope", scope)), "--json"]
+    added = subprocess.run(adding, cwd=ROOT, capture_output=True, text=True, check=True)
+    command = [*ours, "serve", "--json", "--port", "0", "--base-url", model, "--model", "scripted"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            told = json.loads(process.stdout.readline())
+            yield f"{told['url']}/v1", json.loads(added.stdout)["token"]
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(_STOP_S)
 
 
 def _program(name: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import openai
 import pytest
 
+from tests.agents.groups import Cast, group_file, playing
 from tests.kit import Ask, Expect, Fail, Say, Wanted, contains
 from tests.kit.desk import VOWELS
 
@@ -210,3 +211,18 @@ async def test_what_is_said_twice_in_a_named_conversation_is_said_twice(served: 
     async with client(server) as program:
         said = [await program.chat.completions.create(model="main@x", messages=[user("Go on")]) for _ in range(2)]
     assert [answer.choices[0].message.content for answer in said] == ["One.", "Two."]
+
+
+async def test_a_group_is_a_model_with_one_conversation(served: Serve) -> None:
+    cast = Cast(lambda name, number: [f"Says {name}. DONE", f"Again {name}. DONE"][number])
+    server = await served(playing(cast))
+    group_file(server.workspace.root, 'stop = { text = "DONE" }')
+    async with client(server) as program:
+        first = await program.chat.completions.create(model="team", messages=[user("@coder go")])
+        said = first.choices[0].message.content or ""
+        assert said == "Says coder. DONE"
+        messages = [user("@coder go"), reply(said), user("@critic and you?")]
+        stream = await program.chat.completions.create(model="team", messages=messages, stream=True)
+        text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])
+    assert text == "Again critic. DONE"
+    assert cast.spoken == ["coder", "critic"]

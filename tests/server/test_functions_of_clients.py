@@ -110,10 +110,12 @@ async def test_a_restart_between_call_and_answer_changes_nothing(
 ) -> None:
     model = scripted([ASKED, Expect(Say("It rains."), answers("rain"), has_once("Weather?"))])
     messages = [user("Weather?")]
-    async with server(tmp_path, model, one_sandbox) as before, client(before) as program:
-        first = await program.chat.completions.create(model="main", messages=messages, tools=[tool()])
+    async with server(tmp_path, model, one_sandbox) as before:
+        token = await before.token("program", "chat")
+        async with client(before, token) as program:
+            first = await program.chat.completions.create(model="main", messages=messages, tools=[tool()])
     messages += [first.choices[0].message.model_dump(exclude_none=True), answer("call_w", "rain")]
-    async with server(tmp_path, model, one_sandbox) as after, client(after, await after.token("b", "chat")) as program:
+    async with server(tmp_path, model, one_sandbox) as after, client(after, token) as program:
         second = await program.chat.completions.create(model="main", messages=messages, tools=[tool()])
         assert second.choices[0].message.content == "It rains."
         assert len([name for name in await after.workspace.agent_names() if "--chat-" in name]) == 1

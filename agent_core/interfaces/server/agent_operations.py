@@ -19,6 +19,7 @@ from .failures import NotThere, Refused
 from .operations import API, Asked, Operation, Part, Stream
 
 MOST_TEXT: Final = 1_000_000
+_MOST_SEQ: Final = (1 << 63) - 1
 
 
 class Message(Part):
@@ -51,14 +52,14 @@ class Document(Part):
 class After(Part):
     """Where events begin: after the one with this number."""
 
-    after: Annotated[int, Field(ge=0, le=(1 << 63) - 1)] = 0
+    after: Annotated[int, Field(ge=0, le=_MOST_SEQ)] = 0
 
 
 class HistoryPart(Part):
     """Which part of a conversation is wanted: so many entries after a number, or so many of the last `before` one."""
 
-    after: Annotated[int, Field(ge=0, le=(1 << 63) - 1)] = 0
-    before: Annotated[int, Field(ge=0, le=(1 << 63) - 1)] = (1 << 63) - 1
+    after: Annotated[int, Field(ge=0, le=_MOST_SEQ)] = 0
+    before: Annotated[int, Field(ge=0, le=_MOST_SEQ)] = _MOST_SEQ
     count: Annotated[int, Field(ge=1, le=1_000)] = 200
     last: Annotated[int, Field(ge=0, le=1_000)] = 0
 
@@ -182,7 +183,7 @@ async def events(asked: Asked) -> object:
     """Stream the agent's events, beginning after a number. `Last-Event-ID` goes before `after`."""
     name, rooms, slots = await known(asked), asked.rooms, asked.rooms.host.streams
     last = asked.last_event
-    after = int(last) if last.isdecimal() and len(last) < 20 else asked.query.after
+    after = min(int(last), _MOST_SEQ) if last.isdecimal() and len(last) < 20 else asked.query.after
     slots.must_be_free(asked.identity.name)
     return Stream(slots.counted(asked.identity.name, event_stream(rooms.host, rooms.state.store, name, after)))
 

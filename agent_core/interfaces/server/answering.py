@@ -14,6 +14,8 @@ STREAM = {"X-Accel-Buffering": "no"}
 
 async def answered(operation: Operation, rooms: Rooms, request: Request) -> Response:
     """Return the answer to a request; every failure has the one shape."""
+    if operation.streams and request.method == "HEAD":  # its answer would never end
+        return error_response(405, "no-route", "A stream has no head alone.", "Send GET.")
     try:
         last = request.headers.get("last-event-id", "")
         sent = Sent(request.path_params, request.query_params, await request.body(), last)

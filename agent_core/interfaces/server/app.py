@@ -35,6 +35,7 @@ from .chat_threads import ChatThreads
 from .guard import COOKIE, Guard, access_log
 from .identity import Sessions, TokenBook
 from .openapi import openapi
+from .patience import PatientProtocol
 from .responses import error_response, json_response
 from .responses_api import ResponsesDoor
 from .rooms import Rooms, opened_rooms
@@ -140,7 +141,7 @@ async def serve(
     async with opened_doors(workspace, options, sock.getsockname()[1]) as doors:
         config = uvicorn.Config(
             doors.app,
-            http="h11",
+            http=PatientProtocol,
             ws="none",
             lifespan="off",
             log_config=None,

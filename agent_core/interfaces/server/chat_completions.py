@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, ValidationError
@@ -120,30 +120,33 @@ class ChatDoor:
 
     async def _reply(self, asked: ChatRequest, identity: Identity) -> Response:
         identity.needs("chat")
-        agent, conversation = await model_agent(self._rooms, identity, asked.model)
+        agent = await model_agent(self._rooms, identity, asked.model)
         if (asked.n or 1) != 1:
             return client_error(400, "One reply at a time: leave `n` out.", "unsupported_parameter")
         client = await client_functions(
             self._rooms, agent, asked.tools, asked.tool_choice, parallel=asked.parallel_tool_calls
         )
         messages = [message.read() for message in asked.messages]
-        thread = await self._threads.take_up(agent, conversation, messages, client)
+        streams = self._rooms.host.streams
+        streams.must_be_free(identity.name)
+        thread = await self._threads.take_up(identity.name, asked.model, messages, client)
         turn = _Completion(self._threads, thread, asked)
         if asked.stream:
-            return StreamingResponse(turn.stream(), media_type="text/event-stream", headers=STREAM)
+            frames = streams.counted(identity.name, turn.stream())
+            return StreamingResponse(frames, media_type="text/event-stream", headers=STREAM)
         return await turn.whole()
 
 
-async def model_agent(rooms: Rooms, identity: Identity, model: str) -> tuple[str, str]:
-    """Return the agent and the conversation that a client's `model` names.
+async def model_agent(rooms: Rooms, identity: Identity, model: str) -> str:
+    """Return the agent that a client's `model` names.
 
     Raises:
         NotThere: there is no such agent, as far as the token may see.
     """
-    agent, _, conversation = model.partition("@")
+    agent = model.partition("@")[0]
     if not identity.sees(agent) or agent not in await rooms.workspace.agent_names():
         raise NotThere(f"There is no agent `{agent}`.", fix="GET /v1/models lists them.")
-    return agent, conversation
+    return agent
 
 
 async def client_functions(
@@ -188,7 +191,7 @@ class _Completion:
         choice = {"message": message, "finish_reason": "tool_calls" if calls else "stop"}
         return json_response({**self._frame("chat.completion", choice, happened), "usage": _usage(ended)})
 
-    async def stream(self) -> AsyncIterator[bytes]:
+    async def stream(self) -> AsyncGenerator[bytes, None]:
         """Yield the reply in pieces, and what happens here in a field of its own."""
         yield self._chunk({"role": "assistant", "content": ""})
         async for event in self._turn():

@@ -13,7 +13,7 @@ from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
 from agent_core.base.messages import Call
-from agent_core.storage import AGENT, AttachBlock, WholeAgent
+from agent_core.storage import AGENT, AttachBlock, TurnStore, WholeAgent
 from agent_core.workspace.group_file import is_group
 
 from ..manual_edits import HUMAN, done
@@ -26,6 +26,7 @@ from .thread_index import MARK, Settings, ThreadIndex
 
 _KEPT: Final = 100  # conversations of one agent that have no name; the oldest go
 _SECTION: Final = "client"
+_NOTHING_SAID: Final = ClientHistory("", (), (), "", "")
 _WAIT_S: Final = 15.0  # without an event, after which a client is told that it still goes on
 _ANSWERED: Final = ("done", "client_calls")  # states of turns that gave the client something
 _WELL: Final = ("replied", "client_calls")  # the same as reasons of their ends
@@ -86,6 +87,30 @@ class ClientReply:
         return piece
 
 
+@dataclass(slots=True)
+class _OwnTurn:
+    """The turn that a message began, and after it that which goes on with it, where it was parked."""
+
+    store: TurnStore
+    posted: str
+    id: str
+    is_parked: bool = False
+    is_over: bool = False
+
+    async def has(self, heard: events.Event) -> bool:
+        """Return whether an event belongs to it: its own, or that of a member of a group."""
+        is_start = isinstance(heard, events.TurnStarted)
+        if is_start and (self.is_parked or heard.turn == await self.store.turn_of(self.posted)):
+            self.id = heard.turn
+        if heard.turn not in ("", self.id) and not (self.id and heard.agent):
+            return False
+        if isinstance(heard, events.TurnEnded):
+            self.is_parked = heard.reason == "parked"
+            self.is_over = not self.is_parked
+            return self.is_over
+        return True
+
+
 class ChatThreads:
     """The conversations of clients."""
 
@@ -95,25 +120,24 @@ class ChatThreads:
         self._one_at_a_time = asyncio.Lock()
 
     async def take_up(
-        self, agent: str, conversation: str, messages: Sequence[ClientMessage], client: Json, response: str = ""
+        self, by: str, model: str, messages: Sequence[ClientMessage], client: Json, *, response: str = ""
     ) -> Thread:
         """Return the conversation that the messages go on with, or a new one that begins with them.
 
-        `response` is the id of the one that they go on from.
+        `by` is whose token it is: a history is known only to the token that it belongs to. `model` is an agent, or
+        `AGENT@CONVERSATION`; `response` is the id of the one that the messages go on from.
 
         Raises:
             UsageError: nothing in the messages is new, the conversation cannot have this name, or there is no such
                 response.
         """
+        agent, _, conversation = model.partition("@")
         async with self._one_at_a_time:
             await self._index.load()
-            name = self._of_response(agent, response) if response else self._given(agent, conversation)
-            settings = await self._index.settings(name) if name else None
-            history = ClientHistory.read(messages, goes_on=settings is not None)
-            if not name:
-                name = await self._known(agent, history) or await self._new(agent, history)
-            elif settings is None and name != agent:
-                await self._begin(agent, name, history)
+            if is_group(self._rooms.workspace.root, agent):
+                name, history = agent, _of_group(conversation, messages, by)
+            else:
+                name, history = await self._found(by, model, messages, response)
             settings = await self._index.settings(name) or {}
             if not history.before:
                 _must_be_open(history, settings)
@@ -129,8 +153,8 @@ class ChatThreads:
         """
         name = self.name_of(agent, conversation)
         async with self._one_at_a_time:
-            if name != agent and await self._index.settings(name) is None:
-                await self._begin(agent, name, ClientHistory("", (), (), ""))
+            if name != agent:
+                await self._make_sure(agent, conversation, name, _NOTHING_SAID)
         return name
 
     def name_of(self, agent: str, conversation: str) -> str:
@@ -159,21 +183,18 @@ class ChatThreads:
             posted, past = await self._post(thread)
             for event in past:
                 yield event
-            own = await store.turn_of(posted) or ""
-            if own:
+            if past:
+                return
+            own = _OwnTurn(store, posted, await store.turn_of(posted) or "")
+            if own.id:
                 host.begin_at_now(thread.name, listening)
-            is_parked = False
-            while not (listening.is_over or past):
+            while not listening.is_over:
                 heard = await listening.next(_WAIT_S)
-                if isinstance(heard, events.TurnStarted) and (is_parked or heard.turn == await store.turn_of(posted)):
-                    own = heard.turn
-                if heard is not None and heard.turn not in ("", own):
-                    continue  # of a turn before this one
-                if isinstance(heard, events.TurnEnded) and heard.reason == "parked":
-                    is_parked = True  # it goes on by itself, in another turn
-                    continue
-                yield heard
-                if isinstance(heard, events.TurnEnded):
+                if heard is None and not own.is_parked and (past := await self._past(thread.name, posted)):
+                    heard = past[-1]  # its end was not heard, because it failed
+                if heard is None or await own.has(heard):
+                    yield heard
+                if isinstance(heard, events.TurnEnded) and own.is_over:
                     return
 
     async def remember(self, thread: Thread, reply: ClientReply, response: str = "") -> None:
@@ -194,11 +215,31 @@ class ChatThreads:
         fix = "Only the last response of a conversation can be continued; or send its messages as `input`."
         raise UsageError(f"There is no response `{id[:80]}` to go on from.", fix=fix)
 
-    def _given(self, agent: str, conversation: str) -> str:
-        """Return the conversation that a client names; empty if only its history tells which one it is."""
-        if conversation or is_group(self._rooms.workspace.root, agent):
-            return self.name_of(agent, conversation)
-        return ""
+    async def _found(
+        self, by: str, model: str, messages: Sequence[ClientMessage], response: str
+    ) -> tuple[str, ClientHistory]:
+        """Return the conversation of one agent, begun if there was none, and the messages as it reads them."""
+        agent, _, conversation = model.partition("@")
+        if response:
+            name = self._of_response(agent, response)
+        else:
+            name = self.name_of(agent, conversation) if conversation else ""
+        settings = await self._index.settings(name) if name else None
+        history = ClientHistory.read(messages, by, goes_on=settings is not None)
+        if not name:
+            return await self._known(agent, history) or await self._new(agent, history), history
+        await self._make_sure(agent, conversation, name, history)
+        return name, history
+
+    async def _make_sure(self, agent: str, conversation: str, name: str, history: ClientHistory) -> None:
+        """Begin a conversation if there is none, or raise if its name is another agent's, or for those without one."""
+        settings = await self._index.settings(name)
+        if settings is not None and settings.get("chat_of") == agent:
+            return
+        if name in await self._rooms.workspace.agent_names() or f"{CONVERSATION}{conversation}".startswith(MARK):
+            what = f"A conversation cannot have the name `{conversation[:80]}` here."
+            raise UsageError(what, fix="Choose another name after the @.")
+        await self._begin(agent, name, history)
 
     async def _known(self, agent: str, history: ClientHistory) -> str:
         """Return the conversation that a history goes on with: one that nothing else was said in meanwhile."""
@@ -225,8 +266,7 @@ class ChatThreads:
         turn, ended = await store.turn_of(event), await store.ended_turns(name, 0)
         state = next((row.state for row in ended if row.id == turn), "")
         if state in _ANSWERED:
-            numbered = await JournalReader(store, name, 0).read(self._rooms.host.ends)
-            return event, [row.event for row in numbered if row.event is not None and row.event.turn == turn]
+            return event, await self._past(name, event)
         if state in ("", "parked"):
             return event, []
         if ended[-1].id == turn:
@@ -234,6 +274,15 @@ class ChatThreads:
         key = Clock().new_id()
         await self._index.save(name, await self._index.settings(name) or {}, chat_key=key)
         return await self._posted(thread, key), []
+
+    async def _past(self, name: str, event: str) -> list[events.Event]:
+        """Return the events of the turn that took a message, from the journal; none while it has not ended."""
+        store = self._rooms.state.store
+        turn = await store.turn_of(event)
+        if all(row.id != turn for row in await store.ended_turns(name, 0)):
+            return []
+        numbered = await JournalReader(store, name, 0).read(self._rooms.host.ends)
+        return [row.event for row in numbered if row.event is not None and row.event.turn == turn]
 
     async def _posted(self, thread: Thread, key: str) -> str:
         answers = [{"id": row.answers, "text": row.text} for row in thread.history.answers]
@@ -270,6 +319,13 @@ class ChatThreads:
             await sections.set(_SECTION, 0, system)
         elif not system and _SECTION in has:
             await sections.drop(_SECTION)
+
+
+def _of_group(conversation: str, messages: Sequence[ClientMessage], by: str) -> ClientHistory:
+    """Return what is new to a group, which has one conversation: its members have one memory each."""
+    if conversation:
+        raise UsageError("A group has one conversation.", fix="Leave out the @ and what follows.")
+    return ClientHistory.read(messages, by, goes_on=True)
 
 
 def _must_be_open(history: ClientHistory, settings: Settings) -> None:

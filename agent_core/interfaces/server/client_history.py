@@ -31,15 +31,16 @@ class ClientMessage:
 
 @dataclass(frozen=True, slots=True)
 class ClientHistory:
-    """A client's request, read: its instructions, what was said before, and what is new."""
+    """A client's request, read: its instructions, what was said before, what is new, and `by` whom."""
 
     system: str
     before: tuple[ClientMessage, ...]
     answers: tuple[ClientMessage, ...]
     text: str
+    by: str
 
     @classmethod
-    def read(cls, messages: Iterable[ClientMessage], *, goes_on: bool = False) -> "ClientHistory":
+    def read(cls, messages: Iterable[ClientMessage], by: str, *, goes_on: bool = False) -> "ClientHistory":
         """Read the messages of a request. If it `goes_on`, they are new, and what was before is known by other means.
 
         Raises:
@@ -57,7 +58,7 @@ class ClientHistory:
             _check_answers(said)
         answers = tuple(row for row in new if row.role == "tool")
         text = "\n\n".join(row.text for row in new if row.role == "user")
-        return cls(system, tuple(said[:begin]), answers, text)
+        return cls(system, tuple(said[:begin]), answers, text, by)
 
     @property
     def new(self) -> tuple[ClientMessage, ...]:
@@ -68,12 +69,12 @@ class ClientHistory:
     @property
     def sent(self) -> str:
         """What that is known by which was said before."""
-        return digest(self.before)
+        return digest(self.by, self.before)
 
     @property
     def asked(self) -> str:
         """What the whole of it is known by."""
-        return digest((*self.before, *self.new))
+        return digest(self.by, (*self.before, *self.new))
 
     def turns(self) -> list[WholeTurn]:
         """Return what was said before as finished turns, one for each message of the user."""
@@ -92,12 +93,12 @@ class ClientHistory:
 def forms(history: ClientHistory, texts: Iterable[str], calls: Sequence[Call]) -> list[str]:
     """Return all that a client's next request may be known by; `texts` are the forms that it may give our answer."""
     said = (*history.before, *history.new)
-    return sorted({digest((*said, ClientMessage("assistant", text, tuple(calls)))) for text in texts})
+    return sorted({digest(history.by, (*said, ClientMessage("assistant", text, tuple(calls)))) for text in texts})
 
 
-def digest(messages: Iterable[ClientMessage]) -> str:
-    """Return what messages are known by."""
-    text = json.dumps([_known_by(message) for message in messages])
+def digest(by: str, messages: Iterable[ClientMessage]) -> str:
+    """Return what messages of somebody are known by."""
+    text = json.dumps([[by], *(_known_by(message) for message in messages)])
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, ValidationError
@@ -121,15 +121,17 @@ class ResponsesDoor:
             return client_error(500, f"Toolwright failed. {self._rooms.crash(error)}", "internal")
         response = _Response(self._threads, thread, asked)
         if asked.stream:
-            return StreamingResponse(response.stream(), media_type="text/event-stream", headers=STREAM)
+            frames = self._rooms.host.streams.counted(identity.name, response.stream())
+            return StreamingResponse(frames, media_type="text/event-stream", headers=STREAM)
         return await response.whole()
 
     async def _thread(self, asked: ResponsesRequest, identity: Identity) -> Thread:
-        agent, conversation = await model_agent(self._rooms, identity, asked.model)
+        agent = await model_agent(self._rooms, identity, asked.model)
         parallel, choice = asked.parallel_tool_calls, asked.tool_choice
         client = await client_functions(self._rooms, agent, asked.tools, choice, parallel=parallel)
+        self._rooms.host.streams.must_be_free(identity.name)
         previous = asked.previous_response_id or ""
-        return await self._threads.take_up(agent, conversation, asked.read(), client, previous)
+        return await self._threads.take_up(identity.name, asked.model, asked.read(), client, response=previous)
 
 
 class _Response:
@@ -154,7 +156,7 @@ class _Response:
             return client_error(502, ended_badly(ended), "turn_failed")
         return json_response(self._object("completed", ended.reply))
 
-    async def stream(self) -> AsyncIterator[bytes]:
+    async def stream(self) -> AsyncGenerator[bytes, None]:
         """Yield the parts of the response as they come."""
         place = {"item_id": self._item, "output_index": 0, "content_index": 0}
         yield self._event("response.created", response=self._object("in_progress"))

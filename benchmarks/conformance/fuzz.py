@@ -1,0 +1,94 @@
+"""`make fuzz`: requests made from the API's own description, at a server of ours, until as many were sent as wanted.
+
+    python -m benchmarks.conformance.fuzz [--requests N] [--seed N]
+
+Schemathesis makes them, in an environment of its own below the cache folder. A status of 500 or more is a fault, as is
+an answer that does not come within half a minute; afterwards the state must be whole and the server still there. Event
+streams, which have no end, are left out. Exits with 1 if there was a fault.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final
+
+from agent_core.interfaces.server.catalog import OPERATIONS
+from agent_core.interfaces.server.identity import SCOPES
+from benchmarks.peers.__main__ import installed
+from tests.kit import Repeat, Say, scripted
+
+from .__main__ import HERE, ROOT, served
+
+ANSWER_S: Final = 30
+_STREAMS: Final = r"/events$"
+_KNOWN: Final = """[parameters]
+"path.agent" = "main"
+"path.name" = "days_between"
+"path.label" = "human"
+"""
+
+
+def main() -> int:
+    """Send the requests, print what was answered, and return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.conformance.fuzz", description=__doc__)
+    parser.add_argument("--requests", type=int, default=10_000, help="about how many")
+    parser.add_argument("--seed", type=int, default=19)
+    given = parser.parse_args()
+    program = installed("schemathesis", HERE).with_name("schemathesis")
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder, scripted([Repeat(Say("Yes."))]) as model:
+        root = Path(folder)
+        with served(model.base_url, root / "workspace", SCOPES) as (url, token):
+            address = url.removesuffix("/v1")
+            _set_up(address, token)
+            failed = 0
+            for known in ("", _KNOWN):  # any names, and those that are there, so that more than a 404 is tried
+                (root / "schemathesis.toml").write_text(known)
+                command = [str(program), "--config-file", "schemathesis.toml", *_options(given, address, token)]
+                failed += subprocess.run(command, cwd=folder, check=False).returncode
+            status = _asked(f"{address}/api/v1/status", token)
+        counts = _answered(root / "workspace")
+        doctor = [sys.executable, "-m", "agent_core", "-C", str(root / "workspace"), "doctor", "--json"]
+        whole = subprocess.run(doctor, cwd=ROOT, capture_output=True, text=True, check=False)
+    faults = sum(number for status_code, number in counts.items() if status_code >= 500)
+    print(f"{sum(counts.values()):,} requests: " + ", ".join(f"{n:,} × {code}" for code, n in sorted(counts.items())))
+    print(f"server: {'there' if status else 'GONE'}; doctor: {whole.returncode}; answers of 500 and more: {faults}")
+    return int(bool(faults or failed or whole.returncode or not status))
+
+
+def _options(given: argparse.Namespace, address: str, token: str) -> list[str]:
+    each = max(given.requests // len(OPERATIONS) // 2, 1)
+    return [
+        *("run", f"{address}/openapi.json", "--header", f"Authorization: Bearer {token}"),
+        *("--exclude-path-regex", _STREAMS, "--checks", "not_a_server_error", "--phases", "examples,coverage,fuzzing"),
+        *("--max-examples", str(each), "--seed", str(given.seed), "--request-timeout", str(ANSWER_S)),
+        *("--rate-limit", "90/s", "--continue-on-failure", "--no-color", "--suppress-health-check", "all"),
+    ]
+
+
+def _set_up(address: str, token: str) -> None:
+    """Give what is asked for something to find: a turn, a function, a helper."""
+    body = json.dumps({"text": "Hello"}).encode()
+    _asked(f"{address}/api/v1/agents/main/messages", token, body)
+
+
+def _asked(url: str, token: str, body: bytes | None = None) -> Any:  # Any: JSON
+    request = urllib.request.Request(url, body, {"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, timeout=ANSWER_S) as answer:
+        return json.load(answer)
+
+
+def _answered(workspace: Path) -> Counter[int]:
+    """Return how often each status was answered, as the server's own log has it."""
+    logs = sorted((workspace / ".toolwright").glob("access.log*"))
+    return Counter(json.loads(line)["status"] for log in logs for line in log.read_text("utf-8").splitlines())
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    sys.exit(main())
