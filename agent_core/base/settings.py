@@ -201,6 +201,15 @@ class RunnerSettings(SettingsSection):
     seconds: float | None = Field(None, ge=0, description="Longest time from the beginning of a thread, in seconds.")
 
 
+class StorageSettings(SettingsSection):
+    """Where the state is that outlives the process."""
+
+    url: str | None = Field(
+        None,
+        description="Address of a PostgreSQL database, as libpq reads it; unset: a SQLite file in `.toolwright/`.",
+    )
+
+
 class McpSettings(SettingsSection):
     """What MCP clients are offered, by `toolwright mcp` and at `/mcp` of the server."""
 
@@ -269,6 +278,8 @@ class Settings(BaseSettings):
 
     # The folder with the only file that names `model.base_url`: nothing is sent to that address unasked.
     _address_from: Path | None = PrivateAttr(default=None)
+    # The folder with the only file that names `storage.url`: nothing is kept there unasked.
+    _storage_from: Path | None = PrivateAttr(default=None)
     # The folder, if its file has `[models.NAME]`; and `[model]` without what a named one changed in it.
     _models_from: Path | None = PrivateAttr(default=None)
     _plain: tuple[ModelSettings, Path | None] | None = PrivateAttr(default=None)
@@ -290,6 +301,7 @@ class Settings(BaseSettings):
     memory: MemorySettings = MemorySettings()
     heartbeat: HeartbeatSettings = HeartbeatSettings()
     runner: RunnerSettings = RunnerSettings()
+    storage: StorageSettings = StorageSettings()
     mcp: McpSettings = McpSettings()
     repl: ReplSettings = ReplSettings()
 
@@ -310,6 +322,13 @@ def address_of_file(settings: Settings, environment: Mapping[str, str]) -> tuple
     if not url or settings._address_from is None or url == environment.get("OPENAI_BASE_URL"):
         return None
     return settings._address_from, url
+
+
+def storage_of_file(settings: Settings) -> tuple[Path, str] | None:
+    """Return the address of a database that only a workspace's file names, with the workspace."""
+    if settings.storage.url is None or settings._storage_from is None:
+        return None
+    return settings._storage_from, settings.storage.url
 
 
 def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any: checked by the model
@@ -346,6 +365,8 @@ def _combine(root: Path, file: dict[str, Any], overrides: list[tuple[list[str], 
     settings = Settings(**_merge(file, mine))
     if "base_url" in _section(file, "model") and "base_url" not in _section(mine, "model"):
         settings._address_from = root
+    if "url" in _section(file, "storage") and "url" not in _section(mine, "storage"):
+        settings._storage_from = root
     settings._models_from = root if "models" in file else None
     return settings.using(settings.model.name) if settings.model.name in settings.models else settings
 

@@ -39,10 +39,11 @@ _COMMANDS = {
     "schema": "setup:schema",
     "models": "models:models",
     "state": "setup:state",
+    "storage": "storage:storage",
     "doctor": "setup:doctor",
 }
 
-_SELDOM = {"calls", "mcp", "tokens", "state", "schema"}
+_SELDOM = {"calls", "mcp", "tokens", "state", "storage", "schema"}
 _LAST = ("--json", "--debug", "--workspace", "-C")  # what every command takes, and no group below the first
 
 

@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_core.base.clock import Clock
 from agent_core.base.settings import load
-from agent_core.storage import AgentLock, Store, lock_agent, open_store, prepare_state_dir
+from agent_core.storage import AgentLock, Store, lock_agent, prepare_state_dir
 from agent_core.workspace.portable import Moves, opened_moves
+from agent_core.workspace.state_store import open_state
 from agent_core.workspace.workspace import Workspace
 
 
@@ -48,10 +48,9 @@ async def opened_state(root: Path) -> AsyncIterator[WorkspaceState]:
         NoWorkspace: there is none: a command that looks makes nothing.
     """
     root = Workspace.find(root)
-    folder = prepare_state_dir(root)
-    store = open_store(folder / "state.db", clock=Clock())
+    folder, settings = prepare_state_dir(root), load(root)
+    store = open_state(root, settings)
     try:
-        settings = load(root)
         async with opened_moves(store, root, settings) as moves:
             yield WorkspaceState(store, moves, root, folder, settings.agent)
     finally:

@@ -116,6 +116,7 @@ from .thread_store import (
     ThreadStore,
 )
 from .token_store import TokenRow, TokenStore
+from .transfer import copy_store, row_counts
 from .turn_store import SUMMARY, Appended, ClaimedTurn, Due, EndedTurn, Entry, Inbound, Post, TurnStore
 
 __all__ = [
@@ -236,11 +237,13 @@ __all__ = [
     "YesRow",
     "adopt",
     "content_hash",
+    "copy_store",
     "dump",
     "fitting",
     "lock_agent",
     "open_lock",
     "open_store",
     "prepare_state_dir",
+    "row_counts",
     "text_names",
 ]

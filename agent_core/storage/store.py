@@ -6,6 +6,7 @@ of its own here; the contract tests in `tests/storage/` run against any.
 """
 
 from contextlib import AbstractAsyncContextManager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
@@ -43,6 +44,13 @@ class Store(
     def recovered(self) -> str | None:
         """A message for the user if a damaged state file had to be put aside."""
 
+    @property
+    def place(self) -> str:
+        """The address of the store, without a password."""
+
+    async def vacuum(self) -> None:
+        """Give back the room of what was deleted. Others wait meanwhile."""
+
     async def check(self) -> str | None:
         """Read the whole store and return a description of what is wrong with it, or None."""
 
@@ -51,8 +59,9 @@ class Store(
 
 
 def open_store(url: str | Path, *, clock: StoreClock, keep_calls: int = KEEP_CALLS) -> Store:
-    """Open the store at this address, a new one if there is none: `sqlite:///PATH`, or the path of its file alone.
+    """Open the store at this address, a new one if there is none.
 
+    The address is `sqlite:///PATH`, the path of its file alone, or `postgresql://USER@HOST/DATABASE` as libpq reads it.
     `keep_calls` calls of a function are kept one by one.
 
     Raises:
@@ -61,6 +70,18 @@ def open_store(url: str | Path, *, clock: StoreClock, keep_calls: int = KEEP_CAL
     scheme, separator, place = ("", "", "") if isinstance(url, Path) else url.partition("://")
     if not separator:
         return SqliteStore.open(Path(url), clock, keep_calls)
+    if scheme in ("postgresql", "postgres"):
+        return _open_postgres(str(url), clock, keep_calls)
     if scheme != "sqlite" or not place.startswith("/") or place == "/":
-        raise StorageError(f"No store can be opened at `{url}`.", fix="Use sqlite:///PATH, or the path of a file.")
+        fix = "Use sqlite:///PATH, or the path of a file, or postgresql://USER@HOST/DATABASE."
+        raise StorageError(f"No store can be opened at `{url}`.", fix=fix)
     return SqliteStore.open(Path(place[1:]), clock, keep_calls)
+
+
+def _open_postgres(url: str, clock: StoreClock, keep_calls: int) -> Store:
+    if find_spec("psycopg") is None:
+        message = "A store in PostgreSQL needs the package psycopg, which is not installed."
+        raise StorageError(message, fix="Type: python -m pip install 'toolwright[postgres]'")
+    from .postgres import PostgresStore  # noqa: PLC0415 an extra
+
+    return PostgresStore.open(url, clock, keep_calls)

@@ -45,6 +45,7 @@ async def examine(
         "storage": {
             "ok": damage is None,
             "problem": damage,
+            "place": store.place,
             "recovered": store.recovered,
             "vectors": await store.vector_trouble() or None,
         },

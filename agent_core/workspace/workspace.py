@@ -34,7 +34,7 @@ from agent_core.registry.watch import Watcher
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.helper_calls import PREFIX
-from agent_core.storage import DropAgent, Store, lock_agent, open_store, prepare_state_dir
+from agent_core.storage import DropAgent, Store, lock_agent, prepare_state_dir
 from sandbox import Sandbox
 
 from . import doctor, scaffold
@@ -56,6 +56,7 @@ from .idle_models import IdleModels
 from .model_opener import ModelOpener
 from .portable import ImportOptions, opened_moves, read_file, write_file
 from .runner import AgentsBehind, Handle, Runner, bell
+from .state_store import open_state
 
 
 class Workspace:
@@ -131,13 +132,12 @@ class Workspace:
         Raises:
             WorkspaceError: the folder is not there or cannot be used.
             SettingsError: a setting is wrong.
-            StorageError: the state file cannot be used.
+            StorageError: the state cannot be used.
         """
         root = _folder(root)
         settings = settings or load(root, flags)
         async with AsyncExitStack() as stack:
-            state = prepare_state_dir(root) / "state.db"
-            store = open_store(state, clock=Clock(), keep_calls=settings.standing.keep_calls)
+            store = open_state(root, settings)
             stack.push_async_callback(store.close)
             cage = sandbox_client(root, settings, environment, debugger, sandbox)
             stack.push_async_callback(cage.aclose)

@@ -12,7 +12,7 @@ from agent_core.functions.gate.clones.index_store import MAKERS, PROGRAM, code_h
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import SaveSketches
 from agent_core.storage.sqlite import SqliteStore
-from agent_core.storage.sqlite.function_tables import MOST_SKETCHES
+from agent_core.storage.tables.function_tables import MOST_SKETCHES
 
 from .support import ADD, snapshot_of
 

@@ -1,4 +1,4 @@
-"""The contract tests run against every backend that is listed here."""
+"""The contract tests run against both databases; without a server to start, PostgreSQL is skipped."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from agent_core.storage import Store, open_store
+from tests.kit.databases import database, postgres, template
 from tests.storage.support import ManualClock
 
-BACKENDS: dict[str, Callable[[Path, ManualClock], Store]] = {
-    "sqlite": lambda folder, clock: open_store(folder / "state.db", clock=clock),
-}
+__all__ = ["database", "postgres", "template"]
+
+BACKENDS = ("postgresql", "sqlite")
 
 
 @pytest.fixture
@@ -19,15 +20,21 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture(params=sorted(BACKENDS))
-async def open_again(
-    request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock
-) -> AsyncIterator[Callable[[], Store]]:
+@pytest.fixture(params=BACKENDS)
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an empty store is."""
+    if request.param == "sqlite":
+        return str(tmp_path / "state.db")
+    return str(request.getfixturevalue("database"))
+
+
+@pytest.fixture
+async def open_again(address: str, clock: ManualClock) -> AsyncIterator[Callable[[], Store]]:
     """Opens one more handle on the same state, as another process would."""
     async with AsyncExitStack() as handles:
 
         def open_one() -> Store:
-            store = BACKENDS[request.param](tmp_path, clock)
+            store = open_store(address, clock=clock)
             handles.push_async_callback(store.close)
             return store
 

@@ -36,7 +36,7 @@ async def test_a_url_with_three_slashes_names_a_file_below_the_current_folder(
         assert (tmp_path / "state.db").is_file()
 
 
-@pytest.mark.parametrize("address", ["postgresql://here/agents", "sqlite:///", "sqlite://", "sqlite://state.db"])
+@pytest.mark.parametrize("address", ["mysql://here/agents", "sqlite:///", "sqlite://", "sqlite://state.db"])
 def test_an_address_of_no_store_is_refused_with_what_would_do(clock: ManualClock, address: str) -> None:
     with pytest.raises(StorageError, match=r"sqlite:///PATH, or the path of a file") as refusal:
         open_store(address, clock=clock)

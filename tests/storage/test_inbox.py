@@ -6,7 +6,7 @@ import pytest
 
 from agent_core.base.errors import StorageError
 from agent_core.storage import Due, InboxFull, Post, Store
-from agent_core.storage.sqlite.turn_tables import INBOX_LIMIT
+from agent_core.storage.tables.turn_tables import INBOX_LIMIT
 from tests.storage.support import ManualClock, begin, user
 
 

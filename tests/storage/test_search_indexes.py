@@ -19,8 +19,9 @@ from agent_core.storage import (
     adopt,
     open_store,
 )
-from agent_core.storage.sqlite import searching, vector_index
+from agent_core.storage.sqlite import vector_index, vector_search
 from agent_core.storage.sqlite.migrate import FOLDER, migrate
+from agent_core.storage.tables import searching
 from tests.storage.memory_support import floats, found, insert
 from tests.storage.support import ManualClock, say, texts
 
@@ -173,7 +174,7 @@ async def test_a_file_of_the_eighth_schema_is_searched_whole_in_the_newest(
         migrate(db, earlier)
         list(db.execute(EIGHTH, (str(numbers),) * 2))
         db.executemany("insert into vector values (3, ?, ?)", [(seq, vector(seq)) for seq in numbers])
-    monkeypatch.setattr("agent_core.storage.sqlite.word_index.BATCH", 30)
+    monkeypatch.setattr("agent_core.storage.tables.word_index.BATCH", 30)
     monkeypatch.setattr(vector_index, "EXACT", 50)
     adopt(path, old.name, clock)
     async with open_store(path, clock=clock) as store:
@@ -204,7 +205,7 @@ async def test_what_the_index_takes_of_an_agent_does_not_depend_on_what_others_k
 
 async def test_many_alike_vectors_are_found_as_many_as_asked_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vector_index, "EXACT", 50)
-    monkeypatch.setattr(searching, "LOOKED_AT", 16)
+    monkeypatch.setattr(vector_search, "LOOKED_AT", 16)
     await insert(store, *["pie"] * 300)
     await store.apply([SaveVectors("archival", "v", tuple((seq, vector(1)) for seq in range(1, 301)))])
     assert [len(await by_vector(store, number, 40)) for number in (1, 2)] == [40, 40]
@@ -224,11 +225,12 @@ async def test_vectors_of_zeros_and_of_an_odd_width_are_found_last(
 
 
 async def test_archival_memory_says_why_it_finds_by_words_alone(
-    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sqlite_vec", None)
-    archival = Archival(store, "main", embedder("wordllama"), Clock(now=clock.now))
-    await archival.add_passages([Piece("The pie is in the oven.", "a.txt"), Piece("It rains.", "a.txt")])
-    told = str(await archival.search("which pies?"))
+    async with open_store(path, clock=clock) as store:
+        archival = Archival(store, "main", embedder("wordllama"), Clock(now=clock.now))
+        await archival.add_passages([Piece("The pie is in the oven.", "a.txt"), Piece("It rains.", "a.txt")])
+        told = str(await archival.search("which pies?"))
     assert "The pie is in the oven." in told
     assert "python -m pip install sqlite-vec" in told

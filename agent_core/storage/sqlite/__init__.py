@@ -1,4 +1,4 @@
-"""The store in one SQLite file. Each module of tables has the SQL of one subject; `store.py` is their sum."""
+"""The store in one SQLite file: how it is opened, guarded, searched and recovered. Its tables are in `tables/`."""
 
 from .recovery import adopt
 from .store import SqliteStore

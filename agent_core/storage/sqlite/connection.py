@@ -6,12 +6,11 @@ and stays what it is.
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 import apsw
 
@@ -20,6 +19,7 @@ from agent_core.base.seal import Sealer
 
 from ..call_store import KEEP_CALLS
 from ..subject import StoreClock
+from ..tables.session import Postings, Row, Vectors
 from .migrate import check_schema, migrate, schema
 
 BUSY_MS = 10_000
@@ -64,22 +64,35 @@ UNSAVED = "The change in progress is not saved; everything before it is."
 
 
 @dataclass(frozen=True, slots=True)
-class SqlSession:
+class SqliteSession:
     """A connection, the clock that provides times and ids, and the number of calls of a function that are kept."""
 
     db: apsw.Connection
     clock: StoreClock
     keep_calls: int = KEEP_CALLS
     sealer: Sealer = field(default_factory=lambda: Sealer(None))
+    postings: Postings = field(kw_only=True)
+    vectors: Vectors = field(kw_only=True)
 
-    def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:  # Any: columns as SQLite types them
+    def all(self, sql: str, *values: object) -> list[Row]:
         """Return every row."""
         return list(self.db.execute(sql, values))
 
-    def one(self, sql: str, *values: object) -> tuple[Any, ...] | None:  # Any: columns as SQLite types them
+    def one(self, sql: str, *values: object) -> Row | None:
         """Return the first row."""
         rows = self.all(sql, *values)
         return rows[0] if rows else None
+
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> list[Row]:
+        """Run a statement for each of the rows, and return what it returned."""
+        return list(self.db.executemany(sql, rows))
+
+    def number_on(self, table: str, column: str) -> None:
+        """Do nothing: SQLite has looked at each number that was written."""
+
+    def generation(self) -> str:
+        """Return the version of the schema: forgetting ends with a VACUUM, which counts it up."""
+        return str(self.db.pragma("schema_version"))
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

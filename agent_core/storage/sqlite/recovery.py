@@ -22,7 +22,7 @@ from agent_core.base.seal import Sealer
 
 from ..folder import open_lock
 from ..subject import ANYTHING, Misfit, Shape, StoreClock, parse_row, sign
-from . import vector_index, word_index
+from . import fts, vector_index
 from .connection import DAMAGE, bounded, connect
 
 SUFFIX = ".seal"
@@ -98,7 +98,7 @@ def adopt(path: Path, name: str, clock: StoreClock) -> str:
         with bounded(db):
             _sign_all(db, place.sealer)
             vector_index.forget(db)
-            word_index.forget(db)
+            fts.forget(db)
             mark(db, sealed_id(path, place.sealer))
         db.close()
         aside.rename(path)

@@ -7,7 +7,7 @@ and a new one begun: `recovered` then says so.
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
@@ -15,25 +15,31 @@ from agent_core.base.errors import StorageError
 from agent_core.base.seal import Sealer
 
 from ..call_store import KEEP_CALLS
+from ..forget_store import Erasure
 from ..subject import StoreClock, Write
-from .agent_tables import AgentTables
-from .approval_tables import ApprovalTables
-from .block_tables import BlockTables
-from .call_tables import CallTables
-from .connection import SURROUNDINGS, SqlSession, explain, explain_os
-from .forget_tables import ForgetTables, scrub_if_due
-from .function_tables import FunctionTables
-from .passage_tables import PassageTables
+from ..tables.agent_tables import AgentTables
+from ..tables.approval_tables import ApprovalTables
+from ..tables.block_tables import BlockTables
+from ..tables.call_tables import CallTables
+from ..tables.forget_tables import ForgetTables, erased
+from ..tables.function_tables import FunctionTables
+from ..tables.passage_tables import PassageTables
+from ..tables.session import SqlSession
+from ..tables.tables import apply, change, query
+from ..tables.thread_tables import ThreadTables
+from ..tables.token_tables import TokenTables
+from ..tables.turn_tables import TurnTables
+from . import fts, vector_index, vector_search
+from .connection import SURROUNDINGS, SqliteSession, explain, explain_os
 from .recovery import StatePlace, open_or_replace
-from .tables import apply, change, query
-from .thread_tables import ThreadTables
-from .token_tables import TokenTables
-from .turn_tables import TurnTables
+from .scrub import SCRUB, scrub, scrub_if_due
+from .state_file import StateFile
 
 OLDEST_SQLITE: Final = (3, 54)  # the first that deletes nothing at the word of a journal
 
 
 class SqliteStore(
+    StateFile,
     TurnTables,
     ThreadTables,
     FunctionTables,
@@ -63,12 +69,22 @@ class SqliteStore(
             raise explain(error, path) from error
         except OSError as error:
             raise explain_os(error, path) from error
-        return cls(path, SqlSession(db, clock, keep_calls, sealer=sealer), recovered)
+        return cls(path, _session(db, clock, keep_calls, sealer), recovered)
 
     @property
     def recovered(self) -> str | None:
         """A message for the user if a damaged state file had to be put aside."""
         return self._recovered
+
+    @property
+    def place(self) -> str:
+        """The address of the file."""
+        return f"sqlite:///{self.path}"
+
+    @query
+    def vacuum(self, session: Any) -> None:  # Any: its own session
+        """Write the file anew."""
+        scrub(session.db, self.path)
 
     async def now(self) -> float:
         """Return the time of this machine's clock."""
@@ -90,6 +106,26 @@ class SqliteStore(
         loose = loose or session.one("select 'entry' from entry where turn not in (select seq from turn) limit 1")
         return f"a row of `{loose[0]}` points at nothing" if loose else None
 
+    @query
+    def forget(self, session: Any, erasure: Erasure) -> dict[str, int]:  # Any: its own session
+        """Do it in a transaction, and scrub the file.
+
+        Raises:
+            StorageError: it is done, and somebody else's use of the file keeps it from being scrubbed.
+        """
+        Path(f"{self.path}{SCRUB}").touch(mode=0o600)
+        session.all("pragma secure_delete = on")
+        with session.transaction():
+            counts = erased(session, erasure)
+            fts.forget(session.db)
+            vector_index.forget(session.db)
+        try:
+            scrub(session.db, self.path)
+        except (apsw.BusyError, apsw.LockedError) as error:
+            message = f"It is forgotten, but its bytes are still in `{self.path}`, which another process reads."
+            raise StorageError(message, fix="End that process: the next command here writes the file anew.") from error
+        return counts
+
     async def __aenter__(self) -> "SqliteStore":
         return self
 
@@ -97,6 +133,10 @@ class SqliteStore(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _session(db: apsw.Connection, clock: StoreClock, keep_calls: int, sealer: Sealer) -> SqliteSession:
+    return SqliteSession(db, clock, keep_calls, sealer, postings=fts, vectors=vector_search)
 
 
 def _check_library() -> None:

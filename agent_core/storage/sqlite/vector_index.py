@@ -5,27 +5,24 @@ stays, and the signs are made when the extension is there.
 """
 
 import re
-from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
-from math import isfinite
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import apsw
 
-from agent_core.base.errors import StorageError
-
-from .connection import SqlSession
-from .lanes import Key, Lane, advance, grow, lane, numbers, spaces
+from ..tables.lanes import Lane, advance, grow, lane, numbers, spaces
+from ..tables.session import Key
+from ..tables.vector_form import FLOAT, check_vectors
+from .connection import SqliteSession
 from .migrate import drop_unread
 
+Rows: TypeAlias = Sequence[tuple[int, bytes]]
 EXACT: Final = 5_000  # vectors of a lane that are all compared
 BATCH: Final = 5_000  # signs that one transaction writes, some 60 ms
-FLOAT: Final = 4  # bytes
 PARTS: Final = 16  # of a table of signs: one is looked at first
-WIDEST: Final = 8_192  # components, as sqlite-vec has it
 UNREADABLE: Final = (apsw.SQLError, apsw.CorruptError)
 """What is raised where a table of signs is not what the extension wrote."""
 # In small chunks: to choose a row, sqlite-vec walks through the whole of its chunk.
@@ -40,7 +37,7 @@ def bits(lane: Lane) -> str:
     return f"bits_{lane.id}"
 
 
-def trouble(session: SqlSession) -> str:
+def trouble(session: SqliteSession) -> str:
     """Return why vectors cannot be searched; an empty text where they can be."""
     try:
         session.all("select vec_version()")
@@ -65,10 +62,10 @@ def _load(db: apsw.Connection) -> str:
     return ""
 
 
-def save(session: SqlSession, key: Key, vectors: Sequence[tuple[int, bytes]]) -> None:
+def save(session: SqliteSession, key: Key, vectors: Sequence[tuple[int, bytes]]) -> None:
     """Keep the vectors of rows; a later one takes the place of an earlier."""
     found = grow(session, key, 0)
-    _check_vectors(session, found, key.space, vectors)
+    check_vectors(key.space, _size(session, found), vectors)
     is_whole = bool(found.done) and not _unsigned(session, found, 1)
     seqs = [seq for seq, _ in vectors]
     gone = _delete(session, found, seqs)
@@ -88,23 +85,12 @@ def has_signs(found: Lane, width: int) -> bool:
     return found.rows > EXACT and width % 8 == 0
 
 
-def _check_vectors(session: SqlSession, found: Lane, space: str, vectors: Iterable[tuple[int, bytes]]) -> None:
-    """Refuse what a search cannot compare: it compares all of a lane with one vector."""
+def _size(session: SqliteSession, found: Lane) -> int:
     row = session.one("select length(vector) from vector where lane = ? limit 1", found.id)
-    size = row[0] if row else 0
-    for seq, vector in vectors:
-        components = array("f", vector) if len(vector) % FLOAT == 0 else ()
-        if not (0 < len(components) <= WIDEST and isfinite(sum(components))):
-            raise StorageError(f"The vector of row {seq} is none.")
-        size = size or len(vector)
-        if len(vector) != size:
-            raise StorageError(
-                f"Vectors of the space `{space}` have {size // FLOAT} components, and some of these have not.",
-                fix="Give the vectors of each model and size a space of their own.",
-            )
+    return row[0] if row else 0
 
 
-def remove(session: SqlSession, agent: str, shelf: str, seqs: Sequence[int]) -> None:
+def remove(session: SqliteSession, agent: str, shelf: str, seqs: Sequence[int]) -> None:
     """Delete the vectors of rows, in every space."""
     for key, found in spaces(session, agent, shelf):
         grow(session, key, -_delete(session, found, seqs))
@@ -112,12 +98,14 @@ def remove(session: SqlSession, agent: str, shelf: str, seqs: Sequence[int]) -> 
             _follow(session, found, seqs)
 
 
-def _delete(session: SqlSession, found: Lane, seqs: Sequence[int]) -> int:
+def _delete(session: SqliteSession, found: Lane, seqs: Sequence[int]) -> int:
     which = "delete from vector where lane = ? and seq in (select value from json_each(?)) returning 1"
     return len(session.all(which, found.id, numbers(seqs)))
 
 
-def _follow(session: SqlSession, found: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]] = ()) -> bool:
+def _follow(
+    session: SqliteSession, found: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]] = ()
+) -> bool:
     """Keep the signs of rows in step with their vectors; where this fails, all of the lane are made anew later."""
     try:
         if not trouble(session):
@@ -129,7 +117,9 @@ def _follow(session: SqlSession, found: Lane, seqs: Sequence[int], vectors: Sequ
     return False
 
 
-def _write_signs(session: SqlSession, found: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]]) -> None:
+def _write_signs(
+    session: SqliteSession, found: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]]
+) -> None:
     which = "where rowid in (select value from json_each(?))"
     session.all(f"delete from {bits(found)} {which}", numbers(seqs))  # noqa: S608  (a table of ours)
     session.db.executemany(
@@ -138,7 +128,7 @@ def _write_signs(session: SqlSession, found: Lane, seqs: Sequence[int], vectors:
     )
 
 
-def catch_up(session: SqlSession, key: Key, width: int) -> Lane:
+def catch_up(session: SqliteSession, key: Key, width: int) -> Lane:
     """Return the lane, each vector of which has its signs: they are written a batch in each transaction."""
     while True:
         found = lane(session, key) or grow(session, key, 0)
@@ -149,7 +139,7 @@ def catch_up(session: SqlSession, key: Key, width: int) -> Lane:
                 return found
 
 
-def _sign_batch(session: SqlSession, key: Key, width: int) -> bool:
+def _sign_batch(session: SqliteSession, key: Key, width: int) -> bool:
     found = grow(session, key, 0)
     if not found.done:
         drop(session, bits(found))
@@ -161,12 +151,12 @@ def _sign_batch(session: SqlSession, key: Key, width: int) -> bool:
     return bool(rows)
 
 
-def _unsigned(session: SqlSession, found: Lane, count: int) -> list[tuple[int, bytes]]:
+def _unsigned(session: SqliteSession, found: Lane, count: int) -> list[tuple[int, bytes]]:
     rows = "select seq, vector from vector where lane = ? and seq > ? order by seq limit ?"
     return [(seq, vector) for seq, vector in session.all(rows, found.id, found.done, count)]
 
 
-def drop(session: SqlSession, name: str) -> None:
+def drop(session: SqliteSession, name: str) -> None:
     """Drop a table of signs, if it is there."""
     session.all("update lane set done = 0 where 'bits_' || id = ? and space <> ''", name)
     session.all(f"drop table if exists {name}")
@@ -174,7 +164,7 @@ def drop(session: SqlSession, name: str) -> None:
         session.all(f"drop table if exists {part}")
 
 
-def sweep(session: SqlSession) -> None:
+def sweep(session: SqliteSession) -> None:
     """Drop each table of signs that no lane uses, or that sqlite-vec would not have made so."""
     used = {bits(Lane(id, 0, 0, 0)) for (id,) in session.all("select id from lane where done and space <> ''")}
     names = session.all("select name from sqlite_schema where type = 'table' and name glob 'bits_[0-9]*'")

@@ -1,65 +1,40 @@
-"""The common part of the tables of each subject: one thread that touches the file, one transaction per change.
+"""The state file in use: one thread that touches it, one transaction per change.
 
 A file that is found damaged while it is in use is put aside, and a new one begun: what was under way is refused.
 """
 
-import asyncio
 import os
-from collections.abc import Callable, Coroutine, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from contextlib import suppress
-from functools import partial, singledispatch, wraps
+from dataclasses import replace as replace_fields
+from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import TypeVar
 
 import apsw
 
 from agent_core.base.errors import StorageError
 
-from ..subject import FIX, Misfit, Write
-from . import word_index
-from .connection import DAMAGE, SURROUNDINGS, SqlSession, abandon, bounded, explain
+from ..subject import FIX, Misfit
+from ..tables.session import SqlSession
+from ..tables.tables import Tables
+from ..tables.threads import WorkThreads
+from . import fts
+from .connection import DAMAGE, SURROUNDINGS, SqliteSession, abandon, bounded, explain
 from .recovery import StatePlace, replace
 
-P = ParamSpec("P")
 T = TypeVar("T")
-GRACE_S: Final = 2.0
 
 
-class WriterThread:
-    """The one thread that touches the connection: work runs in the order of submission, to its end."""
+class StateFile(Tables):
+    """A state file and its tables: their work runs in one thread, and what fails says what, where and how to fix it."""
 
-    def __init__(self) -> None:
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="toolwright-storage")
-
-    async def run(self, work: Callable[[], T], interrupt: Callable[[], None] = lambda: None) -> T:
-        """Return the result of the work. A cancelled waiter leaves when the work is done, so nothing runs unobserved.
-
-        Work that takes long then is interrupted.
-        """
-        future = asyncio.get_running_loop().run_in_executor(self._executor, work)
-        try:
-            return await asyncio.shield(future)
-        except asyncio.CancelledError:
-            if not (await asyncio.wait([future], timeout=GRACE_S))[0]:
-                interrupt()
-                await asyncio.wait([future])
-            raise
-
-    def close(self) -> None:
-        """End the thread when its work is done."""
-        self._executor.shutdown(wait=False)
-
-
-class Tables:
-    """The tables of a state file: their work runs in one thread, and what fails says what, where and how to fix it."""
-
-    def __init__(self, path: Path, session: SqlSession, recovered: str | None) -> None:
+    def __init__(self, path: Path, session: SqliteSession, recovered: str | None) -> None:
         self.path = path
         self._session = session
         self._recovered = recovered
         self._inode = _inode(path)
-        self._writer = WriterThread()
+        self._writer = WorkThreads()
         self._is_closed = False
 
     async def close(self) -> None:
@@ -111,10 +86,10 @@ class Tables:
         try:
             return work()
         except (apsw.CorruptError, apsw.SQLError) as error:
-            if not word_index.is_damage(error):
+            if not fts.is_damage(error):
                 raise
             with self._session.transaction():
-                word_index.forget(self._session.db)
+                fts.forget(self._session.db)
             return work()
 
     def _is_gone(self) -> bool:
@@ -134,7 +109,7 @@ class Tables:
             return explain(error, self.path)
         except OSError as error:
             return StorageError(f"The state file `{self.path}` {reason}, and none can be made: {error.strerror}.")
-        self._session = SqlSession(db, place.clock, self._session.keep_calls, sealer=place.sealer)
+        self._session = replace_fields(self._session, db=db)
         self._inode = _inode(self.path)
         return StorageError(
             f"The state file `{self.path}` {reason}. {self._recovered}",
@@ -144,35 +119,3 @@ class Tables:
 
 def _inode(path: Path) -> int:
     return os.stat(path).st_ino  # noqa: PTH116 a tenth of Path.stat's time, on every write
-
-
-def query(work: Callable[Concatenate[Any, SqlSession, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """Turn a query in SQL into a method of the store."""
-
-    @wraps(work)
-    async def run(tables: Tables, /, *values: P.args, **named: P.kwargs) -> T:
-        return await tables._read(lambda session: work(tables, session, *values, **named))
-
-    return run
-
-
-def change(work: Callable[Concatenate[Any, SqlSession, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """Turn a change in SQL into a method of the store: one transaction."""
-
-    @wraps(work)
-    async def run(tables: Tables, /, *values: P.args, **named: P.kwargs) -> T:
-        return await tables._write(lambda session: work(tables, session, *values, **named))
-
-    return run
-
-
-@singledispatch
-def perform(write: Write, session: SqlSession) -> None:
-    """Perform one write, inside a transaction of the caller; each module of tables registers its own."""
-    raise NotImplementedError(type(write).__name__)
-
-
-def apply(session: SqlSession, writes: Iterable[Write]) -> None:
-    """Perform writes in order."""
-    for write in writes:
-        perform(write, session)

@@ -27,7 +27,7 @@ from ..thread_store import (
     ThreadStopped,
 )
 from ..turn_store import Due, Post, WakeAsker
-from .connection import SqlSession
+from .session import SqlSession
 from .tables import Tables, change, perform, query
 from .turn_tables import post_event
 
@@ -67,7 +67,7 @@ class ThreadTables(Tables):
         """Return the earliest time at which something happens by itself."""
         row = session.one(
             "select min(due) from (select min(due) as due from event where turn is null and timed and due > ?"
-            " union all select min(due) from message where state = 'open')",
+            " union all select min(due) from message where state = 'open') as times",
             session.clock.now(),
         )
         return row[0] if row else None
@@ -119,7 +119,7 @@ def _send(write: SendMessage, session: SqlSession) -> None:
     if session.one("select 1 from event where agent = ? and key = ?", write.recipient, key):
         return
     session.all(
-        "insert or ignore into thread (id, agent, limits, started) values (?, ?, ?, ?)",
+        "insert into thread (id, agent, limits, started) values (?, ?, ?, ?) on conflict do nothing",
         *(write.thread, write.sender, dump(write.limits), session.clock.now()),
     )
     _check_thread(session, write)
@@ -253,7 +253,7 @@ def _spend_in_thread(write: SpendInThread, session: SqlSession) -> None:
 
 
 def _spend(session: SqlSession, thread: str, agent: str, amounts: dict[str, int | float]) -> None:
-    session.all("insert or ignore into spending (thread, agent) values (?, ?)", thread, agent)
+    session.all("insert into spending (thread, agent) values (?, ?) on conflict do nothing", thread, agent)
     for name in NAMES:
         if amount := amounts.get(name):
             new = f"max({name}, ?)" if name == "hops" else f"{name} + ?"
@@ -271,7 +271,7 @@ def _set_thread(write: SetThread, session: SqlSession) -> None:
     )
     _drop_waiting(session, "json_extract(payload, '$.thread') = ?2", write.thread)
     session.all(
-        "update turn set cancelled = 1 where state = 'open' and (id = ?1 or event in"
+        "update turn set cancelled = true where state = 'open' and (id = ?1 or event in"
         " (select seq from event where json_extract(payload, '$.thread') = ?1))",
         write.thread,
     )
@@ -290,7 +290,9 @@ def _set_beat(write: SetBeat, session: SqlSession) -> None:
 @perform.register
 def _pause(write: PauseAgent, session: SqlSession) -> None:
     session.all(
-        "insert or replace into paused (agent, why, at) values (?, ?, ?)", write.agent, write.why, session.clock.now()
+        "insert into paused (agent, why, at) values (?, ?, ?)"
+        " on conflict (agent) do update set why = excluded.why, at = excluded.at",
+        *(write.agent, write.why, session.clock.now()),
     )
 
 

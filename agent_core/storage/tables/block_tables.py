@@ -18,7 +18,7 @@ from ..memory_store import (
     Value,
 )
 from ..subject import TEXTS, BlockConflict, dump, parse_row
-from .connection import SqlSession
+from .session import SqlSession
 from .tables import Tables, perform, query
 
 _OWNER = (
@@ -154,7 +154,7 @@ def _save_block(write: SaveBlock, session: SqlSession) -> None:
     if current:
         session.all("update holding set position = ? where agent = ? and block = ?", *place)
     else:
-        session.all("insert into holding (position, agent, block, attached) values (?, ?, ?, 1)", *place)
+        session.all("insert into holding (position, agent, block, attached) values (?, ?, ?, true)", *place)
 
 
 def _refuse_second(session: SqlSession, agent: str, id: str, label: str) -> None:
@@ -182,8 +182,8 @@ def _attach(write: AttachBlock, session: SqlSession) -> None:
         )
     _refuse_second(session, write.agent, write.block, block[0])
     session.all(
-        "insert into holding (agent, block, position, attached) values (?, ?, ?, 1)"
-        " on conflict do update set position = excluded.position, attached = 1",
+        "insert into holding (agent, block, position, attached) values (?, ?, ?, true)"
+        " on conflict (agent, block) do update set position = excluded.position, attached = true",
         *(write.agent, write.block, write.position),
     )
 
@@ -199,14 +199,16 @@ def _limit(write: LimitBlock, session: SqlSession) -> None:
 
 @perform.register
 def _detach(write: DetachBlock, session: SqlSession) -> None:
-    session.all("update holding set attached = 0 where agent = ? and block = ?", write.agent, write.block)
+    session.all("update holding set attached = false where agent = ? and block = ?", write.agent, write.block)
 
 
 @perform.register
 def _save_section(write: SaveSection, session: SqlSession) -> None:
     section = write.section
     session.all(
-        "insert or replace into section (agent, name, position, text, chars, edited) values (?, ?, ?, ?, ?, ?)",
+        "insert into section (agent, name, position, text, chars, edited) values (?, ?, ?, ?, ?, ?)"
+        " on conflict (agent, name) do update set position = excluded.position, text = excluded.text,"
+        " chars = excluded.chars, edited = excluded.edited",
         *(write.agent, section.name, section.position, section.text, section.limit, session.clock.now()),
     )
 

@@ -12,10 +12,11 @@ from agent_core.base.errors import LostLease, StorageError
 from ..subject import ENTRY, InboxFull, Write, dump, parse_row
 from ..turn_store import SAID, SUMMARY, Appended, ClaimedTurn, Due, EndedTurn, Entry, Inbound, Post, WakeAsker
 from .block_tables import shared_versions
-from .connection import SqlSession
+from .session import SqlSession
 from .tables import Tables, apply, change, query
 
 INBOX_LIMIT = 1_000
+EVERY = 1 << 62  # rows: a limit that is none
 IMPORTED = 0  # the attempt of entries that came with a file: turns count theirs from 1
 N_BITS = 20  # an entry's seq is turn.seq << N_BITS | n; see migrations/0001
 _WAITING = "from event where agent = ? and turn is null and (due <= ? or not timed)"
@@ -116,7 +117,7 @@ class TurnTables(Tables):
     @change
     def cancel(self, session: SqlSession, turn: str) -> None:
         """Raise the flag that the next append reports."""
-        session.all("update turn set cancelled = 1 where id = ? and state = 'open'", turn)
+        session.all("update turn set cancelled = true where id = ? and state = 'open'", turn)
 
     @query
     def due(self, session: SqlSession, limit: int = 100) -> list[Due]:
@@ -155,7 +156,7 @@ class TurnTables(Tables):
         rows = session.all(
             f"{_PLACE} turn t join entry e on e.seq between max(t.seq << 20, ? + 1) and (t.seq + 1 << 20) - 1"
             " where t.agent = ? and t.seq >= ? >> 20 and (? or not t.hidden) order by t.seq, e.seq limit ?",
-            *(since, agent, since, with_removed, most),
+            *(since, agent, since, with_removed, most if most >= 0 else EVERY),
         )
         return _entries([row for row in rows if row[0] in kinds])
 
@@ -163,8 +164,8 @@ class TurnTables(Tables):
     def ended_turns(self, session: SqlSession, agent: str, since: int) -> list[EndedTurn]:
         """Return the turns that have ended; the last number of a turn's entries is never an entry's."""
         rows = session.all(
-            "select id, state, (seq + 1 << 20) - 1 as last from turn"
-            " where agent = ? and state <> 'open' and last > ? order by seq",
+            "select id, state, (seq + 1 << 20) - 1 from turn"
+            " where agent = ? and state <> 'open' and (seq + 1 << 20) - 1 > ? order by seq",
             *(agent, since),
         )
         return [EndedTurn(*row) for row in rows]
@@ -186,7 +187,7 @@ class TurnTables(Tables):
     def hide_last_turn(self, session: SqlSession, agent: str) -> list[Entry]:
         """Hide the last visible turn that has ended."""
         row = session.one(
-            "update turn set hidden = 1 where seq ="
+            "update turn set hidden = true where seq ="
             " (select max(seq) from turn where agent = ? and state <> 'open' and not hidden) returning id",
             agent,
         )
@@ -197,7 +198,7 @@ class TurnTables(Tables):
         """Hide every visible turn that has ended."""
         return len(
             session.all(
-                "update turn set hidden = 1 where agent = ? and state <> 'open' and not hidden returning 1", agent
+                "update turn set hidden = true where agent = ? and state <> 'open' and not hidden returning 1", agent
             )
         )
 

@@ -1,48 +1,35 @@
-"""Forgetting in the tables: a text everywhere, turns whole, the words of one message; then the file is written anew.
-
-A deleted row leaves its bytes in the file until something else needs the place. So what is deleted is overwritten, the
-file is vacuumed and its log emptied. A mark next to the file says that this is under way: if the program ends in
-between, the next opening does it.
-"""
+"""Forgetting in the tables: a text everywhere, turns whole, the words of one message."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
-import apsw
-
-from agent_core.base.errors import StorageError
 from agent_core.base.matching import MARK, Mention
 
 from ..forget_store import Erasure, MessageGone, Redaction, Said, TurnsGone
 from ..subject import dump, parse_row
 from ..turn_store import SAID, SUMMARY
-from . import vector_index, word_index
-from .connection import SqlSession, bounded
 from .forget_text import drop_vectors, forget_text
 from .lanes import numbers
+from .session import SqlSession
 from .tables import Tables, query
 from .turn_tables import N_BITS, entries_of
 
-SCRUB: Final = ".scrub"
-_SCRUB_S: Final = 3_600.0
 _FORM: Final = ("call_id", "name", "outcome", "version", "speaker")
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 _LAST: Final = (
-    "select t.seq, e.seq, coalesce(e.payload ->> '$.speaker', e.kind), coalesce(e.payload ->> '$.text', ''), e.at"
-    " from turn t join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1"
-    " where t.agent = ?1 and (?2 is null or t.seq = ?2) and (?3 is null or e.n = ?3)"
+    "select t.seq, e.seq, e.kind, e.payload, e.at from turn t join entry e"
+    " on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1"
+    " where t.agent = ?1 and t.seq = coalesce(?2, t.seq) and e.n = coalesce(?3, e.n)"
     " and e.kind in ('user', 'assistant', 'notice', 'result') order by e.kind = 'user' desc,"
     " e.seq desc limit 1"
 )
 _OF_TURNS: Final = (
     "seq in (select e.seq from turn t join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1"
-    " where t.seq in (select value from json_each(?1)))"
+    " where t.seq in (select cast(value as integer) from json_each(?1)))"
 )
-_IN_TURNS: Final = "turn in (select id from turn where seq in (select value from json_each(?1)))"
+_IN_TURNS: Final = "turn in (select id from turn where seq in (select cast(value as integer) from json_each(?1)))"
 _REPLACED: Final = "version < (select max(version) from block_change c where c.block = block_change.block)"
 _GONE: Final = (
     ("messages", "delete from entry where OF_TURNS and kind in ('user', 'assistant', 'notice') returning 1"),
@@ -60,8 +47,8 @@ _GONE: Final = (
     ),
 )
 _OUT: Final = (
-    "update event set turn = null, key = 'forgotten-' || seq where turn in (select value from json_each(?1))",
-    "delete from turn where seq in (select value from json_each(?1))",
+    "update event set turn = null, key = 'forgotten-' || seq where turn in NUMBERS",
+    "delete from turn where seq in (select cast(value as integer) from json_each(?1))",
     "delete from event where key = 'forgotten-' || seq",
 )
 _BEFORE: Final = (
@@ -74,11 +61,12 @@ _BEFORE: Final = (
 )
 _STORED: Final = (
     "select seq from passage where agent = ?1 and document = '' and (at < ?3 or exists (select 1 from turn t"
-    " where t.seq in (select value from json_each(?2)) and passage.at between t.started and coalesce(t.ended, 1e12)))"
+    " where t.seq in (select cast(value as integer) from json_each(?2))"
+    " and passage.at between t.started and coalesce(t.ended, 1e12)))"
 )
 _DROP: Final = {
-    "recall": "delete from said where seq in (select value from json_each(?)) returning 1",
-    "archival": "delete from passage where seq in (select value from json_each(?)) returning 1",
+    "recall": "delete from said where seq in (select cast(value as integer) from json_each(?)) returning 1",
+    "archival": "delete from passage where seq in (select cast(value as integer) from json_each(?)) returning 1",
 }
 _UNNAMED: Final = (
     "delete from text where hash in (select value from json_each(?)) and hash not in (select version from manifest)"
@@ -95,7 +83,11 @@ class ForgetTables(Tables):
     ) -> Said | None:
         """Return a message by its place."""
         row = session.one(_LAST, agent, turn, entry)
-        return Said(*row) if row else None
+        if row is None:
+            return None
+        turn_seq, seq, kind, payload, at = row
+        said = parse_row(payload, dict)
+        return Said(turn_seq, seq, said.get("speaker") or kind, said.get("text") or "", at)
 
     @query
     def turns_before(self, session: SqlSession, agent: str, at: float) -> list[int]:
@@ -107,54 +99,11 @@ class ForgetTables(Tables):
     def rehearse(self, session: SqlSession, erasure: Erasure) -> dict[str, int]:
         """Do it in a transaction that is rolled back."""
         with session.rehearsal():
-            return _erased(session, erasure)
-
-    @query
-    def forget(self, session: SqlSession, erasure: Erasure) -> dict[str, int]:
-        """Do it in a transaction, and scrub the file.
-
-        Raises:
-            StorageError: it is done, and somebody else's use of the file keeps it from being scrubbed.
-        """
-        Path(f"{self.path}{SCRUB}").touch(mode=0o600)
-        session.all("pragma secure_delete = on")
-        with session.transaction():
-            counts = _erased(session, erasure)
-            word_index.forget(session.db)
-            vector_index.forget(session.db)
-        try:
-            scrub(session.db, self.path)
-        except (apsw.BusyError, apsw.LockedError) as error:
-            message = f"It is forgotten, but its bytes are still in `{self.path}`, which another process reads."
-            raise StorageError(message, fix="End that process: the next command here writes the file anew.") from error
-        return counts
+            return erased(session, erasure)
 
 
-def scrub(db: apsw.Connection, path: Path) -> None:
-    """Write the file anew, so that nothing is left in it of rows that are gone, and empty its log.
-
-    Readers are waited for, `BUSY_MS` at most: while one reads an earlier state, the log keeps what was forgotten.
-
-    Raises:
-        apsw.BusyError: one goes on reading, or writing; the mark stays.
-    """
-    with bounded(db, _SCRUB_S):
-        list(db.execute("vacuum"))
-        # A reader is reported in this row, not by an error.
-        ((is_busy, _, _),) = db.execute("pragma wal_checkpoint(truncate)")
-    if is_busy:
-        raise apsw.BusyError("the log is read")
-    Path(f"{path}{SCRUB}").unlink(missing_ok=True)
-
-
-def scrub_if_due(db: apsw.Connection, path: Path) -> None:
-    """Scrub a file if that was begun and not ended; one that others use is scrubbed another time."""
-    if Path(f"{path}{SCRUB}").exists():
-        with suppress(apsw.BusyError, apsw.LockedError):
-            scrub(db, path)
-
-
-def _erased(session: SqlSession, erasure: Erasure) -> dict[str, int]:
+def erased(session: SqlSession, erasure: Erasure) -> dict[str, int]:
+    """Take it out, inside a transaction of the caller; return how much was taken out of where."""
     match erasure.target:
         case Mention() as mention:
             counts = forget_text(session, Redaction(mention, erasure.hosted), erasure.words)
@@ -172,7 +121,7 @@ def _forget_turns(session: SqlSession, erasure: Erasure, gone: TurnsGone) -> Cou
     said = [row[0] for row in session.all(_sql("select seq from said where OF_TURNS"), turns)]
     for place, sql in _GONE:
         counts[place] += len(session.all(_sql(sql), turns))
-    session.all(_OUT[0], turns)
+    session.all(_sql(_OUT[0]), turns)
     session.all(_OUT[1], turns)
     session.all(_OUT[2])
     for place, shelf, seqs in (("recall", "recall", said), ("passages", "archival", passages)):
@@ -188,6 +137,7 @@ def _forget_turns(session: SqlSession, erasure: Erasure, gone: TurnsGone) -> Cou
 
 def _sql(text: str) -> str:
     """Return a statement with its conditions."""
+    text = text.replace("NUMBERS", "(select cast(value as integer) from json_each(?1))")
     return text.replace("OF_TURNS", _OF_TURNS).replace("IN_TURNS", _IN_TURNS).replace("REPLACED", _REPLACED)
 
 
@@ -244,7 +194,7 @@ def _hashes(rows: Iterable[Sequence[str]]) -> set[str]:
 def _drop_texts(session: SqlSession, hashes: set[str]) -> None:
     """Delete the texts of these hashes that nothing names any more."""
     if hashes:
-        hashes -= _hashes(session.db.execute("select payload from entry"))
+        hashes -= _hashes(session.all("select payload from entry"))
         session.all(_UNNAMED, dump(sorted(hashes)))
 
 

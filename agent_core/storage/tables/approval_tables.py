@@ -7,7 +7,7 @@ from typing import Final
 
 from ..approval_store import DropYes, QuestionRow, SaveYes, YesRow
 from ..subject import dump, is_signed, parse_row, sign
-from .connection import SqlSession
+from .session import SqlSession
 from .tables import Tables, change, perform, query
 
 _DECISION: Final = {"answer": str, "word": str, "by": str}
@@ -88,8 +88,9 @@ def _is_answered(session: SqlSession, id: str, decision: str | None, seal: str |
 
 @perform.register
 def _save_yes(write: SaveYes, session: SqlSession) -> None:
+    session.all("delete from yes where function = ? and digest = ?", write.function, write.digest)
     session.all(
-        "insert or replace into yes (function, digest, content, grants, by, seal, at) values (?, ?, ?, ?, ?, ?, ?)",
+        "insert into yes (function, digest, content, grants, by, seal, at) values (?, ?, ?, ?, ?, ?, ?)",
         *(write.function, write.digest, write.content, write.grants, write.by, write.seal, session.clock.now()),
     )
 

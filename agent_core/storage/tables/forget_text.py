@@ -11,8 +11,8 @@ from typing import Any, Final, TypeAlias
 from ..forget_store import Redaction, Words
 from ..subject import content_hash, dump, parse_row, sign
 from ..turn_store import SUMMARY
-from .connection import SqlSession
 from .lanes import numbers
+from .session import SqlSession
 
 Change: TypeAlias = Callable[[Redaction, str], str]
 _LINES: Final = "select {} from {}"
@@ -67,7 +67,7 @@ _DROPPED: Final = (
     ("recorded calls", "recorded", "n", ("data",)),
     ("questions about grants", "question", "seq", ("question", "decision")),
     ("approvals of grants", "yes", "seq", ("content", "grants")),
-    ("readings of files", "reading", "rowid", ("reading",)),
+    ("readings of files", "reading", "path", ("reading",)),
     ("forms of functions", "sketch", "n", ("sketch",)),
 )
 _PLACES: Final = {"call": "calls and answers", "result": "calls and answers", "request": "records of requests"} | {
@@ -79,7 +79,7 @@ _SEARCHED: Final[tuple[tuple[str, str, str, dict[str, Change]], ...]] = (
 )
 _VECTORS: Final = (
     "delete from vector where lane in (select id from lane where shelf = ?)"
-    " and seq in (select value from json_each(?)) returning 1"
+    " and seq in (select cast(value as integer) from json_each(?)) returning 1"
 )
 _MORE: Final = {"said": "at, '[]'", "passage": "case when document = '' then at end, tags"}
 """The time and the tags that belong to the words of a row."""
@@ -115,7 +115,7 @@ def _texts(session: SqlSession, redaction: Redaction, counts: Counter[str]) -> d
         if without != text:
             hashes[name] = content_hash(without)
             counts["earlier versions of functions" if is_source else "long texts"] += 1
-            session.all("insert or ignore into text (hash, text) values (?, ?)", hashes[name], without)
+            session.all("insert into text (hash, text) values (?, ?) on conflict do nothing", hashes[name], without)
             session.all("update change set version = ? where version = ?", hashes[name], name)
             session.all("delete from text where hash = ?", name)
     return hashes
@@ -184,5 +184,5 @@ def _dropped(session: SqlSession, redaction: Redaction, table: str, key: str, co
     """Delete rows that are of no use in part, or are made anew."""
     rows: list[tuple[Any, ...]] = session.all(_LINES.format(", ".join((key, *columns)), table))
     ids = [id for id, *texts in rows if any(text and redaction.mention.within(text) for text in texts)]
-    session.all(f"delete from {table} where {key} in (select value from json_each(?))", numbers(ids))  # noqa: S608  (names of ours)
+    session.many(f"delete from {table} where {key} = ?", [(id,) for id in ids])  # noqa: S608  (names of ours)
     return len(ids)

@@ -24,7 +24,7 @@ from ..function_store import (
     VersionRow,
 )
 from ..subject import ManifestConflict, SaveText, content_hash, dump, is_signed, parse_row, sign
-from .connection import SqlSession
+from .session import SqlSession
 from .tables import Tables, perform, query
 
 MOST_SKETCHES = 20_000  # about 20 MB; what is gone is made anew
@@ -71,8 +71,8 @@ class FunctionTables(Tables):
     def function_history(self, session: SqlSession, function: str) -> list[VersionRow]:
         """Return the history of every module of which one version contains the function's `def`."""
         holders = (
-            "select module from change join text on hash = version where module not glob '*/*'"  # which is no module
-            " and (instr(text, 'def ' || ?1 || '(') or instr(text, 'def ' || ?1 || '['))"
+            "select module from change join text on hash = version where instr(module, '/') = 0"  # which is no module
+            " and (instr(text, 'def ' || ?1 || '(') > 0 or instr(text, 'def ' || ?1 || '[') > 0)"
         )
         return [
             _version(row) for row in session.all(f"{_CHANGES} where c.module in ({holders}) order by c.seq", function)
@@ -126,7 +126,7 @@ class FunctionTables(Tables):
     @query
     def complaints(self, session: SqlSession) -> dict[tuple[str, str], str]:
         """Return the notes, as far as this user's program wrote them."""
-        rows = session.all("select version, function, verdict, seal from verdict where instr(verdict, ?)", _BAD)
+        rows = session.all("select version, function, verdict, seal from verdict where instr(verdict, ?) > 0", _BAD)
         verdicts = {
             (function, name): parse_row(verdict, dict)
             for name, function, verdict, seal in rows
@@ -217,7 +217,9 @@ def _point(session: SqlSession, module: str, version: str) -> None:
 def _save_verdict(write: SaveVerdict, session: SqlSession) -> None:
     row = (write.version, write.function, dump(write.verdict))
     session.all(
-        "insert or replace into verdict (version, function, verdict, at, seal) values (?, ?, ?, ?, ?)",
+        "insert into verdict (version, function, verdict, at, seal) values (?, ?, ?, ?, ?)"
+        " on conflict (version, function) do update set verdict = excluded.verdict, at = excluded.at,"
+        " seal = excluded.seal",
         *(*row, session.clock.now(), sign(session.sealer, "verdict", *row)),
     )
 
@@ -226,7 +228,8 @@ def _save_verdict(write: SaveVerdict, session: SqlSession) -> None:
 def _save_pending(write: SavePending, session: SqlSession) -> None:
     row = (write.function, dump(write.candidate))
     session.all(
-        "insert or replace into pending (function, candidate, at, seal) values (?, ?, ?, ?)",
+        "insert into pending (function, candidate, at, seal) values (?, ?, ?, ?)"
+        " on conflict (function) do update set candidate = excluded.candidate, at = excluded.at, seal = excluded.seal",
         *(*row, session.clock.now(), sign(session.sealer, "pending", *row)),
     )
 
@@ -238,8 +241,9 @@ def _drop_pending(write: DropPending, session: SqlSession) -> None:
 
 @perform.register
 def _begin_write(write: BeginWrite, session: SqlSession) -> None:
+    _end_write(EndWrite(write.path, write.version), session)  # a repeated one is the newest
     session.all(
-        "insert or replace into intent (path, version, text, expected, at) values (?, ?, ?, ?, ?)",
+        "insert into intent (path, version, text, expected, at) values (?, ?, ?, ?, ?)",
         *(write.path, write.version or "", write.text, write.expected, session.clock.now()),
     )
 
@@ -253,8 +257,9 @@ def _end_write(write: EndWrite, session: SqlSession) -> None:
 def _save_reading(write: SaveReading, session: SqlSession) -> None:
     seal = sign(session.sealer, "reading", write.path, write.version, write.reading)
     session.all(
-        "insert or replace into reading (path, mtime_ns, size, inode, version, reading, seal)"
-        " values (?, ?, ?, ?, ?, ?, ?)",
+        "insert into reading (path, mtime_ns, size, inode, version, reading, seal) values (?, ?, ?, ?, ?, ?, ?)"
+        " on conflict (path) do update set mtime_ns = excluded.mtime_ns, size = excluded.size, inode = excluded.inode,"
+        " version = excluded.version, reading = excluded.reading, seal = excluded.seal",
         *(write.path, *write.stamp[:2], str(write.stamp[2]), write.version, write.reading, seal),
     )
 
@@ -267,7 +272,8 @@ def _drop_reading(write: DropReading, session: SqlSession) -> None:
 @perform.register
 def _save_sketches(write: SaveSketches, session: SqlSession) -> None:
     for key, text in write.sketches.items():
-        session.all("insert or replace into sketch (key, sketch) values (?, ?)", key, text)
+        session.all("delete from sketch where key = ?", key)  # a repeated one is the newest
+        session.all("insert into sketch (key, sketch) values (?, ?)", key, text)
     session.all("delete from sketch where n <= (select max(n) from sketch) - ?", MOST_SKETCHES)
 
 

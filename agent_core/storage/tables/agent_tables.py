@@ -25,11 +25,11 @@ from ..agent_store import (
 )
 from ..function_store import PinFunction
 from ..memory_store import BlockChange, DocumentRow, PassageRow, SaveDocument, SavePassages, SectionRow
-from ..subject import SETTINGS, SaveText, Write, dump, parse_row
+from ..subject import SETTINGS, Misfit, SaveText, Write, dump, parse_row
 from ..turn_store import SUMMARY, Entry
-from . import vector_index, word_index
+from . import word_index
 from .block_tables import access_of, block_of, block_value
-from .connection import SqlSession
+from .session import SqlSession
 from .tables import Tables, apply, change, perform, query
 from .thread_tables import leave_threads
 from .turn_tables import IMPORTED, N_BITS
@@ -41,10 +41,7 @@ _TABLES = {"turn": "agent", "event": "agent", "agent": "name", "holding": "agent
 }
 
 
-_RUNS_OF_HELPERS = (
-    "select name from agent where name glob 'helper--*'"
-    " and case when json_valid(settings) then json_extract(settings, '$.caller') end = ?"
-)
+_RUNS_OF_HELPERS = "select name, settings from agent where substr(name, 1, 8) = 'helper--'"
 _ALL_OF_AN_AGENT = (
     "delete from block where not shared and id in (select block from holding where agent = ?1)"
     " and not exists (select 1 from holding where block = id and agent <> ?1)",
@@ -131,7 +128,11 @@ def _exists(session: SqlSession, agent: str) -> bool:
 
 @perform.register
 def _save_agent(write: SaveAgent, session: SqlSession) -> None:
-    session.all("insert or replace into agent (name, settings) values (?, ?)", write.agent, dump(write.settings))
+    session.all(
+        "insert into agent (name, settings) values (?, ?)"
+        " on conflict (name) do update set settings = excluded.settings",
+        *(write.agent, dump(write.settings)),
+    )
 
 
 @perform.register
@@ -143,8 +144,15 @@ def _drop_agent(write: DropAgent, session: SqlSession) -> None:
         leave_threads(session, agent)
         for sql in _ALL_OF_AN_AGENT:
             session.all(sql, agent)
-        agents += [name for (name,) in session.all(_RUNS_OF_HELPERS, agent)]
-    vector_index.sweep(session)
+        agents += [name for name, text in session.all(_RUNS_OF_HELPERS) if _caller(text) == agent]
+    session.vectors.sweep(session)
+
+
+def _caller(settings: str) -> object:
+    try:
+        return parse_row(settings, dict).get("caller")
+    except Misfit:  # somebody else's row: it is nobody's run
+        return None
 
 
 def _read(session: SqlSession, agent: str) -> WholeAgent:

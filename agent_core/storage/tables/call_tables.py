@@ -6,7 +6,7 @@ from typing import Any
 
 from ..call_store import FAILURES, CallRow, KindRow, RecordCall, RecordedRow, ReleaseFunction, SaveRecorded, Stats
 from ..subject import dump, is_signed, parse_row, sign
-from .connection import SqlSession
+from .session import SqlSession
 from .tables import Tables, perform, query
 
 NAME_CHARS, MESSAGE_CHARS = 80, 200
@@ -34,12 +34,7 @@ select served.function, (
     where entry.seq between turn.seq << 20 and (turn.seq + 1) << 20 and entry.kind = 'user' order by entry.seq limit 1
 ) from served join turn on turn.id = served.turn order by served.last desc
 """
-# Forgetting ends with a VACUUM, which counts the schema up
-_REQUESTS_MARK = """
-select (select total(calls) || ' ' || ifnull(max(last), '') from call_total), (select count(*) from turn),
-    schema_version
-from pragma_schema_version
-"""
+_REQUESTS_MARK = "select (select count(*) from turn), coalesce(sum(calls), 0), coalesce(max(last), 0.0) from call_total"
 _AMONG = "(?2 = '[]' or outcome in (select value from json_each(?2)))"
 _ROWS = "select n, function, outcome, turn, data, at, seal from recorded"
 
@@ -93,8 +88,8 @@ class CallTables(Tables):
 
     @query
     def requests_mark(self, session: SqlSession) -> str:
-        """Return the number and time of calls, the number of turns, and the version of the schema."""
-        return str(session.all(_REQUESTS_MARK))
+        """Return the number of turns, the number and time of calls, and the mark of what was forgotten."""
+        return f"{session.all(_REQUESTS_MARK)} {session.generation()}"
 
     @query
     def recorded_call(self, session: SqlSession, n: int) -> RecordedRow | None:
@@ -128,18 +123,19 @@ def _record_call(write: RecordCall, session: SqlSession) -> None:
     returned, failed = int(write.outcome == "returned"), int(write.outcome in FAILURES)
     _keep_call(session, write, now)
     session.all(
-        "insert into call_total (function, version, calls, returned, failed, failing, holding, first, last, seconds,"
-        " worst, since, worked, longest, memory, cpu)"
-        " values (?1, ?2, 1, ?3, ?4, ?4, ?3, ?5, ?5, ?6, ?4, iif(?3, ?5, null), iif(?3, ?5, null), ?6, ?7, ?8)"
-        " on conflict do update set"
-        " calls = calls + 1, returned = returned + ?3, failed = failed + ?4,"
-        " failing = case when ?3 then 0 else failing + ?4 end,"
-        " worst = case when ?4 then max(worst, failing + 1) else worst end,"
-        " holding = case when ?4 then 0 else holding + ?3 end,"
-        " since = case when ?4 then null when ?3 and holding = 0 then ?5 else since end,"
-        " worked = iif(?3, ?5, worked), last = ?5, seconds = seconds + ?6, longest = max(longest, ?6),"
-        " memory = coalesce(max(memory, ?7), memory, ?7), cpu = coalesce(cpu + ?8, cpu, ?8)",
-        *(write.function, write.version, returned, failed, now, write.seconds, write.memory, write.cpu),
+        "insert into call_total as o (function, version, calls, returned, failed, failing, holding, first, last,"
+        " seconds, worst, since, worked, longest, memory, cpu)"
+        " values (?1, ?2, 1, ?3, ?4, ?4, ?3, ?5, ?5, ?6, ?4, ?9, ?9, ?6, ?7, ?8)"
+        " on conflict (function, version) do update set"
+        " calls = o.calls + 1, returned = o.returned + ?3, failed = o.failed + ?4,"
+        " failing = case when ?3 > 0 then 0 else o.failing + ?4 end,"
+        " worst = case when ?4 > 0 then max(o.worst, o.failing + 1) else o.worst end,"
+        " holding = case when ?4 > 0 then 0 else o.holding + ?3 end,"
+        " since = case when ?4 > 0 then null when ?3 > 0 and o.holding = 0 then ?5 else o.since end,"
+        " worked = coalesce(?9, o.worked), last = ?5, seconds = o.seconds + ?6, longest = max(o.longest, ?6),"
+        " memory = coalesce(max(o.memory, ?7), o.memory, ?7), cpu = coalesce(o.cpu + ?8, o.cpu, ?8)",
+        *(write.function, write.version, returned, failed, now, float(write.seconds), write.memory, write.cpu),
+        now if returned else None,
     )
     if not returned:
         _count_kind(session, write, now)
@@ -147,12 +143,13 @@ def _record_call(write: RecordCall, session: SqlSession) -> None:
 
 def _keep_call(session: SqlSession, write: RecordCall, now: float) -> None:
     """Store the call itself, and delete the oldest one."""
-    number = session.all(
-        "insert into call select ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 from call"
-        " where function = ?1 returning n",
-        *(write.function, write.version, write.turn, write.outcome),
+    number = session.all("select coalesce(max(n), 0) + 1 from call where function = ?", write.function)[0][0]
+    session.all(
+        "insert into call (function, n, version, turn, outcome, error, message, seconds, memory, at, cpu)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        *(write.function, number, write.version, write.turn, write.outcome),
         *(write.error[:NAME_CHARS], write.message[:MESSAGE_CHARS], write.seconds, write.memory, now, write.cpu),
-    )[0][0]
+    )
     session.all("delete from call where function = ? and n <= ?", write.function, number - session.keep_calls)
 
 
@@ -164,8 +161,8 @@ def _count_kind(session: SqlSession, write: RecordCall, now: float) -> None:
     if (error,) not in kinds and len(kinds) >= MAX_KINDS:
         error = OTHERS
     session.all(
-        "insert into call_kind values (?, ?, ?, ?, 1, ?) on conflict do update set"
-        " calls = calls + 1, last = excluded.last",
+        "insert into call_kind as o (function, version, outcome, error, calls, last) values (?, ?, ?, ?, 1, ?)"
+        " on conflict (function, version, outcome, error) do update set calls = o.calls + 1, last = excluded.last",
         *(*kind, error, now),
     )
 

@@ -28,20 +28,20 @@ from ..memory_store import (
     Shelf,
 )
 from ..subject import dump, parse_row
-from . import vector_index, word_index
-from .connection import SqlSession
-from .lanes import Key, lane, numbers, spaces
+from . import word_index
+from .lanes import lane, numbers, spaces
+from .session import Key, SqlSession
 from .tables import Tables, perform, query
 
 _HOW_MANY = "select count(*) from said"
 _SAID = "select seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn from said"
 _PASSAGES = "select id, agent, text, words, at, tags, source, place, document, n, seq from passage"
 _TEXTS = {"recall": "select seq, text from said as r", "archival": "select seq, text from passage as r"}
-_AMONG = "in (select value from json_each(?))"
+_AMONG = "in (select cast(value as integer) from json_each(?))"
 FEW_IDS = 10
 _OWNERS = {
-    "recall": "select agent, seq from said where seq in (select value from json_each(?)) order by seq",
-    "archival": "select agent, seq from passage where seq in (select value from json_each(?)) order by seq",
+    "recall": f"select agent, seq from said where seq {_AMONG} order by seq",  # noqa: S608  (a text of ours)
+    "archival": f"select agent, seq from passage where seq {_AMONG} order by seq",  # noqa: S608  (as above)
 }
 
 
@@ -56,8 +56,8 @@ class PassageTables(Tables):
     @query
     def messages(self, session: SqlSession, agent: str, seqs: Collection[int]) -> list[RecallMessage]:
         """Return messages by `seq`."""
-        # The plus keeps the planner from walking through all rows of the agent.
-        rows = session.all(f"{_SAID} where seq {_AMONG} and +agent = ? order by seq", numbers([*seqs]), agent)
+        # The empty text keeps the planner from walking through all rows of the agent.
+        rows = session.all(f"{_SAID} where seq {_AMONG} and agent || '' = ? order by seq", numbers([*seqs]), agent)
         return [_said_of(row) for row in rows]
 
     @query
@@ -125,7 +125,7 @@ class PassageTables(Tables):
         short = (
             "select w.agent, w.rows - coalesce(v.rows, 0) as missing, v.id from lane w left join lane v"
             " on v.agent = w.agent and v.shelf = w.shelf and v.space = ? where w.shelf = ? and w.space = ''"
-            " and missing > 0"
+            " and w.rows > coalesce(v.rows, 0)"
         )
         for agent, missing, vectors in session.all(short, space, shelf):
             rows += _missing(session, _TEXTS[shelf], agent, vectors, min(missing, limit))
@@ -145,23 +145,19 @@ class PassageTables(Tables):
         self, session: SqlSession, shelf: Shelf, agent: str, space: str, vector: bytes, limit: int
     ) -> list[Hit]:
         """Return the best rows by meaning."""
-        from . import searching  # noqa: PLC0415 as above
-
-        return searching.nearest(session, Key(agent, shelf, space), vector, limit)
+        return session.vectors.nearest(session, Key(agent, shelf, space), vector, limit)
 
     @query
     def cosines(  # noqa: PLR0913, PLR0917 as in `MemoryStore`
         self, session: SqlSession, shelf: Shelf, agent: str, space: str, vector: bytes, seqs: Collection[int]
     ) -> dict[int, float]:
         """Return the cosines of given rows."""
-        from . import searching  # noqa: PLC0415 as above
-
-        return searching.cosines(session, Key(agent, shelf, space), vector, seqs)
+        return session.vectors.cosines(session, Key(agent, shelf, space), vector, seqs)
 
     @query
     def vector_trouble(self, session: SqlSession) -> str:
         """Return why vectors cannot be searched."""
-        return vector_index.trouble(session)
+        return session.vectors.trouble(session)
 
 
 def _counts(session: SqlSession, agent: str) -> Counts:
@@ -208,7 +204,7 @@ def _save_passages(write: SavePassages, session: SqlSession) -> None:
     fresh: dict[str, list[tuple[int, str]]] = defaultdict(list)
     # Of two with one id the first is kept, here and by the database.
     by_id = {(passage.agent, passage.id): passage for passage in reversed(write.passages)}
-    for seq, agent, id in list(session.db.executemany(_INSERT_PASSAGE, map(_passage_columns, write.passages))):
+    for seq, agent, id in session.many(_INSERT_PASSAGE, map(_passage_columns, write.passages)):
         passage = by_id[agent, id]
         for tag in set(passage.tags):
             session.all("insert into tag (agent, tag, passage) values (?, ?, ?)", agent, tag, seq)
@@ -251,7 +247,7 @@ def _unindex(
 ) -> None:  # Any: columns as SQLite types them
     if seqs := [row[0] for row in rows]:
         word_index.remove(session, Key(agent, "archival"), seqs)
-        vector_index.remove(session, agent, "archival", seqs)
+        session.vectors.remove(session, agent, "archival", seqs)
 
 
 @perform.register
@@ -281,14 +277,14 @@ def _save_vectors(write: SaveVectors, session: SqlSession) -> None:
     for agent, seq in session.all(_OWNERS[write.shelf], numbers([*given])):
         owners[agent].append((seq, given[seq]))
     for agent, vectors in owners.items():
-        vector_index.save(session, Key(agent, write.shelf, write.space), vectors)
+        session.vectors.save(session, Key(agent, write.shelf, write.space), vectors)
 
 
 @perform.register
 def _drop_vectors(write: DropVectors, session: SqlSession) -> None:
     """Delete the vectors of every other space."""
     session.all("delete from lane where shelf = ? and space not in ('', ?)", write.shelf, write.space)
-    vector_index.sweep(session)
+    session.vectors.sweep(session)
 
 
 @perform.register
@@ -330,4 +326,4 @@ def _copy_document(write: CopyDocument, session: SqlSession) -> None:
     _save_passages(SavePassages(tuple(replace(passage, agent=write.agent) for passage in passages)), session)
     for key, found in spaces(session, write.owner, "archival"):
         if vectors := session.all(_PAIRS, write.hash, write.owner, write.agent, found.id):
-            vector_index.save(session, key._replace(agent=write.agent), [(seq, vector) for seq, vector in vectors])
+            session.vectors.save(session, key._replace(agent=write.agent), [(seq, vector) for seq, vector in vectors])

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from ..subject import dump, is_signed, parse_row, sign
 from ..token_store import TokenRow
-from .connection import SqlSession
+from .session import SqlSession
 from .tables import Tables, change, query
 
 _ROWS: Final = "select id, name, digest, scopes, agents, expires, added_at, seal from token"

@@ -3,9 +3,8 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from .connection import SqlSession
+from .session import Key, SqlSession
 
 _SELECT = "select id, rows, done, upto from lane where agent = ? and shelf = ? and space = ?"
 _GROW = (
@@ -13,14 +12,6 @@ _GROW = (
     "insert into lane (rows, agent, shelf, space) values (?, ?, ?, ?) returning id, rows, done, upto",
 )
 _SPACES = "select space, id, rows, done, upto from lane where agent = ? and shelf = ? and space <> ''"
-
-
-class Key(NamedTuple):
-    """The name of a lane; `space` is empty for words."""
-
-    agent: str
-    shelf: str
-    space: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,5 +48,5 @@ def spaces(session: SqlSession, agent: str, shelf: str) -> list[tuple[Key, Lane]
 
 
 def numbers(values: Sequence[int]) -> str:
-    """Return numbers as SQL takes many of them at once: `in (select value from json_each(?))`."""
+    """Return numbers as SQL takes many of them at once: `in (select cast(value as integer) from json_each(?))`."""
     return json.dumps([*values])

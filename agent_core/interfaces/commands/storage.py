@@ -1,0 +1,91 @@
+"""`toolwright storage`: where the state is, whether it is whole, and how it moves between a file and a database."""
+
+import asyncio
+from typing import Any
+
+import click
+
+from ..cli_context import CliContext, scene
+from ..spans import Line, line
+from .verb import Door, Opens, Result, verb
+
+
+@click.group()
+def storage() -> None:
+    """Check, measure, clean and move the state of a workspace."""
+
+
+@verb(opens=Opens.NOTHING)
+async def check(door: Door) -> Result:
+    """Read the whole state, and say what is wrong with it. The exit code is 1 if anything is."""
+    async with door.state() as state:
+        problem = await state.store.check()
+    shown = line(("bad", f"✗ {problem}")) if problem else line(("ok", "✓ whole"))
+    return Result({"ok": problem is None, "problem": problem}, [shown], code=1 if problem else 0)
+
+
+@verb(opens=Opens.NOTHING)
+async def stats(door: Door) -> Result:
+    """Show where the state is, and how many rows each of its tables has."""
+    from agent_core.storage import row_counts
+
+    async with door.state() as state:
+        counts, place = await row_counts(state.store), state.store.place
+    return Result({"place": place, "rows": counts}, [line(("strong", place)), *_count_lines(counts)])
+
+
+@verb(opens=Opens.NOTHING)
+async def vacuum(door: Door) -> Result:
+    """Give back the room of what was deleted. Others wait meanwhile."""
+    async with door.state() as state:
+        await state.store.vacuum()
+    return Result({"vacuumed": True}, [line(("ok", "✓ "), "vacuumed")])
+
+
+@click.command()
+@click.option("--from", "source", required=True, metavar="URL", help="sqlite:///PATH or postgresql://…")
+@click.option("--to", "target", required=True, metavar="URL", help="An empty one; a file is made.")
+@click.option("--resume", is_flag=True, help="Go on with a copy that was broken off.")
+@scene
+def copy(scene: CliContext, source: str, target: str, resume: bool) -> None:  # noqa: FBT001  (click hands it in)
+    """Copy a whole state, and compare the two row by row. No other program may write meanwhile."""
+    from agent_core.base.errors import UsageError
+
+    if source == target:
+        raise UsageError("A state cannot be copied to itself.", fix="Name another place after --to.")
+    counts = asyncio.run(_copied(source, target, resume=resume))
+    scene.result({"copied": counts}, [line(("ok", "✓ "), f"{sum(counts.values()):,} rows, compared by their hashes")])
+    if target.startswith("postgres"):
+        scene.hint("To use it in a workspace: export TOOLWRIGHT_STORAGE_URL=… with this address")
+
+
+async def _copied(source: str, target: str, *, resume: bool) -> dict[str, int]:
+    from agent_core.base.clock import Clock
+    from agent_core.storage import copy_store, open_store
+
+    clock = Clock()
+    async with open_store(source, clock=clock) as first, open_store(target, clock=clock) as second:
+        return await copy_store(first, second, resume=resume)
+
+
+@click.command()
+@scene
+def confirm(scene: CliContext) -> None:
+    """Allow the database that toolwright.toml names: conversations and memory are kept there from now on."""
+    from agent_core.access.grants.addresses import confirm as keep
+    from agent_core.base.errors import UsageError
+    from agent_core.base.settings import load, storage_of_file
+
+    named = storage_of_file(load(scene.root))
+    if named is None:
+        raise UsageError("toolwright.toml names no database.", fix='Write: [storage] url = "postgresql://…"')
+    keep(*named)
+    scene.result({"confirmed": True}, [line(("ok", "✓ "), "confirmed")])
+
+
+def _count_lines(counts: dict[str, Any]) -> list[Line]:  # Any: numbers
+    return [line(f"  {count:>10,}  ", ("name", name)) for name, count in counts.items() if count]
+
+
+for _command in (check, stats, vacuum, copy, confirm):
+    storage.add_command(_command)

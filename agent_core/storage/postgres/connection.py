@@ -1,0 +1,200 @@
+"""One connection to the database, and the operations of the store on it.
+
+Transactions are serializable: what a method read is still so when it commits, or it is run again. So the tables need no
+locks of their own, and no order of them.
+"""
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from time import time
+from typing import Any, Final, TypeAlias
+
+import psycopg
+from psycopg import RawCursor
+from psycopg.abc import Buffer
+from psycopg.adapt import Loader
+
+from agent_core.base.seal import Sealer
+
+from ..subject import StoreClock
+from ..tables.session import Postings, Row, Vectors
+from .dialect import escape, translate, unescape
+
+SCHEMA: Final = "toolwright"
+CONNECT_S: Final = 5
+STATEMENT_S: Final = 60
+IDLE_S: Final = 5
+_FLOATS_OID: Final = 1021  # real[]
+_SAME_CLOCK_S: Final = 0.5
+Db: TypeAlias = psycopg.Connection[Any]  # Any: rows of any columns
+
+# A process that stands still must not hold its locks, and a network that is gone must be noticed.
+_OPTIONS: Final = {
+    "connect_timeout": CONNECT_S,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+    "application_name": "toolwright",
+}
+_SETTINGS: Final = (
+    f"set search_path = {SCHEMA}, public",
+    f"set idle_in_transaction_session_timeout = '{IDLE_S}s'",
+    f"set statement_timeout = '{STATEMENT_S}s'",
+    "set client_encoding = 'UTF8'",
+    "set extra_float_digits = 1",
+    "set timezone = 'UTC'",
+)
+
+
+class CommitLost(Exception):
+    """The connection went while a transaction was committed: only the database knows whether it was."""
+
+    def __init__(self, transaction: str | None) -> None:
+        super().__init__(transaction)
+        self.transaction = transaction
+
+
+class _FloatsLoader(Loader):
+    """Gives a `real[]` as little-endian float32, as the store has vectors everywhere."""
+
+    def load(self, data: Buffer) -> bytes:
+        return array("f", map(float, bytes(data)[1:-1].split(b","))).tobytes()
+
+
+def connect(conninfo: str) -> Db:
+    """Return a connection in autocommit mode.
+
+    Raises:
+        psycopg.OperationalError: there is none to be had.
+    """
+    db: Db = psycopg.connect(conninfo, autocommit=True, cursor_factory=RawCursor, **_OPTIONS)  # type: ignore[arg-type]
+    try:
+        db.adapters.register_loader(_FLOATS_OID, _FloatsLoader)
+        for setting in _SETTINGS:
+            db.execute(setting)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseClock:
+    """The clock of the program, corrected where this machine's differs from the database's: due times are compared."""
+
+    clock: StoreClock
+    skew: float
+
+    def now(self) -> float:
+        """Return the seconds since the epoch, as the database has them."""
+        return self.clock.now() + self.skew
+
+    def new_id(self) -> str:
+        """Return a new uuid7."""
+        return self.clock.new_id()
+
+
+def measure_skew(db: Db) -> float:
+    """Return by how many seconds the database is ahead of this machine; less than half a second counts as none."""
+    before = time()
+    there = db.execute("select extract(epoch from clock_timestamp())::double precision").fetchall()[0][0]
+    after = time()
+    skew = float(there) - (before + after) / 2
+    return skew if abs(skew) > (after - before) / 2 + _SAME_CLOCK_S else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresSession:
+    """A connection as the tables use it."""
+
+    db: Db
+    clock: StoreClock
+    keep_calls: int
+    sealer: Sealer
+    postings: Postings
+    vectors: Vectors
+
+    def all(self, sql: str, *values: object) -> list[Row]:
+        """Return every row."""
+        cursor = self.db.execute(translate(sql), [escape(value) for value in values] or None)
+        return _rows(cursor.fetchall()) if cursor.description else []
+
+    def one(self, sql: str, *values: object) -> Row | None:
+        """Return the first row."""
+        rows = self.all(sql, *values)
+        return rows[0] if rows else None
+
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> list[Row]:
+        """Run a statement for each of the rows, in few packets, and return what it returned."""
+        values = [[escape(value) for value in row] for row in rows]
+        if not values:
+            return []
+        found: list[Row] = []
+        with self.db.cursor() as cursor:
+            cursor.executemany(translate(sql), values, returning=True)
+            while cursor.description:
+                found += _rows(cursor.fetchall())
+                if not cursor.nextset():
+                    break
+        return found
+
+    def number_on(self, table: str, column: str) -> None:
+        """Set the sequence of a column after the highest number in it."""
+        highest = f"(select max({column}) from {SCHEMA}.{table})"  # noqa: S608  (names of ours)
+        self.all(f"select setval(pg_get_serial_sequence(?, ?), coalesce({highest}, 1))", f"{SCHEMA}.{table}", column)
+
+    def generation(self) -> str:
+        """Return how often something was forgotten."""
+        return str(self.all("select times from forgotten"))
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Read everything in this block from one moment."""
+        self.db.execute("begin isolation level repeatable read read only")
+        try:
+            yield
+        finally:
+            self._undo()
+
+    @contextmanager
+    def rehearsal(self) -> Iterator[None]:
+        """Take back all that this block writes."""
+        self.db.execute("begin isolation level repeatable read")
+        try:
+            self.db.execute("set local idle_in_transaction_session_timeout = 0")
+            yield
+        finally:
+            self._undo()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit all of this block or nothing, as if nobody else wrote meanwhile.
+
+        Raises:
+            CommitLost: the connection went at the end.
+            psycopg.errors.SerializationFailure: somebody else wrote what this block relies on; nothing was written.
+        """
+        self.db.execute("begin isolation level serializable")
+        try:
+            yield
+            number = self.all("select pg_current_xact_id_if_assigned()::text")[0][0]
+        except BaseException:
+            self._undo()
+            raise
+        try:
+            self.db.execute("commit")
+        except psycopg.OperationalError as error:
+            if self.db.closed:
+                raise CommitLost(number) from error
+            raise
+
+    def _undo(self) -> None:
+        with suppress(psycopg.OperationalError):  # a connection that is gone has undone it
+            self.db.execute("rollback")
+
+
+def _rows(rows: list[Row]) -> list[Row]:
+    return [tuple([unescape(value) for value in row]) for row in rows]

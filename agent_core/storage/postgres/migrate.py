@@ -1,0 +1,86 @@
+"""The numbered migrations of a database: each file runs once, in order, and a table records its number.
+
+Several processes may start at once: an advisory lock lets one of them do it. All tables are in a schema of their own.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import psycopg
+
+from agent_core.base.errors import StorageError
+
+from .connection import SCHEMA, Db
+
+FOLDER: Final = Path(__file__).with_name("migrations")
+OLDEST: Final = 13
+_LOCK: Final = 0x546F6F6C  # "Tool"
+_NO_EXTENSION: Final = (
+    psycopg.errors.InsufficientPrivilege,
+    psycopg.errors.FeatureNotSupported,
+    psycopg.errors.UndefinedFile,
+    psycopg.errors.InvalidSchemaName,
+)
+
+
+def check_server(db: Db, place: str) -> None:
+    """Refuse a server that the store cannot use.
+
+    Raises:
+        StorageError: it is too old, a replica, or keeps texts in another encoding than UTF-8.
+    """
+    if db.info.server_version < OLDEST * 10_000:
+        message = f"The database {place} is PostgreSQL {db.info.server_version // 10_000}; {OLDEST} is the oldest"
+        raise StorageError(f"{message} that works.", fix="Upgrade the server.")
+    if db.execute("select pg_is_in_recovery()").fetchall()[0][0]:
+        raise StorageError(f"The database {place} is a read-only replica.", fix="Give the address of the primary.")
+    encoding = db.execute("show server_encoding").fetchall()[0][0]
+    if encoding != "UTF8":
+        fix = "Make one with: createdb --encoding=UTF8 --template=template0 NAME"
+        raise StorageError(f"The database {place} keeps texts as {encoding}.", fix=fix)
+
+
+def migrate(db: Db, place: str, folder: Path = FOLDER) -> None:
+    """Upgrade the schema to the version that this program knows.
+
+    Raises:
+        StorageError: a newer program has made it.
+    """
+    files = _files(folder)
+    latest = max(files, default=0)
+    if schema(db) == latest:
+        return
+    db.execute("select pg_advisory_lock($1)", (_LOCK,))
+    try:
+        current = schema(db)
+        if current > latest:
+            message = f"The database {place} has schema {current}, and this program knows schemas up to {latest}."
+            raise StorageError(message, fix="Upgrade with `pip install --upgrade toolwright`.")
+        for number in range(current + 1, latest + 1):
+            _run(db, number, files[number].read_text(encoding="utf-8"))
+        with suppress(*_NO_EXTENSION):  # searches say that it is missing
+            db.execute("create extension if not exists vector with schema public")
+    finally:
+        if not db.closed:
+            db.execute("select pg_advisory_unlock($1)", (_LOCK,))
+
+
+def schema(db: Db) -> int:
+    """Return the number of the last migration that ran; nothing is written."""
+    if db.execute("select to_regclass($1)", (f"{SCHEMA}.migration",)).fetchall()[0][0] is None:
+        return 0
+    return int(db.execute("select coalesce(max(number), 0) from migration").fetchall()[0][0])
+
+
+def _run(db: Db, number: int, sql: str) -> None:
+    with db.transaction():
+        if number == 1:
+            db.execute(f"create schema if not exists {SCHEMA}")
+            db.execute("create table migration (number bigint primary key, at timestamptz not null default now())")
+        db.execute(sql.encode())
+        db.execute("insert into migration (number) values ($1)", (number,))
+
+
+def _files(folder: Path) -> dict[int, Path]:
+    return {int(file.name[:4]): file for file in folder.glob("[0-9][0-9][0-9][0-9]_*.sql")}

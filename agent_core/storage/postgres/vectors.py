@@ -1,0 +1,96 @@
+"""Vectors in a plain column, compared by pgvector: all of a lane, exactly. `Vectors` on PostgreSQL.
+
+They are kept without pgvector, too: only a search needs it. A lane is one agent's, so an index over all vectors would
+find those of other agents.
+"""
+
+from array import array
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from agent_core.base.errors import StorageError
+
+from ..memory_store import Hit
+from ..tables.lanes import Lane, grow, lane, numbers, spaces
+from ..tables.session import Key
+from ..tables.vector_form import FLOAT, check_vectors
+from .connection import PostgresSession
+
+_SCHEMA: Final = (
+    "select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace"
+    " where e.extname = 'vector'"
+)
+_MISSING: Final = (
+    "Texts are found only by their words: the database has no pgvector."
+    " Its administrator types: create extension vector with schema public"
+)
+_AMONG: Final = "seq in (select cast(value as integer) from json_each(?))"
+
+
+def trouble(session: PostgresSession) -> str:
+    """Return why vectors cannot be searched; an empty text where they can be."""
+    return "" if session.one(_SCHEMA) else _MISSING
+
+
+def sweep(_: PostgresSession) -> None:
+    """Do nothing: nothing is derived from vectors here."""
+
+
+def save(session: PostgresSession, key: Key, vectors: Sequence[tuple[int, bytes]]) -> None:
+    """Keep the vectors of rows; a later one takes the place of an earlier."""
+    found = grow(session, key, 0)
+    check_vectors(key.space, _width(session, found) * FLOAT, vectors)
+    gone = _delete(session, found, [seq for seq, _ in vectors])
+    session.many(
+        "insert into vector (lane, seq, vector) values (?, ?, ?::real[])",
+        [(found.id, seq, [*array("f", vector)]) for seq, vector in vectors],
+    )
+    grow(session, key, len(vectors) - gone)
+
+
+def remove(session: PostgresSession, agent: str, shelf: str, seqs: Sequence[int]) -> None:
+    """Delete the vectors of rows, in every space."""
+    for key, found in spaces(session, agent, shelf):
+        grow(session, key, -_delete(session, found, seqs))
+
+
+def nearest(session: PostgresSession, key: Key, vector: bytes, limit: int) -> list[Hit]:
+    """Return the best rows by cosine, of equal ones the newest."""
+    found = lane(session, key)
+    if found is None or limit < 1 or trouble(session):
+        return []
+    width, asked = _width(session, found), len(vector) // FLOAT
+    if width and width != asked:
+        raise StorageError(f"A vector of {asked} components is asked for among vectors of {width}.")
+    sql = f"{_cosines(session)} order by score desc, seq desc limit ?"
+    return [Hit(seq, score) for seq, score in session.all(sql, _text(vector), found.id, asked, limit)]
+
+
+def cosines(session: PostgresSession, key: Key, vector: bytes, seqs: Collection[int]) -> dict[int, float]:
+    """Return the cosines of those rows that have a vector."""
+    found = lane(session, key)
+    if found is None or trouble(session):
+        return {}
+    sql = f"{_cosines(session)} and {_AMONG}"
+    return dict(session.all(sql, _text(vector), found.id, len(vector) // FLOAT, numbers([*seqs])))
+
+
+def _cosines(session: PostgresSession) -> str:
+    """Return the query of cosines; a vector of zeros has no angle."""
+    schema = session.all(_SCHEMA)[0][0]
+    distance = f"(vector::{schema}.vector operator({schema}.<=>) ?::{schema}.vector)"
+    score = f"coalesce(1 - nullif({distance}, 'NaN'::double precision), 0.0)"
+    return f"select seq, {score} as score from vector where lane = ? and cardinality(vector) = ?"  # noqa: S608  (a schema that the database names)
+
+
+def _text(vector: bytes) -> str:
+    return str([*array("f", vector)])
+
+
+def _width(session: PostgresSession, found: Lane) -> int:
+    row = session.one("select cardinality(vector) from vector where lane = ? limit 1", found.id)
+    return row[0] if row else 0
+
+
+def _delete(session: PostgresSession, found: Lane, seqs: Sequence[int]) -> int:
+    return len(session.all(f"delete from vector where lane = ? and {_AMONG} returning 1", found.id, numbers(seqs)))  # noqa: S608  (a text of ours)

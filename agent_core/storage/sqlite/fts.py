@@ -1,0 +1,65 @@
+"""The words of rows in FTS5 tables without content: `Postings` on SQLite."""
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+import apsw
+
+from ..tables.lanes import numbers
+from ..tables.word_index import ROWS
+from .connection import SqliteSession
+from .migrate import drop_unread
+
+TABLES: Final = {"recall": "said_words", "archival": "passage_words"}
+_DAMAGED: Final = ("fts5 file format", "no such fts5 table")
+
+
+def insert(session: SqliteSession, shelf: str, rows: Iterable[tuple[int, Sequence[str]]]) -> None:
+    """Keep the tokens of rows."""
+    sql = f"insert into {TABLES[shelf]} (rowid, words) values (?, ?)"  # noqa: S608  (a table of ours)
+    session.db.executemany(sql, ((seq, " ".join(tokens)) for seq, tokens in rows))
+
+
+def delete(session: SqliteSession, shelf: str, seqs: Collection[int]) -> None:
+    """Delete the tokens of rows."""
+    among = "rowid in (select value from json_each(?))"
+    session.all(f"delete from {TABLES[shelf]} where {among}", numbers([*seqs]))  # noqa: S608  (a table of ours)
+
+
+def row_counts(session: SqliteSession, shelf: str, tokens: Sequence[str]) -> dict[str, int]:
+    """Return in how many rows each token is, without those that are in none: a count is far cheaper than the rows."""
+    table = TABLES[shelf]
+    session.all(f"create virtual table if not exists temp.{table}_terms using fts5vocab(main, {table}, 'row')")
+    among = "where term in (select value from json_each(?))"
+    return dict(session.all(f"select term, doc from temp.{table}_terms {among}", json.dumps(tokens)))  # noqa: S608  (a table of ours)
+
+
+def holding(session: SqliteSession, shelf: str, token: str) -> str:
+    """Return the rows that hold a token, in order."""
+    table = TABLES[shelf]
+    rows = session.all(f"select group_concat(rowid) from {table} where {table} match ?", f'"{token}"')[0][0]  # noqa: S608  (a table of ours)
+    return rows or ""
+
+
+def is_damage(error: apsw.Error) -> bool:
+    """Return whether FTS5 says that its tables are not what it wrote."""
+    # apsw documents the attribute, its types leave it out
+    extended = error.extendedresult  # type: ignore[attr-defined]
+    return extended == apsw.SQLITE_CORRUPT_VTAB or any(text in str(error) for text in _DAMAGED)
+
+
+def rebuild(session: SqliteSession) -> None:
+    """Delete all tokens; each lane is indexed anew when it is searched next."""
+    forget(session.db)
+
+
+def forget(db: apsw.Connection) -> None:
+    """Drop the index unread; each lane is indexed anew when it is searched next."""
+    for shelf, table in TABLES.items():
+        (sql,) = next(db.execute("select sql from sqlite_schema where name = ?", (table,)))
+        drop_unread(db, f"{table}*")
+        list(db.execute(sql))
+        db.execute("delete from lane where shelf = ? and space = ''", (shelf,))
+        lanes = f"select agent, ?1, '', count(*), max(seq) from {ROWS[shelf]} group by agent"  # noqa: S608  (a table of ours)
+        db.execute(f"insert into lane (agent, shelf, space, rows, upto) {lanes}", (shelf,))

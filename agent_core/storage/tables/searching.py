@@ -1,0 +1,46 @@
+"""The query that computes: rows by words, the rarer the better."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..memory_store import Hit, Shelf
+from . import word_index
+from .session import Key, SqlSession
+
+Array: TypeAlias = npt.NDArray[Any]  # Any: the type of its numbers, which each use names
+MOST_POSTINGS: Final = 30_000
+
+
+def words(session: SqlSession, shelf: Shelf, agent: str, query_words: Sequence[str], limit: int) -> list[Hit]:
+    """Return the best rows by BM25."""
+    stems = word_index.sought(query_words)
+    index = word_index.catch_up(session, Key(agent, shelf))
+    if not stems or limit < 1 or index is None:
+        return []
+    tokens = _affordable(session.postings.row_counts(session, shelf, [word_index.token(index, stem) for stem in stems]))
+    holding = [np.fromstring(session.postings.holding(session, shelf, token), "<i8", sep=",") for token in tokens]
+    return _rarest(holding, index.rows, limit)
+
+
+def _affordable(counts: Mapping[str, int]) -> list[str]:
+    """Return the rarer of the words: what so many rows hold says little, and would take long to read."""
+    ranked = sorted(counts, key=lambda token: (counts[token], token))
+    upto = np.cumsum([counts[token] for token in ranked])
+    return ranked[: max(1, int(np.searchsorted(upto, MOST_POSTINGS, "right")))]
+
+
+def _rarest(holding: Sequence[Array], total: int, limit: int) -> list[Hit]:
+    """Return the best by the sum of how rare their words are, of equal ones the newest."""
+    if not holding:
+        return []
+    counts = np.array([len(rows) for rows in holding])
+    rarity = np.log1p((np.maximum(total - counts, 0) + 0.5) / (counts + 0.5))
+    seqs, place = np.unique(np.concatenate(holding), return_inverse=True)
+    scores = np.bincount(place, np.repeat(rarity, counts))
+    least = np.partition(scores, -limit)[-limit] if len(scores) > limit else 0.0
+    best = np.flatnonzero(scores >= least)
+    best = best[np.lexsort((-best, -scores[best]))][:limit]
+    return [Hit(seq, score) for seq, score in zip(seqs[best].tolist(), scores[best].tolist(), strict=True)]

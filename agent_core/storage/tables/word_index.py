@@ -1,0 +1,117 @@
+"""The index of words: the stems of each row, written in the transaction of the rows that they index.
+
+A stem carries the number of its lane, so that the postings of one agent are a list of their own: what others keep
+makes its searches neither slower nor different.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from threading import local
+from typing import Final
+
+import apsw
+
+from agent_core.base.language import OTHERS, foreign, marked
+
+from .lanes import Lane, advance, grow, lane
+from .session import Key, SqlSession
+
+ROWS: Final = {"recall": "said", "archival": "passage"}
+BATCH: Final = 2_000  # rows that one transaction indexes, some 20 ms
+_SHORT = re.compile(r"\b(\w)ies\b", re.IGNORECASE)  # the stemmer makes `pi` of `pies`, and leaves `pie`
+
+_OF_THREAD = local()
+
+
+def sought(query_words: Sequence[str]) -> set[str]:
+    """Return the stems of what is searched for, in every language: a question may be too short to tell its own."""
+    words = [word.lower() for word in query_words if len(word) > 1]
+    return stems(" ".join(query_words).lower()).union(*(marked(words, language) for language in OTHERS))
+
+
+def _indexed(text: str) -> set[str]:
+    language = foreign(text)
+    return stems(text).union(marked(text.split(), language) if language else ())
+
+
+def stems(text: str) -> set[str]:
+    """Return the words of a text, each without its English ending, as they are compared."""
+    found = _tokenizer()(
+        _SHORT.sub(r"\1ie", text).encode(),
+        apsw.FTS5_TOKENIZE_DOCUMENT,
+        None,
+        include_offsets=False,
+        include_colocated=False,
+    )
+    return {str(stem) for stem in found}
+
+
+def _tokenizer() -> apsw.FTS5Tokenizer:
+    """Return SQLite's, whatever the database: the words of both are the same."""
+    if not hasattr(_OF_THREAD, "tokenizer"):  # a connection is of one thread
+        _OF_THREAD.db = apsw.Connection(":memory:")
+        _OF_THREAD.tokenizer = _OF_THREAD.db.fts5_tokenizer("porter", ["unicode61"])
+    found: apsw.FTS5Tokenizer = _OF_THREAD.tokenizer
+    return found
+
+
+def token(lane: Lane, stem: str) -> str:
+    """Return a stem of a lane as the index has it; digits end at the `x`, so that no two read alike."""
+    return f"{lane.id}x{stem}"
+
+
+def add(session: SqlSession, key: Key, rows: Sequence[tuple[int, str]]) -> None:
+    """Index new rows, each by its `seq` and words."""
+    _insert(session, key, grow(session, key, len(rows)), rows)
+
+
+def remove(session: SqlSession, key: Key, seqs: Sequence[int]) -> None:
+    """Take rows, each of which was there, out of the index."""
+    if seqs:
+        session.postings.delete(session, key.shelf, seqs)
+        grow(session, key, -len(seqs))
+
+
+def remove_agent(session: SqlSession, agent: str) -> None:
+    """Take all rows of an agent, which are still there, out of the index."""
+    for shelf, table in ROWS.items():
+        rows = session.all(f"select seq from {table} where agent = ?", agent)  # noqa: S608  (a table of ours)
+        session.postings.delete(session, shelf, [seq for (seq,) in rows])
+
+
+def catch_up(session: SqlSession, key: Key) -> Lane | None:
+    """Return the lane, all of it indexed: what is older than its index comes in, a batch in each transaction."""
+    words = lane(session, key)
+    while words is not None and words.done < words.upto:
+        with session.transaction():
+            words = lane(session, key)
+            if words is not None and words.done < words.upto:  # another process may be at it, too
+                _index_batch(session, key, words)
+        words = lane(session, key)
+    return words
+
+
+def _index_batch(session: SqlSession, key: Key, words: Lane) -> None:
+    older = "where agent = ? and seq > ? and seq <= ? order by seq limit ?"
+    rows = session.all(
+        f"select seq, words from {ROWS[key.shelf]} {older}",  # noqa: S608  (a table of ours)
+        *(key.agent, words.done, words.upto, BATCH),
+    )
+    _insert(session, key, words, rows)
+    advance(session, words, rows[-1][0] if len(rows) == BATCH else words.upto)
+
+
+def _insert(session: SqlSession, key: Key, words: Lane, rows: Iterable[Sequence[object]]) -> None:
+    session.postings.insert(
+        session,
+        key.shelf,
+        ((int(str(seq)), [token(words, stem) for stem in _indexed(str(text))]) for seq, text in rows),
+    )
+
+
+def rebuild_later(session: SqlSession) -> None:
+    """Have each lane indexed anew when it is searched next; its old tokens must be gone."""
+    for shelf, table in ROWS.items():
+        session.all("delete from lane where shelf = ? and space = ''", shelf)
+        lanes = f"select agent, ?1, '', count(*), max(seq) from {table} group by agent"  # noqa: S608  (a table of ours)
+        session.all(f"insert into lane (agent, shelf, space, rows, upto) {lanes}", shelf)

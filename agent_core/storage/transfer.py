@@ -1,0 +1,208 @@
+"""A whole store copied into another, of the same kind or not, and both compared row by row.
+
+Rows are copied in the order of their keys, a batch in each transaction: a copy that was broken off goes on after the
+last row that is there. What is derived (indexes, forms of functions, readings of files) is made anew where it is used.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agent_core.base.errors import StorageError
+
+from .store import Store
+from .tables.session import Key, Row, SqlSession
+from .tables.tables import Tables
+
+BATCH: Final = 1_000
+_FLAGS: Final = frozenset({"timed", "cancelled", "hidden", "read_only", "shared", "attached", "complete", "asks"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table with its key, by which it is in order, and its other columns."""
+
+    name: str
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    is_numbered: bool = False
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All columns, the key first."""
+        return (*self.key, *self.columns)
+
+
+def _table(name: str, key: str, columns: str, *, numbered: bool = False) -> _Table:
+    return _Table(name, tuple(key.split()), tuple(columns.split()), numbered)
+
+
+# What others point at comes first. An event points at the turn that took it, and the turn at the event that began it:
+# see `_take_events`.
+_TABLES: Final = (
+    _table("text", "hash", "text"),
+    _table("manifest", "module", "version"),
+    _table("change", "seq", "module version by turn model reason at", numbered=True),
+    _table("verdict", "version function", "verdict at seal"),
+    _table("pending", "function", "candidate at seal"),
+    _table("intent", "seq", "path version text expected at", numbered=True),
+    _table("call", "function n", "version turn outcome error message seconds memory at cpu"),
+    _table("call_kind", "function version outcome error", "calls last"),
+    _table(
+        "call_total",
+        "function version",
+        "calls returned failed failing holding first last seconds worst since worked longest memory cpu",
+    ),
+    _table("release", "seq", "function version at", numbered=True),
+    _table("pin", "agent function", ""),
+    _table("yes", "seq", "function digest content grants by seal at", numbered=True),
+    _table("recorded", "n", "function outcome turn at data seal", numbered=True),
+    _table("question", "seq", "id agent turn question asked_at seal decision answered_at answer_seal", numbered=True),
+    _table("agent", "name", "settings"),
+    _table("block", "seq", "id label value chars description read_only shared version edited", numbered=True),
+    _table("holding", "agent block", "position attached"),
+    _table("block_change", "block version", "value what by agent turn at"),
+    _table("block_access", "block", "readers writers"),
+    _table("section", "agent name", "position text chars edited"),
+    _table("passage", "seq", "id agent text words at tags source place document n", numbered=True),
+    _table("tag", "agent tag passage", ""),
+    _table("document", "seq", "agent hash name kind at done total complete", numbered=True),
+    _table("said", "seq", "agent n text words at speaker session length asks timed turn"),
+    _table("thread", "id", "agent limits state why started"),
+    _table("spending", "thread agent", "hops messages steps tokens cost seconds helpers depth"),
+    _table(
+        "message",
+        "seq",
+        "id thread kind sender recipient text turn hops owes state answer at due ended",
+        numbered=True,
+    ),
+    _table("paused", "agent", "why at"),
+    _table("token", "id", "name digest scopes agents expires added_at seal"),
+    _table("event", "seq", "id agent key kind payload due timed at", numbered=True),
+    _table("turn", "seq", "id agent event state attempt n owner cancelled hidden started ended", numbered=True),
+    _table("entry", "seq", "kind payload attempt at"),
+)
+_TAKEN: Final = "select turn, seq from event where turn is not null order by seq"
+_LANES: Final = "select agent, shelf, space from lane where space <> '' order by agent, shelf, space"
+_VECTORS: Final = (
+    "select v.seq, v.vector from vector v join lane l on l.id = v.lane"
+    " where l.agent = ? and l.shelf = ? and l.space = ? and v.seq > ? order by v.seq limit ?"
+)
+
+
+async def copy_store(
+    source: Store, target: Store, *, resume: bool = False, hear: Callable[[str], None] = lambda _: None
+) -> dict[str, int]:
+    """Copy all of a store into an empty one, compare them, and return how many rows each table has.
+
+    `resume` goes on with a copy that was broken off. `hear` is told the name of each table. Nobody else may write.
+
+    Raises:
+        StorageError: the target is not empty, or the two are not the same afterwards.
+    """
+    here, there = _tables_of(source), _tables_of(target)
+    if not resume and any((await row_counts(target)).values()):
+        raise StorageError("The target is not empty.", fix="Name an empty one, or go on with a copy: --resume")
+    for table in _TABLES:
+        hear(table.name)
+        await _copy_table(here, there, table)
+    hear("vectors")
+    await _take_events(here, there)
+    await _copy_vectors(here, there)
+    await there._write(lambda session: session.postings.rebuild(session))
+    hear("comparison")
+    return await _compared(here, there)
+
+
+async def row_counts(store: Store) -> dict[str, int]:
+    """Return how many rows each table has."""
+    return await _tables_of(store)._read(
+        lambda session: {table.name: int(session.all(f"select count(*) from {table.name}")[0][0]) for table in _TABLES}  # noqa: S608  (a table of ours)
+    )
+
+
+def _tables_of(store: Store) -> Tables:
+    assert isinstance(store, Tables)
+    return store
+
+
+async def _copy_table(here: Tables, there: Tables, table: _Table) -> None:
+    last = await there._read(lambda session: _last(session, table))
+    while rows := await here._read(lambda session: _batch(session, table, last)):  # noqa: B023 awaited at once
+        await there._write(lambda session: _insert(session, table, rows))
+        last = rows[-1][: len(table.key)]
+    if table.is_numbered:
+        await there._write(lambda session: session.number_on(table.name, table.key[0]))
+
+
+def _last(session: SqlSession, table: _Table) -> Row | None:
+    order = ", ".join(f"{name} desc" for name in table.key)
+    return session.one(f"select {', '.join(table.key)} from {table.name} order by {order} limit 1")  # noqa: S608  (names of ours)
+
+
+def _batch(session: SqlSession, table: _Table, last: Row | None) -> list[Row]:
+    key = ", ".join(table.key)
+    after = f"where ({key}) > ({', '.join('?' * len(table.key))})" if last is not None else ""
+    sql = f"select {', '.join(table.all)} from {table.name} {after} order by {key} limit {BATCH}"  # noqa: S608  (names of ours)
+    return session.all(sql, *(last or ()))
+
+
+def _insert(session: SqlSession, table: _Table, rows: Sequence[Row]) -> None:
+    sql = f"insert into {table.name} ({', '.join(table.all)}) values ({', '.join('?' * len(table.all))})"  # noqa: S608  (names of ours)
+    is_flag = [name in _FLAGS for name in table.all]
+    session.many(
+        sql, ([bool(value) if flag else value for value, flag in zip(row, is_flag, strict=True)] for row in rows)
+    )
+
+
+async def _take_events(here: Tables, there: Tables) -> None:
+    taken = await here._read(lambda session: session.all(_TAKEN))
+    for start in range(0, len(taken), BATCH):
+        part = taken[start : start + BATCH]
+        await there._write(lambda session: session.many("update event set turn = ? where seq = ?", part))  # noqa: B023 awaited at once
+
+
+async def _copy_vectors(here: Tables, there: Tables) -> None:
+    for lane in await here._read(lambda session: session.all(_LANES)):
+        last = 0
+        while rows := await here._read(lambda session: session.all(_VECTORS, *lane, last, BATCH)):  # noqa: B023 awaited at once
+            await there._write(lambda session: session.vectors.save(session, Key(*lane), rows))  # noqa: B023 as above
+            last = rows[-1][0]
+
+
+async def _compared(here: Tables, there: Tables) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for name, sums in (await here._read(_sums)).items():
+        other = await there._read(lambda session: _sum(session, name))  # noqa: B023 awaited at once
+        if sums != other:
+            message = f"`{name}` differs: {sums[0]} rows there, {other[0]} rows here."
+            raise StorageError(message, fix="Empty the target and copy again, with no program at work in the source.")
+        counts[name] = sums[0]
+    return counts
+
+
+def _sums(session: SqlSession) -> dict[str, tuple[int, str]]:
+    return {name: _sum(session, name) for name in (*(table.name for table in _TABLES), "taken events", "vectors")}
+
+
+def _sum(session: SqlSession, name: str) -> tuple[int, str]:
+    """Return the number of rows and a hash of them, in which both databases agree."""
+    count, digest = 0, hashlib.sha256()
+    for row in _rows(session, name):
+        count += 1
+        digest.update(repr([int(value) if isinstance(value, bool) else value for value in row]).encode())
+    return count, digest.hexdigest()
+
+
+def _rows(session: SqlSession, name: str) -> Iterator[Sequence[Any]]:  # Any: columns as the database types them
+    if name == "taken events":
+        yield from session.all(_TAKEN)
+    elif name == "vectors":
+        for lane in session.all(_LANES):
+            yield from ((*lane, *row) for row in session.all(_VECTORS, *lane, 0, 1 << 62))
+    else:
+        table, last = next(table for table in _TABLES if table.name == name), None
+        while rows := _batch(session, table, last):
+            yield from rows
+            last = rows[-1][: len(table.key)]

@@ -1,0 +1,47 @@
+"""The store of a workspace, where its settings say: a file in its folder, or a database.
+
+The settings file travels with the folder, perhaps from somebody else. Conversations go to a database that it alone
+names only when the user has said so.
+"""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from agent_core.access.grants.addresses import is_confirmed, shown
+from agent_core.base.clock import Clock
+from agent_core.base.errors import StorageError
+from agent_core.base.settings import FILE_NAME, Settings, storage_of_file
+from agent_core.storage import STATE_FILE, Store, open_store, prepare_state_dir
+
+_PASSWORD: Final = re.compile(r"(?<=[^/]):[^/@]*(?=@)")
+CONFIRM: Final = "toolwright storage confirm"
+
+
+class UnconfirmedDatabase(StorageError):
+    """Raised if only the workspace's file names the database, so nothing is kept there."""
+
+    code = "unconfirmed-database"
+
+    def __init__(self, url: str) -> None:
+        place = shown(_PASSWORD.sub("", url))
+        message = (
+            f"{FILE_NAME} names the database {place}, which you did not confirm here, so nothing "
+            "is sent to it. If you say yes, conversations and memory are kept there."
+        )
+        super().__init__(message, fix=f"If you trust it: {CONFIRM} (or export TOOLWRIGHT_STORAGE_URL=…)")
+
+
+def open_state(root: Path, settings: Settings) -> Store:
+    """Open the store of a workspace.
+
+    Raises:
+        StorageError: it cannot be used, or the user has not confirmed it.
+        WorkspaceError: the state folder cannot be used.
+    """
+    folder = prepare_state_dir(root)
+    named = storage_of_file(settings)
+    if named is not None and not is_confirmed(*named):
+        raise UnconfirmedDatabase(named[1])
+    place = settings.storage.url or folder / STATE_FILE
+    return open_store(place, clock=Clock(), keep_calls=settings.standing.keep_calls)

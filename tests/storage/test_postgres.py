@@ -1,0 +1,193 @@
+"""What PostgreSQL alone can do to a store: refuse it, restart under it, lack an extension, and rank as SQLite does."""
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_core.base.clock import Clock
+from agent_core.base.errors import StorageError
+from agent_core.memory.embedding import embedder
+from agent_core.memory.recall import Recall
+from agent_core.storage import Entry, Post, RecordCall, SaveText, Store, content_hash, copy_store, open_store
+from tests.kit.postgres import Server
+from tests.storage.memory_support import insert
+from tests.storage.support import ManualClock, begin, saving, texts, user
+
+pytest.importorskip("psycopg", reason="needs psycopg: pip install 'toolwright[postgres]'")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        pytest.param(lambda url: url.replace("/base", "/nowhere_base"), r"is not there \(.*nowhere", id="no database"),
+        pytest.param(lambda url: url.replace("tw@", "nobody@"), r"role .nobody. does not exist", id="no such user"),
+        pytest.param(lambda url: f"{url}x", r"does not answer", id="no server"),
+        pytest.param(lambda url: f"{url}&sslmode=maybe", r"does not answer|cannot be read", id="a wrong option"),
+    ],
+)
+def test_an_address_that_leads_nowhere_is_refused_with_a_reason(
+    database: str, change: Callable[[str], str], told: str
+) -> None:
+    with pytest.raises(StorageError, match=told) as refusal:
+        open_store(change(database), clock=Clock())
+    assert refusal.value.fix
+
+
+def test_a_password_is_in_no_message(database: str) -> None:
+    with pytest.raises(StorageError) as refusal:
+        open_store(database.replace("tw@", "nobody:hunter2@"), clock=Clock())
+    assert "hunter2" not in f"{refusal.value}{refusal.value.fix}"
+
+
+def test_tables_of_a_newer_program_are_left_alone(database: str, postgres: Server) -> None:
+    name = database.partition("/base")[2].partition("?")[0]
+    postgres.execute("insert into toolwright.migration (number) values (9999)", f"base{name}")
+    with pytest.raises(StorageError, match=r"has schema 9999, and this program knows schemas up to \d+\."):
+        open_store(database, clock=Clock())
+
+
+async def test_a_database_that_takes_no_writes_says_so(database: str, postgres: Server, clock: ManualClock) -> None:
+    name = re.search(r"/(base\w+)", database)
+    assert name
+    postgres.execute(f"alter database {name[1]} set default_transaction_read_only = on")
+    async with open_store(database, clock=clock) as store:
+        with pytest.raises(StorageError, match="is read-only"):
+            await store.post(Post("main", "user", {"text": "hello"}))
+
+
+def test_a_server_without_a_free_connection_says_so(database: str, postgres: Server) -> None:
+    name = re.search(r"/(base\w+)", database)
+    assert name
+    postgres.execute("create role guest login")
+    postgres.execute(f"alter database {name[1]} connection limit 0")
+    try:
+        with pytest.raises(StorageError, match="as many connections as it takes"):
+            open_store(database.replace("tw@", "guest@"), clock=Clock())
+    finally:
+        postgres.execute("drop role guest")
+
+
+async def test_without_pgvector_texts_are_found_by_words_and_a_sentence_says_why(
+    database: str, postgres: Server, clock: ManualClock
+) -> None:
+    name = re.search(r"/(base\w+)", database)
+    assert name
+    postgres.execute("drop extension if exists vector", name[1])
+    async with open_store(database, clock=clock) as store:
+        await insert(store, "pie oven", "rain")
+        assert len(await store.search_words("archival", "main", ["oven"], 5)) == 1
+        assert "create extension vector" in await store.vector_trouble()
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ufdd0", "\ufdd0\ufdd2\0", "\\u0000", "\N{PILE OF POO}", "\\"])
+async def test_every_text_comes_back_as_it_was(store: Store, text: str) -> None:
+    await store.apply([SaveText(text), *saving("odd.py", f"# {text}")])
+    turn = await begin(store)
+    await store.append(turn.id, 1, 0, [Entry("user", {"text": text, "thread": "t"})])
+    assert await store.text(content_hash(text)) == text
+    assert texts(await store.load(turn.id)) == [text]
+    assert [row.text for row in await store.module_history("odd.py")] == [f"# {text}"]
+
+
+async def test_writers_at_the_same_rows_all_get_through(store: Store, open_again: Callable[[], Store]) -> None:
+    stores = (store, open_again())
+    call = RecordCall("count", "v", "returned", 0.1)
+    await asyncio.gather(*(stores[number % 2].apply([call]) for number in range(60)))
+    [stats] = await store.call_stats("count")
+    assert (stats.calls, stats.holding, len(await store.recent_calls("count"))) == (60, 60, 60)
+
+
+async def test_a_restart_of_the_database_is_waited_for(clock: ManualClock, tmp_path: Path) -> None:
+    server = Server.make()
+    try:
+        async with open_store(server.url(), clock=clock) as store:
+            turn = await begin(store)
+            stop = threading.Thread(target=restart, args=(server,))
+            stop.start()
+            for place in range(200):
+                await store.append(turn.id, 1, place, [user(str(place))])
+                if not stop.is_alive() and place > 20:
+                    break
+            stop.join()
+            written = texts(await store.load(turn.id))
+            assert written == [str(number) for number in range(len(written))]
+            assert len(written) > 20
+    finally:
+        server.remove()
+
+
+async def test_both_databases_rank_a_conversation_alike(database: str, tmp_path: Path, clock: ManualClock) -> None:
+    ranked = []
+    for address in (str(tmp_path / "state.db"), database):
+        async with open_store(address, clock=clock) as store:
+            for number, line in enumerate(_LINES):
+                turn = await begin(store)
+                clock.time = 1_000_000.0 + number * 600
+                await store.append(turn.id, 1, 0, [user(line)])
+                await store.finish(turn.id, 1)
+            recall = Recall(store, "main", embedder("wordllama"), Clock(now=clock.now))
+            ranked.append([str(await recall.search(question)) for question in _QUESTIONS])
+            ranked[-1].append(
+                json.dumps(
+                    [
+                        (hit.seq & 0, round(hit.score, 6))
+                        for hit in await store.search_words("recall", "main", ["oven", "pie", "sister"], 20)
+                    ]
+                )
+            )
+    assert ranked[0] == ranked[1]
+
+
+async def test_a_copy_is_whole_in_both_directions_and_goes_on_where_it_broke_off(
+    database: str, tmp_path: Path, clock: ManualClock
+) -> None:
+    async with (
+        open_store(tmp_path / "state.db", clock=clock) as first,
+        open_store(database, clock=clock) as middle,
+        open_store(tmp_path / "back.db", clock=clock) as last,
+    ):
+        await fill(first)
+        counts = await copy_store(first, middle)
+        assert counts["entry"] == 2
+        with pytest.raises(StorageError, match="not empty"):
+            await copy_store(first, middle)
+        assert await copy_store(first, middle, resume=True) == counts
+        assert await copy_store(middle, last) == counts
+        whole = await first.read_agent("main")
+        for store in (first, middle, last):
+            assert await store.read_agent("main") == whole
+            assert len(await store.search_words("archival", "main", ["pie"], 5)) == 1
+            await begin(store)  # numbers go on after those that came
+
+
+def restart(server: Server) -> None:
+    server.stop("immediate")
+    server.start()
+
+
+async def fill(store: Store) -> None:
+    """A little of everything that is easily made."""
+    turn = await begin(store)
+    await store.append(turn.id, 1, 0, [user("a\0b"), user("later")], writes=saving("one.py", "x = 1"))
+    await store.finish(turn.id, 1)
+    await store.apply([RecordCall("count", "v", "raised", 0.25, turn.id, "ValueError")])
+    await insert(store, "pie oven", "rain")
+    await store.post(Post("main", "user", {"text": "waits"}, key="k", due=2e9))
+
+
+_LINES = (
+    "My sister Ada bakes a pie in the new oven every Sunday.",
+    "The train to Bern leaves at seven, and I always miss it.",
+    "I would rather have soup than pie when it rains.",
+    "Ada's oven broke on Tuesday; the repair costs 200 francs.",
+    "We moved to Lausanne in March, near the lake.",
+    "My brother's dog is called Pixel and barks at trains.",
+    "Remind me to call the dentist about the broken tooth.",
+    "The lake was frozen last winter, so we skated.",
+)
+_QUESTIONS = ("what does my sister bake?", "where do we live?", "the dog", "what broke?", "trains")
