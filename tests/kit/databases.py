@@ -1,8 +1,10 @@
 """Fixtures for tests that need PostgreSQL: the server of the run, and an empty database of the store for each test."""
 
 import asyncio
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from itertools import count
 
 import pytest
@@ -21,7 +23,11 @@ def postgres(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterat
     if programs() is None:
         pytest.skip("there is no PostgreSQL on this machine, and no wheel of one for it")
     folder = tmp_path_factory.getbasetemp()
-    with shared_server(folder.parent if worker_id != "master" else folder) as server:
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(shared_server(folder.parent if worker_id != "master" else folder))
+        except (OSError, subprocess.CalledProcessError) as error:
+            pytest.skip(f"PostgreSQL cannot be started here: {error} {getattr(error, 'stderr', '')}")
         yield server
 
 
