@@ -26,6 +26,7 @@ from .examples.prediction import predictions
 from .examples.sufficiency import is_unproven
 from .promise.code import literals
 from .promise.probes import unshown
+from .promise.similarity import similar_calls
 from .proof import run
 from .reviewer import Opinion
 from .rules import CHALLENGED
@@ -35,6 +36,7 @@ STAGE: Final = "challenge"
 CODE: Final = "challenged"
 _GENERATED = 150  # calls, of which those most like the examples' are tried
 _TRIED = 24
+_FORMED = 6  # calls in the form of the examples
 _MOST_CHANGES = 8
 _LONGEST = 80  # characters of a call, or of a result, that somebody can work out
 _LONGEST_TELLING = 300  # of a result that shows a doubt: rather a long answer than none
@@ -165,12 +167,16 @@ async def _tried(draft: Draft, function: Function, bench: TrialTools) -> list[Tr
 
 
 def _calls(draft: Draft, function: Function) -> Iterator[tuple[Arguments, int]]:
-    """Yield calls with arguments that may have been meant, those first in which the least stands in an example."""
+    """Yield calls with arguments that may have been meant: in the form of the examples, then those first in which the
+    least stands in an example.
+    """
     examples = _shown(draft, function)
     seen = domain(examples, function.parameters["properties"])
     generated = generate(function.parameters, examples, seen, function.body_hash, _GENERATED)
     rated = [(call, _oddity(call, seen)) for call in generated]
     usual = [(call, odd) for call, odd in rated if odd < _FEW]
+    similar = [(call, _oddity(call, seen)) for call, _ in similar_calls(examples, function.parameters)]
+    yield from islice(similar, _FORMED)
     yield from islice(sorted(usual, key=lambda pair: (pair[1], _repeated(pair[0], examples))), _TRIED)
 
 

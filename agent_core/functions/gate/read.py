@@ -58,7 +58,7 @@ def _size(draft: Draft) -> Iterator[Finding]:
     except UnicodeEncodeError:
         yield Finding("not-text", "the code holds half a character (a lone surrogate)", "send valid Unicode text")
         return
-    limit = draft.rules.candidate_bytes
+    limit = draft.rules.module_bytes if draft.policy == "import" else draft.rules.candidate_bytes
     if size > limit:
         message = f"the code is {size:,} bytes long; at most {limit:,} are read"
         yield Finding("too-long", message, "split it into smaller functions")

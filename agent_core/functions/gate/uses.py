@@ -260,7 +260,10 @@ def _paths_given(name: str, text: _Text) -> list[str | None]:
 def _attributes(text: _Text) -> Iterator[Use]:
     attributes = [node for node in text.nodes if isinstance(node, ast.Attribute)]
     inner = {id(node.value) for node in attributes}
+    members = {id(member) for node in text.nodes if isinstance(node, ast.Set) for member in node.elts}
     for node in attributes:
+        if id(node) in members:
+            continue  # a set is looked into: that is how code keeps `os.system` out
         dotted = _dotted(node, text.aliases) if id(node) not in inner else None
         grant = grant_of(dotted) if dotted else None
         # What its import already says is not said again at each use.

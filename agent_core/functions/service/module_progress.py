@@ -105,9 +105,9 @@ class ModuleProgress:
 
     def take_in_order(self, name: str) -> None:
         """Take a function and all that is usable in the order of their author, which what runs at the top may need."""
-        names = {name, *self.verdicts, *self.companions}
-        self.in_order = frozenset({name, *self.uses[name], *names})
-        self.text = candidate_of(self.part, self.part.parts.needed(names))[0]
+        needed = self.part.parts.needed({name, *self.verdicts, *self.companions})
+        self.in_order = frozenset(bound for at in needed for bound in self.part.parts.binds[at])
+        self.text = candidate_of(self.part, needed)[0]
 
     def admit(self, name: str, verdict: Judgment) -> None:
         """Take note of a function that joins."""
