@@ -176,6 +176,12 @@ class History:
             answered |= {item.whole.call_id} if isinstance(item.whole, Answer) else set()
         return ()
 
+    def cut_short(self, turn: str) -> tuple[int, int] | None:
+        """Return how much of a turn's longest message of the user is shown, and its length; None if all of it is."""
+        users = ((item.whole, item) for item in self.items if item.turn == turn and item.shown is not item.whole)
+        lengths = [max(item.chars, len(whole.text)) for whole, item in users if isinstance(whole, User)]
+        return (min(self.page_chars, max(lengths)), max(lengths)) if lengths else None
+
     def page(self, page_chars: int) -> None:
         """Show long messages in parts of this size."""
         if page_chars == self.page_chars:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from agent_core.base.clock import Clock
-from agent_core.base.errors import ContextOverflow, ModelError
+from agent_core.base.errors import ModelError
 from agent_core.base.messages import Assistant, Message
 from agent_core.base.settings import ModelSettings
 
@@ -127,7 +127,6 @@ def _own(shown: _Told) -> int:
     return next((size for value in sizes if (size := window(value)) is not None), 0)
 
 
-_KEPT_CHARS: Final = 2000
 _NAMED: Final = 6
 _TOUR_TOKENS: Final = 1 << 17
 
@@ -197,13 +196,10 @@ class NativeModel:
             used_ids=_ids(request.messages),
             new_id=lambda: f"call_{self.clock.entropy(12).hex()}",
         )
-        try:
-            async with aclosing(self._endpoint.complete(body)) as chunks:
-                async for chunk in chunks:
-                    for piece in [chunk] if isinstance(chunk, RetryPiece) else _pieces(chunk, assembly):
-                        yield piece
-        except ModelError as error:
-            raise _with_what_came(error, assembly.text) from error
+        async with aclosing(self._endpoint.complete(body)) as chunks:
+            async for chunk in chunks:
+                for piece in [chunk] if isinstance(chunk, RetryPiece) else _pieces(chunk, assembly):
+                    yield piece
         last = assembly.close(self._estimate(size, assembly.text))
         self._writer.extras.update(assembly.extras)
         for piece in last:
@@ -309,11 +305,3 @@ def _pieces(chunk: dict[str, Any], assembly: Assembly) -> list[Piece]:  # Any: f
 
 def _ids(messages: tuple[Message, ...]) -> set[str]:
     return {call.id for message in messages if type(message) is Assistant for call in message.calls}
-
-
-def _with_what_came(error: ModelError, text: str) -> ModelError:
-    """Return the same error with the part of the reply that had already arrived."""
-    if not text or isinstance(error, ContextOverflow):
-        return error
-    shown = text if len(text) <= _KEPT_CHARS else f"…{text[-_KEPT_CHARS:]}"
-    return ModelError(f"{error.message} What had come: {shown}", fix=error.fix)

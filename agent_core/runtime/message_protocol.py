@@ -25,9 +25,11 @@ _Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
 HEARTBEAT: Final = "request_heartbeat"
 _TIME: Final = "%Y-%m-%d %I:%M:%S %p %Z%z"
 _MOST_KEPT: Final = 4_096
-# Words of the program, in a text that is meant for a person: then the model writes what it should do.
+# Words of the program or of a model's template, in a text for a person: then the model writes what it should do.
 _RESERVED: Final = re.compile(
-    rf"\b(?:{SEND}|{HEARTBEAT}|(?:function|tool)_calls?|inner[ _](?:thoughts?|monologue))\b", re.IGNORECASE
+    rf"\b(?:{SEND}|{HEARTBEAT}|(?:function|tool)_calls?|inner[ _](?:thoughts?|monologue))\b"
+    r"|<[|\uff5c][^<>\n]{1,40}[|\uff5c]>",
+    re.IGNORECASE,
 )
 _OBJECT: Final = re.compile(r"""\{\s*["'](?:name|function|tool|arguments|parameters|message)\w*["']\s*:""")
 _ASKED: Final[_Schema] = {

@@ -116,6 +116,7 @@ class ModelSession:
         self._system = SystemMessage(remembered)
         self._compaction = Compaction(settings.memory, compaction)
         self._rendered_for: object = None
+        self._told_of = ""  # the turn whose message is shown in part
         self._last_request: object = None
         self._lent: tuple[FunctionShown, ...] = ()
         self._joined = _NOTHING_JOINED
@@ -322,6 +323,12 @@ class ModelSession:
         """Prepare the system message of this turn, and a conversation that fits next to it."""
         if self._rendered_for != (turn.id, model.mode):
             turn.history.page(self._budget(model).page_chars(self._settings.memory, self._settings.turn.answer_chars))
+            if self._told_of != turn.id and (cut := turn.history.cut_short(turn.id)):
+                self._told_of = turn.id
+                seen, length = cut
+                turn.warn(
+                    f"Your message has {length:,} characters: the model sees the first {seen:,}, and can read on."
+                )
             await self._render(model, turn.id)
         ask, budget = partial(self._sum_up, turn, model), self._budget(model)
         is_ample = budget.is_ample(self._settings.memory, turn.history.size)

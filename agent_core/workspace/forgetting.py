@@ -22,8 +22,10 @@ from agent_core.runtime import host_functions
 from agent_core.runtime.turn import messages_of
 from agent_core.storage import Entry, Erasure, MessageGone, Said, Store, TurnsGone
 
-_LOGS: Final = {"requests.log": "log of requests", "requests.log.1": "log of requests", "history": "input history"}
+_REQUESTS: Final = ("requests.log", "requests.log.1", "access.log", "access.log.1")
+_LOGS: Final = {**dict.fromkeys(_REQUESTS, "log of requests"), "history": "input history"}
 _CRASHES: Final = "crash-*.log"
+_DEBUG: Final = "debug.log"  # of one session: each request in it has the whole conversation
 _ASIDE: Final = ".toolwright/state.db.*-*"
 _MOST_BYTES: Final = 256 << 20
 _OWN_BYTES: Final = 4 << 20  # of a file of the user's that is looked into
@@ -165,6 +167,11 @@ class Forgetting:
             is_old = order.before is not None and path.lstat().st_mtime < order.before
             if is_old or is_gone(_read(path, _MOST_BYTES)):
                 yield path, "", "crash logs", 1
+        path = self._folder / _DEBUG
+        if text := _read(path, _MOST_BYTES):
+            target = order.erasure.target
+            if target.within(text) if isinstance(target, Mention) else True:
+                yield path, "", "debug log", 1
 
     def _rewrite(self, order: ForgetOrder) -> dict[str, int]:
         changes = [*self._files(order)]

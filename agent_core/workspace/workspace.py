@@ -5,6 +5,7 @@ Starting is cheap: the sandbox and the model are opened when something needs the
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -445,7 +446,8 @@ class Workspace:
 def ask(message: str, workspace: Path | str = ".", *, agent: str | None = None) -> str:
     """Return the reply of a workspace's agent to one message, for programs that are not asynchronous.
 
-    The conversation continues with the next call, also after a restart.
+    The conversation continues with the next call, also after a restart. In a notebook, or wherever an event loop runs
+    in this thread, that loop waits.
 
     Raises:
         ToolwrightError: the workspace, the model or the turn failed.
@@ -455,7 +457,12 @@ def ask(message: str, workspace: Path | str = ".", *, agent: str | None = None) 
         async with Workspace.open(workspace) as opened:
             return await (await opened.agent(agent)).ask(message)
 
-    return asyncio.run(asked())
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(asked())
+    with ThreadPoolExecutor(1) as aside:
+        return aside.submit(lambda: asyncio.run(asked())).result()
 
 
 def _folder(root: Path | str) -> Path:

@@ -79,6 +79,10 @@ def places(report: dict[str, object]) -> dict[str, int]:
 
 async def test_a_name_is_gone_from_every_byte_of_the_state_and_the_conversation_goes_on(told: Path) -> None:
     assert written(told)
+    for name in ("debug.log", "access.log", "access.log.1"):
+        (told / ".toolwright" / name).write_text(
+            f"2026-11-20T16:42:04.125Z GET /agents/{NAME}\n2026-11-20T16:43 GET /\n"
+        )
     looked = run(told, "memory", "forget", NAME, "--dry-run")
     assert (looked["outcome"], written(told) != []) == ("previewed", True)
     done = run(told, "memory", "forget", NAME.lower(), "-y")
@@ -93,7 +97,10 @@ async def test_a_name_is_gone_from_every_byte_of_the_state_and_the_conversation_
         "earlier texts of blocks",
         "recorded calls",
         "reasons of versions",
+        "debug log",
     } <= {*places(done)}
+    assert places(done)["log of requests"] == 2
+    assert (told / ".toolwright" / "access.log").read_text() == "2026-11-20T16:43 GET /\n"
     assert written(told) == []
     assert "Likes pie. Lives in Bern." in str(run(told, "memory", "show", "human"))
     assert run(told, "memory", "search", "oboe")["archival"]["results"][0]["text"] == "[forgotten] plays the oboe"
@@ -103,7 +110,9 @@ async def test_a_name_is_gone_from_every_byte_of_the_state_and_the_conversation_
 
 
 async def test_a_turn_goes_whole_and_a_message_leaves_its_calls_answered(told: Path) -> None:
+    (told / ".toolwright" / "debug.log").write_text("2026-11-20 16:42:04,125 → POST … the whole conversation\n")
     done = run(told, "memory", "forget", "--message", "1.2", "-y")
+    assert not (told / ".toolwright" / "debug.log").exists()
     assert places(done)["messages"] == 1
     await talked(told, [Expect(Say("Yes."), contains("[forgotten]"))], ["and now?"])
     done = run(told, "memory", "forget", "--turn", "1", "-y")

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from agent_core.base.events import Warned
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
 from agent_core.context import first_page
 from agent_core.context.paging import in_part
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Seen, Step, Wanted, scripted
-from tests.kit.desk import answers, desk, ended
+from tests.kit.desk import answers, desk, ended, of
 
 LONG = "".join(f"Line {number} of the long text.\n" for number in range(1_000))
 GIVER = '''\
@@ -46,6 +47,9 @@ async def test_a_message_longer_than_a_page_is_shown_in_part_and_all_of_it_can_b
     here = await at_desk([first, Say("Read.")], memory__page_chars=3_000, model__context_tokens=64_000)
     events = await here.say(LONG)
     assert ended(events).reply == "Read."
+    assert [warned.message for warned in of(Warned, events)] == [
+        f"Your message has {len(LONG):,} characters: the model sees the first 3,000, and can read on."
+    ]
     assert len(here.model.requests[0].text) < 9_000
     assert "".join(text.partition("\n")[2] for text in answers(events)) == LONG
     assert all(text in here.model.requests[1].text for text in answers(events))

@@ -191,8 +191,9 @@ async def test_an_ordinary_mention_of_context_is_not_an_overflow(scripted: Scrip
     ],
 )
 async def test_an_answer_that_broke_off_is_never_asked_for_again(scripted: Scripted, step: Step) -> None:
-    with pytest.raises(ModelError, match="What had come: Once upon a time there was"):
+    with pytest.raises(ModelError) as failed:
         await ask(scripted([step]), timeout_s=0.2)
+    assert "Once upon" not in str(failed.value), "it was shown as it came"
 
 
 async def test_silence_before_the_answer_ends_after_the_time_limit(scripted: Scripted) -> None:

@@ -23,6 +23,7 @@ GOOD = send("Hello.", thought="A new face.")
         pytest.param(send('send_message("Hello.")', thought="A new face."), id="call-as-message"),
         pytest.param(send('{"name": "create_function", "arguments": {}}', thought="Hm."), id="object-as-message"),
         pytest.param(send("<tool_call>", thought="A new face."), id="tag-as-message"),
+        pytest.param(send("Hello.<|im_end|>", thought="A new face."), id="mark-of-a-template"),
         pytest.param(send("Hello.", thought="I set request_heartbeat to false."), id="reserved-word-in-thought"),
         pytest.param(send("Hello.", thought="conversation_search('Ada')"), id="call-in-thought"),
         pytest.param(send("Inner monologue: hello.", thought="A new face."), id="reserved-words-in-message"),

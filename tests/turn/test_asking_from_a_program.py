@@ -40,6 +40,13 @@ def test_a_program_without_await_asks_and_the_conversation_goes_on(tmp_path: Pat
     assert (ended.stdout, ended.stderr) == ("One. Two.\n", "")
 
 
+async def test_a_notebook_whose_loop_runs_asks_without_await(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with scripted([Say("One.")]) as model:
+        for name, value in model.environment.items():
+            monkeypatch.setenv(name, value)
+        assert agent_core.ask("Hello?", tmp_path) == "One."
+
+
 def test_an_interpreter_completes_the_public_names() -> None:
     assert {*agent_core.__all__} <= {*dir(agent_core)}
     assert "import_module" not in dir(agent_core)

@@ -85,7 +85,9 @@ class AgentExists(ToolwrightError):
     code = "agent-exists"
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"There is an agent `{name}` already.", fix="Choose another name with --as NAME.")
+        super().__init__(
+            f"There is an agent `{name}` already.", fix="Choose another name: --as NAME, or `name` from a program."
+        )
 
 
 class NoAgent(ToolwrightError):
