@@ -6,16 +6,6 @@ import click
 
 from agent_core.base.errors import UsageError
 
-from ..render.helper_view import (
-    facts_lines,
-    helper_facts,
-    helper_summary,
-    history_lines,
-    list_lines,
-    proposal_lines,
-    source_lines,
-    verdict_lines,
-)
 from ..render.verdicts import problem_lines
 from ..spans import line
 from .verb import Door, Opens, Result, verb
@@ -34,6 +24,8 @@ def helpers() -> None:
 @verb("list")
 async def list_(door: Door) -> Result:
     """List the helpers, and the files that were rejected."""
+    from ..render.helper_view import helper_summary, list_lines
+
     library = door.workspace.helpers
     await library.refresh(is_told=False)
     runs = await door.workspace.helper_runs()
@@ -49,6 +41,8 @@ async def list_(door: Door) -> Result:
 @click.argument("name")
 async def show(door: Door, name: str) -> Result:
     """Show a helper: its schema, functions, budget, file, and its last runs."""
+    from ..render.helper_view import facts_lines, helper_facts, source_lines
+
     library = door.workspace.helpers
     await library.refresh(is_told=False)
     helper = library.helper(name)
@@ -60,6 +54,8 @@ async def show(door: Door, name: str) -> Result:
 @click.argument("name", default="", metavar="[NAME|FILE]")
 async def check(door: Door, name: str) -> Result:
     """Judge a helper, or the file of one, without changing anything. Without NAME, judge all."""
+    from ..render.helper_view import verdict_lines
+
     library = door.workspace.helpers
     await library.refresh(is_told=False)
     if not name:
@@ -78,6 +74,8 @@ async def check(door: Door, name: str) -> Result:
 @_reason
 async def create(door: Door, name: str, file: str | None, reason: str) -> Result:
     """Create a helper from a file, if it passes its gate."""
+    from ..render.helper_view import verdict_lines
+
     if file is None:
         raise UsageError("A helper is made from a file.", fix=f"Next: toolwright helpers create {name} --file FILE")
     verdict = await door.workspace.helper_changes.create(name, door.read(file), door.workspace.by_user(reason))
@@ -90,6 +88,8 @@ async def create(door: Door, name: str, file: str | None, reason: str) -> Result
 @_reason
 async def edit(door: Door, name: str, file: str | None, reason: str) -> Result:
     """Replace the file of a helper, if the new one passes its gate."""
+    from ..render.helper_view import verdict_lines
+
     if file is None:
         path = f"helpers/{name}.toml"
         raise UsageError("The new text comes from a file.", fix=f"Give it with --file FILE, or edit {path} itself.")
@@ -102,6 +102,8 @@ async def edit(door: Door, name: str, file: str | None, reason: str) -> Result:
 @_reason
 async def delete(door: Door, name: str, reason: str) -> Result:
     """Delete a helper that no other helper names. Its history is kept."""
+    from ..render.helper_view import verdict_lines
+
     verdict = await door.workspace.helper_changes.delete(name, door.workspace.by_user(reason))
     return Result(verdict, verdict_lines(verdict, "was deleted"), f"To undo: toolwright helpers rollback {name}")
 
@@ -110,6 +112,8 @@ async def delete(door: Door, name: str, reason: str) -> Result:
 @click.argument("name")
 async def history(door: Door, name: str) -> Result:
     """Show the versions of a helper: when, by whom and why, those of a deleted one too."""
+    from ..render.helper_view import history_lines
+
     await door.workspace.helpers.refresh(is_told=False)
     versions = await door.workspace.helpers.history(name)
     return Result({"name": name, "versions": versions}, history_lines(versions))
@@ -121,6 +125,8 @@ async def history(door: Door, name: str) -> Result:
 @_reason
 async def rollback(door: Door, name: str, version: str, reason: str) -> Result:
     """Restore an earlier version of a helper, or a deleted one; by default, the version before the current one."""
+    from ..render.helper_view import verdict_lines
+
     proposal = door.workspace.by_user(reason or f"rollback {version}".strip())
     verdict = await door.workspace.helper_changes.rollback(name, version, proposal)
     return Result(verdict, verdict_lines(verdict, "was restored"), code=0 if verdict.admitted else 1)
@@ -129,6 +135,8 @@ async def rollback(door: Door, name: str, version: str, reason: str) -> Result:
 @verb()
 async def propose(door: Door) -> Result:
     """Draft a helper for each set of functions that recorded turns used together, with the figures why."""
+    from ..render.helper_view import proposal_lines
+
     data = await door.workspace.helper_proposals()
     hint = "" if data else "No functions were used together often enough: in three turns, and in half of one's turns."
     return Result({"proposals": data}, proposal_lines(data), hint)
