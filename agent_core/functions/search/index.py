@@ -88,13 +88,17 @@ class FunctionIndex:
             best = sorted(_top(scores, count), key=lambda slot: (-round(float(scores[slot]), 6), self._names[slot]))
             return [self._ranked(slot, float(scores[slot]), stems) for slot in best[: max(count, 0)]]
 
-    async def neighbors(self, name: str, snapshot: Snapshot, count: int) -> list[tuple[str, float]]:
-        """Return the functions whose descriptions mean nearly the same, with their cosines, nearest first."""
+    async def neighbors(
+        self, names: Iterable[str], snapshot: Snapshot, count: int
+    ) -> dict[str, list[tuple[str, float]]]:
+        """Return, for each function, those whose descriptions mean nearly the same, nearest first, with cosines."""
         async with self._lock:
             await self._see(snapshot)
-            slot = self._slots.get(name)
-            near = self._meanings.neighbors(slot, count) if slot is not None else []
-            return [(self._names[place], cosine) for place, cosine in near if self._names[place]]
+            near = self._meanings.neighbors([self._slots[name] for name in names if name in self._slots], count)
+            return {
+                self._names[slot]: [(self._names[place], cosine) for place, cosine in places]
+                for slot, places in near.items()
+            }
 
     async def near(
         self, snapshot: Snapshot, least: float, names: Iterable[str] | None = None
@@ -136,7 +140,7 @@ class FunctionIndex:
         for name in [name for name in self._slots if name not in functions]:
             self._drop(name)
         changed = {name: new for name, new in functions.items() if _text(self._seen.get(name)) != _text(new)}
-        callees = {**self._callees, **{name: mentioned(new, snapshot) for name, new in changed.items()}}
+        callees = {**self._callees, **_mentioned(changed.values(), snapshot)}
         callees = {name: callees[name] for name in functions}
         linked = _both_ways(callees)
         for name, new in changed.items():
@@ -268,12 +272,17 @@ def _text(function: Function | None) -> Any:  # Any: only compared
     return function.description, function.parameters, function.examples, function.module, function.body_hash
 
 
-def mentioned(function: Function, snapshot: Snapshot) -> frozenset[str]:
-    """Return the other functions whose names stand in a function's source or description, read without parsing it."""
-    source = snapshot.modules.get(function.module)
-    lines = lines_of(source.text)[function.line - 1 : function.end_line] if source else []
-    names = {*IDENTIFIER.findall("".join(lines))} - {function.name}
-    return frozenset(name for name in names if name in snapshot.functions)
+def _mentioned(functions: Iterable[Function], snapshot: Snapshot) -> dict[str, frozenset[str]]:
+    """Return the other functions whose names stand in the source or description of each, read without parsing it."""
+    lines, named = dict[str, list[str]](), dict[str, frozenset[str]]()
+    for function in functions:
+        module = function.module
+        if module not in lines:
+            lines[module] = lines_of(snapshot.modules[module].text) if module in snapshot.modules else []
+        own = "".join(lines[module][function.line - 1 : function.end_line])
+        names = snapshot.functions.keys() & {*IDENTIFIER.findall(own)}
+        named[function.name] = frozenset(names - {function.name})
+    return named
 
 
 def _both_ways(callees: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:

@@ -1,7 +1,7 @@
 """Search for functions as people and models see it: what matches, why, what it needs, how it differs from others."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +24,7 @@ MANY: Final = 40
 MOST: Final = 50
 _ALIKE: Final = 0.35  # the cosine from which two descriptions are neighbors
 _TOLD: Final = 3  # words in common
+_NEIGHBORS: Final = 10  # looked at for one that it neither calls nor hides
 _DESCRIBED: Final = 120
 _BLANK: Final = "\n\n"
 _REQUEST_CHARS: Final = 60
@@ -113,7 +114,8 @@ class FunctionSearch:
         ranked = await self.index.rank(need, snapshot, count, hidden)
         ranked = [candidate for candidate in ranked if candidate.score >= self.index.least]
         ranked = self._with_needs(ranked, hidden)[:count]
-        matches = [await self._match(candidate, snapshot, hidden) for candidate in ranked]
+        near = await self.index.neighbors([candidate.name for candidate in ranked], snapshot, _NEIGHBORS)
+        matches = [self._match(candidate, snapshot, hidden, near.get(candidate.name, [])) for candidate in ranked]
         return SearchReport(need, tuple(matches), self.index.trouble)
 
     async def likely(self, message: str, count: int, hidden: Collection[str] = ()) -> list[str]:
@@ -133,10 +135,11 @@ class FunctionSearch:
                 order.setdefault(name, by_name.get(name, Ranked(name, candidate.score)))
         return [candidate for name, candidate in order.items() if name not in hidden]
 
-    async def _match(self, candidate: Ranked, snapshot: Snapshot, hidden: Collection[str]) -> FunctionMatch:
+    def _match(
+        self, candidate: Ranked, snapshot: Snapshot, hidden: Collection[str], near: Sequence[tuple[str, float]]
+    ) -> FunctionMatch:
         name = candidate.name
         needs = tuple(need for need in self.index.needs(name) if need not in hidden)
-        near = await self.index.neighbors(name, snapshot, len(needs) + 1)
         others = [other for other, cosine in near if cosine >= _ALIKE and other not in (*needs, *hidden)]
         differs = _difference(snapshot.functions[name], snapshot.functions[others[0]]) if others else ""
         return FunctionMatch(snapshot.functions[name], candidate.score, _why(candidate), differs, needs)

@@ -23,6 +23,7 @@ class VectorTable:
         self._vectors: Floats = np.zeros((0, 0), np.float32)
         self._near: Floats = np.zeros((0, NEAREST), np.float32)
         self._live: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self._lengths: Floats = np.zeros(0, np.float32)
 
     def put(self, slots: Sequence[int], vectors: Floats) -> None:
         """Set the vectors of these slots."""
@@ -35,9 +36,11 @@ class VectorTable:
             self._vectors = np.concatenate([self._vectors, np.zeros((room, vectors.shape[1]), np.float32)])
             self._near = np.concatenate([self._near, np.zeros((room, NEAREST), np.float32)])
             self._live = np.concatenate([self._live, np.zeros(room, np.bool_)])
+            self._lengths = np.concatenate([self._lengths, np.zeros(room, np.float32)])
         before = self._live.copy()
         before[list(slots)] = False
         self._vectors[list(slots)] = vectors
+        self._lengths[list(slots)] = np.linalg.norm(vectors, axis=-1)
         self._live[list(slots)] = True
         self._compare(np.array(slots), np.flatnonzero(before))
 
@@ -60,15 +63,18 @@ class VectorTable:
         crowding[: len(self._near)] = self._near[:size].mean(1)
         return crowding
 
-    def neighbors(self, slot: int, count: int = NEAREST) -> list[tuple[int, float]]:
-        """Return the nearest slots with their cosines, nearest first."""
-        if slot >= len(self._live) or not self._live[slot]:
-            return []
-        unit = _unit(self._vectors)
-        cosines = np.where(self._live, unit @ unit[slot], -1)
-        cosines[slot] = -1
-        order = np.argsort(-cosines)[:count]
-        return [(int(place), float(cosines[place])) for place in order if cosines[place] > -1]
+    def neighbors(self, slots: Sequence[int], count: int = NEAREST) -> dict[int, list[tuple[int, float]]]:
+        """Return the nearest slots of each with their cosines, nearest first; those without a vector are left out."""
+        asked = [slot for slot in slots if slot < len(self._live) and self._live[slot]]
+        lengths = np.where(self._lengths > 0, self._lengths, 1)
+        cosines = self._vectors[asked] @ self._vectors.T / (lengths[asked, None] * lengths)
+        cosines[:, ~self._live] = -1
+        near: dict[int, list[tuple[int, float]]] = {}
+        for slot, row in zip(asked, cosines, strict=True):
+            row[slot] = -1
+            order = np.argsort(-row)[:count]
+            near[slot] = [(int(place), float(row[place])) for place in order if row[place] > -1]
+        return near
 
     def pairs(self, least: float, slots: Sequence[int] | None = None) -> Iterator[tuple[int, int, float]]:
         """Yield the pairs of slots with at least this cosine, each once; with `slots`, those with one of them."""

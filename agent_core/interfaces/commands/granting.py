@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent_core.access.grants import Grants, Question
 from agent_core.base.errors import UsageError
 
-from ..render.grant_question import given_lines, grants_lines, pages, revoked_lines
 from ..spans import line
 from ..wrap import screen_columns
 from .history import judged
 from .verb import Door, Result, verb
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.access.grants import Grants, Question
     from agent_core.functions.service import FunctionService
 
 _ITEMS = (
@@ -50,6 +49,8 @@ async def grant(door: Door, name: str, is_sure: bool, **options: Any) -> Result:
     """Grant a function more access. Without options: all that it, or its rejected candidate, still needs."""
     from agent_core.functions.service.plan import Given
 
+    from ..render.grant_question import given_lines
+
     grants = door.shop.grants
     question = await grants.question(name, grants.wanted(options))
     if not question.missing:
@@ -82,6 +83,8 @@ async def list_grants(door: Door, name: str) -> Result:
     """Show what functions may reach. Also shows how much of functions/grants.toml is in force for you."""
     from agent_core.functions.service.function_facts import unknown_function
 
+    from ..render.grant_question import grants_lines
+
     data = await door.shop.grants.listing(name)
     if name and not data.grants and name not in (names := door.shop.names()):
         raise unknown_function(name, names)
@@ -90,14 +93,17 @@ async def list_grants(door: Door, name: str) -> Result:
     return Result(data, grants_lines(data), "" if data.grants or data.problems else none, 1 if data.problems else 0)
 
 
-async def revoked(shop: "FunctionService", name: str, selection: Grants | None) -> Result:
+async def revoked(shop: "FunctionService", name: str, selection: "Grants | None") -> Result:
     """Revoke some grants of a function, or with None all."""
+    from ..render.grant_question import revoked_lines
+
     result = await shop.grants.revoke(name, selection)
     return Result(result, revoked_lines(result))
 
 
-def _agrees(question: Question) -> bool:
+def _agrees(question: "Question") -> bool:
     from ..question import agreed, ask, say
+    from ..render.grant_question import pages
 
     if not sys.stdin.isatty():
         raise UsageError("There is no terminal for the question.", fix="Look at what it would get, then give -y.")
