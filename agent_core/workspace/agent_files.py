@@ -66,7 +66,7 @@ class ConfigFolder(Generic[T]):
     ) -> None:
         """Create the folder; `kind` is a dataclass whose fields are the keys of a file.
 
-        No file has a name that is `taken`, nor one that looks like one of these, or of those in `looks`.
+        No file has a name that groups have `taken`, nor one that looks like one of these, or of those in `looks`.
         """
         self.folder = root / folder
         self._name = folder
@@ -148,7 +148,7 @@ class ConfigFolder(Generic[T]):
         if name.casefold() in RESERVED or name.startswith(PASSING):
             raise ConfigError(f"The name `{name}` is reserved.", fix="Give it another name.")
         if name in (taken := {*self._taken()}):
-            raise ConfigError(f"There is an agent `{name}` already.", fix="Give it another name.")
+            raise ConfigError(f"There is a group `{name}` already.", fix="Give it another name.")
         others = {*self._good, *taken, *self._looks()} - {name}
         if like := next((other for other in sorted(others) if look(other) == look(name)), None):
             raise ConfigError(f"The name `{name}` looks like `{like}`.", fix="Give it another name.")
@@ -158,9 +158,9 @@ class AgentFiles:
     """The agents of a workspace as `agents/NAME.toml` describe them; `main` names the one that needs no file."""
 
     def __init__(self, root: Path, main: str, groups: Callable[[], Iterable[str]] = tuple) -> None:
-        """Create the directory; no agent looks like one of the `groups`."""
+        """Create the directory; no agent has the name of one of the `groups`, or looks like it."""
         self._root = root
-        self.folder = ConfigFolder(root, "agents", AgentProfile, looks=lambda: (main, *groups()))
+        self.folder = ConfigFolder(root, "agents", AgentProfile, taken=groups, looks=lambda: (main,))
         self._main = main
         self._told: list[str] = []
 

@@ -205,8 +205,9 @@ async def build_agent(
 
     With it, `resources` are closed.
     """
-    deps.directory.folder.must_hold(name)
     in_group = is_group(deps.root, name)
+    if not in_group:
+        deps.directory.folder.must_hold(name)
     settings = await _agent_settings(deps, name, memory, in_group=in_group)
     agent_preset = preset(deps.root, settings["preset"])
     usual = partial(_first_memory, deps, name, agent_preset, settings["memory_class"])

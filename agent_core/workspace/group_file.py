@@ -51,10 +51,9 @@ class GroupSurroundings:
 
 
 def is_group(root: Path, name: str) -> bool:
-    """Check whether the workspace has a group of this name, and no agent of it."""
-    file = f"{name}.toml"
+    """Check whether the workspace has a group of this name."""
     is_name = bool(AGENT.fullmatch(name)) and name.casefold() not in RESERVED
-    return is_name and (root / FOLDER / file).is_file() and not (root / "agents" / file).is_file()
+    return is_name and (root / FOLDER / f"{name}.toml").is_file()
 
 
 def group_names(root: Path) -> list[str]:
@@ -65,7 +64,7 @@ def group_names(root: Path) -> list[str]:
 def file_problems(root: Path, main: str) -> list[Problem]:
     """Return what is wrong with the files of agents and of groups; `main` is the agent that needs no file."""
     agents = AgentFiles(root, main, partial(group_names, root))
-    groups = GroupFolder(root, FOLDER, GroupFile, taken=agents.names)
+    groups = GroupFolder(root, FOLDER, GroupFile, looks=agents.names)
     return [*agents.folder.problems, *groups.problems]
 
 

@@ -124,8 +124,14 @@ class Supervision:
         return stopped
 
     async def resume(self, name: str) -> list[str]:
-        """Resume a paused agent, and open the threads again in which it is stuck; return these threads."""
+        """Resume a paused agent, and open the threads again in which it is stuck; return these threads.
+
+        Raises:
+            UsageError: there is no such agent, and no such thread.
+        """
         stuck = [row.id for row in await self._store.threads() if row.state == "stuck" and name in (row.id, *row.spent)]
+        if not stuck and name not in await self._store.paused():
+            self.check(name)
         await self._store.apply([ResumeAgent(name), *(SetThread(id, "open") for id in stuck)])
         return stuck
 

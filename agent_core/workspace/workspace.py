@@ -85,7 +85,7 @@ class Workspace:
         self.directory = AgentFiles(root, settings.agent, partial(group_names, root))
         self.helpers = HelperLibrary(root, store, workshop, host_functions.reserved())
         self.helper_changes = HelperChanges(self.helpers, workshop)
-        self._groups = GroupFolder(root, FOLDER, GroupFile, taken=self.directory.names)
+        self._groups = GroupFolder(root, FOLDER, GroupFile, looks=self.directory.names)
         self._behind: AgentsBehind | None = None
 
     @property

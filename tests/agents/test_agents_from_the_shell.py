@@ -64,6 +64,7 @@ def test_the_tree_shows_who_waits_for_whom_and_a_person_steers(tmp_path: Path) -
     ("arguments", "part"),
     [
         pytest.param(("pause", "editr"), "Did you mean `editor`?", id="pause nobody"),
+        pytest.param(("resume", "editr"), "Did you mean `editor`?", id="resume nobody"),
         pytest.param(("answer", "editor", "x"), "Nobody waits", id="answer nothing"),
         pytest.param(("route", "editor", "nobody"), "no agent `nobody`", id="route to nobody"),
         pytest.param(("stop", "editor"), "in no thread", id="stop nothing"),

@@ -6,7 +6,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from tests.interfaces.support import flags
-from tests.kit import Repeat, Say, ScriptedModel, Seen, scripted
+from tests.kit import Repeat, Say, ScriptedModel, scripted
 from tests.kit.program import toolwright
 
 from .groups import group_file
@@ -70,15 +70,10 @@ def test_an_agent_whose_file_says_nothing_usable_is_not_opened(tmp_path: Path) -
     assert "agents/main.toml: limits: the limit `steps` cannot be -1" in done.stderr
 
 
-def test_a_group_named_as_an_agent_is_told_and_the_agent_stays(tmp_path: Path) -> None:
-    group_file(tmp_path, name="critic")
-
-    def alone(seen: Seen) -> Say:
-        return Say("group" if "in the group" in seen.text else "agent")
-
-    with scripted([Repeat(alone)]) as model:
-        assert talk_to(tmp_path, model, "--agent", "critic").stdout == "agent\n"
-    assert (
-        "groups/critic.toml config: There is an agent `critic` already."
-        in toolwright("agents", "tree", cwd=tmp_path).stderr
-    )
+def test_a_group_named_as_an_agent_is_the_group_and_the_agents_file_is_rejected(tmp_path: Path) -> None:
+    group_file(tmp_path, "stop = { turns = 0 }\n")
+    describe(tmp_path, "team")
+    with scripted([]) as model:
+        assert "0 turns were taken" in talk_to(tmp_path, model, "--agent", "team").stderr
+    told = toolwright("agents", "tree", cwd=tmp_path).stderr
+    assert "agents/team.toml config: There is a group `team` already." in told

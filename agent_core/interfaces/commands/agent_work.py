@@ -96,10 +96,11 @@ async def pause(door: Door, name: str, why: str) -> Result:
 @verb(opens=Opens.NOTHING)
 @click.argument("name")
 async def resume(door: Door, name: str) -> Result:
-    """Resume a paused agent, or a thread that is stuck."""
+    """Resume a paused agent, or open a thread again that is stuck."""
     async with _supervised(door) as (supervision, _):
         threads = await supervision.resume(name)
-    return _done({"resumed": name, "threads": threads}, f"{name} goes on")
+    say = f'tell it how: toolwright run --agent {name} --message "…"' if threads else ""
+    return _done({"resumed": name, "threads": threads}, f"{name} {'may go on' if threads else 'goes on'}", say)
 
 
 @verb(opens=Opens.NOTHING)
