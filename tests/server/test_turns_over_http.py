@@ -3,6 +3,8 @@
 import asyncio
 
 from agent_core import Workspace
+from agent_core.base import events
+from agent_core.interfaces.server.agent_host import Listening
 from tests.kit import Ask, Fail, Say, Stall, Wanted
 from tests.kit.desk import VOWELS
 
@@ -107,3 +109,18 @@ async def test_a_conversation_of_an_agent_is_its_own_and_of_the_same_token(serve
     wrong = await token.post("/api/v1/agents/main/conversations", json={"name": "a b"})
     assert (wrong.status_code, wrong.json()["error"]["code"]) == (400, "usage")
     await server.said("Bye")
+
+
+async def test_a_slow_listener_gets_all_of_a_text_in_fewer_pieces() -> None:
+    listening = Listening()
+    pieces = [events.Text(turn="t", step=1, text=f"{number} ") for number in range(5_000)]
+    for piece in pieces:
+        listening.hear(piece)
+    listening.end()
+    heard = []
+    while (event := await listening.next(60)) is not None:
+        assert isinstance(event, events.Text)
+        heard.append(event.text)
+    assert "".join(heard) == "".join(piece.text for piece in pieces)
+    assert len(heard) < 200
+    assert not listening.is_behind

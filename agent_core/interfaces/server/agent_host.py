@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from agent_core.base import events
@@ -20,6 +20,8 @@ from ..spending import Spending
 from .failures import Refused
 
 _MOST_EVENTS: Final = 2_000  # that a slow listener may be behind
+_MOST_PIECES: Final = 100  # that wait as they came
+_LONGEST_PIECE: Final = 16 << 10
 _MOST_ENDS: Final = 100
 _MOST_TURNS: Final = 500  # of an agent whose cost is kept apart
 MOST_STREAMS: Final = 64  # at once, of one token
@@ -35,7 +37,12 @@ class Listening:
     is_over: bool = False
 
     def hear(self, event: Event) -> None:
-        """Take an event, or note that it was lost: what is on disk is read from there."""
+        """Take an event, or note that it was lost: what is on disk is read from there. Of a slow listener, pieces of
+        text become longer ones, so that a reply is whole however slowly it is read.
+        """
+        if len(self._queue) >= _MOST_PIECES and (joined := _joined(self._queue[-1], event)):
+            self._queue[-1] = joined
+            return
         if len(self._queue) >= _MOST_EVENTS:
             self._queue.clear()
             self.is_behind = True
@@ -61,6 +68,14 @@ class Listening:
             except TimeoutError:
                 return None
         return self._queue.popleft() if self._queue else None
+
+
+def _joined(last: Event, event: Event) -> Event | None:
+    """Return two pieces of the same text as one; None if they are none, or it would be too long to copy again."""
+    if not (isinstance(last, events.Text) and isinstance(event, events.Text)) or len(last.text) > _LONGEST_PIECE:
+        return None
+    is_same = (last.turn, last.step, last.agent) == (event.turn, event.step, event.agent)
+    return replace(last, text=last.text + event.text) if is_same else None
 
 
 class OpenStreams:

@@ -36,7 +36,7 @@ _WELL: Final = ("replied", "client_calls")  # the same as reasons of their ends
 class Thread:
     """The agent that holds a conversation, and what of the client's request is new to it, under its `key`.
 
-    `client` is what the client offers of its own.
+    `client` is what the client offers of its own. If it `is_again`, it came before, and has had no answer yet.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Thread:
     history: ClientHistory
     client: Json
     key: str
+    is_again: bool
 
 
 @dataclass(slots=True)
@@ -141,9 +142,9 @@ class ChatThreads:
             settings = await self._index.settings(name) or {}
             if not history.before:
                 _must_be_open(history, settings)
-            key = await self._noted(name, settings, history)
+            key, is_again = await self._noted(name, settings, history)
         await self._tell_system(name, history.system)
-        return Thread(name, agent, history, client, key)
+        return Thread(name, agent, history, client, key, is_again)
 
     async def named(self, agent: str, conversation: str) -> str:
         """Return the agent that holds a conversation with a name, which begins now if there is none of that name.
@@ -180,18 +181,18 @@ class ChatThreads:
         """
         host, store = self._rooms.host, self._rooms.state.store
         with host.listen(thread.name) as listening:
+            if thread.is_again:
+                host.begin_at_now(thread.name, listening)
             posted, past = await self._post(thread)
             for event in past:
                 yield event
             if past:
                 return
             own = _OwnTurn(store, posted, await store.turn_of(posted) or "")
-            if own.id:
-                host.begin_at_now(thread.name, listening)
             while not listening.is_over:
                 heard = await listening.next(_WAIT_S)
                 if heard is None and not own.is_parked and (past := await self._past(thread.name, posted)):
-                    heard = past[-1]  # its end was not heard, because it failed
+                    heard, own.id = past[-1], past[-1].turn  # its end was not heard, because it failed
                 if heard is None or await own.has(heard):
                     yield heard
                 if isinstance(heard, events.TurnEnded) and own.is_over:
@@ -249,13 +250,15 @@ class ChatThreads:
                 return name
         return ""
 
-    async def _noted(self, name: str, settings: Settings, history: ClientHistory) -> str:
-        """Return the key under which the request is posted: that of before, if it came before and has no answer yet."""
+    async def _noted(self, name: str, settings: Settings, history: ClientHistory) -> tuple[str, bool]:
+        """Return the key under which the request is posted, and whether it is that of before, since it came before and
+        has had no answer yet.
+        """
         if settings.get("chat_asked") == history.asked and (key := str(settings.get("chat_key") or "")):
-            return key
+            return key, True
         key = Clock().new_id()
         await self._index.save(name, settings, chat_asked=history.asked, chat_key=key)
-        return key
+        return key, False
 
     async def _post(self, thread: Thread) -> tuple[str, list[events.Event]]:
         """Post what is new, and return its event. If it came before and has its answer, return that turn's events, too;
