@@ -110,6 +110,7 @@ BENCHES: dict[str, Callable[[Figures], list[Row]]] = {
     "stalls": _own_rows,
     "walk": _own_rows,
     "agents": _own_rows,
+    "mcp_doors": _own_rows,
 }
 
 if __name__ == "__main__":
