@@ -1,6 +1,7 @@
 """Messages and events over HTTP: what a client hears, once, in order, also after it was cut off."""
 
 import asyncio
+from pathlib import Path
 
 from agent_core import Workspace
 from tests.kit import Ask, Fail, Say, Stall, Wanted
@@ -107,3 +108,14 @@ async def test_a_conversation_of_an_agent_is_its_own_and_of_the_same_token(serve
     wrong = await token.post("/api/v1/agents/main/conversations", json={"name": "a b"})
     assert (wrong.status_code, wrong.json()["error"]["code"]) == (400, "usage")
     await server.said("Bye")
+
+
+async def test_a_group_and_its_members_are_talked_to_in_turn(served: Serve, tmp_path: Path) -> None:
+    for folder in ("groups", "agents"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "agents" / "bob.toml").write_text('purpose = "Counts."\n')
+    rules = 'members = ["main", "bob"]\nrules = []\nchoose = "round_robin"\nstop = { turns = 2 }\n'
+    (tmp_path / "groups" / "crew.toml").write_text(f'purpose = "Talk."\n{rules}')
+    server = await served([Say(text) for text in ("Bob.", "First.", "Second.", "Bob again.", "Third.", "Fourth.")])
+    for agent, reply in (("bob", "Bob."), ("crew", "Second."), ("bob", "Bob again."), ("crew", "Fourth.")):
+        assert end_of(await server.said("Hello", agent))["reply"] == reply
