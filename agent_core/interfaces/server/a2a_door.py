@@ -20,7 +20,7 @@ from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ToolwrightError, UsageError
 
-from .a2a_messages import TaskDialect, Json, ReplyPiece, RpcError, RpcRequest, TaskState, TaskView, card, read_request
+from .a2a_messages import Json, ReplyPiece, RpcError, RpcRequest, TaskDialect, TaskState, TaskView, card, read_request
 from .agent_host import Listening
 from .answering import STREAM
 from .chat_completions import ended_badly
