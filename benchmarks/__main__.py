@@ -111,6 +111,7 @@ BENCHES: dict[str, Callable[[Figures], list[Row]]] = {
     "walk": _own_rows,
     "agents": _own_rows,
     "server": _own_rows,
+    "mcp_doors": _own_rows,
 }
 
 if __name__ == "__main__":

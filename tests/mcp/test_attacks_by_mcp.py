@@ -6,12 +6,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from mcp.shared.exceptions import MCPError
 
 from agent_core import ToolwrightError, Workspace
 from agent_core.functions.foreign.entry import ServerBook, ServerEntry
 from agent_core.interfaces.cli import main
+from agent_core.interfaces.mcp import http_door
 from tests.kit.desk import VOWELS
 from tests.kit.http import Answer, Request, Server
 from tests.server.conftest import Served
@@ -135,6 +137,7 @@ def test_an_address_in_clear_text_or_with_a_login_is_none(
 
 async def test_a_token_does_not_follow_a_redirect(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLWRIGHT_SECRET_API", "swordfish-of-mine")
+    asked: list[Request] = []
     seen: list[Request] = []
 
     async def steal(request: Request, answer: Answer) -> None:
@@ -142,10 +145,12 @@ async def test_a_token_does_not_follow_a_redirect(workspace: Workspace, monkeypa
         await answer.send(200, b"{}")
 
     async def send_on(request: Request, answer: Answer) -> None:
+        asked.append(request)
         await answer.send(307, b"", {"Location": f"http://127.0.0.1:{thief.port}/mcp"})
 
     with closing(Server(steal)) as thief, closing(Server(send_on)) as honest:
         await _redirected(workspace, honest.port)
+    assert asked
     assert seen == []
 
 
@@ -154,7 +159,8 @@ async def _redirected(workspace: Workspace, port: int) -> None:
     book = ServerBook(workspace.root)
     book.put("strange", entry)
     book.approve("strange", entry, {"echo": {"description": "Repeat.", "parameters": TEXT}})
-    assert (await called(workspace, "echo", text="a"))[0] == "refused"
+    outcome, text = await called(workspace, "echo", text="a")
+    assert (outcome, "cannot be used" in text) == ("refused", True), text
 
 
 async def test_a_server_of_ours_is_used_over_http_by_its_token_alone(
@@ -181,3 +187,18 @@ async def test_a_server_of_ours_is_used_over_http_by_its_token_alone(
                 await asyncio.sleep(0.05)
         assert report.error is not None
         assert "the server changed what it says" in report.error.message
+
+
+async def test_clients_that_leave_without_a_word_keep_nobody_out(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_door, "_MOST_SESSIONS", 3)
+    token = await served.token("peer", "chat")
+    about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}
+    headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
+    async with over_http(served, token, "legacy") as staying, httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        for _ in range(8):
+            answer = await http.post(f"{served.url}/mcp", json=begin)
+            assert answer.status_code == 200, answer.text
+        assert (await staying.list_tools()).tools, "a session that is used stays"

@@ -1,6 +1,7 @@
 """Messages and events over HTTP: what a client hears, once, in order, also after it was cut off."""
 
 import asyncio
+from pathlib import Path
 
 from agent_core import Workspace
 from agent_core.base import events
@@ -124,3 +125,14 @@ async def test_a_slow_listener_gets_all_of_a_text_in_fewer_pieces() -> None:
     assert "".join(heard) == "".join(piece.text for piece in pieces)
     assert len(heard) < 200
     assert not listening.is_behind
+
+
+async def test_a_group_and_its_members_are_talked_to_in_turn(served: Serve, tmp_path: Path) -> None:
+    for folder in ("groups", "agents"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "agents" / "bob.toml").write_text('purpose = "Counts."\n')
+    rules = 'members = ["main", "bob"]\nrules = []\nchoose = "round_robin"\nstop = { turns = 2 }\n'
+    (tmp_path / "groups" / "crew.toml").write_text(f'purpose = "Talk."\n{rules}')
+    server = await served([Say(text) for text in ("Bob.", "First.", "Second.", "Bob again.", "Third.", "Fourth.")])
+    for agent, reply in (("bob", "Bob."), ("crew", "Second."), ("bob", "Bob again."), ("crew", "Fourth.")):
+        assert end_of(await server.said("Hello", agent))["reply"] == reply

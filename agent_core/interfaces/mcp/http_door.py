@@ -59,12 +59,10 @@ class HttpDoor:
 
     async def _serve(self, ready: asyncio.Future[ASGIApp]) -> None:
         await asyncio.to_thread(import_module, "agent_core.interfaces.mcp.server")
-        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415 - see above
-
-        from .server import McpDoor  # noqa: PLC0415 - see above
+        from .server import McpDoor, SessionManager  # noqa: PLC0415 - see above
 
         door = McpDoor(self._workspace, lambda request: request.scope["identity"])
-        manager = StreamableHTTPSessionManager(door.server, max_sessions=_MOST_SESSIONS, session_idle_timeout=_IDLE_S)
+        manager = SessionManager(door.server, max_sessions=_MOST_SESSIONS, session_idle_timeout=_IDLE_S)
         async with door.opened(), manager.run():
             ready.set_result(manager.asgi_app)
             await self._stopping.wait()

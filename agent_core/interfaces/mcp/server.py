@@ -5,16 +5,20 @@ runs in a task of its own: a client that cancels or leaves ends it as a user wou
 """
 
 import asyncio
+import math
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any, Final, TypeVar
 
 import mcp_types as wire
+from mcp.server.auth.middleware.bearer_auth import AuthorizationContext
 from mcp.server.connection import Connection
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
+from mcp.server.streamable_http import StreamableHTTPServerTransport
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
     ListenHandler,
@@ -61,6 +65,23 @@ class WorkspaceServer(Server[Any]):
         """Return the options of a handshake; over HTTP the SDK asks for them without arguments."""
         options = notification_options or NotificationOptions(tools_changed=True, resources_changed=True)
         return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+
+class SessionManager(StreamableHTTPSessionManager):
+    """The SDK's sessions over HTTP. When all are taken, the one that was silent longest makes room.
+
+    A client that leaves without a word would else keep others out until its session has expired.
+    """
+
+    def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
+        sessions = self._server_instances  # the SDK gives out no other way to them
+        if self.max_sessions is not None and len(sessions) >= self.max_sessions:
+            silent = {id: one.idle_scope for id, one in sessions.items() if one.idle_scope is not None}
+            oldest = min(silent, key=lambda id: silent[id].deadline, default="")
+            if oldest and math.isfinite(silent[oldest].deadline):  # the others are being used
+                silent[oldest].cancel()
+                del sessions[oldest]
+        return super()._admit_session(requestor)
 
 
 class McpDoor:

@@ -20,7 +20,7 @@ from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ToolwrightError, UsageError
 
-from .a2a_messages import Dialect, Json, ReplyPiece, RpcError, RpcRequest, TaskState, TaskView, card, read_request
+from .a2a_messages import Json, ReplyPiece, RpcError, RpcRequest, TaskDialect, TaskState, TaskView, card, read_request
 from .agent_host import Listening
 from .answering import STREAM
 from .chat_completions import ended_badly
@@ -39,7 +39,7 @@ _NO_TASK, _NOT_CANCELABLE, _UNSUPPORTED = -32001, -32002, -32004
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _TaskPlace:
     """Where a task is: the agent that holds the conversation, the context, and the event that began it."""
 
     agent: str
@@ -97,7 +97,7 @@ class A2aDoor:
         return str(name)
 
     async def _answered(self, agent: str, asked: RpcRequest, identity: Identity) -> Response:
-        dialect = Dialect(is_v1=asked.is_v1)
+        dialect = TaskDialect(is_v1=asked.is_v1)
         if asked.verb in ("stream", "follow"):
             frames = self._frames(await self._place(agent, asked, identity), asked, dialect)
             return StreamingResponse(frames, media_type="text/event-stream", headers=STREAM)
@@ -110,7 +110,7 @@ class A2aDoor:
             result = dialect.task(view)
         return json_response(_response(asked, result))
 
-    async def _place(self, agent: str, asked: RpcRequest, identity: Identity) -> _Place:
+    async def _place(self, agent: str, asked: RpcRequest, identity: Identity) -> _TaskPlace:
         """Return the task that is asked for: a known one, or the one that a message begins."""
         if asked.task:
             place = await self._known(agent, asked.task)
@@ -122,13 +122,13 @@ class A2aDoor:
         context = asked.context or Clock().new_id().replace("-", "")[:20]
         name = await self._threads.named(agent, context)
         posted = await self._rooms.host.post(name, asked.text, asked.key or None)
-        return _Place(name, context, posted.event)
+        return _TaskPlace(name, context, posted.event)
 
-    async def _known(self, agent: str, task: str) -> _Place:
+    async def _known(self, agent: str, task: str) -> _TaskPlace:
         context, _, event = task.partition(".")
         with suppress(UsageError):
             name = await self._threads.named(agent, context) if await self._exists(agent, context) else ""
-            place = _Place(name, context, event)
+            place = _TaskPlace(name, context, event)
             if name and event and await self._found(place) is not None:
                 return place
         raise RpcError(_NO_TASK, f"There is no task `{task[:100]}`.")
@@ -137,7 +137,7 @@ class A2aDoor:
         names = await self._rooms.workspace.agent_names()
         return self._threads.name_of(agent, context) in names
 
-    async def _give_input(self, place: _Place, text: str, identity: Identity) -> None:
+    async def _give_input(self, place: _TaskPlace, text: str, identity: Identity) -> None:
         """Answer the question that a task waits for.
 
         Raises:
@@ -156,16 +156,16 @@ class A2aDoor:
         while question.id in [row.id for row in await self._rooms.workspace.questions()]:  # noqa: ASYNC110 - a row
             await asyncio.sleep(_AGAIN_S)
 
-    async def _question(self, place: _Place) -> PendingQuestion | None:
+    async def _question(self, place: _TaskPlace) -> PendingQuestion | None:
         turn = await self._rooms.workspace.store.turn_of(place.event)
         rows = await self._rooms.workspace.questions()
         return next((row for row in rows if turn is not None and row.turn == turn), None)
 
-    async def _view(self, place: _Place) -> TaskView:
+    async def _view(self, place: _TaskPlace) -> TaskView:
         """Return a task as it is now."""
         return await self._found(place) or self._as(place, TaskState.SUBMITTED)
 
-    async def _found(self, place: _Place) -> TaskView | None:
+    async def _found(self, place: _TaskPlace) -> TaskView | None:
         """Return a task as it is now; None if this conversation has none of that event."""
         store = self._rooms.workspace.store
         turn = await store.turn_of(place.event)
@@ -184,7 +184,7 @@ class A2aDoor:
         is_there = self._rooms.host.is_running(place.agent) or any(event and event.turn == turn for event in heard)
         return self._as(place, TaskState.WORKING) if is_there else None
 
-    def _ended(self, place: _Place, ended: events.TurnEnded) -> TaskView:
+    def _ended(self, place: _TaskPlace, ended: events.TurnEnded) -> TaskView:
         match ended.reason:
             case "replied":
                 return TaskView(place.task, place.context, TaskState.COMPLETED, reply=ended.reply)
@@ -200,10 +200,10 @@ class A2aDoor:
         return [row for row in self._rooms.host.warnings if row.turn == turn]
 
     @staticmethod
-    def _as(place: _Place, state: TaskState, reason: str = "") -> TaskView:
+    def _as(place: _TaskPlace, state: TaskState, reason: str = "") -> TaskView:
         return TaskView(place.task, place.context, state, reason)
 
-    async def _settled(self, place: _Place) -> TaskView:
+    async def _settled(self, place: _TaskPlace) -> TaskView:
         """Wait until a task has ended or needs input, and return it."""
         with self._rooms.host.listen(place.agent) as listening:
             async with aclosing(self._news(place, listening)) as news:
@@ -212,7 +212,7 @@ class A2aDoor:
                     view = part if isinstance(part, TaskView) else view
                 return view
 
-    async def _canceled(self, place: _Place) -> TaskView:
+    async def _canceled(self, place: _TaskPlace) -> TaskView:
         view = await self._view(place)
         is_at_work = view.state in (TaskState.WORKING, TaskState.INPUT_REQUIRED)
         if not is_at_work or not await self._rooms.host.interrupt(place.agent):
@@ -221,7 +221,9 @@ class A2aDoor:
             await asyncio.sleep(_AGAIN_S)
         return view
 
-    async def _news(self, place: _Place, listening: Listening) -> AsyncGenerator[TaskView | ReplyPiece | None, None]:
+    async def _news(
+        self, place: _TaskPlace, listening: Listening
+    ) -> AsyncGenerator[TaskView | ReplyPiece | None, None]:
         """Yield a task whenever its state changes and pieces of its reply, until it has ended or needs input.
 
         None while nothing comes. Without a piece, the reply of a task that has ended is all there is.
@@ -244,7 +246,7 @@ class A2aDoor:
             if event is None:
                 yield None
 
-    async def _frames(self, place: _Place, asked: RpcRequest, dialect: Dialect) -> AsyncGenerator[bytes, None]:
+    async def _frames(self, place: _TaskPlace, asked: RpcRequest, dialect: TaskDialect) -> AsyncGenerator[bytes, None]:
         is_first, has_pieces = True, False
         with self._rooms.host.listen(place.agent) as listening:
             async with aclosing(self._news(place, listening)) as news:

@@ -156,7 +156,7 @@ def _text(part: Json) -> str:
             raise RpcError(-32005, "Only parts with text or data can be read.")
 
 
-class Dialect:
+class TaskDialect:
     """Writes results in the version that a client speaks."""
 
     def __init__(self, *, is_v1: bool) -> None:

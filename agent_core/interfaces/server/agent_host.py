@@ -155,9 +155,19 @@ class AgentHost:
         """
         async with self._opening:
             if name not in self._agents:
+                await self._make_room(name)
                 self._agents[name] = await self.workspace.agent(name, answers=True)
                 self._runner.poke(name)  # something may have waited for it
             return self._agents[name]
+
+    async def _make_room(self, name: str) -> None:
+        """Close the idle agents that would keep this one out: a group holds its members while it is open."""
+        groups = self.workspace.groups.read()
+        holders = {group for group, file in groups.items() if name in file.members}
+        others = set(groups[name].members) if name in groups else holders
+        for other in others & self._agents.keys():
+            if opened := self.release(other):
+                await opened.aclose()
 
     def is_running(self, name: str) -> bool:
         """Return whether a turn of the agent is under way here."""
@@ -225,6 +235,8 @@ class AgentHost:
 
     async def _turn(self, name: str) -> None:
         agent = await self.agent(name)
+        async with self._opening:
+            await self._make_room(name)
         try:
             async for event in agent.turn(None, approver=self.workspace.answered_by_id):
                 self._publish(name, event)

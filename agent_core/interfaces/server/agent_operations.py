@@ -35,7 +35,7 @@ class NewAgent(Part):
     name: Annotated[str, Field(min_length=1, max_length=64)]
 
 
-class Conversation(Part):
+class ConversationName(Part):
     """A conversation of an agent, by its name."""
 
     name: Annotated[str, Field(min_length=1, max_length=64)]
@@ -285,7 +285,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation("GET", _AGENT, ("read",), "Show one agent.", show),
     Operation("DELETE", _AGENT, ("admin",), "Delete an agent.", delete),
     Operation("GET", f"{_AGENT}/export", ("admin",), "Return an agent as a document.", export),
-    Operation("POST", f"{_AGENT}/conversations", ("chat",), "Begin a conversation.", converse, Conversation),
+    Operation("POST", f"{_AGENT}/conversations", ("chat",), "Begin a conversation.", converse, ConversationName),
     Operation("POST", f"{_AGENT}/messages", ("chat",), "Send a message.", post, Message, status=202),
     Operation("GET", f"{_AGENT}/messages", ("read", "chat"), "Return the conversation.", messages, query=HistoryPart),
     Operation("GET", f"{_AGENT}/messages/{{event}}", ("chat", "read"), "Return which turn took a message.", taken),
