@@ -25,7 +25,7 @@ from ..tables.threads import WorkThreads
 from . import vectors, words
 from .connection import CommitLost, DatabaseClock, Db, PostgresSession, connect, measure_skew
 from .failures import explain, is_passing, place_of
-from .migrate import check_server, migrate
+from .migrate import check_server, migrate, settle
 
 T = TypeVar("T")
 THREADS: Final = 4
@@ -70,8 +70,8 @@ class Database(Tables):
         """The address of the database, without a password."""
         return self._place
 
-    def prepare(self) -> None:
-        """Connect for the first time, and upgrade the schema.
+    def prepare(self, workspace: str) -> None:
+        """Connect for the first time, upgrade the schema, and see that the database is this workspace's.
 
         Raises:
             StorageError: the database cannot be used.
@@ -80,11 +80,12 @@ class Database(Tables):
             with self._connected(_Running()) as db:
                 check_server(db, self.place)
                 migrate(db, self.place)
+                settle(db, self.place, workspace)
         except BaseException as error:
             self._close_idle()
             self._threads.close()
             if isinstance(error, psycopg.Error):
-                raise explain(error, self.place) from error
+                raise explain(error, self.place, "") from error
             raise
 
     async def close(self) -> None:

@@ -40,20 +40,26 @@ class PostgresStore(
     """`Store` on PostgreSQL: the sum of its tables."""
 
     @classmethod
-    def open(cls, url: str, clock: StoreClock, keep_calls: int = KEEP_CALLS) -> "PostgresStore":
+    def open(cls, url: str, clock: StoreClock, keep_calls: int = KEEP_CALLS, workspace: str = "") -> "PostgresStore":
         """Open the store at this address, which libpq reads; its tables are made if they are missing.
 
         Raises:
-            StorageError: the database cannot be used, or a newer program has made its tables.
+            StorageError: the database cannot be used, belongs to another workspace, or has tables of a newer program.
         """
         store = cls(url, clock, keep_calls)
-        store.prepare()
+        store.prepare(workspace)
         return store
 
     @property
     def recovered(self) -> str | None:
         """Nothing: a database is never put aside."""
         return None
+
+    @change
+    def claim(self, session: SqlSession, workspace: str) -> None:
+        """Give the database to another workspace."""
+        session.all("delete from home")
+        session.all("insert into home values (?)", workspace)
 
     async def vacuum(self) -> None:
         """Write every table anew."""
