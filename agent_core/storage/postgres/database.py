@@ -159,7 +159,7 @@ class Database(Tables):
         clock = DatabaseClock(self._clock, self._skew)
         return PostgresSession(db, clock, self._keep_calls, self._sealer, words, vectors)
 
-    def _was_committed(self, transaction: str | None) -> bool:
+    def _was_committed(self, transaction: str) -> bool:
         """Ask the database about a transaction, waiting for the database."""
 
         def status(session: PostgresSession) -> str:
@@ -168,10 +168,9 @@ class Database(Tables):
             except psycopg.errors.InvalidParameterValue:  # it crashed before it heard of it
                 return "aborted"
 
-        while transaction is not None:
-            if (found := self._until_done(status, _Running())) != "in progress":
-                return found == "committed"
-        return True  # it wrote nothing
+        while (found := self._until_done(status, _Running())) == "in progress":
+            pass
+        return found == "committed"
 
     @contextmanager
     def _connected(self, running: _Running) -> Iterator[Db]:
