@@ -12,6 +12,7 @@ from hypothesis import settings
 from sandbox import Sandbox
 from tests.kit import Script, ScriptedModel
 from tests.kit import scripted as running
+from tests.kit.databases import database, postgres, template
 from tests.kit.desk import Desk, desk
 from tests.kit.drawing import SEARCHING, STEADY
 from tests.kit.signals import restore_signals
@@ -20,6 +21,8 @@ from tests.kit.signals import restore_signals
 settings.register_profile(STEADY, derandomize=True, database=None, deadline=None, max_examples=20)
 settings.register_profile(SEARCHING, deadline=None)
 settings.load_profile(STEADY)
+
+__all__ = ["database", "postgres", "template"]  # fixtures
 
 OpenDesk: TypeAlias = Callable[..., Awaitable[Desk]]
 

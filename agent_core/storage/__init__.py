@@ -29,7 +29,7 @@ from .call_store import (
     SaveRecorded,
     Stats,
 )
-from .folder import AGENT, STATE_FILE, AgentLock, lock_agent, open_lock, prepare_state_dir
+from .folder import AGENT, STATE_FILE, AgentLock, lock_agent, open_lock, prepare_state_dir, workspace_id
 from .folder import NAME as STATE
 from .forget_store import Erasure, ForgetStore, MessageGone, Said, TurnsGone
 from .function_store import (
@@ -246,4 +246,5 @@ __all__ = [
     "prepare_state_dir",
     "row_counts",
     "text_names",
+    "workspace_id",
 ]

@@ -9,6 +9,7 @@ import fcntl
 import os
 import pwd
 import re
+import secrets
 import shlex
 import stat
 from contextlib import suppress
@@ -17,9 +18,12 @@ from pathlib import Path
 from types import TracebackType
 
 from agent_core.base.errors import AgentBusy, UsageError, WorkspaceError
+from agent_core.base.plain_files import read_plain
 
 NAME = ".toolwright"
 STATE_FILE = "state.db"
+_ID_FILE = "workspace.id"
+_ID_BYTES = 100
 AGENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -42,6 +46,18 @@ def prepare_state_dir(root: Path) -> Path:
             fix="Use a folder that you may write to.",
         ) from error
     return folder
+
+
+def workspace_id(folder: Path) -> str:
+    """Return the id of the workspace with this state folder, which is made with the first question for it.
+
+    Raises:
+        OSError: it can neither be read nor made.
+    """
+    path = folder / _ID_FILE
+    with suppress(FileExistsError), path.open("x", encoding="ascii") as file:
+        file.write(secrets.token_hex(16))
+    return read_plain(path, _ID_BYTES).decode("ascii", "replace")
 
 
 def _check_entries(folder: Path) -> None:

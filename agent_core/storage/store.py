@@ -48,6 +48,9 @@ class Store(
     def place(self) -> str:
         """The address of the store, without a password."""
 
+    async def claim(self, workspace: str) -> None:
+        """Give the store to another workspace, whose folder of functions is the one that counts from now on."""
+
     async def vacuum(self) -> None:
         """Give back the room of what was deleted. Others wait meanwhile."""
 
@@ -58,11 +61,11 @@ class Store(
         """Finish running work and close the store. A second call does nothing."""
 
 
-def open_store(url: str | Path, *, clock: StoreClock, keep_calls: int = KEEP_CALLS) -> Store:
+def open_store(url: str | Path, *, clock: StoreClock, keep_calls: int = KEEP_CALLS, workspace: str = "") -> Store:
     """Open the store at this address, a new one if there is none.
 
     The address is `sqlite:///PATH`, the path of its file alone, or `postgresql://USER@HOST/DATABASE` as libpq reads it.
-    `keep_calls` calls of a function are kept one by one.
+    `keep_calls` calls of a function are kept one by one. A database belongs to the first `workspace` that names its id.
 
     Raises:
         StorageError: the scheme is unknown, the store cannot be opened, or a newer program has made it.
@@ -71,17 +74,17 @@ def open_store(url: str | Path, *, clock: StoreClock, keep_calls: int = KEEP_CAL
     if not separator:
         return SqliteStore.open(Path(url), clock, keep_calls)
     if scheme in ("postgresql", "postgres"):
-        return _open_postgres(str(url), clock, keep_calls)
+        return _open_postgres(str(url), clock, keep_calls, workspace)
     if scheme != "sqlite" or not place.startswith("/") or place == "/":
         fix = "Use sqlite:///PATH, or the path of a file, or postgresql://USER@HOST/DATABASE."
         raise StorageError(f"No store can be opened at `{url}`.", fix=fix)
     return SqliteStore.open(Path(place[1:]), clock, keep_calls)
 
 
-def _open_postgres(url: str, clock: StoreClock, keep_calls: int) -> Store:
+def _open_postgres(url: str, clock: StoreClock, keep_calls: int, workspace: str) -> Store:
     if find_spec("psycopg") is None:
         message = "A store in PostgreSQL needs the package psycopg, which is not installed."
         raise StorageError(message, fix="Type: python -m pip install 'toolwright[postgres]'")
     from .postgres import PostgresStore  # noqa: PLC0415 an extra
 
-    return PostgresStore.open(url, clock, keep_calls)
+    return PostgresStore.open(url, clock, keep_calls, workspace)

@@ -45,7 +45,7 @@ async def examine(
         "storage": {
             "ok": damage is None,
             "problem": damage,
-            "place": store.place,
+            "database": store.place if settings.storage.url else None,
             "recovered": store.recovered,
             "vectors": await store.vector_trouble() or None,
         },

@@ -12,7 +12,7 @@ from agent_core.access.grants.addresses import is_confirmed, shown
 from agent_core.base.clock import Clock
 from agent_core.base.errors import StorageError
 from agent_core.base.settings import FILE_NAME, Settings, storage_of_file
-from agent_core.storage import STATE_FILE, Store, open_store, prepare_state_dir
+from agent_core.storage import STATE_FILE, Store, open_store, prepare_state_dir, workspace_id
 
 _PASSWORD: Final = re.compile(r"(?<=[^/]):[^/@]*(?=@)")
 CONFIRM: Final = "toolwright storage confirm"
@@ -43,5 +43,7 @@ def open_state(root: Path, settings: Settings) -> Store:
     named = storage_of_file(settings)
     if named is not None and not is_confirmed(*named):
         raise UnconfirmedDatabase(named[1])
-    place = settings.storage.url or folder / STATE_FILE
-    return open_store(place, clock=Clock(), keep_calls=settings.standing.keep_calls)
+    keep = settings.standing.keep_calls
+    if settings.storage.url is None:
+        return open_store(folder / STATE_FILE, clock=Clock(), keep_calls=keep)
+    return open_store(settings.storage.url, clock=Clock(), keep_calls=keep, workspace=workspace_id(folder))

@@ -18,7 +18,7 @@ def source(number: int) -> str:
 
 
 def open_here(path: str) -> Store:
-    return open_store(Path(path), clock=ManualClock(prefix=own_name()))
+    return open_store(path, clock=ManualClock(prefix=own_name()))
 
 
 def count_up(path: str, reports: Connection) -> None:

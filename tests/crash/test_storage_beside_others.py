@@ -11,7 +11,7 @@ from tests.storage.support import ManualClock, texts
 AGENTS = ("ann", "bob", "cat", "dan")
 
 
-async def _examine(path: Path) -> None:
+async def _examine(path: str) -> None:
     async with open_store(path, clock=ManualClock()) as store:
         for agent in AGENTS:
             assert texts(await store.history(agent)) == [str(n) for n in range(100)]
@@ -22,7 +22,14 @@ async def _examine(path: Path) -> None:
 
 
 def test_four_processes_that_start_and_write_at_once_lose_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
+    _write_at_once(str(tmp_path / "state.db"))
+
+
+def test_four_processes_that_write_into_one_database_lose_nothing(database: str) -> None:
+    _write_at_once(database)
+
+
+def _write_at_once(path: str) -> None:
     workers = [Worker(write_beside_others, f"{path}:{agent}") for agent in AGENTS]
     assert [worker.reports() for worker in workers] == [["done"]] * len(AGENTS)
     asyncio.run(_examine(path))

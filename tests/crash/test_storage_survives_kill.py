@@ -14,7 +14,7 @@ from tests.storage.support import ManualClock, texts
 LONGEST_S = 0.03  # from before the file is made to the middle of several turns
 
 
-async def _examine(path: Path, acknowledged: list[str]) -> int:
+async def _examine(path: str, acknowledged: list[str]) -> int:
     """How many numbers are stored, after checking that the state is whole and nothing acknowledged is missing."""
     async with open_store(path, clock=ManualClock()) as store:
         assert store.recovered is None
@@ -36,10 +36,10 @@ def _is_whole(entries: list[Entry], turn: str) -> bool:
     return [entry.n for entry in entries if entry.turn == turn] == list(range(ENTRIES_OF_A_TURN))
 
 
-def _kill_again_and_again(path: Path, times: int, seed: int) -> int:
+def _kill_again_and_again(path: str, times: int, seed: int) -> int:
     chance, stored = random.Random(seed), 0
     for kill in [kill_after, kill_at_work] * (times // 2):
-        acknowledged = kill(Worker(count_up, str(path)), chance.random() * LONGEST_S)
+        acknowledged = kill(Worker(count_up, path), chance.random() * LONGEST_S)
         before, stored = stored, asyncio.run(_examine(path, acknowledged))
         appended = sum(report.startswith("appended") for report in acknowledged)
         assert 0 <= stored - before - appended <= 1, "one append may be stored and not yet acknowledged"
@@ -47,18 +47,22 @@ def _kill_again_and_again(path: Path, times: int, seed: int) -> int:
 
 
 def test_a_hundred_kills_lose_nothing_acknowledged_and_repeat_nothing(tmp_path: Path) -> None:
-    assert _kill_again_and_again(tmp_path / "state.db", 100, seed=1) >= 50
+    assert _kill_again_and_again(str(tmp_path / "state.db"), 100, seed=1) >= 50
+
+
+def test_kills_lose_nothing_acknowledged_in_a_database_either(database: str) -> None:
+    assert _kill_again_and_again(database, 20, seed=2) >= 10
 
 
 def test_kills_while_the_state_file_is_made_leave_a_good_one_or_none(tmp_path: Path) -> None:
     for number in range(15):
         path = tmp_path / f"state-{number}.db"
         acknowledged = kill_after(Worker(count_up, str(path)), number * 0.0006)
-        asyncio.run(_examine(path, acknowledged))
+        asyncio.run(_examine(str(path), acknowledged))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_two_thousand_kills_lose_nothing_acknowledged_and_repeat_nothing(tmp_path: Path) -> None:
     for seed in range(20):
-        _kill_again_and_again(tmp_path / f"state-{seed}.db", 100, seed)
+        _kill_again_and_again(str(tmp_path / f"state-{seed}.db"), 100, seed)

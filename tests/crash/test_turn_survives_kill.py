@@ -46,16 +46,17 @@ def talker() -> object:
     return step
 
 
-def killed_after(root: Path, model: ScriptedModel, seconds: float) -> list[str]:
+def killed_after(root: Path, model: ScriptedModel, database: str, seconds: float) -> list[str]:
     """What a process told before it was killed, some time after it was ready."""
-    ready, *told = kill_at_work(Worker(take_turns, f"{root}|{model.base_url}"), seconds)
+    ready, *told = kill_at_work(Worker(take_turns, f"{root}|{model.base_url}|{database}"), seconds)
     assert ready == "ready"
     return told
 
 
-async def survivors(root: Path) -> list[Message]:
+async def survivors(root: Path, database: str) -> list[Message]:
     """The conversation as the next start finds it."""
-    async with Workspace.open(root, flags={"model.base_url": "http://127.0.0.1:9/v1"}) as workspace:
+    flags = {"model.base_url": "http://127.0.0.1:9/v1", "storage.url": database or None}
+    async with Workspace.open(root, flags=flags) as workspace:
         agent = await workspace.agent()
         made = [name for name in workspace.workshop.names() if name != "note"]
         listed = {row.name for row in (await workspace.workshop.list()).functions}
@@ -63,15 +64,15 @@ async def survivors(root: Path) -> list[Message]:
         return await agent.history()
 
 
-async def kill_again_and_again(root: Path, times: int, seed: int) -> None:
+async def kill_again_and_again(root: Path, times: int, seed: int, database: str = "") -> None:
     (root / "functions").mkdir()
     (root / "functions" / "notes.py").write_text(NOTE)
     chance = random.Random(seed)
     told: list[str] = []
     with scripted([Repeat(talker())]) as model:  # type: ignore[arg-type]  # a chooser
         for _ in range(times):
-            told += killed_after(root, model, chance.uniform(0, 0.25))
-        check(told, await survivors(root))
+            told += killed_after(root, model, database, chance.uniform(0, 0.25))
+        check(told, await survivors(root, database))
 
 
 def check(told: list[str], history: list[Message]) -> None:
@@ -91,6 +92,11 @@ def check(told: list[str], history: list[Message]) -> None:
 @pytest.mark.timeout(120)
 async def test_nothing_that_was_told_is_lost_when_the_program_is_killed_during_turns(tmp_path: Path) -> None:
     await kill_again_and_again(tmp_path, times=6, seed=os.getpid())
+
+
+@pytest.mark.timeout(120)
+async def test_nothing_that_was_told_is_lost_in_a_database_either(tmp_path: Path, database: str) -> None:
+    await kill_again_and_again(tmp_path, times=4, seed=os.getpid(), database=database)
 
 
 @pytest.mark.slow

@@ -9,13 +9,13 @@ from agent_core.workspace.workspace import Workspace
 
 
 def take_turns(argument: str, reports: Connection) -> None:
-    """Take turns in the workspace and with the model of `FOLDER|BASE_URL`."""
-    root, base_url = argument.split("|")
-    asyncio.run(_take_turns(Path(root), base_url, reports))
+    """Take turns in the workspace, with the model and the database of `FOLDER|BASE_URL|URL`; "" is none."""
+    root, base_url, database = argument.split("|")
+    asyncio.run(_take_turns(Path(root), base_url, database or None, reports))
 
 
-async def _take_turns(root: Path, base_url: str, reports: Connection) -> None:
-    flags = {"model.base_url": base_url, "model.name": "scripted", "model.stream": False}
+async def _take_turns(root: Path, base_url: str, database: str | None, reports: Connection) -> None:
+    flags = {"model.base_url": base_url, "model.name": "scripted", "model.stream": False, "storage.url": database}
     async with Workspace.open(root, flags=flags) as workspace:
         agent = await workspace.agent()
         reports.send("ready")

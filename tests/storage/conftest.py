@@ -7,10 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.storage import Store, open_store
-from tests.kit.databases import database, postgres, template
 from tests.storage.support import ManualClock
-
-__all__ = ["database", "postgres", "template"]
 
 BACKENDS = ("postgresql", "sqlite")
 

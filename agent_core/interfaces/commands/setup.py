@@ -54,7 +54,9 @@ def _doctor_lines(report: dict[str, Any]) -> list[Line]:  # Any: the published s
         )
     for room in ("model", "embedding", "packages", "storage"):
         status = report.get(room) or {}
-        facts = [status[key] for key in ("why", "place", "problem", "recovered", "vectors", "fix") if status.get(key)]
+        facts = [
+            status[key] for key in ("why", "database", "problem", "recovered", "vectors", "fix") if status.get(key)
+        ]
         lines.append(line(_mark(bool(status.get("ok"))), ": ".join([room, " ".join(facts) or "whole"])))
         if loosened := status.get("loosened"):
             listed = ", ".join(f"{name} ({why})" for name, why in loosened.items())

@@ -70,6 +70,31 @@ async def _copied(source: str, target: str, *, resume: bool) -> dict[str, int]:
 
 @click.command()
 @scene
+def claim(scene: CliContext) -> None:
+    """Give the database to this folder: its functions are the ones that count from now on."""
+    from agent_core.base.errors import UsageError
+    from agent_core.base.settings import load
+    from agent_core.storage import prepare_state_dir, workspace_id
+    from agent_core.workspace.workspace import Workspace
+
+    root = Workspace.find(scene.root)
+    url = load(root).storage.url
+    if url is None:
+        raise UsageError("This workspace keeps its state in a file.", fix="Next: toolwright storage copy --help")
+    asyncio.run(_claimed(url, workspace_id(prepare_state_dir(root))))
+    scene.result({"claimed": True}, [line(("ok", "✓ "), "the database belongs to this workspace now")])
+
+
+async def _claimed(url: str, workspace: str) -> None:
+    from agent_core.base.clock import Clock
+    from agent_core.storage import open_store
+
+    async with open_store(url, clock=Clock()) as store:
+        await store.claim(workspace)
+
+
+@click.command()
+@scene
 def confirm(scene: CliContext) -> None:
     """Allow the database that toolwright.toml names: conversations and memory are kept there from now on."""
     from agent_core.access.grants.addresses import confirm as keep
@@ -87,5 +112,5 @@ def _count_lines(counts: dict[str, Any]) -> list[Line]:  # Any: numbers
     return [line(f"  {count:>10,}  ", ("name", name)) for name, count in counts.items() if count]
 
 
-for _command in (check, stats, vacuum, copy, confirm):
+for _command in (check, stats, vacuum, copy, claim, confirm):
     storage.add_command(_command)

@@ -52,7 +52,7 @@ _SETTINGS: Final = (
 class CommitLost(Exception):
     """The connection went while a transaction was committed: only the database knows whether it was."""
 
-    def __init__(self, transaction: str | None) -> None:
+    def __init__(self, transaction: str) -> None:
         super().__init__(transaction)
         self.transaction = transaction
 
@@ -177,10 +177,11 @@ class PostgresSession:
             CommitLost: the connection went at the end.
             psycopg.errors.SerializationFailure: somebody else wrote what this block relies on; nothing was written.
         """
-        self.db.execute("begin isolation level serializable")
+        begun = self.db.execute("begin isolation level serializable; select pg_current_xact_id()::text")
+        begun.nextset()
+        number = str(begun.fetchall()[0][0])
         try:
             yield
-            number = self.all("select pg_current_xact_id_if_assigned()::text")[0][0]
         except BaseException:
             self._undo()
             raise

@@ -25,7 +25,7 @@ from ..tables.threads import WorkThreads
 from . import vectors, words
 from .connection import CommitLost, DatabaseClock, Db, PostgresSession, connect, measure_skew
 from .failures import explain, is_passing, place_of
-from .migrate import check_server, migrate
+from .migrate import check_server, migrate, settle
 
 T = TypeVar("T")
 THREADS: Final = 4
@@ -70,8 +70,8 @@ class Database(Tables):
         """The address of the database, without a password."""
         return self._place
 
-    def prepare(self) -> None:
-        """Connect for the first time, and upgrade the schema.
+    def prepare(self, workspace: str) -> None:
+        """Connect for the first time, upgrade the schema, and see that the database is this workspace's.
 
         Raises:
             StorageError: the database cannot be used.
@@ -80,11 +80,12 @@ class Database(Tables):
             with self._connected(_Running()) as db:
                 check_server(db, self.place)
                 migrate(db, self.place)
+                settle(db, self.place, workspace)
         except BaseException as error:
             self._close_idle()
             self._threads.close()
             if isinstance(error, psycopg.Error):
-                raise explain(error, self.place) from error
+                raise explain(error, self.place, "") from error
             raise
 
     async def close(self) -> None:
@@ -158,7 +159,7 @@ class Database(Tables):
         clock = DatabaseClock(self._clock, self._skew)
         return PostgresSession(db, clock, self._keep_calls, self._sealer, words, vectors)
 
-    def _was_committed(self, transaction: str | None) -> bool:
+    def _was_committed(self, transaction: str) -> bool:
         """Ask the database about a transaction, waiting for the database."""
 
         def status(session: PostgresSession) -> str:
@@ -167,10 +168,9 @@ class Database(Tables):
             except psycopg.errors.InvalidParameterValue:  # it crashed before it heard of it
                 return "aborted"
 
-        while transaction is not None:
-            if (found := self._until_done(status, _Running())) != "in progress":
-                return found == "committed"
-        return True  # it wrote nothing
+        while (found := self._until_done(status, _Running())) == "in progress":
+            pass
+        return found == "committed"
 
     @contextmanager
     def _connected(self, running: _Running) -> Iterator[Db]:

@@ -54,14 +54,14 @@ def is_passing(error: psycopg.Error, *, is_connected: bool) -> bool:
     return is_connected or "FATAL" not in text or any(part in text for part in (*_PASSING, *_TOO_MANY))
 
 
-def explain(error: psycopg.Error, place: str) -> StorageError:
-    """Return the error for the caller of the store."""
-    short = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
+def explain(error: psycopg.Error, place: str, outcome: str = UNSAVED) -> StorageError:
+    """Return the error for the caller of the store; `outcome` says what became of the work."""
+    short = str(error).strip().splitlines()[0].strip() if str(error).strip() else type(error).__name__
     message, fix = next(
         ((message, fix) for signs, message, fix in _CAUSES if _is(error, signs)),
         ("does not answer ({short}).", "Check that it runs, and that this machine reaches it; then try again."),
     )
-    return StorageError(f"The database {place} {message.format(short=short)} {UNSAVED}", fix=fix)
+    return StorageError(f"The database {place} {message.format(short=short)} {outcome}".strip(), fix=fix)
 
 
 def _is(error: psycopg.Error, signs: tuple[str, ...]) -> bool:

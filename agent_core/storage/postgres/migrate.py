@@ -66,6 +66,22 @@ def migrate(db: Db, place: str, folder: Path = FOLDER) -> None:
             db.execute("select pg_advisory_unlock($1)", (_LOCK,))
 
 
+def settle(db: Db, place: str, workspace: str) -> None:
+    """Note whose database it is, if it is nobody's yet: versions of functions are those of one folder.
+
+    Raises:
+        StorageError: it belongs to another workspace.
+    """
+    if not workspace:
+        return
+    db.execute("insert into home select $1::text where not exists (select 1 from home)", (workspace,))
+    if (workspace,) not in db.execute("select workspace from home").fetchall():
+        message = f"The database {place} has the functions of another folder than this workspace's."
+        raise StorageError(
+            message, fix="Work in that folder, or give the database to this one: toolwright storage claim"
+        )
+
+
 def schema(db: Db) -> int:
     """Return the number of the last migration that ran; nothing is written."""
     if db.execute("select to_regclass($1)", (f"{SCHEMA}.migration",)).fetchall()[0][0] is None:

@@ -5,7 +5,7 @@ from types import TracebackType
 
 from ..call_store import KEEP_CALLS
 from ..forget_store import Erasure
-from ..subject import StoreClock, Write
+from ..subject import InboxFull, StoreClock, Write, dump
 from ..tables.agent_tables import AgentTables
 from ..tables.approval_tables import ApprovalTables
 from ..tables.block_tables import BlockTables
@@ -17,10 +17,19 @@ from ..tables.session import SqlSession
 from ..tables.tables import apply, change, query
 from ..tables.thread_tables import ThreadTables
 from ..tables.token_tables import TokenTables
-from ..tables.turn_tables import TurnTables
+from ..tables.turn_tables import INBOX_LIMIT, TurnTables
+from ..turn_store import Post
 from .connection import SCHEMA, PostgresSession
 from .database import Database
 
+# In one statement, outside of serializable transactions: many agents post at the same moment. A repeated one, by its id
+# after a break or by its key, is the same event.
+_POST = (
+    "with new as (insert into event (id, agent, key, kind, payload, due, timed, at)"
+    " select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 where (select count(*) from event where agent = ?2 and turn is null) < ?9"
+    " on conflict do nothing returning id) select id from new"
+)
+_POSTED = "select id from event where id = ?1 or (agent = ?2 and key = ?3)"
 _LOOSE = "select 1 from entry e where not exists (select 1 from turn t where t.seq = e.turn) limit 1"
 
 
@@ -40,20 +49,26 @@ class PostgresStore(
     """`Store` on PostgreSQL: the sum of its tables."""
 
     @classmethod
-    def open(cls, url: str, clock: StoreClock, keep_calls: int = KEEP_CALLS) -> "PostgresStore":
+    def open(cls, url: str, clock: StoreClock, keep_calls: int = KEEP_CALLS, workspace: str = "") -> "PostgresStore":
         """Open the store at this address, which libpq reads; its tables are made if they are missing.
 
         Raises:
-            StorageError: the database cannot be used, or a newer program has made its tables.
+            StorageError: the database cannot be used, belongs to another workspace, or has tables of a newer program.
         """
         store = cls(url, clock, keep_calls)
-        store.prepare()
+        store.prepare(workspace)
         return store
 
     @property
     def recovered(self) -> str | None:
         """Nothing: a database is never put aside."""
         return None
+
+    @change
+    def claim(self, session: SqlSession, workspace: str) -> None:
+        """Give the database to another workspace."""
+        session.all("delete from home")
+        session.all("insert into home values (?)", workspace)
 
     async def vacuum(self) -> None:
         """Write every table anew."""
@@ -62,6 +77,11 @@ class PostgresStore(
     async def now(self) -> float:
         """Return the time of the database's clock."""
         return self._clock.now() + self._skew
+
+    async def post(self, post: Post) -> str:
+        """Return the id of the event, or of the first one with its key."""
+        id = self._clock.new_id()
+        return await self._run(lambda session: _post(session, id, post))
 
     @change
     def apply(self, session: SqlSession, writes: Sequence[Write]) -> None:
@@ -86,6 +106,19 @@ class PostgresStore(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _post(session: PostgresSession, id: str, post: Post) -> str:
+    names, now = (id, post.agent, post.key), session.clock.now()
+    is_timed = post.due is not None
+    found = session.one(_POSTED, *names) or session.one(
+        _POST,
+        *(*names, post.kind, dump(post.payload), post.due if is_timed else now, is_timed, now, INBOX_LIMIT),
+    )
+    found = found or session.one(_POSTED, *names)  # somebody else was faster with the same key
+    if found is None:
+        raise InboxFull(post.agent, INBOX_LIMIT)
+    return str(found[0])
 
 
 def _forget(session: SqlSession, erasure: Erasure) -> dict[str, int]:

@@ -81,6 +81,9 @@ class SqliteStore(
         """The address of the file."""
         return f"sqlite:///{self.path}"
 
+    async def claim(self, workspace: str) -> None:
+        """Do nothing: the file is in the folder of its workspace."""
+
     @query
     def vacuum(self, session: Any) -> None:  # Any: its own session
         """Write the file anew."""

@@ -433,6 +433,9 @@ create table token (
     seal text not null
 );
 
+-- The one workspace whose functions the store has versions of: its id, from its folder.
+create table home (workspace text not null);
+
 -- How often something was forgotten.
 create table forgotten (times bigint not null);
 insert into forgotten values (0);
