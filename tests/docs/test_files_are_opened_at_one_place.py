@@ -21,7 +21,8 @@ ALLOWED = {
         access/packages/installation access/packages/resolution functions/foreign/entry functions/service/export
         interfaces/manual_edits
         interfaces/server/function_operations interfaces/server/source_operations
-        memory/embedding/choose model/local/fetch model/local/sources model/local/weights""",
+        memory/embedding/choose model/local/fetch model/local/sources model/local/weights
+        workspace/reading_copy""",
     "a file of the system": """
         __main__ base/own_environment functions/foreign/confined interfaces/cli interfaces/repl/prompt
         model/discover model/local/engine
