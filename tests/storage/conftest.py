@@ -41,3 +41,10 @@ async def open_again(address: str, clock: ManualClock) -> AsyncIterator[Callable
 @pytest.fixture
 def store(open_again: Callable[[], Store]) -> Store:
     return open_again()
+
+
+@pytest.fixture
+async def comparing(store: Store) -> None:
+    """Skips a test whose server has no pgvector, so that vectors cannot be compared."""
+    if trouble := await store.vector_trouble():
+        pytest.skip(trouble)

@@ -82,6 +82,7 @@ async def test_messages_and_passages_are_searched_apart(store: Store) -> None:
     assert await by_words(store, "pie") == ["p0"]
 
 
+@pytest.mark.usefixtures("comparing")
 async def test_a_search_knows_what_another_process_added_and_deleted(
     store: Store, open_again: Callable[[], Store]
 ) -> None:
@@ -95,6 +96,7 @@ async def test_a_search_knows_what_another_process_added_and_deleted(
     assert (await by_words(store, "pie"), await by_vector(store, 1, 0)) == (["new0", "p1"], ["p1", "new0"])
 
 
+@pytest.mark.usefixtures("comparing")
 async def test_passages_that_come_one_by_one_are_all_found_whenever_a_search_looked(
     store: Store, open_again: Callable[[], Store]
 ) -> None:
@@ -126,6 +128,7 @@ async def test_an_agent_that_was_deleted_and_began_again_finds_only_what_is_new(
     assert await by_words(store, "pie") == ["q0"]
 
 
+@pytest.mark.usefixtures("comparing")
 async def test_deleting_most_of_many_leaves_exactly_the_rest_to_be_found(store: Store) -> None:
     await insert(store, *["pie"] * 1500, prefix="d")
     await insert(store, "pie rest", "rest")
@@ -138,6 +141,7 @@ async def test_deleting_most_of_many_leaves_exactly_the_rest_to_be_found(store: 
     assert (await store.memory_counts("main")).passages == 3
 
 
+@pytest.mark.usefixtures("comparing")
 async def test_vectors_find_the_nearest_by_angle_and_tell_the_cosine(store: Store) -> None:
     await insert(store, "a", "b", "c", "d")
     await embed(store, {1: floats(3, 0), 2: floats(1, 1), 3: floats(-1, 0)})
@@ -148,6 +152,7 @@ async def test_vectors_find_the_nearest_by_angle_and_tell_the_cosine(store: Stor
     assert cosines == pytest.approx({2: 0.5**0.5, 3: -1})
 
 
+@pytest.mark.usefixtures("comparing")
 async def test_among_many_vectors_the_nearest_are_those_of_an_exact_search(store: Store) -> None:
     chance = random.Random(3)
     centres = [[chance.gauss(0, 1) for _ in range(32)] for _ in range(40)]
@@ -162,6 +167,7 @@ async def test_among_many_vectors_the_nearest_are_those_of_an_exact_search(store
         assert len({hit.seq for hit in hits} & {*best}) >= 9
 
 
+@pytest.mark.usefixtures("comparing")
 async def test_a_later_vector_takes_the_place_and_other_spaces_can_be_forgotten(store: Store) -> None:
     await insert(store, "a", "b")
     await embed(store, {1: floats(1, 0), 2: floats(0, 1)})
@@ -172,6 +178,7 @@ async def test_a_later_vector_takes_the_place_and_other_spaces_can_be_forgotten(
     assert (await by_vector(store, 1, 0), len(await by_vector(store, 1, 0, 0, space="w"))) == ([], 1)
 
 
+@pytest.mark.usefixtures("comparing")
 @pytest.mark.parametrize(
     "vector",
     [

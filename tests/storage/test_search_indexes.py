@@ -203,6 +203,7 @@ async def test_what_the_index_takes_of_an_agent_does_not_depend_on_what_others_k
     assert await by_words(store, "1xpie") == []
 
 
+@pytest.mark.usefixtures("comparing")
 async def test_many_alike_vectors_are_found_as_many_as_asked_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vector_index, "EXACT", 50)
     monkeypatch.setattr(vector_search, "LOOKED_AT", 16)
@@ -212,6 +213,7 @@ async def test_many_alike_vectors_are_found_as_many_as_asked_for(store: Store, m
     assert len(await by_vector(store, 3, 5_000)) == 300
 
 
+@pytest.mark.usefixtures("comparing")
 async def test_vectors_of_zeros_and_of_an_odd_width_are_found_last(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
