@@ -271,7 +271,8 @@ create table block_change (
 create table block_access (
     block text collate "C" primary key references block (id) on delete cascade,
     readers text not null,
-    writers text not null
+    writers text not null,
+    owner text not null default ''
 );
 
 create table section (
