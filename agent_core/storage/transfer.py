@@ -63,7 +63,7 @@ _TABLES: Final = (
     _table("block", "seq", "id label value chars description read_only shared version edited", numbered=True),
     _table("holding", "agent block", "position attached"),
     _table("block_change", "block version", "value what by agent turn at"),
-    _table("block_access", "block", "readers writers"),
+    _table("block_access", "block", "readers writers owner"),
     _table("section", "agent name", "position text chars edited"),
     _table("passage", "seq", "id agent text words at tags source place document n", numbered=True),
     _table("tag", "agent tag passage", ""),
