@@ -53,6 +53,8 @@ def main() -> int:
                 failed += subprocess.run(command, cwd=folder, check=False).returncode
             status = _asked(f"{address}/api/v1/status", token)
         counts = _answered(root / "workspace")
+        for log in sorted((root / "workspace" / ".toolwright").glob("crash-*.log")):
+            print(log.read_text("utf-8"))
         doctor = [sys.executable, "-m", "agent_core", "-C", str(root / "workspace"), "doctor", "--json"]
         whole = subprocess.run(doctor, cwd=ROOT, capture_output=True, text=True, check=False)
     faults = sum(number for status_code, number in counts.items() if status_code >= 500)
