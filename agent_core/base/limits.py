@@ -21,7 +21,7 @@ _WHOLE: Final = frozenset(NAMES) - {"cost", "seconds"}
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SpendingLimits:
     """The most that may be spent of each; None: no limit of its own. `where` is the file that says so."""
 
     hops: Amount = None
@@ -35,7 +35,7 @@ class Limits:
     where: str = field(default="", compare=False)
 
     @classmethod
-    def read(cls, table: object, where: str) -> "Limits":
+    def read(cls, table: object, where: str) -> "SpendingLimits":
         """Return the limits in a table of a TOML file; `where` names the file, and the table in it.
 
         Raises:
@@ -47,13 +47,13 @@ class Limits:
             _check(str(key), value, where)
         return cls(**table, where=where)
 
-    def within(self, rest: "Limits") -> "Limits":
+    def within(self, rest: "SpendingLimits") -> "SpendingLimits":
         """Return the smaller of each; of two that are equal, and of which one is None, the other is taken."""
         pairs = {name: (getattr(self, name), getattr(rest, name)) for name in NAMES}
         smaller = {
             name: min((amount for amount in pair if amount is not None), default=None) for name, pair in pairs.items()
         }
-        return Limits(**smaller, where=self.where or rest.where)
+        return SpendingLimits(**smaller, where=self.where or rest.where)
 
     def amounts(self) -> dict[str, int | float]:
         """Return the limits that there are, by name."""
@@ -64,7 +64,7 @@ class Allowance:
     """The rest of some limits. Every parent spends what is spent here, too."""
 
     def __init__(
-        self, limits: Limits, parent: "Allowance | None" = None, spent: Mapping[str, int | float] | None = None
+        self, limits: SpendingLimits, parent: "Allowance | None" = None, spent: Mapping[str, int | float] | None = None
     ) -> None:
         """Create the allowance; `spent` is what was spent before, by a process that has ended."""
         self.limits = limits
@@ -77,9 +77,9 @@ class Allowance:
             for name, amount in amounts.items():
                 allowance.spent[name] += max(amount, 0)
 
-    def left(self) -> Limits:
+    def left(self) -> SpendingLimits:
         """Return what is left of each limit, by this allowance and by every parent; never below 0."""
-        rest = Limits(where=self.limits.where)
+        rest = SpendingLimits(where=self.limits.where)
         for allowance in self._line():
             most = allowance.limits.amounts()
             left: dict[str, Any] = {  # Any: the fields that are numbers

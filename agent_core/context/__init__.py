@@ -3,7 +3,7 @@
 from .build import (
     BYTES_PER_TOKEN,
     Budget,
-    Offer,
+    Exclusions,
     Remembered,
     RequestPrompt,
     Section,
@@ -24,8 +24,8 @@ __all__ = [
     "PRESSURE",
     "Budget",
     "Compaction",
+    "Exclusions",
     "History",
-    "Offer",
     "PageReader",
     "Remembered",
     "RequestPrompt",

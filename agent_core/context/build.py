@@ -104,7 +104,7 @@ class RequestPrompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class Exclusions:
     """Functions that a step is not offered: `excluded` where the model writes under a schema, `withheld` always."""
 
     excluded: frozenset[str] = frozenset()

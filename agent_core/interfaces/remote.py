@@ -25,7 +25,7 @@ from .options import RunOptions
 from .plain import MARK, Typed, ctrl_c
 from .render.call_log import CallLog
 from .server.command_door import NEEDS_TEXT, NEEDS_YES
-from .server.failures import Refused
+from .server.failures import ApiRefusal
 from .shell_door import decide, is_attended, print_result
 from .slash_shell import shell_words
 from .spans import line
@@ -47,7 +47,7 @@ async def connected(scene: CliContext) -> AsyncIterator[Client]:
     try:
         async with Client(HttpWire(scene.server, scene.token or environment().get(TOKEN, ""))) as client:
             yield client
-    except Refused as error:
+    except ApiRefusal as error:
         if error.status not in _BAD_REQUEST:
             raise
         raise UsageError(error.message, fix=error.fix) from error
@@ -73,7 +73,7 @@ async def carried_out(client: Client, words: Sequence[str], voice: PlainVoice | 
     """Run a command on the server; the files that it names are read here, and a `voice` asks its questions.
 
     Raises:
-        Refused: the server refused it.
+        ApiRefusal: the server refused it.
     """
     texts: dict[str, str] = {}
     is_sure = False
@@ -81,7 +81,7 @@ async def carried_out(client: Client, words: Sequence[str], voice: PlainVoice | 
         at_prompt = voice is not None
         try:
             return _result(await client.command(words, texts, agent=agent, at_prompt=at_prompt, is_sure=is_sure))
-        except Refused as refused:
+        except ApiRefusal as refused:
             if refused.code == NEEDS_TEXT:
                 name = _asked_for(refused, words)
                 texts[name] = read_here(None if name == "-" else name)
@@ -94,7 +94,7 @@ async def carried_out(client: Client, words: Sequence[str], voice: PlainVoice | 
     raise UsageError("The server asks for ever more.", fix="Is it Toolwright?")
 
 
-def _asked_for(refused: Refused, words: Sequence[str]) -> str:
+def _asked_for(refused: ApiRefusal, words: Sequence[str]) -> str:
     """Return the file that the server lacks: one that was typed, or standard input, and no other."""
     name = str(refused.problems[0].get("file", "")) if refused.problems else ""
     typed = {part for word in words for part in (word, word.partition("=")[2])}
@@ -169,7 +169,7 @@ class RemoteTalk:
         decision = await approver(Question.from_json(asked))
         try:
             await self._client.answer(id, decision.answer, decision.word, wide=decision.is_wide)
-        except Refused as error:
+        except ApiRefusal as error:
             self._voice.aloud(fault_lines(error.message, error.fix))
 
     async def _command(self, typed: str) -> None:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from agent_core.base.clock import Clock
-from agent_core.base.limits import NAMES, Allowance, Limits
+from agent_core.base.limits import NAMES, Allowance, SpendingLimits
 from agent_core.storage import Amounts, SpendInThread, Store, ThreadRow, Write
 
 _COUNTED: Final = tuple(name for name in NAMES if name not in ("hops", "seconds"))  # these are no sums
@@ -12,7 +12,7 @@ _COUNTED: Final = tuple(name for name in NAMES if name not in ("hops", "seconds"
 class Account:
     """The account of one turn. A turn that belongs to no thread has its agent's limits alone."""
 
-    def __init__(self, agent: str, thread: str, store: Store, own: Limits, clock: Clock) -> None:
+    def __init__(self, agent: str, thread: str, store: Store, own: SpendingLimits, clock: Clock) -> None:
         self.allowance = Allowance(own)
         self.thread = thread
         self._agent = agent

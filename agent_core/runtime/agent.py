@@ -13,7 +13,7 @@ from types import TracebackType
 from agent_core.access.grants import Approver
 from agent_core.base import events
 from agent_core.base.errors import TurnError, UsageError, WorkspaceError
-from agent_core.base.limits import Allowance, Limits
+from agent_core.base.limits import Allowance, SpendingLimits
 from agent_core.base.messages import Message
 from agent_core.base.settings import RunnerSettings
 from agent_core.context import PRESSURE, History, PageReader, RequestPrompt, claim, resume
@@ -205,7 +205,7 @@ class Agent:
             raise UsageError("No turn is running.")
         return self._turns.turn
 
-    def left(self) -> Limits:
+    def left(self) -> SpendingLimits:
         """Return what the running turn has left of its limits."""
         account = self._turns.turn.account if self._turns.turn is not None else None
         return account.allowance.left() if account is not None else self.colleagues.profile.limits

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
-from agent_core.base.limits import Limits
+from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import did_you_mean
 from agent_core.base.matching.wildcard import Wildcard
 from agent_core.base.settings import RunnerSettings
@@ -37,7 +37,7 @@ class AgentProfile:
     talks_to: tuple[str, ...] = ("*",)
     persona: str = ""
     model: str = ""
-    limits: Limits = field(default_factory=Limits)
+    limits: SpendingLimits = field(default_factory=SpendingLimits)
 
 
 class Directory(Protocol):

@@ -11,7 +11,7 @@ from agent_core.base import events
 from agent_core.base.errors import ModelError
 from agent_core.base.interruption import Interrupted
 from agent_core.base.messages import Assistant, Call
-from agent_core.context import EXPECTED, Offer
+from agent_core.context import EXPECTED, Exclusions
 from agent_core.functions.service import FunctionService, quarantine
 from agent_core.model.reply import Reply
 from agent_core.registry.snapshot import Snapshot
@@ -87,7 +87,7 @@ class AgentLoop:
                 if ended := await self._spent(turn):
                     return ended
                 snapshot = self.sees(self._workshop.registry.snapshot(), turn.made)
-                reply = await self._ask(turn, snapshot, Offer(policy.excluded, policy.withheld))
+                reply = await self._ask(turn, snapshot, Exclusions(policy.excluded, policy.withheld))
                 if turn.own_name is not None:
                     reply = replace(reply, text=turn.own_name.of(reply.text))
                 by_function = turn.style.by_function(self.asker.mode)
@@ -153,7 +153,7 @@ class AgentLoop:
         turn.account.spend(steps=1)
         return None
 
-    async def _ask(self, turn: Turn, snapshot: Snapshot, offer: Offer) -> Reply:
+    async def _ask(self, turn: Turn, snapshot: Snapshot, offer: Exclusions) -> Reply:
         """Return one reply; ask again for an agent's first one until it has what the style wants, a limited number of
         times.
 

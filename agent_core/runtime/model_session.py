@@ -20,8 +20,8 @@ from agent_core.context import (
     INSTRUCTIONS,
     Budget,
     Compaction,
+    Exclusions,
     History,
-    Offer,
     Remembered,
     RequestPrompt,
     Shown,
@@ -235,7 +235,7 @@ class ModelSession:
         if other is not None:
             await other.aclose()
 
-    async def ask(self, turn: Turn, snapshot: Snapshot, offer: Offer) -> Reply:
+    async def ask(self, turn: Turn, snapshot: Snapshot, offer: Exclusions) -> Reply:
         """Request one reply and emit its pieces as they arrive.
 
         Raises:
@@ -360,7 +360,7 @@ class ModelSession:
             return self.style.brief or FOR_SMALL_MODELS
         return self.style.instructions or INSTRUCTIONS
 
-    async def _ask_in_mode(self, turn: Turn, model: Model, offer: Offer) -> Reply:
+    async def _ask_in_mode(self, turn: Turn, model: Model, offer: Exclusions) -> Reply:
         for _ in range(_MOST_CHANGES):
             mode = model.mode
             try:
@@ -398,7 +398,7 @@ class ModelSession:
         except (ModelError, TimeoutError):
             return ""
 
-    async def _stream(self, turn: Turn, model: Model, prompt: RequestPrompt, offer: Offer) -> Reply:
+    async def _stream(self, turn: Turn, model: Model, prompt: RequestPrompt, offer: Exclusions) -> Reply:
         request = offer.request(prompt, self._settings.model.max_tokens, model.mode)
         pieces: list[str] = []
         kind = events.Thought if self.style.by_function(model.mode) else events.Text

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from agent_core.access.grants import Approver
 from agent_core.base import events
-from agent_core.base.limits import Allowance, Limits
+from agent_core.base.limits import Allowance, SpendingLimits
 from agent_core.context import History
 from agent_core.functions.debug import Debugger, DebuggerSeat
 from agent_core.functions.service import FunctionService
@@ -165,7 +165,7 @@ class TurnRunner:
             client=ClientFunctions.of(claimed.event),
         )
 
-    def _account(self, thread: str, own: Limits, spends_for: Allowance | None) -> Account:
+    def _account(self, thread: str, own: SpendingLimits, spends_for: Allowance | None) -> Account:
         account = Account(self.name, thread, self.store, own, self.session.clock)
         account.allowance.parent = spends_for
         return account

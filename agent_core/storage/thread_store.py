@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
 from agent_core.base.errors import UsageError
-from agent_core.base.limits import NAMES, Allowance, Limits
+from agent_core.base.limits import NAMES, Allowance, SpendingLimits
 
 from .subject import Subject, Write
 from .turn_store import Due
@@ -80,7 +80,7 @@ class ThreadRow:
     def allowance(self, **more: int | float) -> Allowance:
         """Return what is left of the thread's limits; `more` are amounts that replace what was spent."""
         limits: dict[str, Any] = {name: self.limits.get(name) for name in NAMES}  # Any: the fields that are numbers
-        return Allowance(Limits(**limits, where=LIMITS_FROM), spent={**self.total(), **more})
+        return Allowance(SpendingLimits(**limits, where=LIMITS_FROM), spent={**self.total(), **more})
 
     def total(self) -> Amounts:
         """Return what all agents spent together; of the hops, the longest way."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeAlias, TypeVar, get_type_hints
 
 from agent_core.base.errors import ConfigError
-from agent_core.base.limits import Limits
+from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import look, nearest
 from agent_core.base.matching.wildcard import Wildcard
 from agent_core.base.plain_files import read_plain
@@ -240,8 +240,8 @@ def read_table(kind: type[T], table: Mapping[str, Any], where: str) -> T:  # Any
 
 def _value(kind: object, value: Any, key: str, where: str) -> Any:  # Any: TOML
     """Return a value as its field has it."""
-    if kind is Limits:
-        return Limits.read(value, f"{where}: {key}")
+    if kind is SpendingLimits:
+        return SpendingLimits.read(value, f"{where}: {key}")
     wanted, is_right = _KINDS.get(str(kind), ("a table", lambda value: isinstance(value, dict)))
     if not is_right(value):
         shown = one_line(repr(value), 80)

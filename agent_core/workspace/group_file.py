@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from agent_core.base.errors import ConfigError
-from agent_core.base.limits import Limits
+from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import look, nearest
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line
@@ -35,7 +35,7 @@ class GroupFile:
     tail_chars: int = 2000
     patience: int = _USUAL
     stop: Mapping[str, Any] = field(default_factory=dict)  # Any: TOML, as `StopConditions` has it
-    limits: Limits = field(default_factory=Limits)
+    limits: SpendingLimits = field(default_factory=SpendingLimits)
     model: str = ""
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from agent_core.access.grants import Question
 from agent_core.base.errors import UsageError
-from agent_core.base.limits import Limits
+from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line
@@ -56,7 +56,7 @@ class Proposal:
     """Who proposes a change, what they have left themselves, and why they want it."""
 
     author: Author
-    rest: Limits = Limits()  # noqa: RUF009 - a frozen value
+    rest: SpendingLimits = SpendingLimits()  # noqa: RUF009 - a frozen value
     reason: str = ""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agent_core.base.errors import ConfigError
-from agent_core.base.limits import Limits
+from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import nearest
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line
@@ -23,7 +23,7 @@ from sandbox.wire.lines import bare_lines
 FOLDER: Final = "helpers"
 MOST_BYTES: Final = 64 << 10
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
-DEFAULT_BUDGET: Final = Limits(steps=12, tokens=60_000, seconds=300, depth=1)
+DEFAULT_BUDGET: Final = SpendingLimits(steps=12, tokens=60_000, seconds=300, depth=1)
 _LONGEST_PURPOSE: Final = 1_000
 _KINDS: Final[Mapping[str, tuple[type, str]]] = {
     "purpose": (str, "a text"),
@@ -58,7 +58,7 @@ class Helper:
     text: str
     function: Function
     answer: Function
-    budget: Limits
+    budget: SpendingLimits
     functions: tuple[str, ...] = ()
     helpers: tuple[str, ...] = ()
     model: str = ""
@@ -159,13 +159,13 @@ class _FileReader:
         # The version is the file's: what a call is recorded with is then found again.
         return replace(function, version=version_of(self.text), body_hash=version_of(self.text))
 
-    def budget(self, table: Mapping[str, Any]) -> Limits:
+    def budget(self, table: Mapping[str, Any]) -> SpendingLimits:
         try:
-            own = Limits.read(table, f"{self.path}, `budget`")
+            own = SpendingLimits.read(table, f"{self.path}, `budget`")
         except ConfigError as error:
             self.add("budget", error.message.partition(": ")[2].rstrip("."), error.fix.rstrip("."), "budget")
             return DEFAULT_BUDGET
-        return Limits(**(DEFAULT_BUDGET.amounts() | own.amounts()), where=own.where)
+        return SpendingLimits(**(DEFAULT_BUDGET.amounts() | own.amounts()), where=own.where)
 
     def examples(self, tables: Sequence[Any]) -> Iterator[HelperExample]:
         for table in tables:

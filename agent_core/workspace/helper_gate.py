@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_core.base.json_form import to_json
-from agent_core.base.limits import Limits
+from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import look, nearest
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line
@@ -122,7 +122,7 @@ def near_copies(helper: Helper, around: Surroundings) -> Iterator[Problem]:
             yield Problem("near-copy", message, where, "call that function: it costs no model")
 
 
-def beyond(helper: Helper, rest: Limits) -> Iterator[Problem]:
+def beyond(helper: Helper, rest: SpendingLimits) -> Iterator[Problem]:
     """Yield the problems of a budget that is larger than what the one who proposes it has left itself."""
     for name, most in rest.amounts().items():
         wanted = getattr(helper.budget, name)

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
-from agent_core.base.limits import Allowance, Limits
+from agent_core.base.limits import Allowance, SpendingLimits
 from agent_core.base.settings import Settings
 from agent_core.context import BYTES_PER_TOKEN, Shown
 from agent_core.functions.sandbox_client import SandboxClient
@@ -118,15 +118,15 @@ class HelperRunner:
             stack.enter_context(lock_agent(prepare_state_dir(self.ground.root), name))
             await self.ground.store.apply([SaveAgent(name, _settings(helper, record))])
             agent = _RunParts(self, helper, name, request, budget).agent(stack)
-            meter = agent.spends_for = Allowance(Limits(), parent)
+            meter = agent.spends_for = Allowance(SpendingLimits(), parent)
             agent.works_for = record.turn.agent
             defaults = {name: schema["default"] for name, schema in _inputs(helper) if "default" in schema}
             run = await _carried_out(agent, request, budget, {**defaults, **arguments}, record)
             return replace(run, cost=meter.spent["cost"] or None)
 
-    def _budget(self, helper: Helper, parent: Allowance | None) -> Limits:
+    def _budget(self, helper: Helper, parent: Allowance | None) -> SpendingLimits:
         """Return the budget of a run: what its file says, with no more time and depth than its caller has left."""
-        rest = parent.left() if parent is not None else Limits()
+        rest = parent.left() if parent is not None else SpendingLimits()
         levels = rest.depth if self.levels is None else self.levels
         if levels is not None and levels < 1:
             where = parent.limits.where if parent is not None and parent.limits.where else path_of(helper.name)
@@ -150,7 +150,7 @@ class _RunParts:
     helper: Helper
     name: str
     request: RequestedResult
-    budget: Limits
+    budget: SpendingLimits
 
     def agent(self, resources: AsyncExitStack) -> Agent:
         """Return the agent of the run, with which `resources` are closed."""
@@ -218,7 +218,7 @@ class _RunParts:
 class _Working(Alone):
     """The directory of an agent that runs a helper: nobody to talk to, and its budget as its limits."""
 
-    def __init__(self, budget: Limits) -> None:
+    def __init__(self, budget: SpendingLimits) -> None:
         self._budget = budget
 
     def profile(self, agent: str) -> AgentProfile:
@@ -228,7 +228,7 @@ class _Working(Alone):
 async def _carried_out(
     agent: Agent,
     request: RequestedResult,
-    budget: Limits,
+    budget: SpendingLimits,
     arguments: dict[str, Any],  # Any: JSON
     record: CallRecord,
 ) -> HelperRun:
@@ -267,7 +267,7 @@ def _inputs(helper: Helper) -> Iterable[tuple[str, dict[str, Any]]]:  # Any: JSO
     return properties.items()
 
 
-def _instructions(root: Path, helper: Helper, limits: Limits) -> str:
+def _instructions(root: Path, helper: Helper, limits: SpendingLimits) -> str:
     persona = f"{text_of(root, 'persona', helper.persona)}\n" if helper.persona else ""
     return _INSTRUCTIONS.format(
         name=helper.name,

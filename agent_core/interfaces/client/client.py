@@ -16,22 +16,22 @@ from agent_core.base.events import Event
 
 from ..server.journal_events import NumberedEvent
 from .heard import FrameReader
-from .subjects import Calls, Functions, Grants, Json, Memory, Subject
+from .resources import CallsResource, FunctionsResource, GrantsResource, Json, MemoryResource, Resource
 from .wire import ConnectionLost, Wire
 
 _WAITS_S: Final = (0.1, 0.3, 1.0, 2.0, 5.0)
 """How long to wait before each try to go on with a stream that broke off."""
 
 
-class Client(Subject):
+class Client(Resource):
     """A workspace as its users see it; without a name, `agent` is the usual one."""
 
     def __init__(self, wire: Wire, resources: AsyncExitStack | None = None) -> None:
         """Create the client; `resources` are closed with it."""
         super().__init__(wire)
-        self.functions = Functions(wire)
-        self.grants = Grants(wire)
-        self.calls = Calls(wire)
+        self.functions = FunctionsResource(wire)
+        self.grants = GrantsResource(wire)
+        self.calls = CallsResource(wire)
         self._resources = resources or AsyncExitStack()
         self._usual = ""
 
@@ -67,9 +67,9 @@ class Client(Subject):
         """Make the agents of a document, and return a report on each."""
         return list((await self._post("/agents/import", {"document": document, "name": name}))["agents"])
 
-    async def memory(self, agent: str = "") -> Memory:
+    async def memory(self, agent: str = "") -> MemoryResource:
         """Return what an agent remembers."""
-        return Memory(self._wire, await self._path(agent))
+        return MemoryResource(self._wire, await self._path(agent))
 
     async def messages(self, agent: str = "", *, after: int = 0, last: int = 0) -> list[Json]:
         """Return the conversation after a number, or its `last` entries."""

@@ -13,7 +13,7 @@ from agent_core.workspace.workspace import Workspace
 from sandbox.wire.foreign import LOOSE, read_json
 
 from ..server.catalog import OPERATIONS
-from ..server.failures import Refused
+from ..server.failures import ApiRefusal
 from ..server.identity import SCOPES, Identity
 from ..server.operations import Operation, Sent, Stream
 from ..server.rooms import Rooms, opened_rooms
@@ -60,11 +60,11 @@ class LocalWire:
         try:
             return await operation.run(self._rooms, _OWNER, sent)
         except ToolwrightError as error:
-            raise Refused.of(error) from error
+            raise ApiRefusal.of(error) from error
 
 
 def _operation(method: str, path: str) -> tuple[Operation, dict[str, str]]:
     for pattern, operation in _PATHS:
         if operation.method == method and (match := pattern.fullmatch(path)):
             return operation, {name: unquote(value) for name, value in match.groupdict().items()}
-    raise Refused(404, "no-route", "There is nothing at this address.")
+    raise ApiRefusal(404, "no-route", "There is nothing at this address.")

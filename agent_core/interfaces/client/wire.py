@@ -11,7 +11,7 @@ from agent_core.base.errors import ToolwrightError
 from agent_core.base.untrusted import one_line
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
-from ..server.failures import Refused
+from ..server.failures import ApiRefusal
 
 Query = Mapping[str, str | int | bool]
 _TIMEOUT: Final = httpx2.Timeout(600.0, connect=10.0)
@@ -31,7 +31,7 @@ class Wire(Protocol):
         """Return the answer to a request.
 
         Raises:
-            Refused: it was refused, or failed; says why.
+            ApiRefusal: it was refused, or failed; says why.
             ConnectionLost: there is no answer.
         """
 
@@ -39,7 +39,7 @@ class Wire(Protocol):
         """Yield the bytes of an event stream, beginning after a number.
 
         Raises:
-            Refused: it was refused; says why.
+            ApiRefusal: it was refused; says why.
             ConnectionLost: it broke off.
         """
 
@@ -98,4 +98,4 @@ def _result(status: int, content: bytes) -> Any:  # Any: JSON
         document = None
     if 200 <= status < 300 and document is not None:
         return document
-    raise Refused.read(status, document)
+    raise ApiRefusal.read(status, document)

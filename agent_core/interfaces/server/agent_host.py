@@ -17,7 +17,7 @@ from agent_core.workspace.runner import Runner, bell
 from agent_core.workspace.workspace import Workspace
 
 from ..spending import Spending
-from .failures import Refused
+from .failures import ApiRefusal
 
 _MOST_EVENTS: Final = 2_000  # that a slow listener may be behind
 _MOST_PIECES: Final = 100  # that wait as they came
@@ -88,10 +88,10 @@ class OpenStreams:
         """Do nothing if a token may open another one.
 
         Raises:
-            Refused: it has as many as it may.
+            ApiRefusal: it has as many as it may.
         """
         if self._open[name] >= MOST_STREAMS:
-            raise Refused(429, "too-many", f"A token may have {MOST_STREAMS} streams at once.")
+            raise ApiRefusal(429, "too-many", f"A token may have {MOST_STREAMS} streams at once.")
 
     async def counted(self, name: str, frames: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
         """Yield the frames, and count the stream as open meanwhile."""
@@ -190,10 +190,10 @@ class AgentHost:
         """Return an agent of which no turn is running.
 
         Raises:
-            Refused: one is.
+            ApiRefusal: one is.
         """
         if self.is_running(name):
-            raise Refused(409, "agent-busy", f"A turn of `{name}` is running.", "Interrupt it, or wait for its end.")
+            raise ApiRefusal(409, "agent-busy", f"A turn of `{name}` is running.", "Interrupt it, or wait for its end.")
         return await self.agent(name)
 
     async def interrupt(self, name: str) -> bool:

@@ -15,7 +15,7 @@ from ..render.agent_view import agent_facts, agents_listing
 from ..render.memory_view import found_document, history_document, memory_document
 from .chat_threads import ChatThreads
 from .event_stream import event_stream
-from .failures import NotThere, Refused
+from .failures import ApiRefusal, NotThere
 from .operations import API, Asked, Operation, Part, Stream
 
 MOST_TEXT: Final = 1_000_000
@@ -219,7 +219,7 @@ async def edit_block(asked: Asked) -> object:
     if row.version != body.version:
         message = f"`{row.label}` has version {row.version} by now, not {body.version}."
         problems = [{"where": "body.version", "message": message, "value": row.value, "version": row.version}]
-        raise Refused(409, "version", message, "Look at what it is now, and change that.", problems)
+        raise ApiRefusal(409, "version", message, "Look at what it is now, and change that.", problems)
     blocks = (await asked.rooms.host.agent(asked.path["agent"])).memory.blocks
     about = {name: value for name in ("limit", "description") if (value := getattr(body, name)) is not None}
     if about:

@@ -19,7 +19,7 @@ from sandbox.wire.foreign import MESSAGE, Malformed, read_json
 from .answering import STREAM
 from .chat_threads import ChatThreads, ClientReply, Thread
 from .client_history import ClientMessage
-from .client_tools import MOST_TOOLS, Choice, Json, Open, Tool, Tools, offered
+from .client_tools import MOST_TOOLS, Choice, ClientTool, Json, Open, Tools, offered
 from .failures import NotThere, status_of
 from .identity import CONVERSATION, Identity
 from .responses import json_response
@@ -150,7 +150,7 @@ async def model_agent(rooms: Rooms, identity: Identity, model: str) -> str:
 
 
 async def client_functions(
-    rooms: Rooms, agent: str, tools: Sequence[Tool] | None, choice: Choice, *, parallel: bool | None
+    rooms: Rooms, agent: str, tools: Sequence[ClientTool] | None, choice: Choice, *, parallel: bool | None
 ) -> Json:
     """Return what the agent's turn is told of a client's functions.
 

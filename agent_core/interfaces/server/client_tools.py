@@ -33,7 +33,7 @@ class ToolFunction(Open):
     parameters: Json | None = None
 
 
-class Tool(Open):
+class ClientTool(Open):
     """A tool of a client. Chat completions put the function into a field of its own, responses do not."""
 
     type: str
@@ -56,7 +56,7 @@ class Tool(Open):
         return self.function or flat
 
 
-Tools: TypeAlias = Annotated[list[Tool], Field(max_length=MOST_TOOLS)]
+Tools: TypeAlias = Annotated[list[ClientTool], Field(max_length=MOST_TOOLS)]
 
 
 class NamedTool(Open):
@@ -105,7 +105,9 @@ class ToolChoice(NamedTool):
 Choice: TypeAlias = Literal["none", "auto", "required"] | ToolChoice | None
 
 
-def offered(tools: Sequence[Tool] | None, choice: Choice, *, parallel: bool | None, taken: Collection[str]) -> Json:
+def offered(
+    tools: Sequence[ClientTool] | None, choice: Choice, *, parallel: bool | None, taken: Collection[str]
+) -> Json:
     """Return what a turn is told of a client's functions; `taken` are the names that functions have here.
 
     Raises:

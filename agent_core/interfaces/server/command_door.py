@@ -15,7 +15,7 @@ from ..commands.verb import SourceProgress
 from ..render.statistics import COMMAND, SLASH
 from ..spans import Line, plain
 from ..state import WorkspaceState
-from .failures import NotThere, Refused
+from .failures import ApiRefusal, NotThere
 from .rooms import Rooms
 
 NEEDS_TEXT, NEEDS_YES = "needs-text", "needs-yes"
@@ -73,22 +73,22 @@ class ServerDoor:
         """Return a text that came with the command, or ask for it.
 
         Raises:
-            Refused: it did not come; the answer says which.
+            ApiRefusal: it did not come; the answer says which.
         """
         name = file or "-"
         if name not in self._texts:
             problem = {"where": "texts", "message": "It is read where the command was typed.", "file": name}
-            raise Refused(409, NEEDS_TEXT, f"The text of {name} did not come with the command.", problems=[problem])
+            raise ApiRefusal(409, NEEDS_TEXT, f"The text of {name} did not come with the command.", problems=[problem])
         return self._texts[name]
 
     async def confirm(self, question: str) -> bool:
         """Ask whoever typed the command, if it was typed at a prompt.
 
         Raises:
-            Refused: they have not said yes yet; the message is the question.
+            ApiRefusal: they have not said yes yet; the message is the question.
         """
         if self.at_prompt and not self._is_sure:
-            raise Refused(409, NEEDS_YES, f"{plain(self.said)}{question}")
+            raise ApiRefusal(409, NEEDS_YES, f"{plain(self.said)}{question}")
         return True
 
     def show(self, lines: Sequence[Line]) -> None:

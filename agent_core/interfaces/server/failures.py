@@ -34,7 +34,7 @@ class NotThere(ToolwrightError):
     code = "not-found"
 
 
-class Refused(ToolwrightError):
+class ApiRefusal(ToolwrightError):
     """A request that was refused: `status` of HTTP, `code`, and `problems` that say what is wrong with which part.
 
     `besides` is what the answer holds next to the error, such as the verdict of the gate.
@@ -56,12 +56,12 @@ class Refused(ToolwrightError):
         self.besides = besides
 
     @classmethod
-    def of(cls, error: ToolwrightError) -> "Refused":
+    def of(cls, error: ToolwrightError) -> "ApiRefusal":
         """Return an error as a caller elsewhere gets it."""
         return error if isinstance(error, cls) else cls(_status(error), error.code, error.message, error.fix)
 
     @classmethod
-    def read(cls, status: int, document: object) -> "Refused":
+    def read(cls, status: int, document: object) -> "ApiRefusal":
         """Return the refusal in an answer, whatever is in it."""
         besides = dict(document) if isinstance(document, dict) else {}
         error = besides.pop("error", None)
@@ -86,7 +86,7 @@ class Refused(ToolwrightError):
 
 def status_of(error: ToolwrightError) -> int:
     """Return the status of HTTP that an error stands for."""
-    return Refused.of(error).status
+    return ApiRefusal.of(error).status
 
 
 def _status(error: ToolwrightError) -> int:
@@ -94,7 +94,7 @@ def _status(error: ToolwrightError) -> int:
     return 404 if is_missing else next((status for kind, status in _STATUS if isinstance(error, kind)), _OTHER)
 
 
-def misfits(problems: Sequence[Mapping[str, Any]]) -> Refused:  # Any: JSON
+def misfits(problems: Sequence[Mapping[str, Any]]) -> ApiRefusal:  # Any: JSON
     """Return the refusal of a request whose parts are not as they must be."""
     fix = "See /openapi.json for what each operation takes."
-    return Refused(422, "invalid", "The request is not as it must be.", fix, [dict(row) for row in problems])
+    return ApiRefusal(422, "invalid", "The request is not as it must be.", fix, [dict(row) for row in problems])

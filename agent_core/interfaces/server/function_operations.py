@@ -13,7 +13,7 @@ from agent_core.functions.service import CheckRequest
 from agent_core.functions.service.judgment import Judgment
 
 from ..render.grant_question import title_of
-from .failures import NotThere, Refused
+from .failures import ApiRefusal, NotThere
 from .operations import API, Asked, Operation, Part
 
 _MOST_SOURCE: Final = 200_000
@@ -227,7 +227,7 @@ def _judged(judgment: Judgment) -> object:
     problems = [to_json(problem) for problem in judgment.refusals]
     message = judgment.error or next((problem["message"] for problem in problems), "The gate does not admit it.")
     fix = next((problem["fix"] for problem in problems), "")
-    raise Refused(422, "rejected", message, fix, problems, verdict=to_json(judgment))
+    raise ApiRefusal(422, "rejected", message, fix, problems, verdict=to_json(judgment))
 
 
 _FUNCTION: Final = f"{API}/functions/{{name}}"

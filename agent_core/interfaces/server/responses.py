@@ -7,7 +7,7 @@ from starlette.responses import Response
 from agent_core.base.errors import ToolwrightError
 from agent_core.base.json_form import to_json
 
-from .failures import Refused
+from .failures import ApiRefusal
 
 
 def json_response(value: object, status: int = 200) -> Response:
@@ -18,10 +18,10 @@ def json_response(value: object, status: int = 200) -> Response:
 
 def error_response(status: int, code: str, message: str, fix: str = "") -> Response:
     """Return an error."""
-    return failure(Refused(status, code, message, fix))
+    return failure(ApiRefusal(status, code, message, fix))
 
 
 def failure(error: ToolwrightError) -> Response:
     """Return the answer to a request that failed as one may."""
-    refused = Refused.of(error)
+    refused = ApiRefusal.of(error)
     return json_response(refused.document, refused.status)

@@ -17,7 +17,7 @@ from agent_core.storage import prepare_state_dir
 
 from ..render.source_reports import report_json, source_json
 from .agent_operations import known
-from .failures import Refused
+from .failures import ApiRefusal
 from .operations import API, Asked, Operation, Part
 
 MOST_BYTES: Final = 32 << 20
@@ -55,7 +55,7 @@ async def upload(asked: Asked) -> object:
     size = place.stat().st_size if place.exists() else 0
     if body.offset not in (0, size):
         message = f"The next part of `{one_line(body.name, 80)}` begins at {size}, not at {body.offset}."
-        raise Refused(409, "offset", message, "Go on there, or begin again at 0.", [{"offset": size}])
+        raise ApiRefusal(409, "offset", message, "Go on there, or begin again at 0.", [{"offset": size}])
     data = _bytes(body.data)
     if body.offset + len(data) > MOST_BYTES:
         place.unlink(missing_ok=True)

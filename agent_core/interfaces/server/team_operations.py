@@ -16,7 +16,7 @@ from agent_core.workspace.group_file import FOLDER, GroupFile
 from agent_core.workspace.helper_changes import HelperVerdict
 
 from ..render.helper_view import helper_document, helpers_document
-from .failures import NotThere, Refused
+from .failures import ApiRefusal, NotThere
 from .operations import API, Asked, Operation, Part
 
 _Reason = Annotated[str, Field(max_length=2_000)]
@@ -79,7 +79,7 @@ def _judged(verdict: HelperVerdict) -> object:
         return verdict
     problems = [to_json(problem) for problem in verdict.problems]
     message = verdict.denied or next((row["message"] for row in problems), "It was rejected.")
-    raise Refused(422, "rejected", message, "", problems, verdict=to_json(verdict))
+    raise ApiRefusal(422, "rejected", message, "", problems, verdict=to_json(verdict))
 
 
 async def groups(asked: Asked) -> object:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from agent_core.base.limits import Limits
+from agent_core.base.limits import SpendingLimits
 
 from .addressing import says
 from .floor import Floor, Speech
@@ -39,7 +39,7 @@ class GroupPlan:
     patience: int | None = None
     stop: StopConditions = field(default_factory=StopConditions)
     model: str | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: SpendingLimits = field(default_factory=SpendingLimits)
     path: str = ""
     problem: str = ""
 

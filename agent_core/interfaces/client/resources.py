@@ -1,17 +1,17 @@
-"""The subjects of a client: functions, grants, recorded calls, and an agent's memory."""
+"""The resources of a client: functions, grants, recorded calls, and an agent's memory."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from ..server.failures import Refused
+from ..server.failures import ApiRefusal
 from .wire import Wire
 
 Json = dict[str, Any]  # Any: JSON
 _API: Final = "/api/v1"
 
 
-class Subject:
+class Resource:
     """A part of the API."""
 
     def __init__(self, wire: Wire, base: str = "") -> None:
@@ -33,7 +33,7 @@ class Subject:
         """Return the verdict, also of what was rejected."""
         try:
             return await self._ask(method, path, body)
-        except Refused as refused:
+        except ApiRefusal as refused:
             if refused.code != "rejected":
                 raise
             verdict = refused.besides["verdict"]
@@ -45,7 +45,7 @@ class Subject:
         return quote(str(name), safe="")
 
 
-class Functions(Subject):
+class FunctionsResource(Resource):
     """The functions of a workspace. Verdicts are returned, whether they admit or reject."""
 
     def __init__(self, wire: Wire) -> None:
@@ -121,7 +121,7 @@ class Functions(Subject):
         return f"/{self._quoted(name)}{end}"
 
 
-class Grants(Subject):
+class GrantsResource(Resource):
     """What functions may reach."""
 
     def __init__(self, wire: Wire) -> None:
@@ -136,7 +136,7 @@ class Grants(Subject):
         return await self._post(f"/{self._quoted(function)}/revoke", {"grants": grants} if grants else {"all": True})
 
 
-class Calls(Subject):
+class CallsResource(Resource):
     """The recorded calls."""
 
     def __init__(self, wire: Wire) -> None:
@@ -155,7 +155,7 @@ class Calls(Subject):
         return await self._post(f"/{call}/replay", {"version": version})
 
 
-class Memory(Subject):
+class MemoryResource(Resource):
     """What one agent remembers."""
 
     async def show(self) -> Json:
@@ -170,7 +170,7 @@ class Memory(Subject):
         """Change a block that is still at this version: its value, `limit` or `description`.
 
         Raises:
-            Refused: it is at another version by now; `problems` has what it is.
+            ApiRefusal: it is at another version by now; `problems` has what it is.
         """
         body = {"version": version, **about, **({} if value is None else {"value": value})}
         return await self._ask("PATCH", self._of(label), body)
