@@ -194,8 +194,17 @@ class _File:
                 if error.errno not in _CANNOT_LINK:
                     raise
             else:
+                self._close_again()
                 return
         os.replace(temporary, self.name, src_dir_fd=self.folder_fd, dst_dir_fd=self.folder_fd)
+
+
+    def _close_again(self) -> None:
+        """Let the kernel tell those who watch the folder of a file that came as another name: it tells when a file is
+        closed, and of a new name only that it is there, as of a file that somebody has begun to write.
+        """
+        with suppress(OSError):  # it was taken away meanwhile: there is nothing to tell
+            os.close(os.open(self.name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.folder_fd))
 
 
 def _difference(now: str, text: str, path: str) -> str:

@@ -86,6 +86,11 @@ def save_like_the_agent(root: Path) -> set[Path]:
     return {root / "deep" / "er" / "new.py"}
 
 
+def save_beside_others_like_the_agent(root: Path) -> set[Path]:
+    save(root, "functions/new.py", "x = 1\n", None)
+    return {root / "new.py"}
+
+
 def make_a_folder_with_files(root: Path) -> set[Path]:
     shutil.copytree(root / "web", root / "copied" / "deep")
     return {root / "copied" / "deep" / "b.py"}
@@ -123,6 +128,7 @@ WAYS = [
     delete,
     link,
     save_like_the_agent,
+    save_beside_others_like_the_agent,
     make_a_folder_with_files,
     rename_a_folder,
     move_a_folder_away,

@@ -126,17 +126,28 @@ class Loader:
         raise AssertionError("the last try returns or raises")
 
     async def _look(self, paths: list[Path] | None, *, stored: bool) -> tuple[GoodVersions, dict[str, Found]]:
-        """Return the known good state and the contents of the files. Both are read from storage while nobody is between
-        a file and its rows, or from the registry, which is equivalent until another process takes a file.
+        """Return the known good state and the contents of the files, read while nobody is between a file and its rows.
+
+        The state is that of the registry, unless it is to be the stored one, or another process has taken a file.
         """
-        if stored:
-            async with only_writer(self._state):
-                baseline = GoodVersions(await self._store.manifest(), await self._store.readings())
-                return baseline, await asyncio.to_thread(self._read, paths, baseline)
-        baseline = GoodVersions(
-            {name: source.version for name, source in self._registry.snapshot().modules.items()}, {}
-        )
-        return baseline, await asyncio.to_thread(self._read, paths, baseline)
+        modules = self._registry.snapshot().modules
+        baseline = GoodVersions({name: source.version for name, source in modules.items()}, {})
+        async with only_writer(self._state):
+            if not stored:
+                sources = await asyncio.to_thread(self._read, paths, baseline)
+                if not await self._has_others(sources.values(), baseline):
+                    return baseline, sources
+            baseline = GoodVersions(await self._store.manifest(), await self._store.readings())
+            return baseline, await asyncio.to_thread(self._read, paths, baseline)
+
+    async def _has_others(self, sources: Iterable[Found], baseline: GoodVersions) -> bool:
+        """Check whether a file has a text that is new here and known in the store: another process has judged it."""
+        for source in sources:
+            if not isinstance(source, ModuleSource) or baseline.manifest.get(source.module) == source.version:
+                continue
+            if await self._store.text(source.version) is not None:
+                return True
+        return False
 
     async def _refresh(
         self, sources: dict[str, Found], baseline: GoodVersions, finished: frozenset[str]
