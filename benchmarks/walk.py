@@ -87,12 +87,14 @@ async def _walk(calls: list[Ask], approver: Approver | None) -> Walk:
 
 
 async def _quiet() -> None:
-    """Wait until nothing is at work in the background, such as the second look at files that were saved."""
+    """Wait until nothing is at work in the background but what looks around again and again, the same each time."""
+    before: set[str] = set()
     while True:
         with _counted(background := Walk()):
             await asyncio.sleep(QUIET_S)
-        if not background.modules:
+        if background.modules <= before:
             return
+        before = background.modules
 
 
 @asynccontextmanager
