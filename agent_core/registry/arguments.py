@@ -267,7 +267,9 @@ def read(
 
 def _without_keys(value: Any, schema: Schema, characters: int) -> "_Read | None":  # Any: JSON
     """Return the arguments that a value without the parameters' names can only mean; None if none or several."""
-    results = [_fitted(meant, schema, characters) for meant in by_position(value, schema)] if value is not None else []
+    if value is None or (isinstance(value, str) and value.lstrip().startswith(("{", "["))):  # JSON, and not readable
+        return None
+    results = [_fitted(meant, schema, characters) for meant in by_position(value, schema)]
     read = [result for result in results if isinstance(result, _Read)]
     if not read or any(result.value != read[0].value for result in read):
         return None

@@ -198,7 +198,6 @@ class _File:
                 return
         os.replace(temporary, self.name, src_dir_fd=self.folder_fd, dst_dir_fd=self.folder_fd)
 
-
     def _close_again(self) -> None:
         """Let the kernel tell those who watch the folder of a file that came as another name: it tells when a file is
         closed, and of a new name only that it is there, as of a file that somebody has begun to write.

@@ -25,7 +25,7 @@ def test_blocks_are_shown_with_their_size_and_what_there_is_besides(kept: Path) 
     lines = toolwright("memory", "show", cwd=kept).stdout
     assert "human  18/100 characters, version 2\n  Name: Ada Lovelace\n" in lines
     wrong = toolwright("memory", "show", "humn", cwd=kept)
-    assert (wrong.returncode, "There are: human." in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "Did you mean `human`?" in wrong.stderr) == (2, True)
 
 
 def test_the_history_of_blocks_says_what_was_done_and_by_whom(kept: Path) -> None:

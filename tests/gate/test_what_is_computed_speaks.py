@@ -33,7 +33,7 @@ COMPUTED = [
     promised(
         "dialing_country", "prefix: str", "str", "Return the country of a prefix: +47 Norway, +46 Sweden, +45 Denmark.",
         'return {"+47": "Norway", "+46": "Sweden", "+45": "Denmark"}.get(prefix, "")',
-        "dialing_country('+47') → 'Norway'", "dialing_country('+46') → 'Sweden'", "dialing_country('+45') → 'Denmark'",
+        "dialing_country('+47') → 'Norway'", "dialing_country('+45') → 'Denmark'",
     ),
     promised(
         "roll_hit_points", "sides: int, seed: int", "int", "Roll the hit points of a hero with a die, from a seed.",

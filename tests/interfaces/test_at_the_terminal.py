@@ -44,7 +44,7 @@ AS_IN_PYTHON = {
     '=slugify("A b", "_", "x")': "slugify takes 2 arguments, and 3 came.",
     '=slugify(text="a", text="b")': "`text` came twice.",
     '=slugify(open("x"))': "is not a literal.",
-    '=slugfy("A")': "Did you mean slugify?",
+    '=slugfy("A")': "Did you mean `slugify`?",
     '=slugify("A") + "b"': "That is not a call of one function.",
     "?slugify": "def slugify(text: str, sep: str='-') -> str",
     "??slugify": "return sep.join(text.lower().split())",

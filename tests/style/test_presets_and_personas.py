@@ -60,7 +60,7 @@ def test_what_is_wrong_in_a_preset_is_said(tmp_path: Path, text: str, says: str)
 
 
 def test_an_unknown_preset_names_those_that_are_known(tmp_path: Path) -> None:
-    with pytest.raises(ToolwrightError, match="Known are: direct, memgpt"):
+    with pytest.raises(ToolwrightError, match="Did you mean `memgpt`"):
         preset(tmp_path, "memgtp")
 
 

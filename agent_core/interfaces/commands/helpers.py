@@ -7,16 +7,6 @@ import click
 
 from agent_core.base.errors import UsageError
 
-from ..render.helper_view import (
-    facts_lines,
-    helper_document,
-    helpers_document,
-    history_lines,
-    list_lines,
-    proposal_lines,
-    source_lines,
-    verdict_lines,
-)
 from ..render.verdicts import problem_lines
 from ..spans import line
 from .verb import Door, Opens, Result, verb
@@ -38,6 +28,8 @@ def helpers() -> None:
 @verb("list")
 async def list_(door: Door) -> Result:
     """List the helpers, and the files that were rejected."""
+    from ..render.helper_view import helpers_document, list_lines
+
     data, problems = await helpers_document(door.workspace), door.workspace.helpers.problems
     is_empty = not data["helpers"] and not problems
     hint = "There is no helper yet. Next: toolwright helpers create NAME --file FILE" if is_empty else ""
@@ -48,6 +40,8 @@ async def list_(door: Door) -> Result:
 @click.argument("name")
 async def show(door: Door, name: str) -> Result:
     """Show a helper: its schema, functions, budget, file, and its last runs."""
+    from ..render.helper_view import facts_lines, helper_document, source_lines
+
     data = await helper_document(door.workspace, name)
     return Result(data, [*facts_lines(data), *source_lines(data["text"])])
 
@@ -107,6 +101,8 @@ async def delete(door: Door, name: str, reason: str) -> Result:
 @click.argument("name")
 async def history(door: Door, name: str) -> Result:
     """Show the versions of a helper: when, by whom and why, those of a deleted one too."""
+    from ..render.helper_view import history_lines
+
     await door.workspace.helpers.refresh(is_told=False)
     versions = await door.workspace.helpers.history(name)
     return Result({"name": name, "versions": versions}, history_lines(versions))
@@ -126,12 +122,16 @@ async def rollback(door: Door, name: str, version: str, reason: str) -> Result:
 @verb()
 async def propose(door: Door) -> Result:
     """Draft a helper for each set of functions that recorded turns used together, with the figures why."""
+    from ..render.helper_view import proposal_lines
+
     data = await door.workspace.helper_proposals()
     hint = "" if data else "No functions were used together often enough: in three turns, and in half of one's turns."
     return Result({"proposals": data}, proposal_lines(data), hint)
 
 
 def _judged(verdict: "HelperVerdict", done: str, hint: str = "") -> Result:
+    from ..render.helper_view import verdict_lines
+
     return Result(verdict, verdict_lines(verdict, done), hint if verdict.admitted else "", 0 if verdict.admitted else 1)
 
 

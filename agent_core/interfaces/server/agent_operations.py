@@ -255,7 +255,7 @@ async def known(asked: Asked) -> str:
         NotThere: there is none, or the token may not see it.
     """
     name = asked.path["agent"]
-    if asked.identity.sees(name) and name in await asked.rooms.workspace.agent_names():
+    if await asked.rooms.shows(name, asked.identity) and name in await asked.rooms.workspace.agent_names():
         return name
     raise NotThere(f"There is no agent `{name[:80]}`.", fix=f"GET {API}/agents lists them.")
 

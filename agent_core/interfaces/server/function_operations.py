@@ -172,7 +172,8 @@ async def check(asked: Asked) -> object:
 
 async def approvals(asked: Asked) -> object:
     """List the questions about grants that wait for an answer, oldest first."""
-    pending = [row for row in await asked.rooms.workspace.questions() if asked.identity.sees(row.agent)]
+    questions = await asked.rooms.workspace.questions()
+    pending = [row for row in questions if await asked.rooms.shows(row.agent, asked.identity)]
     rows = []
     for row in pending:
         about = row.question.to_json()
@@ -186,7 +187,7 @@ async def answer(asked: Asked) -> object:
     """Answer a question about grants. The first answer counts; a later one is told so."""
     id, body = asked.path["id"], asked.body
     pending = {row.id: row for row in await asked.rooms.workspace.questions()}
-    if id not in pending or not asked.identity.sees(pending[id].agent):
+    if id not in pending or not await asked.rooms.shows(pending[id].agent, asked.identity):
         raise NotThere(f"No question `{id[:80]}` is pending: it was answered, or its turn has ended.")
     is_wide = body.wide and body.answer == "yes" and bool(pending[id].question.folder)
     await asked.rooms.workspace.answer(id, Decision(body.answer, body.word, is_wide=is_wide))

@@ -43,8 +43,8 @@ class Identity:
     agents: frozenset[str] = frozenset()
 
     def sees(self, agent: str) -> bool:
-        """Return whether this agent exists for it; with an agent, its conversations do."""
-        return not self.agents or bool({agent, agent.partition(CONVERSATION)[0]} & self.agents)
+        """Return whether this agent exists for it."""
+        return not self.agents or agent in self.agents
 
     def needs(self, *scopes: Scope) -> None:
         """Do nothing if it has one of the scopes.

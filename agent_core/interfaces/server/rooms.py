@@ -10,6 +10,7 @@ from agent_core.workspace.workspace import Workspace
 from ..faults import keep_traceback
 from ..state import WorkspaceState, state_of
 from .agent_host import AgentHost
+from .identity import CONVERSATION, Identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,14 @@ class Rooms:
     host: AgentHost
     crash: Callable[[BaseException], str]
     """Keeps a traceback, and returns a sentence that says where."""
+
+    async def shows(self, agent: str, identity: Identity) -> bool:
+        """Return whether an agent exists for a token: with an agent, the conversations that belong to it do."""
+        if identity.sees(agent):
+            return True
+        settings = await self.state.store.agent_settings(agent) if CONVERSATION in agent else None
+        owner = str(settings.get("chat_of") or "") if settings else ""
+        return bool(owner) and identity.sees(owner)
 
 
 @asynccontextmanager

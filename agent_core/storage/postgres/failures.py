@@ -56,7 +56,7 @@ def is_passing(error: psycopg.Error, *, is_connected: bool) -> bool:
 
 def explain(error: psycopg.Error, place: str, outcome: str = UNSAVED) -> StorageError:
     """Return the error for the caller of the store; `outcome` says what became of the work."""
-    short = str(error).strip().splitlines()[0].strip() if str(error).strip() else type(error).__name__
+    short = str(error).strip().partition("\n")[0].strip() or type(error).__name__
     message, fix = next(
         ((message, fix) for signs, message, fix in _CAUSES if _is(error, signs)),
         ("does not answer ({short}).", "Check that it runs, and that this machine reaches it; then try again."),

@@ -64,7 +64,8 @@ class FunctionTables(Tables):
     @query
     def kept_modules(self, session: SqlSession, folder: str) -> list[str]:
         """Return the files of a folder that have a history."""
-        rows = session.all("select distinct module from change where module glob ? || '/*' order by module", folder)
+        sql = "select distinct module from change where substr(module, 1, ?) = ? order by module"
+        rows = session.all(sql, len(folder) + 1, f"{folder}/")
         return [module for (module,) in rows]
 
     @query
