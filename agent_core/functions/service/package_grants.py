@@ -14,8 +14,7 @@ from agent_core.access.grants.value import joined
 from agent_core.access.packages import Environment, Resolution
 from agent_core.access.packages.failures import NO_PIP
 from agent_core.access.packages.projects import project_of
-from agent_core.base import syntax
-from agent_core.registry.source import ModuleSource
+from agent_core.registry.source import ModuleSource, parse
 from sandbox import Access, Job, Limits, ModuleImport, Returned
 from sandbox.access import NOTHING as NO_ACCESS
 
@@ -193,10 +192,10 @@ class PackageGrants:
 
 def imported_at_the_top(text: str, listed: tuple[str, ...]) -> frozenset[str]:
     """Return the projects that importing a module with this text needs, whichever of its functions is called."""
-    try:
-        body = [node for node in syntax.parse(text).body if isinstance(node, ast.Import | ast.ImportFrom)]
-    except (SyntaxError, RecursionError, ValueError, MemoryError):
+    tree = parse(ModuleSource.of("text", text)) if "import" in text else None
+    if not isinstance(tree, ast.Module):
         return frozenset()
+    body = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     return frozenset(needs_of(uses(ast.Module([*body], []), listed)).packages)
 
 

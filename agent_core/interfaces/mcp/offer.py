@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from agent_core.access.grants import Approvals
+from agent_core.base import syntax
 from agent_core.base.errors import ToolwrightError, UsageError
 from agent_core.base.untrusted import block, fence, shorten, visible
 from agent_core.context import presentation
@@ -236,7 +237,7 @@ class Offer:
 def _purpose(source: str) -> str:
     """Return the first line of the docstring of a function that is gone."""
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        for node in ast.parse(source).body:
+        for node in syntax.parse(source).body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 return (ast.get_docstring(node) or "").partition("\n")[0]
     return ""

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
+from agent_core.base import syntax
+
 Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
 
 _PLAIN: Final = {"str": "string", "int": "integer", "bool": "boolean"}
@@ -18,7 +20,7 @@ _DEEPEST: Final = 8
 def result_schema(returns: str) -> Schema | None:
     """Return the schema of an object whose `result` is what an annotation describes, or None if it leaves any open."""
     try:
-        schema = _schema(ast.parse(returns, mode="eval").body, 0)
+        schema = _schema(syntax.parse(returns, mode="eval").body, 0)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return schema and {"type": "object", "properties": {"result": schema}, "required": ["result"]}
