@@ -7,7 +7,7 @@ code is loaded with the first search.
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.clock import Clock
@@ -68,6 +68,14 @@ class Ranking:
     match_count: int
 
 
+@dataclass(frozen=True, slots=True)
+class ReadMessages:
+    """Messages that searches have read, by sequence number, and the sequence number of each place in the conversation."""
+
+    rows: dict[int, CountedMessage] = field(default_factory=dict)
+    places: dict[int, int] = field(default_factory=dict)
+
+
 class Recall:
     """The record of one agent's conversation."""
 
@@ -86,8 +94,7 @@ class Recall:
         self._agent = agent
         self._clock = clock
         self._gap_minutes = gap_minutes
-        self._rows: dict[int, CountedMessage] = {}
-        self._places: dict[int, int] = {}
+        self._read = ReadMessages()
         self._speakers: set[str] = set()
         self._following = asyncio.Lock()
 
@@ -144,45 +151,49 @@ class Recall:
     async def gather(self, query: str) -> tuple[Evidence, set[int]]:
         """Return the rows to weigh, and which of them a search found."""
         limits, query = pool("recall"), search_query.heard(query)
-        if len(self._rows) > _CACHED:
-            self._rows.clear()
-            self._places.clear()
+        if len(self._read.rows) > _CACHED:
+            self._read = ReadMessages()
+        read = self._read  # a search that runs at the same time may begin another
         sought = words.content(query) or words.split(query)
         worded = await self._store.search_words("recall", self._agent, sought, limits["words"])
         if not self._speakers:
-            await self._load(hit.seq for hit in worded)
+            await self._load(read, (hit.seq for hit in worded))
         question = search_query.read(query, self._speakers, self._clock.now())
         vector = await self.vectors.of(question.about)
         neighbors = await self.vectors.near(self._agent, vector, limits["vectors"])
         hits = {hit.seq for hit in [*worded, *neighbors]}
-        await self._load(hits)
+        await self._load(read, hits)
         ranked = [hit.seq for hit in [*worded[: limits["beside"]], *neighbors[: limits["beside"]]]]
-        rows = await self._with_neighbours(hits, ranked, limits["around"])
+        rows = await self._with_neighbours(read, hits, ranked, limits["around"])
         cosines = await self.vectors.cosines(self._agent, vector, [entry.utterance.seq for entry in rows])
         total = (await self._store.memory_counts(self._agent)).messages
         evidence = Evidence(question, rows, frozenset(hit.seq for hit in worded), cosines, total)
         return evidence, hits
 
-    async def _with_neighbours(self, hits: Collection[int], best: Iterable[int], around: int) -> list[CountedMessage]:
-        numbers = {self._rows[seq].utterance.n for seq in hits if seq in self._rows}
+    async def _with_neighbours(
+        self, read: ReadMessages, hits: Collection[int], best: Iterable[int], around: int
+    ) -> list[CountedMessage]:
+        """Return the rows found and those around the best; one that was deleted since it was found is left out."""
+        numbers = {read.rows[seq].utterance.n for seq in hits if seq in read.rows}
         for seq in best:
-            n = self._rows[seq].utterance.n
-            numbers.update(range(max(0, n - around), n + around + 1))
-        missing = [n for n in numbers if n not in self._places]
-        await self._keep(await self._store.messages_beside(self._agent, missing) if missing else [])
-        return [self._rows[self._places[n]] for n in sorted(numbers) if n in self._places]
+            if seq in read.rows:
+                n = read.rows[seq].utterance.n
+                numbers.update(range(max(0, n - around), n + around + 1))
+        missing = [n for n in numbers if n not in read.places]
+        await self._keep(read, await self._store.messages_beside(self._agent, missing) if missing else [])
+        return [read.rows[read.places[n]] for n in sorted(numbers) if n in read.places]
 
-    async def _load(self, seqs: Iterable[int]) -> None:
+    async def _load(self, read: ReadMessages, seqs: Iterable[int]) -> None:
         """Load rows that are not cached. Messages never change, so the cache stays valid."""
-        missing = [seq for seq in seqs if seq not in self._rows]
-        await self._keep(await self._store.messages(self._agent, missing) if missing else [])
+        missing = [seq for seq in seqs if seq not in read.rows]
+        await self._keep(read, await self._store.messages(self._agent, missing) if missing else [])
 
-    async def _keep(self, utterances: Sequence[RecallMessage]) -> None:
+    async def _keep(self, read: ReadMessages, utterances: Sequence[RecallMessage]) -> None:
         rows = await aside(sum(len(utterance.text) for utterance in utterances), lambda: [*map(row, utterances)])
         for entry in rows:
-            self._rows[entry.utterance.seq] = entry
+            read.rows[entry.utterance.seq] = entry
+            read.places[entry.utterance.n] = entry.utterance.seq
             self._speakers.add(entry.utterance.speaker)
-            self._places[entry.utterance.n] = entry.utterance.seq
 
 
 def _items(rows: Iterable[RecallMessage]) -> tuple[FoundItem, ...]:

@@ -20,7 +20,7 @@ def run(example: str, *arguments: str, cwd: Path, model: dict[str, str]) -> str:
 
 def test_a_function_is_grown_by_hand(tmp_path: Path) -> None:
     command = [sys.executable, str(EXAMPLES / "grow_by_hand.py")]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=150)
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stderr
     assert "REFUSED" not in ended.stdout
     assert ended.stdout.endswith("returned MHH\n")

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from agent_core.functions.gate import Gate, Policy
+from tests.kit.pace import least_s_of
 
 from .support import codes, judge, name_of, promised, snapshot_of
 
@@ -248,8 +249,12 @@ async def test_a_body_that_hangs_on_generated_calls_is_judged_in_bounded_time(ga
         'while text not in ("a", "b"):\n    pass\nreturn f"sent {text}"',
         "send_report('a') → 'sent a'", "send_report('b') → 'sent b'",
     )  # fmt: skip
-    verdict = await judge(gate, code, "send_report")
-    assert sum(report.seconds for report in verdict.stages if report.stage == "promise") < 30
+
+    async def seconds() -> float:
+        verdict = await judge(gate, code, "send_report")
+        return sum(report.seconds for report in verdict.stages if report.stage == "promise")
+
+    assert await least_s_of(3, seconds) < 3
 
 
 DAYS = '''

@@ -1,6 +1,5 @@
 """Whatever a model sends as a function, or a human saves, the event loop goes on while it is judged."""
 
-import asyncio
 from functools import partial
 
 import pytest
@@ -14,7 +13,6 @@ from tests.kit.drawing import sampled
 from tests.kit.heartbeat import MOST_MS, stall_of
 
 _TEXT_STAGES = tuple(stage for stage in STAGES if stage.name != "import")[:6]
-_SOON_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +23,5 @@ def gate() -> Gate:
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", [*sampled(candidates(), 6)])
 async def test_no_candidate_holds_up_the_event_loop_while_its_text_is_judged(gate: Gate, name: str) -> None:
-    async with asyncio.timeout(3 * _SOON_S):
-        stall = await stall_of(partial(gate.judge, Candidate("f", candidates()[name], "lib"), Snapshot.empty()))
+    stall = await stall_of(partial(gate.judge, Candidate("f", candidates()[name], "lib"), Snapshot.empty()))
     assert stall.cpu_ms <= MOST_MS, stall

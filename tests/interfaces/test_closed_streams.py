@@ -20,7 +20,7 @@ def shell(command: str, cwd: Path, *arguments: str) -> subprocess.CompletedProce
         env=surroundings({"PYTHONPATH": HERE, "PATH": "/usr/bin:/bin"}),
         text=True,
         capture_output=True,
-        timeout=150,
+        timeout=50,
         check=False,
     )
 

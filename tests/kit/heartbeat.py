@@ -37,12 +37,16 @@ async def heartbeat() -> AsyncIterator[Stall]:
         heart.cancel()
 
 
-async def stall_of(work: Callable[[], Awaitable[object]]) -> Stall:
-    """The stall of work that can be done again: the shortest, where the first is too long for this machine."""
+async def stall_of(work: Callable[[], Awaitable[object]], within_s: float = 60) -> Stall:
+    """The stall of work that can be done again: the shortest, where the first is too long for this machine.
+
+    Raises:
+        TimeoutError: the work took longer than it may.
+    """
     stalls: list[Stall] = []
 
     async def stall_s() -> float:
-        async with heartbeat() as stall:
+        async with asyncio.timeout(within_s), heartbeat() as stall:
             await work()
         stalls.append(stall)
         return stall.cpu_ms / 1000

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 _TRIES = 5
-_KNOWN_S = 0.0065
-"""What `_known` takes on the machine for which the bounds were written, when it does nothing else."""
+_KNOWN_S = 0.008
+"""What `_known` takes on the machine for which the bounds were written, at its slower hours."""
 
 
 def time_of(work: Callable[[], object]) -> float:

@@ -1,5 +1,6 @@
 """Recall: what was said is found by words, meaning, speaker and time."""
 
+import asyncio
 import struct
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from agent_core.base.errors import UsageError
 from agent_core.memory.embedding import Embedder, embedder
+from agent_core.storage import DropAgent
 from tests.memory.talk import Talk, open_talk
 
 
@@ -159,3 +161,30 @@ async def test_without_its_model_search_goes_on_by_words_and_says_so(talk: Talk)
     found = await talk.recall(away).search("dentist")
     assert found.items[0].text.startswith("My dentist")
     assert "by words alone" in str(found)
+
+
+async def test_searches_at_the_same_time_find_as_much_as_one_by_one(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(12):
+        await talk.say("2026-03-02 10:00", ("user", f"My dentist number {number} is in Lisbon."))
+    recall, questions = talk.recall(), [f"dentist number {number}" for number in range(12)]
+    alone = [await recall.search(question) for question in questions]
+    monkeypatch.setattr("agent_core.memory.recall._CACHED", 0)  # each search begins with an empty cache
+    assert await asyncio.gather(*map(recall.search, questions)) == alone
+
+
+async def test_a_search_that_meets_a_deletion_answers_with_what_is_left(talk: Talk) -> None:
+    for number in range(30):
+        await talk.say("2026-03-02 10:00", ("user", f"My dentist number {number} is in Lisbon."))
+    await talk.recall().catch_up()
+
+    async def searched(delay_s: float) -> int:
+        await asyncio.sleep(delay_s)
+        return (await talk.recall().search("dentist in Lisbon")).total
+
+    searches = asyncio.gather(*(searched(number / 2_000) for number in range(40)))
+    await asyncio.sleep(0.01)
+    await talk.store.apply([DropAgent("ann")])
+    assert {*await searches} <= {0, 30}
+    assert await searched(0) == 0

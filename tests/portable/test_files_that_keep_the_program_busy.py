@@ -22,8 +22,7 @@ async def test_no_file_of_an_agent_holds_up_the_event_loop(name: str) -> None:
         async with moving() as (_, moves):
             results.extend(await asyncio.gather(moves.take_in(text, ImportOptions()), return_exceptions=True))
 
-    async with asyncio.timeout(150):
-        stall = await stall_of(take_in)
+    stall = await stall_of(take_in, within_s=40)
     assert all(isinstance(result, AgentFileError | list) for result in results)
     assert stall.cpu_ms <= MOST_MS, stall
 
