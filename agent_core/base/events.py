@@ -71,6 +71,19 @@ class Reading(_Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Writing(_Base):
+    """The model writes a call: the next piece of its arguments, as JSON text; `place` is the call's in the reply.
+
+    It is provisional: the event `call` has them whole, if there is to be a call.
+    """
+
+    type: ClassVar[str] = "writing"
+    place: int
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallStarted(_Base):
     """A call is about to run; it is on disk. `arguments` is the model's own JSON text."""
 
@@ -262,6 +275,7 @@ Event: TypeAlias = (
     | SpeakerChosen
     | Text
     | Thought
+    | Writing
     | CallStarted
     | Progress
     | Reading

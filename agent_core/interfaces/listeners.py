@@ -10,7 +10,7 @@ from agent_core.base.untrusted import visible
 from agent_core.runtime.groups.floor import USER
 
 from .cli_context import print_json
-from .progress import StatusLine, reading_text
+from .progress import StatusLine, status_text
 from .render.call_log import CallLog, call_line, ended_lines, verdict_part, was_told
 from .render.grant_question import denied_lines
 from .render.statistics import quarantine_lines
@@ -31,8 +31,9 @@ class JsonLines:
     """A listener that prints one event per line on standard output."""
 
     def hear(self, event: Event) -> None:
-        """Print the event's published shape."""
-        print_json(event)
+        """Print the event's published shape; what is said again, whole, is left out."""
+        if not isinstance(event, events.Writing):
+            print_json(event)
 
 
 class PlainText:
@@ -48,13 +49,14 @@ class PlainText:
         self._began = time.monotonic()
         self._denied: list[events.GrantAnswered] = []
         self._status = StatusLine()
-        self._is_reading = False
+        self._is_shown = False
 
     def hear(self, event: Event) -> None:
         """Print what a reader of plain text needs."""
-        if self._is_reading or isinstance(event, events.Reading):
-            self._is_reading = isinstance(event, events.Reading)
-            self._status.show(reading_text(event) if isinstance(event, events.Reading) else "")
+        status = status_text(event)
+        if self._is_shown or status:
+            self._is_shown = bool(status)
+            self._status.show(status)
         self._note_step(event.step)
         match event:
             case events.TurnStarted():

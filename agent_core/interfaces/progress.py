@@ -57,6 +57,17 @@ class StatusLine:
 WAITING = "thinking…"
 
 
+def status_text(event: events.Event) -> str:
+    """Return on one line what the model is at, if this event says so."""
+    match event:
+        case events.Reading():
+            return reading_text(event)
+        case events.Writing():
+            return f"the model is writing a call of `{one_line(event.name, 80)}`…"
+        case _:
+            return ""
+
+
 def reading_text(event: events.Reading) -> str:
     """Return on one line how far a server has read the prompt, and the time left, if it tells."""
     if event.done is None:

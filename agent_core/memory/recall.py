@@ -70,7 +70,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class ReadMessages:
-    """Messages that searches have read, by sequence number, and the sequence number of each place in the conversation."""
+    """Messages that searches have read, by sequence number, and these numbers by place in the conversation."""
 
     rows: dict[int, CountedMessage] = field(default_factory=dict)
     places: dict[int, int] = field(default_factory=dict)

@@ -25,7 +25,7 @@ from .endpoint import Endpoint
 from .probe import ask
 from .profile import KnownModes, ModelProfile, find_profile, probed, root_of
 from .quirks import quirks
-from .reply import Model, Piece, ReadingPiece, Reply, RetryPiece, TokenUsage
+from .reply import CallPiece, Model, Piece, ReadingPiece, Reply, RetryPiece, TokenUsage
 from .request import FunctionShown, Request
 from .schemas import loosened
 from .stream import Assembly
@@ -168,7 +168,7 @@ class NativeModel:
             try:
                 async with aclosing(self._once(request)) as pieces:
                     async for piece in pieces:
-                        begun = begun or not isinstance(piece, RetryPiece | ReadingPiece)
+                        begun = begun or not isinstance(piece, RetryPiece | ReadingPiece | CallPiece)
                         yield self._with_loosened(piece) if isinstance(piece, Reply) else piece
             except ModelError as error:
                 dialect = None if begun else changed(self._writer.dialect, error.message)

@@ -20,7 +20,7 @@ from sandbox.wire.foreign import LOOSE, read_json, with_plain_escapes
 from .conversation import Entry, WireConversation, fixed_size
 from .dialect import Dialect, Way
 from .failures import NotTaken
-from .reply import NOTES, Finish, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
+from .reply import NOTES, CallPiece, Finish, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from .request import FunctionShown, Request
 from .step import REPLY, read_step, step_schema
 from .stream import Splitter, cut_call, note_on
@@ -30,6 +30,7 @@ _OPENINGS: Final = (
     ("thought", re.compile(r'\s*(?:```\w*\s*)?\{\s*"thought"\s*:\s*"')),
     ("reply", re.compile(r'"\s*,\s*"reply"\s*:\s*"')),
 )
+_CALL: Final = re.compile(r'"\s*,\s*"call"\s*:\s*\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"arguments"\s*:\s*')
 # Whole characters only: an escape, or a pair of surrogates, that is not complete waits for its rest.
 _CHARACTERS = re.compile(
     r'(?:[^"\\]+|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\[^u])*'
@@ -49,14 +50,21 @@ class GrowingStep:
     _place: int = 0
     _opened: int = field(default=0)
     _is_blank: bool = False
+    _called: str = ""
 
-    def feed(self, more: str) -> list[TextPiece | ThoughtPiece]:
-        """Return what the new text adds to the thought and to the reply."""
+    def feed(self, more: str) -> list[TextPiece | ThoughtPiece | CallPiece]:
+        """Return what the new text adds to the thought, and to the reply or the call."""
         self.text += more
         if not self._opened and not self._is_blank:
             self._is_blank = len(self.text) > MOST_BLANKS and not self.text[:MOST_BLANKS].strip()
-        pieces = [self._read_string(), *(self._read_string() for _ in _OPENINGS if self._open())]
+        pieces = [self._read_string(), *(self._read_string() for _ in _OPENINGS if self._open()), self._read_call()]
         return [piece for piece in pieces if piece is not None]
+
+    def _read_call(self) -> CallPiece | None:
+        if not self._called and self._opened == 1 and (match := _CALL.match(self.text, self._place)):
+            self._called, self._place = match[1], match.end()
+        begun, self._place = self._place, len(self.text) if self._called else self._place
+        return CallPiece(0, self._called, self.text[begun:]) if self._called and begun < self._place else None
 
     def _open(self) -> bool:
         """Check whether the next of the two strings begins here."""
@@ -70,7 +78,7 @@ class GrowingStep:
         return True
 
     def _read_string(self) -> TextPiece | ThoughtPiece | None:
-        match = _CHARACTERS.match(self.text, self._place) if self._opened else None
+        match = _CHARACTERS.match(self.text, self._place) if self._opened and not self._called else None
         if match is None or not match[0]:
             return None
         self._place = match.end()

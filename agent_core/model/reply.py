@@ -46,6 +46,18 @@ class ThoughtPiece:
 
 
 @dataclass(frozen=True, slots=True)
+class CallPiece:
+    """The next part of a call's arguments, as JSON text; `place` is the call's in the reply, from 0.
+
+    It is for people who watch: only the calls of the reply run.
+    """
+
+    place: int
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
 class RetryPiece:
     """A report that the endpoint failed before it said anything; it is asked again after `wait_s`."""
 
@@ -86,7 +98,7 @@ class ModeChanged(ModelError):
     """A report that calls are transmitted in another way from now on; nothing was answered yet."""
 
 
-Piece: TypeAlias = TextPiece | ThoughtPiece | RetryPiece | ReadingPiece | Reply
+Piece: TypeAlias = TextPiece | ThoughtPiece | CallPiece | RetryPiece | ReadingPiece | Reply
 
 
 class Model(Protocol):

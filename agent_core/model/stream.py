@@ -5,7 +5,7 @@ that were cut off at the length limit are reported with the argument in which th
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from agent_core.base.messages import Call
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from .reading import Holder, Shown, meant, read_text, unwrapped, written_calls
-from .reply import NOTES, Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUsage
+from .reply import NOTES, CallPiece, Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUsage
 from .wire import Entry, Fragment, is_object, read_chunk, read_usage
 
 _OPEN: Final = "<think>"
@@ -118,10 +118,9 @@ class Assembly:
         self.usage = read_usage(chunk) or self.usage
         self._finish = delta.finish or self._finish
         self._refused = self._refused or bool(delta.refusal)
-        for fragment in delta.fragments:
-            self._join(fragment)
+        written = [piece for fragment in delta.fragments for piece in self._join(fragment)]
         thought, text = self._splitter.feed(delta.text + delta.refusal)
-        return self._show(delta.thought + thought, text)
+        return [*self._show(delta.thought + thought, text), *written]
 
     def close(self, usage: TokenUsage) -> list[Piece]:
         """Return the last pieces: text that was held back after all, and the reply, with the reported usage or this
@@ -142,12 +141,14 @@ class Assembly:
         pieces: list[Piece] = [ThoughtPiece(thought)] if thought else []
         return [*pieces, TextPiece(shown)] if shown else pieces
 
-    def _join(self, fragment: Fragment) -> None:
+    def _join(self, fragment: Fragment) -> Iterator[CallPiece]:
         call = self._open_call(fragment)
         call.id = call.id or fragment.id
         call.name = call.name or fragment.name
         call.arguments.append(fragment.arguments)
         call.extra.update(fragment.extra)
+        if call.name and fragment.arguments and len(self._calls) < MOST_CALLS:
+            yield CallPiece(self._calls.index(call), call.name[:_LONGEST_NAME], fragment.arguments)
 
     def _open_call(self, fragment: Fragment) -> _OpenCall:
         """Return the call that a fragment belongs to, which may be a new one."""

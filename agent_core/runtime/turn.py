@@ -14,11 +14,11 @@ from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.interruption import Interruption
 from agent_core.base.limits import Allowance
-from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
+from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, User
 from agent_core.base.untrusted import one_line
 from agent_core.context import History, Section
 from agent_core.functions.debug import DebuggerSeat
-from agent_core.model.reply import Piece, ReadingPiece, RetryPiece, TextPiece, ThoughtPiece
+from agent_core.model.reply import CallPiece, Piece, ReadingPiece, RetryPiece, TextPiece, ThoughtPiece
 from agent_core.model.request import FunctionShown
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import BETWEEN, Entry, Inbound, SaveText, Shape, TurnStore, Write, content_hash, fitting
@@ -168,6 +168,12 @@ class Turn:
                     self.emit(kind(turn=self.id, step=self.step, text=text))
             case ThoughtPiece():
                 self.emit(events.Thought(turn=self.id, step=self.step, text=piece.text))
+            case CallPiece() if piece.name != SEND:  # whose text is a message, shown when it is sent
+                self.emit(
+                    events.Writing(
+                        turn=self.id, step=self.step, place=piece.place, name=piece.name, arguments=piece.arguments
+                    )
+                )
             case RetryPiece():
                 self.warn(f"{piece.reason} Trying again in {piece.wait_s:.1f} s.")
             case ReadingPiece(done, total, left_s):

@@ -198,3 +198,13 @@ def test_ctrl_c_ends_a_call_and_twice_more_leaves(tmp_path: Path) -> None:
         screen.wait_for("Ctrl-C again, Ctrl-D or /exit leaves")
         screen.type(CTRL_C)
         assert screen.exit_code() == 0
+
+
+def test_a_call_is_seen_as_the_model_writes_it_and_gone_when_it_runs(tmp_path: Path) -> None:
+    calls = Ask(Wanted("create_function", {"function_code_with_docstring": LOOP * 3}), pause_s=0.05)
+    with prompt([calls, Repeat(Say("No."))], tmp_path) as (screen, _):
+        screen.line("go")
+        screen.wait(lambda: "✎ create_function · 7 lines" in "\n".join(screen.screen()), "the growing call")
+        assert any("    time.sleep(2)" in line for line in screen.screen())
+        screen.wait(lambda: "∙ 2 steps" in screen.scrolled(), "the end")
+        assert "✎" not in screen.scrolled()

@@ -124,6 +124,18 @@ async def test_what_an_agent_grows_is_shown_in_each_room_as_it_is_written(served
 
 
 @in_browser
+async def test_a_function_is_shown_while_the_model_writes_it(served: Serve) -> None:
+    server = await served([Ask(*create(DOUBLE).calls, pause_s=0.2), Say("Made.")])
+    async with page(server) as (view, seen):
+        await send(view, "Make double.")
+        growing = view.locator("details.call", has_text="is being written")
+        await growing.get_by_text("def double").wait_for()
+        await view.locator(".said", has_text="Made.").wait_for()
+        assert (await growing.count(), await view.locator("details.call").count()) == (0, 1)
+        assert seen == []
+
+
+@in_browser
 async def test_a_function_is_searched_called_compared_and_rolled_back(served: Serve) -> None:
     server = await served([])
     for source in (DOUBLE, DOUBLE.replace("n * 2", "n + n")):

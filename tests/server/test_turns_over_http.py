@@ -9,7 +9,7 @@ from agent_core.interfaces.server.agent_host import Listening
 from tests.kit import Ask, Fail, Say, Stall, Wanted
 from tests.kit.desk import VOWELS
 
-from .conftest import Serve, end_of, ends
+from .conftest import Frames, Serve, end_of, ends
 
 MESSAGES = "/api/v1/agents/main/messages"
 
@@ -86,6 +86,21 @@ async def test_a_message_that_waited_is_answered_when_the_server_opens_its_agent
     await server.client.get("/api/v1/agents/other/memory")
     frames = await server.frames(ends(1), agent="other")
     assert end_of(frames)["reply"] == "Here I am."
+
+
+async def test_whoever_comes_while_a_call_is_written_reads_it_from_its_beginning(served: Serve) -> None:
+    server = await served([Ask(Wanted("count_vowels", {"text": "queueing " * 20}), pause_s=0.05), Say("Many.")])
+    (server.workspace.root / "functions" / "letters.py").write_text(VOWELS)
+    await server.workspace.workshop.reload()
+    early = asyncio.create_task(server.frames(lambda frames: written(frames).count("queueing") > 3))
+    await server.client.post(MESSAGES, json={"text": "How many?"})
+    await early
+    late = await server.frames(lambda frames: any(data and data["type"] == "call" for _, data in frames))
+    assert written(late) == next(data["arguments"] for _, data in late if data and data["type"] == "call")
+
+
+def written(frames: Frames) -> str:
+    return "".join(data["arguments"] for _, data in frames if data and data["type"] == "writing")
 
 
 async def test_whoever_comes_after_a_failed_turn_is_told_why(served: Serve) -> None:

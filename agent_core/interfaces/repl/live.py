@@ -1,5 +1,6 @@
 """The moving part above the prompt while a turn runs: the unfinished end of the reply, and the running calls."""
 
+import re
 import time
 from dataclasses import InitVar, dataclass, field
 
@@ -18,6 +19,10 @@ TAIL_LINES = 8
 _CELLS = 20
 _THOUGHT_CHARS = 4_000
 _PRINTED_CHARS = 1_000
+_WRITTEN_CHARS = 16_000
+_WRITTEN_LINES = 6
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|[^u])")
+_ESCAPED = {"n": "\n", "t": "\t", "r": "", "b": "", "f": ""}
 
 
 @dataclass(slots=True)
@@ -49,6 +54,27 @@ class RunningCall:
         return self.printed.strip()
 
 
+@dataclass(slots=True)
+class WrittenCall:
+    """A call that the model is still writing: its name, and the end of its arguments, which are JSON text."""
+
+    name: str
+    end: str = ""
+
+    def hear(self, arguments: str) -> None:
+        """Take the next piece."""
+        self.end = (self.end + arguments)[-_WRITTEN_CHARS:]
+
+    def draw(self, columns: int) -> list[tuple[str, str]]:
+        """Return the name, how many lines have come, and the last of them."""
+        text = _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1][-1]), self.end)
+        *before, last = visible(text).expandtabs(4).split("\n")
+        count = f" · {len(before) + 1} lines" if before and len(self.end) < _WRITTEN_CHARS else ""
+        head = ("class:live.call", cut(f"✎ {one_line(self.name, 80)}{count}", columns))
+        shown = [*before, last][-_WRITTEN_LINES:] if before else []
+        return [head, *(("class:live.printed", cut(f"  {text}", columns)) for text in shown)]
+
+
 class Live:
     """The state of the moving part, redrawn at each frame, and empty between turns."""
 
@@ -56,6 +82,7 @@ class Live:
         self.blocks = BlockSplitter()
         self.thought = ""
         self.calls: dict[str, RunningCall] = {}
+        self.written: dict[int, WrittenCall] = {}
         self.waiting = ""
         self.began = 0.0
         self.status = ""
@@ -79,6 +106,7 @@ class Live:
         self.blocks = BlockSplitter()
         self.thought = self.waiting = self.status = ""
         self.calls.clear()
+        self.written.clear()
 
     def draw(self, columns: int) -> StyleAndTextTuples:
         """Draw the current lines, each fitting the screen, without a newline at the end."""
@@ -86,11 +114,8 @@ class Live:
         lines: list[tuple[str, str]] = [("class:live", text) for text in _wrapped(tail, columns)]
         if not lines and self.thought:
             lines += [("class:live.thought", text) for text in _wrapped(self.thought[-4 * columns :], columns)[-2:]]
-        stands = bool(self.stands_since) and len(self.calls) == 1
-        for call in self.calls.values():
-            lines.append(("class:live.call", cut(_progress(call, stands=stands), columns)))
-            if call.last_line:
-                lines.append(("class:live.printed", cut(f"  {one_line(call.last_line)}", columns)))
+        lines += [line for call in [*self.written.values()][-1:] for line in call.draw(columns)]
+        lines += self._drawn_calls(columns)
         if self.status:
             lines.append(("class:live.call", cut(f"  {one_line(self.status)}", columns)))
         if not lines and self.waiting:
@@ -103,6 +128,15 @@ class Live:
         for style, text in lines:
             drawn += [(style, text), ("", "\n")]
         return drawn[:-1]
+
+    def _drawn_calls(self, columns: int) -> list[tuple[str, str]]:
+        lines: list[tuple[str, str]] = []
+        stands = bool(self.stands_since) and len(self.calls) == 1
+        for call in self.calls.values():
+            lines.append(("class:live.call", cut(_progress(call, stands=stands), columns)))
+            if call.last_line:
+                lines.append(("class:live.printed", cut(f"  {one_line(call.last_line)}", columns)))
+        return lines
 
 
 def _progress(call: RunningCall, *, stands: bool) -> str:

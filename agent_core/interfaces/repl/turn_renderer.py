@@ -17,7 +17,7 @@ from ..spans import Line, indented, line
 from . import render
 from .blocks import DrawnBlock
 from .code import CodeStream
-from .live import Live, RunningCall
+from .live import Live, RunningCall, WrittenCall
 from .output_pump import Made
 
 
@@ -36,6 +36,8 @@ class Teller:
 
     def hear(self, event: Event) -> None:
         """Show what happened."""
+        if not isinstance(event, events.Writing):
+            self._live.written.clear()
         if event.step != self._step:
             self._finish_text()
             self._step = event.step
@@ -48,6 +50,8 @@ class Teller:
             case events.Thought():
                 self._live.waiting = WAITING
                 self._live.think(event.text)
+            case events.Writing():
+                self._live.written.setdefault(event.place, WrittenCall(event.name)).hear(event.arguments)
             case events.CallStarted() | events.Progress() | events.Printed() | events.CallAnswered():
                 self._call(event)
             case _:

@@ -22,6 +22,7 @@ from .failures import ApiRefusal
 _MOST_EVENTS: Final = 2_000  # that a slow listener may be behind
 _MOST_PIECES: Final = 100  # that wait as they came
 _LONGEST_PIECE: Final = 16 << 10
+_LONGEST_STEP: Final = 4 << 20  # characters of a running step that are one piece for those who come late
 _MOST_ENDS: Final = 100
 _MOST_TURNS: Final = 500  # of an agent whose cost is kept apart
 MOST_STREAMS: Final = 64  # at once, of one token
@@ -40,7 +41,7 @@ class Listening:
         """Take an event, or note that it was lost: what is on disk is read from there. Of a slow listener, pieces of
         text become longer ones, so that a reply is whole however slowly it is read.
         """
-        if len(self._queue) >= _MOST_PIECES and (joined := _joined(self._queue[-1], event)):
+        if len(self._queue) >= _MOST_PIECES and (joined := _joined(self._queue[-1], event, _LONGEST_PIECE)):
             self._queue[-1] = joined
             return
         if len(self._queue) >= _MOST_EVENTS:
@@ -70,12 +71,17 @@ class Listening:
         return self._queue.popleft() if self._queue else None
 
 
-def _joined(last: Event, event: Event) -> Event | None:
-    """Return two pieces of the same text as one; None if they are none, or it would be too long to copy again."""
-    if not (isinstance(last, events.Text) and isinstance(event, events.Text)) or len(last.text) > _LONGEST_PIECE:
+def _joined(last: Event, event: Event, longest: int) -> Event | None:
+    """Return two pieces of the same text as one; None if they are none, or the first has more characters already."""
+    if (last.turn, last.step, last.agent) != (event.turn, event.step, event.agent):
         return None
-    is_same = (last.turn, last.step, last.agent) == (event.turn, event.step, event.agent)
-    return replace(last, text=last.text + event.text) if is_same else None
+    match last, event:
+        case events.Text(), events.Text() if len(last.text) <= longest:
+            return replace(last, text=last.text + event.text)
+        case events.Writing(), events.Writing() if last.place == event.place and len(last.arguments) <= longest:
+            return replace(last, arguments=last.arguments + event.arguments)
+        case _:
+            return None
 
 
 class OpenStreams:
@@ -123,7 +129,7 @@ class AgentHost:
         self._agents: dict[str, Agent] = {}
         self._listening: dict[str, list[Listening]] = {}
         self._opening = asyncio.Lock()
-        self._text: dict[str, str] = {}  # what came of the running step, by agent
+        self._pieces: dict[str, list[Event]] = {}  # what came of the running step, by agent
         self._spendings: dict[str, Spending] = {}
         slots = workspace.settings.runner.slots
         self._runner = Runner(store, self._turn, self._end, slots=slots, clock=Clock(), kinds=(*BETWEEN, *FROM_USER))
@@ -214,10 +220,10 @@ class AgentHost:
             self._listening[name].remove(listening)
 
     def begin_at_now(self, name: str, listening: Listening) -> None:
-        """Let a listener who has read the journal begin with the text of the running step so far."""
+        """Let a listener who has read the journal begin with what came of the running step so far."""
         listening.skip()
-        if text := self._text.get(name):
-            listening.hear(events.Text(turn="", text=text))
+        for piece in self._pieces.get(name, ()):
+            listening.hear(piece)
 
     def spending(self, name: str) -> Spending:
         """Return what the turns of an agent have cost since the server started."""
@@ -253,12 +259,12 @@ class AgentHost:
 
     def _publish(self, name: str, event: Event) -> None:
         match event:
-            case events.Text():
-                self._text[name] = self._text.get(name, "") + event.text
+            case events.Text() | events.Writing():
+                self._keep(name, event)
             case events.TurnStarted() | events.CallStarted() | events.CallAnswered():
-                self._text.pop(name, None)
+                self._pieces.pop(name, None)
             case events.TurnEnded():
-                self._text.pop(name, None)
+                self._pieces.pop(name, None)
                 self.ends.append(event)
             case events.Warned():
                 self.warnings.append(event)
@@ -271,3 +277,10 @@ class AgentHost:
             self.spending(name).hear(event, name, "")
         for listening in self._listening.get(name, ()):
             listening.hear(event)
+
+    def _keep(self, name: str, event: Event) -> None:
+        pieces = self._pieces.setdefault(name, [])
+        if pieces and (joined := _joined(pieces[-1], event, _LONGEST_STEP)):
+            pieces[-1] = joined
+        else:
+            pieces.append(event)

@@ -8,7 +8,8 @@ const CODE = ["function_code_with_docstring", "code", "old_text", "new_text", "s
 
 // Entries of a conversation, in order. What has a number is on disk, and replaces the pieces that came before it.
 function heard(state, event) {
-  const entries = [...state.entries];
+  const isPiece = ["writing", "usage", "reading"].includes(event.type); // what was written of calls stays until they are known
+  const entries = isPiece ? [...state.entries] : state.entries.filter((entry) => !entry.writing);
   const at = (key) => entries.findLastIndex((entry) => entry.key === key);
   const put = (entry) => { const place = at(entry.key); place < 0 ? entries.push(entry) : (entries[place] = { ...entries[place], ...entry }); };
   let { running, used, first, said } = state;
@@ -28,6 +29,11 @@ function heard(state, event) {
       const key = `${event.turn || state.turn}:${event.step}:${event.type}`;
       const old = entries[at(key)];
       put({ key, kind: event.type, text: old && !event.whole ? old.text + event.text : event.text });
+      break;
+    }
+    case "writing": {
+      const key = `${event.turn}:${event.step}:writing:${event.place}`, old = entries[at(key)];
+      put({ key, kind: "call", name: event.name, writing: (old ? old.writing : "") + event.arguments });
       break;
     }
     case "call": put({ key: event.call_id, kind: "call", name: event.name, args: event.arguments, outcome: "" }); break;
@@ -97,8 +103,9 @@ const MARKS = { "": ["…", "dim", "running"], returned: ["✓", "good", ""], ad
 function Call({ entry }) {
   const [mark, kind, word] = MARKS[entry.outcome || ""] || ["✗", "bad", ""];
   const detail = entry.detail || {};
-  return html`<details class="call" open=${isVerdict(detail) && !detail.admitted}><summary><span class=${kind} aria-hidden="true">${mark}</span> <strong>${entry.name}</strong>
-      <span class=${kind}> ${plain(entry.progress && !entry.outcome ? entry.progress : word || entry.outcome)}</span>${entry.seconds > 0.05 ? html`<span class="dim"> ${entry.seconds.toFixed(1)} s</span>` : ""}</summary>
+  return html`<details class="call" open=${entry.writing || (isVerdict(detail) && !detail.admitted)}><summary><span class=${kind} aria-hidden="true">${mark}</span> <strong>${entry.name}</strong>
+      <span class=${kind}> ${plain(entry.progress && !entry.outcome ? entry.progress : entry.writing ? "is being written" : word || entry.outcome)}</span>${entry.seconds > 0.05 ? html`<span class="dim"> ${entry.seconds.toFixed(1)} s</span>` : ""}</summary>
+    ${entry.writing && html`<${Text} label="What the model writes" text=${entry.writing.replace(/\\(u[0-9a-fA-F]{4}|[^u])/g, (_, mark) => ({ n: "\n", t: "\t" })[mark] || mark.slice(-1)).split("\n").slice(-40).join("\n")} />`}
     ${entry.args && html`<${Arguments} text=${entry.args} />`}
     ${isVerdict(detail) ? html`<${Verdict} verdict=${detail} />` : entry.printed && !entry.outcome && html`<${Text} label="What it printed" text=${entry.printed} />`}
     ${detail.outcome ? html`<${Outcome} outcome=${detail} />` : ""}
