@@ -22,7 +22,7 @@ from agent_core.registry.function import Function
 from agent_core.storage import Entry, InboxFull, NoProgress, SaveBlock, SendMessage, SetThread, Write
 from sandbox import Refused
 
-from .turn import Turn, result
+from .turn import Turn, call_started, result
 
 MOST_CHARS = 4 << 20
 """Of an answer are kept at all."""
@@ -84,8 +84,13 @@ class CallRecord:
             self.heartbeat = style.take_heartbeat(arguments, parameters)
         return arguments
 
-    def restart_clock(self) -> None:
-        """Restart the clock, so that the time before the start does not count."""
+    async def begin(self, version: str | None) -> None:
+        """Write that the call starts, with this version of its function, if that is not written yet; announce it. The
+        time until now does not count.
+        """
+        if self.call.id not in self.turn.started:
+            await self.turn.append([call_started(self.call, version)])
+        self.announce()
         self._began = self._clock.monotonic()
 
     def seconds(self) -> float:

@@ -245,10 +245,7 @@ class WorkspaceFunction:
     ) -> tuple[CallOutcome, str]:
         """Return the outcome of the call, and what it may have lacked."""
         turn, room = record.turn, self.room
-        if record.call.id not in turn.started:
-            await turn.append([call_started(record.call, self.version)])
-        record.announce()
-        record.restart_clock()
+        await record.begin(self.version)
         record.memory = FunctionMemoryApi(room.blocks, turn.agent, turn.id) if room.blocks is not None else None
         granting = room.workshop.granting.during(turn.approvals)
         requests = WorkerApi(

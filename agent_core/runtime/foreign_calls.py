@@ -12,7 +12,6 @@ from agent_core.registry.snapshot import Snapshot
 
 from .call_record import MOST_CHARS, CallRecord, Done
 from .colleagues import fits
-from .turn import call_started
 
 
 class ForeignSelection:
@@ -71,10 +70,7 @@ class OfferedForeignFunction:
     async def call(self, arguments: dict[str, Any], record: CallRecord) -> Done:  # Any: JSON
         """Call the tool, and close the record with its result."""
         turn = record.turn
-        if record.call.id not in turn.started:
-            await turn.append([call_started(record.call, self.version)])
-        record.announce()
-        record.restart_clock()
+        await record.begin(self.version)
         outcome: CallOutcome
         try:
             async with turn.interruption:

@@ -17,7 +17,6 @@ from agent_core.registry.snapshot import Snapshot
 from sandbox import Failure, Raised, Refused, Returned
 
 from .call_record import CallRecord, Done
-from .turn import call_started
 
 PREFIX: Final = "helper--"
 """How the names of the agents begin that are runs of helpers."""
@@ -114,10 +113,7 @@ class HelperFunction:
     async def call(self, arguments: dict[str, Any], record: CallRecord) -> Done:  # Any: JSON
         """Run the helper, and close the record with its result alone."""
         turn = record.turn
-        if record.call.id not in turn.started:
-            await turn.append([call_started(record.call, self.version)])
-        record.announce()
-        record.restart_clock()
+        await record.begin(self.version)
         run = HelperRun(run_name(self.function.name, turn.id, record.call.id))
         outcome: CallOutcome
         try:

@@ -33,7 +33,6 @@ from sandbox import Refused
 from .call_record import CallRecord, Done, PlannedMessage
 from .colleagues import FUNCTIONS
 from .helper_calls import ABOUT_HELPERS
-from .turn import call_started
 
 _log = logging.getLogger(__name__)
 
@@ -95,8 +94,7 @@ class OfferedHostFunction:
     async def call(self, arguments: dict[str, Any], record: CallRecord) -> Done:  # Any: JSON
         """Run the function with the agent of the turn, and carry out what it planned."""
         turn, name = record.turn, record.call.name
-        await turn.append([call_started(record.call, None)])
-        record.announce()
+        await record.begin(self.version)
         try:
             self._check(arguments)
             async with turn.interruption:

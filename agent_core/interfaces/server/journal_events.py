@@ -125,6 +125,34 @@ class JournalReader:
         )
 
 
+class JournalTail:
+    """The newest events of one agent's journal, read once for all who listen.
+
+    It begins where the first of them has come to; whoever is further behind reads the journal alone.
+    """
+
+    def __init__(self, store: TurnStore, agent: str, after: int) -> None:
+        self._reader = JournalReader(store, agent, after)
+        self._events: deque[NumberedEvent] = deque()
+        self._begins = after
+        self._reading = asyncio.Lock()
+        self._read_at = 0
+        self.news = 0
+        """How often something came to disk, as far as this process knows."""
+
+    async def after(self, last: int, ends: Iterable[events.TurnEnded], *, must_look: bool) -> list[NumberedEvent] | None:
+        """Return the events after a number; None if it begins later. It reads if there is news, or it `must_look`."""
+        async with self._reading:
+            if must_look or self._read_at != self.news:
+                self._read_at = self.news
+                self._events.extend(await self._reader.read(ends))
+            while len(self._events) > _MOST_EVENTS:
+                self._begins = self._events.popleft().seq or self._begins
+            if last < self._begins:
+                return None
+            return [numbered for numbered in self._events if (numbered.seq or 0) > last]
+
+
 def _message(arguments: str) -> str:
     try:
         value: Any = read_json(arguments, LOOSE)

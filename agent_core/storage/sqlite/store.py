@@ -4,7 +4,6 @@ Several processes may use one file. A file that is found damaged, at start or la
 and a new one begun: `recovered` then says so.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -16,19 +15,11 @@ from agent_core.base.seal import Sealer
 
 from ..call_store import KEEP_CALLS
 from ..forget_store import Erasure
-from ..subject import StoreClock, Write
-from ..tables.agent_tables import AgentTables
-from ..tables.approval_tables import ApprovalTables
-from ..tables.block_tables import BlockTables
-from ..tables.call_tables import CallTables
-from ..tables.forget_tables import ForgetTables, erased
-from ..tables.function_tables import FunctionTables
-from ..tables.passage_tables import PassageTables
+from ..subject import StoreClock
+from ..tables.forget_tables import erased
 from ..tables.session import SqlSession
-from ..tables.tables import apply, change, query
-from ..tables.thread_tables import ThreadTables
-from ..tables.token_tables import TokenTables
-from ..tables.turn_tables import TurnTables
+from ..tables.state_tables import StateTables
+from ..tables.tables import query
 from . import fts, vector_index, vector_search
 from .connection import SURROUNDINGS, SqliteSession, explain, explain_os
 from .recovery import StatePlace, open_or_replace
@@ -38,19 +29,7 @@ from .state_file import StateFile
 OLDEST_SQLITE: Final = (3, 54)  # the first that deletes nothing at the word of a journal
 
 
-class SqliteStore(
-    StateFile,
-    TurnTables,
-    ThreadTables,
-    FunctionTables,
-    CallTables,
-    ApprovalTables,
-    BlockTables,
-    PassageTables,
-    AgentTables,
-    ForgetTables,
-    TokenTables,
-):
+class SqliteStore(StateFile, StateTables):
     """`Store` on SQLite: the sum of its tables."""
 
     @classmethod
@@ -92,11 +71,6 @@ class SqliteStore(
     async def now(self) -> float:
         """Return the time of this machine's clock."""
         return self._session.clock.now()
-
-    @change
-    def apply(self, session: SqlSession, writes: Sequence[Write]) -> None:
-        """Apply all of these writes, or none."""
-        apply(session, writes)
 
     @query
     def check(self, session: SqlSession) -> str | None:
