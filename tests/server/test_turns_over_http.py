@@ -151,3 +151,16 @@ async def test_a_group_and_its_members_are_talked_to_in_turn(served: Serve, tmp_
     server = await served([Say(text) for text in ("Bob.", "First.", "Second.", "Bob again.", "Third.", "Fourth.")])
     for agent, reply in (("bob", "Bob."), ("crew", "Second."), ("bob", "Bob again."), ("crew", "Fourth.")):
         assert end_of(await server.said("Hello", agent))["reply"] == reply
+
+
+async def test_many_who_listen_each_hear_all_in_order(served: Serve) -> None:
+    server = await served([Ask(Wanted("count_vowels", {"text": "aha"})), Say("Two."), Say("Again.")])
+    (server.workspace.root / "functions" / "letters.py").write_text(VOWELS)
+    await server.workspace.workshop.reload()
+    many = [asyncio.create_task(server.frames(ends(2))) for _ in range(20)]
+    await server.said("How many?")
+    late = asyncio.create_task(server.frames(ends(2)))
+    await server.said("And now?")
+    each = [[number for number, data in frames if number is not None] for frames in [*await asyncio.gather(*many)]]
+    assert all(numbers == each[0] == sorted(numbers) for numbers in each)
+    assert [number for number, _ in await late if number is not None] == each[0]

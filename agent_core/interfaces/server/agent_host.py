@@ -18,6 +18,7 @@ from agent_core.workspace.workspace import Workspace
 
 from ..spending import Spending
 from .failures import ApiRefusal
+from .journal_events import JournalReader, JournalTail, NumberedEvent, is_on_disk
 
 _MOST_EVENTS: Final = 2_000  # that a slow listener may be behind
 _MOST_PIECES: Final = 100  # that wait as they came
@@ -128,6 +129,7 @@ class AgentHost:
         self._report = report
         self._agents: dict[str, Agent] = {}
         self._listening: dict[str, list[Listening]] = {}
+        self._tails: dict[str, JournalTail] = {}  # of the agents to whom somebody listens
         self._opening = asyncio.Lock()
         self._pieces: dict[str, list[Event]] = {}  # what came of the running step, by agent
         self._spendings: dict[str, Spending] = {}
@@ -218,6 +220,16 @@ class AgentHost:
             yield listening
         finally:
             self._listening[name].remove(listening)
+            if not self._listening[name]:
+                self._tails.pop(name, None)
+
+    async def news(self, name: str, last: int, *, must_look: bool) -> list[NumberedEvent]:
+        """Return the events of an agent's journal after a number: read once for all who listen, if there is news that
+        this process knows of, or it `must_look`.
+        """
+        tail = self._tails.setdefault(name, JournalTail(self._store, name, last))
+        found = await tail.after(last, self.ends, must_look=must_look)
+        return await JournalReader(self._store, name, last).read(self.ends) if found is None else found
 
     def begin_at_now(self, name: str, listening: Listening) -> None:
         """Let a listener who has read the journal begin with what came of the running step so far."""
@@ -275,6 +287,11 @@ class AgentHost:
                 pass
         if isinstance(event, events.TurnStarted):
             self.spending(name).hear(event, name, "")
+        self._tell(name, event)
+
+    def _tell(self, name: str, event: Event) -> None:
+        if name in self._tails and is_on_disk(event):
+            self._tails[name].news += 1
         for listening in self._listening.get(name, ()):
             listening.hear(event)
 

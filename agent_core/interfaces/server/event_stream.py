@@ -11,10 +11,9 @@ from agent_core.base.json_form import to_json
 from agent_core.storage import TurnStore
 
 from .agent_host import AgentHost, Listening
-from .journal_events import JournalReader, NumberedEvent
+from .journal_events import JournalReader, NumberedEvent, is_on_disk
 
 KEEP_ALIVE_S: Final = 15.0
-_ON_DISK: Final = (events.TurnStarted, events.CallStarted, events.CallAnswered, events.TurnEnded)
 _PIECES: Final = (events.Text, events.Thought)
 _BEHIND: Final = "You were too slow: live pieces were left out. What is on disk follows."
 
@@ -28,6 +27,7 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
     with host.listen(agent) as listening:
         async for frame in _caught_up(host, reader, agent, listening):
             yield frame
+        last = reader.last
         while not listening.is_over:
             event = await listening.next(KEEP_ALIVE_S)
             if event is None and not listening.is_over:
@@ -35,11 +35,13 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
             is_behind = _taken(listening)
             if is_behind:
                 yield _frame(events.Warned(turn="", message=_BEHIND))
-            if event is None or is_behind or _is_on_disk(event):
-                for numbered in await reader.read(host.ends):
-                    yield _live(numbered, is_whole=event is None or is_behind)
-            else:
+            if event is not None and not is_behind and not is_on_disk(event):
                 yield _frame(event)
+                continue
+            is_whole = event is None or is_behind
+            for numbered in await host.news(agent, last, must_look=is_whole):
+                last = numbered.seq or last
+                yield _live(numbered, is_whole=is_whole)
 
 
 async def _caught_up(
@@ -62,12 +64,6 @@ async def _read(host: AgentHost, reader: JournalReader) -> list[bytes]:
             frames += [_frame(warned) for warned in host.warnings if warned.turn == numbered.event.turn]
         frames.append(_frame(numbered.event, numbered.seq))
     return frames
-
-
-def _is_on_disk(event: Event) -> bool:
-    """Return whether the journal of the agent has an event; what the members of a group do is in their own."""
-    is_of_member = bool(event.agent) and not isinstance(event, events.TurnStarted)
-    return isinstance(event, _ON_DISK) and not is_of_member
 
 
 async def _pending(host: AgentHost, agent: str) -> list[Event]:

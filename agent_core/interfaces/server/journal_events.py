@@ -1,5 +1,7 @@
 """The journal of an agent as events with numbers, so that a reader who was cut off can go on exactly where it was."""
 
+import asyncio
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,6 +15,8 @@ from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 _KINDS: Final = ("user", "notice", "assistant", "call", "result", CLIENT)
 _DONE: Final = "done"
+_MOST_EVENTS: Final = 200  # that are kept for all who listen
+_ON_DISK: Final = (events.TurnStarted, events.CallStarted, events.CallAnswered, events.TurnEnded)
 _HANDED: Final = "client_calls"
 
 
@@ -125,6 +129,12 @@ class JournalReader:
         )
 
 
+def is_on_disk(event: Event) -> bool:
+    """Return whether the journal of the agent has an event; what the members of a group do is in their own."""
+    is_of_member = bool(event.agent) and not isinstance(event, events.TurnStarted)
+    return isinstance(event, _ON_DISK) and not is_of_member
+
+
 class JournalTail:
     """The newest events of one agent's journal, read once for all who listen.
 
@@ -133,24 +143,27 @@ class JournalTail:
 
     def __init__(self, store: TurnStore, agent: str, after: int) -> None:
         self._reader = JournalReader(store, agent, after)
-        self._events: deque[NumberedEvent] = deque()
+        self._events: deque[tuple[int, NumberedEvent]] = deque()
         self._begins = after
         self._reading = asyncio.Lock()
-        self._read_at = 0
+        self._read_at = -1
         self.news = 0
         """How often something came to disk, as far as this process knows."""
 
-    async def after(self, last: int, ends: Iterable[events.TurnEnded], *, must_look: bool) -> list[NumberedEvent] | None:
+    async def after(
+        self, last: int, ends: Iterable[events.TurnEnded], *, must_look: bool
+    ) -> list[NumberedEvent] | None:
         """Return the events after a number; None if it begins later. It reads if there is news, or it `must_look`."""
         async with self._reading:
             if must_look or self._read_at != self.news:
                 self._read_at = self.news
-                self._events.extend(await self._reader.read(ends))
+                fresh = await self._reader.read(ends)
+                self._events.extend((numbered.seq or 0, numbered) for numbered in fresh)
             while len(self._events) > _MOST_EVENTS:
-                self._begins = self._events.popleft().seq or self._begins
+                self._begins, _ = self._events.popleft()
             if last < self._begins:
                 return None
-            return [numbered for numbered in self._events if (numbered.seq or 0) > last]
+            return [numbered for seq, numbered in self._events if seq > last]
 
 
 def _message(arguments: str) -> str:
