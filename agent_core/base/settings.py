@@ -356,7 +356,8 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
 
 def _combine(root: Path, file: dict[str, Any], overrides: list[tuple[list[str], Any]]) -> Settings:
     _check_file(file)
-    mine: dict[str, Any] = EnvSettingsSource(Settings)()
+    is_set = any(name.upper().startswith(PREFIX) for name in os.environ)  # else a long search for nothing
+    mine: dict[str, Any] = EnvSettingsSource(Settings)() if is_set else {}
     for path, value in overrides:
         nested = value
         for part in reversed(path):

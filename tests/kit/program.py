@@ -18,6 +18,8 @@ from termios import TIOCSCTTY
 from typing import IO
 
 from agent_core.__main__ import main
+from agent_core.runtime.host_functions import reserved
+from agent_core.storage.sqlite.migrate import blank
 
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload(
@@ -43,8 +45,12 @@ FORKING.set_forkserver_preload(
         "prompt_toolkit.input.vt100",
         "stringprep",
         "tokenizers",
+        "tomllib",
     ]
 )
+# And what a program finds out once, the first time that it makes a workspace and opens it:
+blank()
+reserved()
 
 
 class Program:

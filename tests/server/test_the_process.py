@@ -1,9 +1,9 @@
 """The server as a process: its first line, its end by a signal, and a kill in mid-turn."""
 
 import json
+import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,34 +14,41 @@ import pytest
 
 from agent_core import Workspace
 from tests.kit import Say, ScriptedModel, Stall
+from tests.kit.program import Program, toolwright
+from tests.kit.terminal import TOOLWRIGHT
 
 from .conftest import Frames, ends
 
 
 class Process:
-    """A running `toolwright serve`."""
+    """A running `toolwright serve`: forked from one that has imported it, or started from nothing."""
 
-    def __init__(self, root: Path, model: ScriptedModel, token: str, *options: str) -> None:
+    def __init__(self, root: Path, model: ScriptedModel, token: str, *, from_nothing: bool = False) -> None:
         named = ("--base-url", model.base_url, "--model", "scripted")
-        command = [sys.executable, "-m", "agent_core", "-C", str(root), "serve", "--json", "--port", "0", *named]
-        self._process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout
-        self.told: dict[str, Any] = json.loads(self._process.stdout.readline())
+        arguments = ["-C", str(root), "serve", "--json", "--port", "0", *named]
+        read_end, out = os.pipe()
+        self._process: Program | subprocess.Popen[bytes]
+        if from_nothing:
+            self._process = subprocess.Popen([*TOOLWRIGHT, *arguments], stdout=out)
+        else:
+            self._process = Program(arguments, [0, out, 2], cwd=Path.cwd(), environment=os.environ)
+        os.close(out)
+        self._out = os.fdopen(read_end)
+        self.told: dict[str, Any] = json.loads(self._out.readline())
         headers = {"Authorization": f"Bearer {token}"}
         self.client = httpx2.Client(base_url=self.told["url"], headers=headers, timeout=60)
 
     def end(self, how: int) -> int:
         """Send a signal, and return the exit code."""
         self.client.close()
-        self._process.send_signal(how)
+        os.kill(self._process.pid, how)
         code = self._process.wait(60)
-        assert self._process.stdout
-        self._process.stdout.close()
+        self._out.close()
         return code
 
     def interrupt(self) -> None:
         """Do what Ctrl-C does."""
-        self._process.send_signal(signal.SIGINT)
+        os.kill(self._process.pid, signal.SIGINT)
 
     def say(self, text: str) -> None:
         """Send a message."""
@@ -75,8 +82,7 @@ def begins(turns: int) -> Callable[[Frames], bool]:
 def place(tmp_path: Path) -> tuple[Path, str]:
     """A workspace, and a token for it."""
     Workspace.create(tmp_path)
-    command = [sys.executable, "-m", "agent_core", "-C", str(tmp_path), "tokens", "add", "me", "--json"]
-    made = subprocess.run([*command, "--scope", "chat", "--scope", "read"], capture_output=True, text=True, check=True)
+    made = toolwright("tokens", "add", "me", "--json", "--scope", "chat", "--scope", "read", cwd=tmp_path)
     return tmp_path, json.loads(made.stdout)["token"]
 
 
@@ -93,7 +99,7 @@ def test_it_says_where_it_is_and_ends_with_exit_code_0(
     place: tuple[Path, str], scripted: Callable[..., ScriptedModel]
 ) -> None:
     root, token = place
-    process = Process(root, scripted([]), token)
+    process = Process(root, scripted([]), token, from_nothing=True)
     assert process.told.keys() == {"url", "login", "workspace"}
     assert process.told["workspace"] == str(root)
     assert process.client.get("/api/v1/agents").status_code == 200
@@ -141,15 +147,13 @@ def test_an_address_that_is_taken_is_told(place: tuple[Path, str], scripted: Cal
     root, token = place
     with ended(Process(root, scripted([]), token)) as process:
         port = process.told["url"].rsplit(":", 1)[1]
-        command = [sys.executable, "-m", "agent_core", "-C", str(root), "serve", "--port", port, "--json"]
-        second = subprocess.run(command, capture_output=True, text=True, check=False)
+        second = toolwright("serve", "--port", port, "--json", cwd=root)
     assert second.returncode == 2
     assert "another program uses it" in json.loads(second.stdout)["error"]["message"]
 
 
 def test_an_address_for_others_needs_a_token(tmp_path: Path) -> None:
     Workspace.create(tmp_path)
-    command = [sys.executable, "-m", "agent_core", "-C", str(tmp_path), "serve", "--host", "0.0.0.0", "--json"]
-    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    refused = toolwright("serve", "--host", "0.0.0.0", "--json", cwd=tmp_path)
     assert refused.returncode == 2
     assert "toolwright tokens add" in json.loads(refused.stdout)["error"]["fix"]

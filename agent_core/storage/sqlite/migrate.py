@@ -5,6 +5,7 @@ files make counts as damaged: whoever made it may have put anything in the place
 """
 
 import hashlib
+from functools import cache
 from pathlib import Path
 
 import apsw
@@ -37,6 +38,14 @@ def migrate(db: apsw.Connection, folder: Path = FOLDER) -> None:
         if not db.get_autocommit():
             list(db.execute("rollback"))
         raise
+
+
+@cache
+def blank() -> bytes:
+    """Return what a new state file holds: made in memory, where that takes least, and once for all that are made."""
+    db = apsw.Connection(":memory:")
+    migrate(db)
+    return db.serialize("main")
 
 
 def _missing(current: int, latest: int, path: str) -> range:

@@ -24,6 +24,7 @@ from ..folder import open_lock
 from ..subject import ANYTHING, Misfit, Shape, StoreClock, parse_row, sign
 from . import fts, vector_index
 from .connection import DAMAGE, bounded, connect
+from .migrate import blank
 
 SUFFIX = ".seal"
 LOGS = ("-wal", "-shm")
@@ -149,8 +150,10 @@ def _create(place: StatePlace) -> None:
     for suffix in COMPANIONS:
         Path(f"{place.path}{suffix}").unlink(missing_ok=True)
     new_path = place.path.with_name(f"{place.path.name}.{secrets.token_hex(6)}.new")
-    os.close(os.open(new_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    descriptor = os.open(new_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(blank())
         db = connect(new_path)
         try:
             mark(db, sealed_id(place.path, place.sealer))
