@@ -1,5 +1,6 @@
 """What a turn may spend: the limits of its agent within what is left of its thread, which other agents spend, too."""
 
+from collections.abc import Callable
 from typing import Final
 
 from agent_core.base.clock import Clock
@@ -10,10 +11,11 @@ _COUNTED: Final = tuple(name for name in NAMES if name not in ("hops", "seconds"
 
 
 class Account:
-    """The account of one turn. A turn that belongs to no thread has its agent's limits alone."""
+    """The account of one turn. A turn that belongs to no thread has its agent's limits alone, as its file has them."""
 
-    def __init__(self, agent: str, thread: str, store: Store, own: SpendingLimits, clock: Clock) -> None:
-        self.allowance = Allowance(own)
+    def __init__(self, agent: str, thread: str, store: Store, own: Callable[[], SpendingLimits], clock: Clock) -> None:
+        self.allowance = Allowance(own())
+        self._own = own
         self.thread = thread
         self._agent = agent
         self._store = store
@@ -28,6 +30,7 @@ class Account:
         if row is not None and row.state != "open":
             return f"The thread was stopped: {row.why}" if row.why else "The thread was stopped."
         self._refresh(row)
+        self.allowance.limits = self._own()
         return self.allowance.broken()
 
     def spend(self, **amounts: int | float) -> None:

@@ -78,15 +78,24 @@ class Colleagues:
         self._directory = directory
         self._settings = settings
         self._clock = clock
+        self._seen: tuple[AgentProfile, Mapping[str, str]] | None = None
+
+    def look(self) -> None:
+        """Read the files, and hold what they say for a step: until the next look, or `look_away`."""
+        self._seen = self._directory.profile(self.agent), self._directory.peers(self.agent)
+
+    def look_away(self) -> None:
+        """Hold nothing any more: no turn runs."""
+        self._seen = None
 
     @property
     def profile(self) -> AgentProfile:
-        """What this agent's file says now."""
-        return self._directory.profile(self.agent)
+        """What this agent's file says now, or said when the running step began."""
+        return self._seen[0] if self._seen else self._directory.profile(self.agent)
 
     def peers(self) -> Mapping[str, str]:
-        """Return whom this agent may talk to, with their purposes."""
-        return self._directory.peers(self.agent)
+        """Return whom this agent may talk to, with their purposes; as long as `profile`."""
+        return self._seen[1] if self._seen else self._directory.peers(self.agent)
 
     def news(self) -> Sequence[str]:
         """Return what is wrong with the files of agents and was not told yet."""

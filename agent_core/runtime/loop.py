@@ -82,6 +82,8 @@ class AgentLoop:
             await self._workshop.quarantine.refresh()  # another process may have released a function
             while True:
                 turn.step += 1
+                if turn.step > 1:
+                    self.asker.look()
                 if await self._take_up(turn) or turn.step == 1:
                     await self._expect(turn)
                 if ended := await self._spent(turn):
@@ -133,11 +135,11 @@ class AgentLoop:
         return any(event.kind in ("message", HEARD) for event in waiting)
 
     async def _waiting(self, turn: Turn) -> list[Inbound]:
-        return turn.taken(await turn.store.waiting(turn.agent))
+        return turn.taken(await turn.store.waiting(turn.agent, None if turn.company else turn.thread))
 
     async def _waits(self, turn: Turn) -> bool:
-        """Return whether something came after the last append, and note it for the next step."""
-        turn.waits = bool(await self._waiting(turn))
+        """Return whether something waits for the next step, as the last append said, and note it."""
+        turn.waits = turn.waits and bool(await self._waiting(turn))
         return turn.waits
 
     async def _spent(self, turn: Turn) -> Ended | None:

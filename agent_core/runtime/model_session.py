@@ -96,7 +96,7 @@ class ModelSession:
         release: ReleaseModel | None = None,
     ) -> None:
         """Create the asker; `compaction` overrides the settings for how this agent's past is summarized, and `release`
-        takes the agent's model at the end, in place of closing it.
+        takes the agent's models at the end, in place of closing them.
         """
         self.shown = shown
         self.line = ""
@@ -120,6 +120,7 @@ class ModelSession:
         self._last_request: object = None
         self._lent: tuple[FunctionShown, ...] = ()
         self._joined = _NOTHING_JOINED
+        self._named = ""  # the model in the agent's file when it was opened
 
     @property
     def model_name(self) -> str:
@@ -172,10 +173,12 @@ class ModelSession:
         return self._settings.model.max_tokens or min(4096, window // 4)
 
     async def model(self) -> Model:
-        """Return the model, opened on first use."""
-        if self._model is None:
-            opened = await self._open(None)
-            self._model, self.line = opened.model, opened.line
+        """Return the model, opened on first use, or when the agent's file names another one."""
+        named = self._colleagues.profile.model if self._colleagues is not None else ""
+        if self._model is None or named != self._named:
+            await self.change(None)
+            self._named = named
+        assert self._model is not None, "it was opened, or an error raised"
         return self._model
 
     async def prepare(self, snapshot: Snapshot, tell: Tell) -> None:
@@ -207,6 +210,11 @@ class ModelSession:
         model = await self._looking(snapshot)
         return build(self._system.messages, history, self.functions(), self._budget(model))
 
+    def look(self) -> None:
+        """Read the files of agents for the step that begins."""
+        if self._colleagues is not None:
+            self._colleagues.look()
+
     def choose(self, snapshot: Snapshot) -> None:
         """Choose the functions that the next step shows."""
         own = self._own_set.names if self._own_set else frozenset[str]()
@@ -217,8 +225,11 @@ class ModelSession:
         """Return the functions that can be shown: those of the snapshot, helpers, and foreign ones."""
         return self._offers.functions(snapshot) if self._offers else snapshot.functions
 
-    async def change(self, name: str) -> None:
-        """Switch to another model for the steps to come; keep the current one if the new one is not available."""
+    async def change(self, name: str | None) -> None:
+        """Switch to another model for the steps to come; keep the current one if the new one is not available.
+
+        Without a name it is the agent's usual one.
+        """
         opened = await self._open(name)
         await self.aclose()
         self._model, self.line = opened.model, opened.line
@@ -226,14 +237,11 @@ class ModelSession:
 
     async def aclose(self) -> None:
         """Release the models."""
-        model, other, self._other = self._model, self._other, None
-        if model is not None and self._release is not None:
+        models, self._other = [model for model in (self._model, self._other) if model is not None], None
+        if self._release is not None:
             self._model = None
-            await self._release(model)
-        elif model is not None:
-            await model.aclose()
-        if other is not None:
-            await other.aclose()
+        for model in models:
+            await (self._release(model) if self._release is not None else model.aclose())
 
     async def ask(self, turn: Turn, snapshot: Snapshot, offer: Exclusions) -> Reply:
         """Request one reply and emit its pieces as they arrive.

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from agent_core.access.grants import Approver
 from agent_core.base import events
-from agent_core.base.limits import Allowance, SpendingLimits
+from agent_core.base.limits import Allowance
 from agent_core.context import History
 from agent_core.functions.debug import Debugger, DebuggerSeat
 from agent_core.functions.service import FunctionService
@@ -156,7 +156,7 @@ class TurnRunner:
             owes=str(payload.get("owes") or "") if is_between else "",
             hops=int(payload.get("hops") or 0) if is_between else 0,
             is_users=not is_between or (claimed.event.kind == "answer" and not payload.get("owes")),
-            account=self._account(thread or claimed.id, own, terms.spends_for) if has_account else None,
+            account=self._account(thread or claimed.id, terms.spends_for) if has_account else None,
             works_for=terms.works_for or (str(payload.get("from") or "") if is_between else ""),
             own_name=OwnName(self.name),
             queue=queue if terms.approver is None else queue.asking(terms.approver),
@@ -165,8 +165,8 @@ class TurnRunner:
             client=ClientFunctions.of(claimed.event),
         )
 
-    def _account(self, thread: str, own: SpendingLimits, spends_for: Allowance | None) -> Account:
-        account = Account(self.name, thread, self.store, own, self.session.clock)
+    def _account(self, thread: str, spends_for: Allowance | None) -> Account:
+        account = Account(self.name, thread, self.store, lambda: self.colleagues.profile.limits, self.session.clock)
         account.allowance.parent = spends_for
         return account
 
@@ -177,8 +177,14 @@ class TurnRunner:
         claimed = await self.store.next(self.name, self.owner, skip=skip)
         if claimed is None:
             return
-        turn = self.turn_of(claimed, terms, emit)
-        await self.begin(turn, claimed.event)
+        self.colleagues.look()
+        try:
+            await self._run_claimed(self.turn_of(claimed, terms, emit), claimed.event)
+        finally:
+            self.colleagues.look_away()
+
+    async def _run_claimed(self, turn: Turn, event: Inbound) -> None:
+        await self.begin(turn, event)
         self.turn = turn
         if self.ends_at_once:
             turn.interruption.request()
@@ -191,7 +197,7 @@ class TurnRunner:
             turn.warn(ended.warning)
         await self._keep_in_sight(turn)
         await self._finish(turn, ended)
-        emit(last_event(turn, ended))
+        turn.emit(last_event(turn, ended))
 
     async def _steps(self, turn: Turn) -> Ended:
         try:

@@ -65,6 +65,8 @@ from .presets import Preset, preset, text_of
 
 _PLAIN: Final = "direct"
 """The preset of a group: its members have each their own."""
+_BEHIND: Final = "behind"
+"""Whose idle models those are that agents behind have used: no helper has this name with a version."""
 _ALIASES: Final[Mapping[str, HostAlias]] = {**ALIASES, **OLD_NAMES}
 
 
@@ -140,6 +142,7 @@ class _AgentParts:
     helpers: HelperSelection
     session: AgentSession
     in_group: bool
+    is_behind: bool
 
     def host(self) -> dict[str, HostFunction]:
         """Return the functions of the program that the preset has."""
@@ -162,7 +165,7 @@ class _AgentParts:
         return ModelSession(
             shown,
             self.deps.settings,
-            _opener(self.deps, self.colleagues),
+            self.open_model,
             self.memory,
             self.session.style,
             compaction=self.preset.compaction,
@@ -170,7 +173,16 @@ class _AgentParts:
             keep=None if self.in_group else self.memory,
             colleagues=self.colleagues,
             offers=Offers(self.helpers, self.foreign()),
+            release=partial(self.deps.idle_models.give_back, _BEHIND) if self.is_behind else None,
         )
+
+    async def open_model(self, name: str | None) -> OpenedModel:
+        """Return the agent's model: that of its file, unless another one is asked for.
+
+        Agents that work behind come and go: one goes on with the connection of another.
+        """
+        name = name or self.colleagues.profile.model or None
+        return await (self.deps.idle_models.take(_BEHIND, name) if self.is_behind else self.deps.open_model(name))
 
     def foreign(self) -> ForeignSelection:
         """Return the foreign functions that the agent may call."""
@@ -198,12 +210,18 @@ class _AgentParts:
         return AgentLoop(asker, self.dispatcher(host), workshop, most_steps, self.memory, sees=sees)
 
 
-async def build_agent(
-    deps: WorkspaceDeps, name: str, memory: Memory | None = None, *, verify: bool, resources: AsyncExitStack
+async def build_agent(  # noqa: PLR0913 - what differs from agent to agent
+    deps: WorkspaceDeps,
+    name: str,
+    memory: Memory | None = None,
+    *,
+    verify: bool,
+    resources: AsyncExitStack,
+    is_behind: bool = False,
 ) -> Agent:
     """Return the agent of that name, to be restored; a new one is built from the settings or `memory`.
 
-    With it, `resources` are closed.
+    With it, `resources` are closed. One that works `behind` takes an idle model, and gives it back.
     """
     in_group = is_group(deps.root, name)
     if not in_group:
@@ -217,7 +235,7 @@ async def build_agent(
     helpers = HelperSelection(deps.helpers, lambda: colleagues.profile.helpers)
     style = replace(agent_preset.style, first_thought=deps.settings.turn.first_thought)
     session = AgentSession(name, deps.store, style, deps.settings.heartbeat, deps.clock, verify=verify)
-    parts = _AgentParts(deps, name, agent_preset, remembered, colleagues, helpers, session, in_group)
+    parts = _AgentParts(deps, name, agent_preset, remembered, colleagues, helpers, session, in_group, is_behind)
     agent = Agent(
         name,
         deps.store,
@@ -245,15 +263,6 @@ async def _group(deps: WorkspaceDeps, name: str) -> GroupPlan:
     agents = {deps.settings.agent: "", **stored, **deps.directory.names()}
     functions = deps.workshop.registry.snapshot().functions.keys()
     return read_group(deps.root, deps.groups, name, GroupSurroundings(agents, functions))
-
-
-def _opener(deps: WorkspaceDeps, colleagues: Colleagues) -> OpenModel:
-    """Return what opens the agent's model: that of its file, unless another one is asked for."""
-
-    async def open_model(name: str | None) -> OpenedModel:
-        return await deps.open_model(name or colleagues.profile.model or None)
-
-    return open_model
 
 
 async def _agent_settings(

@@ -122,7 +122,7 @@ class Runner:
                 await self._handle(agent)
                 if self._is_ending or not self._is_free(agent):
                     break
-                if all(due.agent != agent for due in await self._store.work(self._kinds)):
+                if not await self._store.work(self._kinds, agent=agent):
                     break
         except ToolwrightError as error:
             self._resting[agent] = self._clock.monotonic() + _REST_S

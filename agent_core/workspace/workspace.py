@@ -201,13 +201,20 @@ class Workspace:
         return await self._opened(name, memory=memory, verify=verify, answers=answers)
 
     async def _opened(
-        self, name: str, *, memory: Memory | None = None, verify: bool = True, answers: bool = False
+        self,
+        name: str,
+        *,
+        memory: Memory | None = None,
+        verify: bool = True,
+        answers: bool = False,
+        is_behind: bool = False,
     ) -> Agent:
         await self._agents.close_unheld()
         async with AsyncExitStack() as stack:
             resources = await stack.enter_async_context(AsyncExitStack())
             resources.enter_context(lock_agent(prepare_state_dir(self.root), name))
-            agent = await build_agent(self._deps(), name, memory, verify=verify, resources=resources)
+            deps = self._deps()
+            agent = await build_agent(deps, name, memory, verify=verify, resources=resources, is_behind=is_behind)
             await agent.restore(answers=answers)
             self._agents.hold(agent, resources)
             stack.pop_all()
@@ -276,7 +283,7 @@ class Workspace:
 
         The turns of the agent in `front` are run by `run_front`, when it is free.
         """
-        behind = self._behind = AgentsBehind(self._opened, hear)
+        behind = self._behind = AgentsBehind(partial(self._opened, is_behind=True), hear)
 
         async def handle(name: str) -> None:
             await (run_front(name) if run_front and name == front() else behind.turn(name))
