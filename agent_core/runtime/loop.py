@@ -82,8 +82,6 @@ class AgentLoop:
             await self._workshop.quarantine.refresh()  # another process may have released a function
             while True:
                 turn.step += 1
-                if turn.step > 1:
-                    self.asker.look()
                 if await self._take_up(turn) or turn.step == 1:
                     await self._expect(turn)
                 if ended := await self._spent(turn):
@@ -119,6 +117,8 @@ class AgentLoop:
         """Add what arrived meanwhile: messages and other events, and changes to memory and functions by someone
         else. Return whether there was a message.
         """
+        if turn.step > 1:
+            self.asker.look()
         waiting = await self._waiting(turn) if turn.waits else []
         entries = [turn.taken_up(event) for event in waiting]
         turn.is_asked |= any(event.kind in ("message", HEARD) for event in waiting)

@@ -120,6 +120,8 @@ class ModelSession:
         self._last_request: object = None
         self._lent: tuple[FunctionShown, ...] = ()
         self._joined = _NOTHING_JOINED
+        self._sized: tuple[object, int] = (None, 0)
+        self._room: tuple[object, int] = (None, 0)
         self._named = ""  # the model in the agent's file when it was opened
 
     @property
@@ -162,12 +164,17 @@ class ModelSession:
             return self.style.shown(self.shown.line, "native")
         line, room = self.style.shown(self.shown.line, self.mode), self._function_room() - size_of(self._lent)
         shown = self.shown.fitting(self.mode, room, line)
+        if self._sized[0] is not shown:
+            self._sized = shown, size_of(shown)
         # Where not even those fit that always stay, the model hears of all, and changes to the mode that needs few.
-        return line if self._settings.model.mode == "auto" and size_of(shown) > room else shown
+        return line if self._settings.model.mode == "auto" and self._sized[1] > room else shown
 
     def _function_room(self) -> int:
-        window = self.context_limit
-        return function_room(window, self._reply_tokens(window), self._instructions(self.mode))
+        window, mode = self.context_limit, self.mode
+        if self._room[0] != (window, mode):
+            room = function_room(window, self._reply_tokens(window), self._instructions(mode))
+            self._room = (window, mode), room
+        return self._room[1]
 
     def _reply_tokens(self, window: int) -> int:
         return self._settings.model.max_tokens or min(4096, window // 4)

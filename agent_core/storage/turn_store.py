@@ -66,8 +66,8 @@ class ClaimedTurn:
 class Appended:
     """The result of an append: the next `n`, whether the turn is asked to end, and whether due events wait.
 
-    Those that always begin a turn of their own do not count. `last` is the `seq` of the last entry that was written, 0 where there was none; `shared` the version of each of the
-    agent's shared blocks, by id.
+    Those that always begin a turn of their own do not count. `last` is the `seq` of the last entry that was written, 0
+    where there was none; `shared` the version of each of the agent's shared blocks, by id.
     """
 
     n: int

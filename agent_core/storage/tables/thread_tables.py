@@ -46,8 +46,9 @@ _OPEN_WORK: Final = (
 _DUE: Final = (
     "select t.agent, 1, 0.0, t.seq from turn t join event e on e.seq = t.event where t.state = 'open'{of_turn}"
     " and e.kind in (select value from json_each(?1)) and t.agent not in (select agent from paused)"
-    " union all select agent, 0, min(due), min(seq) from event where turn is null and (due <= ?2 or not timed){of_event}"
-    " and kind in (select value from json_each(?1)) and agent not in (select agent from paused)"
+    " union all select agent, 0, min(due), min(seq) from event where turn is null{of_event}"
+    " and (due <= ?2 or not timed) and kind in (select value from json_each(?1))"
+    " and agent not in (select agent from paused)"
     " and agent not in (select agent from turn where state = 'open') group by agent"
     " order by 2 desc, 3, 4 limit ?3"
 )

@@ -228,7 +228,7 @@ def post_event(session: SqlSession, post: Post, *, is_limited: bool = True) -> s
 
 
 def _waits(session: SqlSession, agent: str) -> bool:
-    sql = f"select 1 {_WAITING} and kind not in ({_BEGINNING}) limit 1"  # noqa: S608  (texts of ours)
+    sql = f"select 1 {_WAITING} and kind not in ({_BEGINNING}) limit 1"
     return session.one(sql, agent, session.clock.now()) is not None
 
 
