@@ -39,6 +39,7 @@ from agent_core.registry.registry import Registry
 from agent_core.registry.snapshot import Snapshot
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent, SaveAgentFile
+from agent_core.runtime.agent_models import OpenedModel, OpenModel
 from agent_core.runtime.colleagues import Colleagues, FunctionSight
 from agent_core.runtime.dispatch import Dispatcher, HostAlias, WorkspaceFunctions
 from agent_core.runtime.foreign_calls import ForeignFunctions, ForeignSelection
@@ -47,7 +48,7 @@ from agent_core.runtime.groups.plan import GroupPlan
 from agent_core.runtime.helper_calls import HelperFunctions, Offers
 from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop
-from agent_core.runtime.model_session import ModelSession, OpenedModel, OpenModel
+from agent_core.runtime.model_session import ModelSession
 from agent_core.runtime.session import OLD_NAMES, AgentSession
 from agent_core.runtime.turn_runner import TurnLoop
 from agent_core.storage import SaveAgent, Store, prepare_state_dir

@@ -3,7 +3,7 @@
 from typing import Final
 
 from agent_core.model.reply import Model
-from agent_core.runtime.model_session import OpenedModel, OpenModel
+from agent_core.runtime.agent_models import OpenedModel, OpenModel
 
 _MOST: Final = 8
 

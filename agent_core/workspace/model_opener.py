@@ -13,7 +13,7 @@ from agent_core.functions.gate.reviewer import Reviewer
 from agent_core.memory.embedding import Embedder, embedder
 from agent_core.model import Model
 from agent_core.model.discover import DiscoveredModel, choose
-from agent_core.runtime.model_session import OpenedModel
+from agent_core.runtime.agent_models import OpenedModel
 from agent_core.storage import prepare_state_dir
 
 from . import doctor
