@@ -11,10 +11,24 @@ _COUNTED: Final = tuple(name for name in NAMES if name not in ("hops", "seconds"
 
 
 class Account:
-    """The account of one turn. A turn that belongs to no thread has its agent's limits alone, as its file has them."""
+    """The account of one turn."""
 
-    def __init__(self, agent: str, thread: str, store: Store, own: Callable[[], SpendingLimits], clock: Clock) -> None:
-        self.allowance = Allowance(own())
+    def __init__(  # noqa: PLR0913, PLR0917 - whose it is, and what limits it
+        self,
+        agent: str,
+        thread: str,
+        store: Store,
+        own: Callable[[], SpendingLimits],
+        clock: Clock,
+        parent: Allowance | SpendingLimits,
+    ) -> None:
+        """Open the account; `own` are the limits in the agent's file now.
+
+        `parent` is what pays, too: the caller's allowance, or the limits of a thread, which are this turn's alone until
+        a message makes it a thread of several.
+        """
+        self._alone = None if isinstance(parent, Allowance) else Allowance(parent)
+        self.allowance = Allowance(own(), parent if isinstance(parent, Allowance) else self._alone)
         self._own = own
         self.thread = thread
         self._agent = agent
@@ -65,3 +79,5 @@ class Account:
             total["seconds"] = max(self._clock.now() - row.started, 0)
             self.allowance.parent = row.allowance(**total)
         self.allowance.spent["seconds"] = self._clock.monotonic() - self._began
+        if self._alone is not None:
+            self._alone.spent["seconds"] = self.allowance.spent["seconds"]

@@ -11,12 +11,12 @@ from typing import Protocol
 
 from agent_core.access.grants import Approver
 from agent_core.base import events
-from agent_core.base.limits import Allowance
+from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.context import History
 from agent_core.functions.debug import Debugger, DebuggerSeat
 from agent_core.functions.service import FunctionService
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import BETWEEN, ClaimedTurn, Inbound, Post, Store
+from agent_core.storage import BETWEEN, LIMITS_FROM, ClaimedTurn, Inbound, Post, Store
 
 from .account import Account
 from .client_calls import ClientFunctions, beginning
@@ -138,7 +138,8 @@ class TurnRunner:
         payload, is_between = claimed.event.payload, claimed.event.kind in BETWEEN
         thread = str(payload.get("thread") or "") if is_between else ""
         own = self.colleagues.profile.limits
-        has_account = bool(thread or own.amounts() or self.colleagues.peers())
+        limits = self.colleagues.limits().keys() - OF_MESSAGES
+        has_account = bool(thread or own.amounts() or limits or self.colleagues.peers())
         return Turn(
             claimed.id,
             self.name,
@@ -166,9 +167,9 @@ class TurnRunner:
         )
 
     def _account(self, thread: str, spends_for: Allowance | None) -> Account:
-        account = Account(self.name, thread, self.store, lambda: self.colleagues.profile.limits, self.session.clock)
-        account.allowance.parent = spends_for
-        return account
+        parent = spends_for or SpendingLimits(**self.colleagues.limits(), where=LIMITS_FROM)
+        own = lambda: self.colleagues.profile.limits  # noqa: E731 - as the file says then
+        return Account(self.name, thread, self.store, own, self.session.clock, parent)
 
     async def _run_next(self, posts: Sequence[Post], emit: Emit, terms: TurnTerms) -> None:
         for post in posts:
