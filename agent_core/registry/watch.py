@@ -1,4 +1,4 @@
-"""Changes in a folder, such as `functions/`: at once from the kernel, and by a scan of times and sizes for what was missed.
+"""Changes in a folder: at once from the kernel, and by a scan of times and sizes for what was missed.
 
 A change counts when a file is closed, moved, linked or deleted, so a slow writer is never seen half-way.
 What the kernel drops under load (and what a network folder never tells) a scan finds within seconds.

@@ -1,4 +1,4 @@
-"""A workspace: an open folder, its agents and its functions; `factory.py` builds the parts.
+"""A workspace: an open folder, its agents and its functions; the factories build the parts.
 
 Starting is cheap: the sandbox and the model are opened when something needs them.
 """
@@ -39,16 +39,9 @@ from agent_core.storage import DropAgent, Store, lock_agent, prepare_state_dir
 from sandbox import Sandbox
 
 from . import doctor, scaffold
+from .agent_factory import OpenAgents, WorkspaceDeps, build_agent, memory_of, sources_of
 from .agent_files import PASSING, AgentFiles
-from .factory import (
-    OpenAgents,
-    WorkspaceDeps,
-    build_agent,
-    function_service,
-    memory_of,
-    sandbox_client,
-    sources_of,
-)
+from .function_factory import function_service, sandbox_client
 from .group_file import FOLDER, GroupFile, GroupFolder, group_names, is_group
 from .helper_changes import HelperChanges, Proposal
 from .helper_library import HelperLibrary
@@ -142,8 +135,6 @@ class Workspace:
             stack.push_async_callback(store.close)
             cage = sandbox_client(root, settings, environment, debugger, sandbox)
             stack.push_async_callback(cage.aclose)
-            if cage.foreign is not None:
-                stack.push_async_callback(cage.foreign.aclose)
             models = ModelOpener(root, settings, environment)
             stack.push_async_callback(models.aclose)
             queue = ApprovalQueue(approver, store, settings.grants.wait_minutes * 60)
