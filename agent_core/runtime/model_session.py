@@ -33,7 +33,6 @@ from agent_core.model.reply import (
     Model,
     Reply,
     TextPiece,
-    TokenUsage,
 )
 from agent_core.model.request import FunctionShown, Preparing, Request, Tell
 from agent_core.registry.function import Function
@@ -48,6 +47,7 @@ from .helper_calls import Offers
 from .message_protocol import DIRECT, MessageProtocol
 from .session import OwnSet
 from .step_functions import StepFunctions
+from .token_meter import TokenMeter
 from .turn import Turn, assistant, recorded_request
 
 # Of the room, what the conversation may take: at first, and when the endpoint said that it was too long all the same.
@@ -58,7 +58,6 @@ _SUMMARY_S: Final = 180.0
 _LEARNT: Final = 1.1
 _MOST_CHANGES: Final = 2  # of the mode, for one reply
 _QUIET_S: Final = 2.0  # without a piece, after which the user is told what is being done
-_CORRECTIONS: Final = (0.5, 4.0)
 
 
 class ModelSession:
@@ -85,12 +84,11 @@ class ModelSession:
         self._models = AgentModels(open_model, release, lambda: colleagues.profile.model if colleagues else "")
         self._functions = StepFunctions(shown, self._models, style, settings, own_set, colleagues, offers)
         self.shown = shown
-        self.context_tokens = 0
+        self.meter = TokenMeter(settings.models)
         self.style = style
         self._facts = FactKeeper(keep)
         self._colleagues = colleagues
         self._settings = settings
-        self._correction = 1.0
         self._is_tight = self._is_style_told = False
         self._system = SystemMessage(remembered)
         self._compaction = Compaction(settings.memory, compaction)
@@ -150,9 +148,9 @@ class ModelSession:
 
     async def estimate(self, history: History, snapshot: Snapshot) -> None:
         """Estimate how much of the window a resumed conversation takes, before its first reply."""
-        if history.size and not self.context_tokens:
+        if history.size and not self.meter.context_tokens:
             model = await self._looking(snapshot)
-            self.context_tokens = self._budget(model).tokens(history.size)
+            self.meter.context_tokens = self._budget(model).tokens(history.size)
 
     async def _looking(self, snapshot: Snapshot) -> Model:
         """Return the model, with what it is shown outside of a step."""
@@ -185,7 +183,7 @@ class ModelSession:
         Without a name it is the agent's usual one.
         """
         await self._models.change(name)
-        self._correction, self._is_tight, self._is_style_told = 1.0, False, False
+        self.meter.correction, self._is_tight, self._is_style_told = 1.0, False, False
 
     async def aclose(self) -> None:
         """Release the models."""
@@ -209,7 +207,7 @@ class ModelSession:
                 if share == _SHARES[-1]:
                     raise
                 # It has more tokens than was thought: this much at least.
-                self._correct(max(model.context_limit / max(self._prompt(turn, model).tokens, 1), _LEARNT))
+                self.meter.correct(max(model.context_limit / max(self._prompt(turn, model).tokens, 1), _LEARNT))
         raise AssertionError("the last try returns or raises")
 
     async def summarize(self, turn: Turn, snapshot: Snapshot) -> str:
@@ -254,7 +252,7 @@ class ModelSession:
         Raises:
             ModelError: there is no usable answer.
         """
-        return await _reply_to(request, await (self._models.other(name) if name else self.model()), turn)
+        return await self._reply_to(request, await (self._models.other(name) if name else self.model()), turn)
 
     def request_record(self, snapshot: Snapshot) -> tuple[list[Entry], list[Write]]:
         """Return what the request showed, if it differs from the previous one: with the messages it can be
@@ -312,7 +310,7 @@ class ModelSession:
             except ModeChanged as error:
                 turn.warn(error.message)
             self._tell_style(turn, model.mode)
-            self._correction = 1.0
+            self.meter.correction = 1.0
             await self._make_ready(turn, model, 1.0)
         return await self._stream(turn, model, self._prompt(turn, model), offer)
 
@@ -325,7 +323,7 @@ class ModelSession:
     def _budget(self, model: Model) -> Budget:
         window = model.context_limit
         fixed = len(self._system.text.encode("utf-8", "replace")) + model.overhead(self.functions())
-        return Budget(window, self._functions.reply_tokens(), fixed, self._correction)
+        return Budget(window, self._functions.reply_tokens(), fixed, self.meter.correction)
 
     def _prompt(self, turn: Turn, model: Model) -> RequestPrompt:
         return build(self._system.messages, turn.history, self.functions(), self._budget(model))
@@ -335,9 +333,18 @@ class ModelSession:
         request = Request((System(instructions), User(material)), (), self._settings.model.max_tokens)
         try:
             async with turn.interruption, asyncio.timeout(_SUMMARY_S):
-                return (await _reply_to(request, model, turn)).text
+                return (await self._reply_to(request, model, turn)).text
         except (ModelError, TimeoutError):
             return ""
+
+    async def _reply_to(self, request: Request, model: Model, turn: Turn | None) -> Reply:
+        """Return the reply to a request whose pieces nobody watches. The turn counts it."""
+        pieces = [piece async for piece in model.stream(request)]
+        reply = pieces[-1]
+        assert isinstance(reply, Reply), "a model's stream ends with its reply or an error"
+        if turn is not None:
+            self.meter.charge(turn, reply.usage, model)
+        return reply
 
     async def _stream(self, turn: Turn, model: Model, prompt: RequestPrompt, offer: Exclusions) -> Reply:
         request = offer.request(prompt, self._settings.model.max_tokens, model.mode)
@@ -349,7 +356,7 @@ class ModelSession:
                 async for piece in model.stream(request):
                     told.cancel()
                     if isinstance(piece, Reply):
-                        self._count(turn, piece.usage, prompt, model)
+                        self.meter.count(turn, piece.usage, prompt.tokens, model)
                         turn.tell_rest(kind)
                         return piece
                     if isinstance(piece, TextPiece):
@@ -363,48 +370,3 @@ class ModelSession:
         finally:
             told.cancel()
         raise AssertionError("a model's stream ends with its reply or an error")
-
-    def _correct(self, factor: float) -> None:
-        least, most = _CORRECTIONS
-        self._correction = min(max(self._correction * factor, least), most)
-
-    def _cost(self, usage: TokenUsage) -> float:
-        """Return what a request cost in dollars; 0 where no `[models.NAME]` gives the price of the model."""
-        for table, named in self._settings.models.items():
-            if named.price is not None and (named.name or table) == self.model_name:
-                price = named.price
-                cached = price.input if price.cached is None else price.cached
-                fresh = usage.prompt - usage.cached
-                return (fresh * price.input + usage.cached * cached + usage.completion * price.output) / 1e6
-        return 0.0
-
-    def _count(self, turn: Turn, usage: TokenUsage, prompt: RequestPrompt, model: Model) -> None:
-        self.context_tokens = usage.prompt + usage.completion
-        if not usage.estimated and prompt.tokens > 0 and usage.prompt > 0:
-            # Half of the way at a time: odd reports do not throw the estimate off.
-            self._correct((1 + usage.prompt / prompt.tokens) / 2)
-        turn.count(usage.prompt, usage.completion, usage.cached)
-        if turn.account is not None:
-            turn.account.spend(cost=self._cost(usage))
-        turn.emit(
-            events.Usage(
-                turn=turn.id,
-                step=turn.step,
-                prompt_tokens=usage.prompt,
-                completion_tokens=usage.completion,
-                cached_tokens=usage.cached,
-                estimated=usage.estimated,
-                context_tokens=self.context_tokens,
-                context_limit=model.context_limit,
-            )
-        )
-
-
-async def _reply_to(request: Request, model: Model, turn: Turn | None) -> Reply:
-    """Return the reply to a request whose pieces nobody watches. The turn counts its tokens."""
-    pieces = [piece async for piece in model.stream(request)]
-    reply = pieces[-1]
-    assert isinstance(reply, Reply), "a model's stream ends with its reply or an error"
-    if turn is not None:
-        turn.count(reply.usage.prompt, reply.usage.completion, reply.usage.cached)
-    return reply

@@ -46,7 +46,7 @@ from .group_file import GroupFolder, GroupSurroundings, is_group, read_group
 from .helper_changes import HelperChanges, HelperDesk
 from .helper_library import HelperLibrary, HelperSelection
 from .helper_runs import HelperRunner
-from .idle_models import IdleModels
+from .model_opener import IdleModels
 from .presets import Preset, preset, text_of
 
 _PLAIN: Final = "direct"

@@ -36,7 +36,7 @@ from agent_core.storage import SaveAgent, Store, lock_agent, prepare_state_dir
 
 from .helper_file import Helper, path_of
 from .helper_library import HelperLibrary, HelperSelection
-from .idle_models import IdleModels
+from .model_opener import IdleModels
 from .presets import text_of
 
 _GROWING: Final = (

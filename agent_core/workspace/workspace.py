@@ -46,8 +46,7 @@ from .group_file import FOLDER, GroupFile, GroupFolder, group_names, is_group
 from .helper_changes import HelperChanges, Proposal
 from .helper_library import HelperLibrary
 from .helper_proposals import HelperProposal, proposals
-from .idle_models import IdleModels
-from .model_opener import ModelOpener
+from .model_opener import IdleModels, ModelOpener
 from .portable import ImportOptions, opened_moves, read_file, write_file
 from .runner import AgentsBehind, Handle, Runner, bell
 from .state_store import open_state
