@@ -17,6 +17,8 @@ Amount: TypeAlias = int | float | None
 NAMES: Final = ("hops", "messages", "steps", "tokens", "cost", "seconds", "helpers", "depth")
 FOR_A_REQUEST: Final = ("steps", "tokens", "cost", "seconds")
 """What another request to a model needs something of."""
+OF_MESSAGES: Final = frozenset({"hops", "messages"})
+"""What only messages between agents spend."""
 _WHOLE: Final = frozenset(NAMES) - {"cost", "seconds"}
 
 

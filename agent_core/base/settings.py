@@ -199,6 +199,8 @@ class RunnerSettings(SettingsSection):
         None, ge=0, description="Maximum cost of a thread, in dollars, by the prices in `[models.NAME]`."
     )
     seconds: float | None = Field(None, ge=0, description="Longest time from the beginning of a thread, in seconds.")
+    helpers: int | None = Field(None, ge=0, description="Maximum number of calls of helpers in a thread.")
+    depth: int | None = Field(None, ge=0, description="Maximum number of helpers in a thread that call one another.")
 
 
 class StorageSettings(SettingsSection):

@@ -93,7 +93,7 @@ class Shown:
 
         Functions of the workspace take `room` bytes at most, however many there are.
         """
-        self._of_host = {function.name: _Place.of(function) for function in pinned}
+        self._of_host = {function.name: _Place.of_host(function) for function in pinned}
         self._pinned = self._of_host
         self._limit = limit
         self._room = room
@@ -284,7 +284,21 @@ class _Place:
     complaint: str = ""
 
     @classmethod
+    def of_host(cls, function: Function) -> "_Place":
+        """Return the place of a function of the program, which is the same for all agents."""
+        place = _PLACES.get(id(function))
+        if place is None:
+            if len(_PLACES) >= _MOST_PLACES:  # memory classes of the user's own
+                _PLACES.clear()
+            place = _PLACES[id(function)] = cls.of(function)  # it holds the function, whose id stays its own
+        return place
+
+    @classmethod
     def of(cls, function: Function, complaint: str = "") -> "_Place":
         warning = f"({complaint[0].upper()}{complaint[1:]}.) " if complaint else ""
         shown = FunctionShown(function.name, warning + function.description, function.parameters)
         return cls(function, shown, complaint)
+
+
+_PLACES: Final[dict[int, _Place]] = {}
+_MOST_PLACES: Final = 1000

@@ -103,7 +103,9 @@ class SandboxClient:
         return CallSecrets(self.secrets, access.owner.rpartition(".")[2]).over
 
     async def aclose(self) -> None:
-        """End every worker."""
+        """End every worker, and the connections of foreign functions."""
+        if self.foreign is not None:
+            await self.foreign.aclose()
         if self._starting is not None and isinstance(sandbox := await self._starting, Sandbox):
             await sandbox.aclose()
 

@@ -1,7 +1,7 @@
 """Everything that one agent remembers: its blocks, sections, recall, archival and sources."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from agent_core.storage import Counts, SectionRow, Store
@@ -32,12 +32,27 @@ class KeptFor:
 async def counts_of(store: Store, agent: str) -> Counts:
     """Count what an agent remembers, including messages that are not indexed yet."""
     indexed = await store.memory_counts(agent)
-    return replace(indexed, messages=indexed.messages + await _unindexed(store, agent))
+    return replace(indexed, messages=indexed.messages + await _Unindexed().count(store, agent, indexed.indexed))
 
 
-async def _unindexed(store: Store, agent: str) -> int:
-    last = await store.last_message(agent)
-    return len(lines(await store.history(agent, since=last.seq if last else 0, kinds=KINDS)))
+@dataclass(slots=True)
+class _Unindexed:
+    """The messages that are not indexed yet, counted on from the last time: they become more with each turn."""
+
+    since: int = 0
+    upto: int = 0
+    messages: int = 0
+
+    async def count(self, store: Store, agent: str, since: int) -> int:
+        """Return how many messages come after an entry."""
+        if since != self.since:
+            self.since = self.upto = since
+            self.messages = 0
+        entries = await store.history(agent, since=self.upto, kinds=KINDS)
+        if entries:
+            self.upto = entries[-1].seq
+            self.messages += len(lines(entries))
+        return self.messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +66,7 @@ class AgentMemory:
     recall: Recall
     archival: Archival
     sources: Sources
+    _unindexed: _Unindexed = field(default_factory=_Unindexed)
 
     async def load(self) -> None:
         """Read what is always in the context."""
@@ -80,7 +96,8 @@ class AgentMemory:
 
     async def counts(self) -> Counts:
         """Return the counts of everything besides the blocks."""
-        indexed, waiting = await self.store.memory_counts(self.agent), await _unindexed(self.store, self.agent)
+        indexed = await self.store.memory_counts(self.agent)
+        waiting = await self._unindexed.count(self.store, self.agent, indexed.indexed)
         if waiting > _MANY:
             await self.recall.catch_up()
         return replace(indexed, messages=indexed.messages + waiting)

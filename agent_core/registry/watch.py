@@ -1,4 +1,4 @@
-"""Changes in the folder: at once from the kernel, and by a scan of times and sizes for what was missed.
+"""Changes in a folder: at once from the kernel, and by a scan of times and sizes for what was missed.
 
 A change counts when a file is closed, moved, linked or deleted, so a slow writer is never seen half-way.
 What the kernel drops under load (and what a network folder never tells) a scan finds within seconds.
@@ -24,6 +24,7 @@ _RESCAN_BLIND_S = 1.0
 # The kernel holds 16,384 events; a batch of this size says that some may have been dropped.
 _FLOOD = 2_000
 _DEEPEST = 200
+_SUFFIX = ".py"
 _WANTED: list[type[events.FileSystemEvent]] = [
     events.FileClosedEvent,
     events.FileMovedEvent,
@@ -54,17 +55,17 @@ class Scanned:
     removed: frozenset[Path]
 
 
-def is_source(path: Path, root: Path) -> bool:
+def is_source(path: Path, root: Path, suffix: str = _SUFFIX) -> bool:
     """Check whether a path below the folder may hold functions: no hidden part, no cache."""
     if not path.is_relative_to(root):
         return False
     parts = path.relative_to(root).parts
-    return path.suffix == ".py" and not any(part.startswith(".") or part == "__pycache__" for part in parts)
+    return path.suffix == suffix and not any(part.startswith(".") or part == "__pycache__" for part in parts)
 
 
-def scan(root: Path, stamps_before: Mapping[Path, Stamp]) -> Scanned:
+def scan(root: Path, stamps_before: Mapping[Path, Stamp], suffix: str = _SUFFIX) -> Scanned:
     """Return the source files below `root`, and which of them are new, changed or gone since `stamps_before`."""
-    stamps = dict(_stamps(root))
+    stamps = dict(_stamps(root, suffix))
     changed = frozenset(path for path, stamp in stamps.items() if stamps_before.get(path) != stamp)
     return Scanned(stamps, changed, frozenset(stamps_before.keys() - stamps.keys()))
 
@@ -79,13 +80,13 @@ def _folders(root: Path) -> "Iterator[tuple[Path, list[os.DirEntry[str]]]]":
         yield folder, entries
 
 
-def _stamps(root: Path) -> Iterator[tuple[Path, Stamp]]:
+def _stamps(root: Path, suffix: str) -> Iterator[tuple[Path, Stamp]]:
     for folder, entries in _folders(root):
         for entry in entries:
             path = folder / entry.name
             if entry.is_dir(follow_symlinks=False):
                 continue
-            if entry.name.endswith(".py") or (entry.is_symlink() and entry.is_dir()):
+            if entry.name.endswith(suffix) or (entry.is_symlink() and entry.is_dir()):
                 # A link to a folder is listed, so that reading it says why it is not followed.
                 stamp = _stamp(entry)
                 if stamp is not None:
@@ -140,14 +141,19 @@ def _is_linked(path: Path) -> bool:
 
 
 class Watcher:
-    """A watcher of `functions/` while its block runs; iteration yields each batch of changed paths.
+    """A watcher of a folder while its block runs; iteration yields each batch of changed paths.
 
     A path that is in a batch was written, moved in, moved away or deleted: look at it to see. `is_live` is
     false when the system refused to watch (its limit is reached), and changes are found by scans alone.
     """
 
-    def __init__(self, root: Path, *, rescan_s: float = _RESCAN_S) -> None:
+    def __init__(self, root: Path, *, suffix: str = _SUFFIX, rescan_s: float = _RESCAN_S) -> None:
+        """Create the watcher of files with this suffix. A folder that is not there yet is waited for."""
         self.root = root
+        self._suffix = suffix
+        self._watched: tuple[Path, int] | None = None
+        self._watch: Any = None  # Any: as the observer
+        self._handler: _Handler | None = None
         self.is_live = False
         self._rescan_s = rescan_s
         self._known: dict[Path, Stamp] = {}
@@ -164,11 +170,10 @@ class Watcher:
         # watch is there all the same, and the terminal is not the place for it.
         warnings.filterwarnings("ignore", message="Callback with id", category=RuntimeWarning)
         logging.getLogger("watchdog.observers").setLevel(logging.CRITICAL)  # to be stopped is an error to it
-        self._known = dict((await asyncio.to_thread(scan, self.root, {})).stamps)
+        self._known = dict((await asyncio.to_thread(scan, self.root, {}, self._suffix)).stamps)
         self._is_open = True
         self._observer = Observer(**({"generate_full_events": True} if sys.platform == "linux" else {}))
-        handler = _Handler(self, asyncio.get_running_loop())
-        self._observer.schedule(handler, str(self.root), recursive=True, event_filter=_WANTED)
+        self._handler = _Handler(self, asyncio.get_running_loop())
         self.is_live = await asyncio.to_thread(self._start)
         if not self.is_live:
             self._rescan_s = min(self._rescan_s, _RESCAN_BLIND_S)
@@ -178,10 +183,22 @@ class Watcher:
         if any(len(folder.parts) - len(self.root.parts) > _DEEPEST for folder, _ in _folders(self.root)):
             return False  # watchdog walks by recursion
         try:
+            self._follow()
             self._observer.start()
         except (OSError, RecursionError):
             return False
         return True
+
+    def _follow(self) -> None:
+        """Watch the folder, or until it has come, the one that it will be in."""
+        there = self.root.is_dir()
+        place = self.root if there else self.root.parent
+        now = place, place.stat().st_ino
+        if now != self._watched:
+            if self._watch is not None:
+                self._observer.unschedule(self._watch)
+            watch = self._observer.schedule(self._handler, str(place), recursive=there, event_filter=_WANTED)
+            self._watched, self._watch = now, watch
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -194,7 +211,7 @@ class Watcher:
 
     def note(self, paths: tuple[Path, ...]) -> None:
         """Add the paths of an event; an empty set means "look for yourself". Belongs to the loop's thread."""
-        self._pending |= {path for path in paths if is_source(path, self.root)}
+        self._pending |= {path for path in paths if is_source(path, self.root, self._suffix)}
         self._must_scan |= not paths or len(self._pending) > _FLOOD
         if self._pending or self._must_scan:
             self._news.set()
@@ -223,7 +240,10 @@ class Watcher:
         for path in paths:
             self._remember(path)
         if must_scan:
-            scanned = await asyncio.to_thread(scan, self.root, dict(self._known))
+            if self.is_live:
+                with suppress(OSError, RecursionError):  # then it is found by the scans alone
+                    await asyncio.to_thread(self._follow)
+            scanned = await asyncio.to_thread(scan, self.root, dict(self._known), self._suffix)
             self._known = dict(scanned.stamps)
             paths |= scanned.changed | scanned.removed
         return paths

@@ -1,5 +1,6 @@
 """What a turn may spend: the limits of its agent within what is left of its thread, which other agents spend, too."""
 
+from collections.abc import Callable
 from typing import Final
 
 from agent_core.base.clock import Clock
@@ -10,10 +11,25 @@ _COUNTED: Final = tuple(name for name in NAMES if name not in ("hops", "seconds"
 
 
 class Account:
-    """The account of one turn. A turn that belongs to no thread has its agent's limits alone."""
+    """The account of one turn."""
 
-    def __init__(self, agent: str, thread: str, store: Store, own: SpendingLimits, clock: Clock) -> None:
-        self.allowance = Allowance(own)
+    def __init__(  # noqa: PLR0913, PLR0917 - whose it is, and what limits it
+        self,
+        agent: str,
+        thread: str,
+        store: Store,
+        own: Callable[[], SpendingLimits],
+        clock: Clock,
+        parent: Allowance | SpendingLimits,
+    ) -> None:
+        """Open the account; `own` are the limits in the agent's file now.
+
+        `parent` is what pays, too: the caller's allowance, or the limits of a thread, which are this turn's alone until
+        a message makes it a thread of several.
+        """
+        self._alone = None if isinstance(parent, Allowance) else Allowance(parent)
+        self.allowance = Allowance(own(), parent if isinstance(parent, Allowance) else self._alone)
+        self._own = own
         self.thread = thread
         self._agent = agent
         self._store = store
@@ -28,6 +44,7 @@ class Account:
         if row is not None and row.state != "open":
             return f"The thread was stopped: {row.why}" if row.why else "The thread was stopped."
         self._refresh(row)
+        self.allowance.limits = self._own()
         return self.allowance.broken()
 
     def spend(self, **amounts: int | float) -> None:
@@ -62,3 +79,5 @@ class Account:
             total["seconds"] = max(self._clock.now() - row.started, 0)
             self.allowance.parent = row.allowance(**total)
         self.allowance.spent["seconds"] = self._clock.monotonic() - self._began
+        if self._alone is not None:
+            self._alone.spent["seconds"] = self.allowance.spent["seconds"]

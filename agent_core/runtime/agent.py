@@ -285,7 +285,7 @@ class Agent:
         await self.memory.recall.catch_up()
         hidden = await self._store.hide_turns(self.name)
         self._history.clear()
-        self._loop.asker.context_tokens = 0
+        self._loop.asker.meter.context_tokens = 0
         return hidden
 
     async def keep_unsaved(self) -> tuple[str, ...]:
@@ -373,7 +373,7 @@ class Agent:
         asker = self._loop.asker
         total = len(self._snapshot().functions) + asker.shown.pinned_count
         shown = min(len(asker.functions()), total)
-        return AgentStatus(self.name, asker.model_name, asker.context_tokens, asker.context_limit, shown, total)
+        return AgentStatus(self.name, asker.model_name, asker.meter.context_tokens, asker.context_limit, shown, total)
 
     def on_change(self, listener: Callable[[events.FunctionsChanged], None]) -> Callable[[], None]:
         """Notify a listener of functions that someone else changes; the returned callable ends it."""

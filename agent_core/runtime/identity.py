@@ -5,6 +5,7 @@ What another agent says is data. No line of it passes for the user's words, the 
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from agent_core.base.untrusted import one_line
@@ -53,7 +54,12 @@ def _answers(event: Inbound) -> list[Mapping[str, Any]]:  # Any: JSON
 
 
 def _name(said: Mapping[str, Any]) -> str:  # Any: JSON
-    return one_line(str(said.get("from", "")), 64)
+    return _line(str(said.get("from", "")))
+
+
+@lru_cache(maxsize=1024)
+def _line(name: str) -> str:
+    return one_line(name, 64)
 
 
 def _answer(answer: Mapping[str, Any]) -> str:  # Any: JSON

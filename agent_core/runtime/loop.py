@@ -117,6 +117,8 @@ class AgentLoop:
         """Add what arrived meanwhile: messages and other events, and changes to memory and functions by someone
         else. Return whether there was a message.
         """
+        if turn.step > 1:
+            self.asker.look()
         waiting = await self._waiting(turn) if turn.waits else []
         entries = [turn.taken_up(event) for event in waiting]
         turn.is_asked |= any(event.kind in ("message", HEARD) for event in waiting)
@@ -133,11 +135,11 @@ class AgentLoop:
         return any(event.kind in ("message", HEARD) for event in waiting)
 
     async def _waiting(self, turn: Turn) -> list[Inbound]:
-        return turn.taken(await turn.store.waiting(turn.agent))
+        return turn.taken(await turn.store.waiting(turn.agent, None if turn.company else turn.thread))
 
     async def _waits(self, turn: Turn) -> bool:
-        """Return whether something came after the last append, and note it for the next step."""
-        turn.waits = bool(await self._waiting(turn))
+        """Return whether something waits for the next step, as the last append said, and note it."""
+        turn.waits = turn.waits and bool(await self._waiting(turn))
         return turn.waits
 
     async def _spent(self, turn: Turn) -> Ended | None:

@@ -5,8 +5,7 @@ the token estimate is off for this model.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -17,7 +16,6 @@ from agent_core.base.messages import Assistant, System, User
 from agent_core.base.settings import Settings
 from agent_core.context import (
     BYTES_PER_TOKEN,
-    INSTRUCTIONS,
     Budget,
     Compaction,
     Exclusions,
@@ -27,10 +25,7 @@ from agent_core.context import (
     Shown,
     SystemMessage,
     build,
-    function_room,
-    size_of,
 )
-from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
 from agent_core.model.reading import written_calls
 from agent_core.model.reply import (
     Mode,
@@ -38,19 +33,21 @@ from agent_core.model.reply import (
     Model,
     Reply,
     TextPiece,
-    TokenUsage,
 )
 from agent_core.model.request import FunctionShown, Preparing, Request, Tell
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Entry, Write
 
+from .agent_models import AgentModels, OpenModel, ReleaseModel
 from .client_calls import ClientFunctions
 from .colleagues import Colleagues
 from .fact_keeping import FactKeeper, KeepsFacts
 from .helper_calls import Offers
 from .message_protocol import DIRECT, MessageProtocol
 from .session import OwnSet
+from .step_functions import StepFunctions
+from .token_meter import TokenMeter
 from .turn import Turn, assistant, recorded_request
 
 # Of the room, what the conversation may take: at first, and when the endpoint said that it was too long all the same.
@@ -61,20 +58,6 @@ _SUMMARY_S: Final = 180.0
 _LEARNT: Final = 1.1
 _MOST_CHANGES: Final = 2  # of the mode, for one reply
 _QUIET_S: Final = 2.0  # without a piece, after which the user is told what is being done
-_CORRECTIONS: Final = (0.5, 4.0)
-_NOTHING_JOINED: Final[tuple[object, tuple[FunctionShown, ...]]] = (None, ())
-
-
-@dataclass(frozen=True, slots=True)
-class OpenedModel:
-    """An open model, and the line that says which one it is and why it was chosen."""
-
-    model: Model
-    line: str
-
-
-OpenModel = Callable[[str | None], Awaitable[OpenedModel]]
-ReleaseModel = Callable[[Model], Awaitable[None]]
 
 
 class ModelSession:
@@ -96,54 +79,46 @@ class ModelSession:
         release: ReleaseModel | None = None,
     ) -> None:
         """Create the asker; `compaction` overrides the settings for how this agent's past is summarized, and `release`
-        takes the agent's model at the end, in place of closing it.
+        takes the agent's models at the end, in place of closing them.
         """
+        self._models = AgentModels(open_model, release, lambda: colleagues.profile.model if colleagues else "")
+        self._functions = StepFunctions(shown, self._models, style, settings, own_set, colleagues, offers)
         self.shown = shown
-        self.line = ""
-        self.context_tokens = 0
+        self.meter = TokenMeter(settings.models)
         self.style = style
-        self._own_set = own_set
-        self._offers = offers
         self._facts = FactKeeper(keep)
         self._colleagues = colleagues
         self._settings = settings
-        self._open = open_model
-        self._release = release
-        self._model: Model | None = None
-        self._other: Model | None = None  # that is asked alone, where the settings name one
-        self._correction = 1.0
         self._is_tight = self._is_style_told = False
         self._system = SystemMessage(remembered)
         self._compaction = Compaction(settings.memory, compaction)
         self._rendered_for: object = None
         self._told_of = ""  # the turn whose message is shown in part
         self._last_request: object = None
-        self._lent: tuple[FunctionShown, ...] = ()
-        self._joined = _NOTHING_JOINED
 
     @property
     def model_name(self) -> str:
         """The name of the model that answers; empty before one was needed."""
-        return self._model.name if self._model else ""
+        return self._models.name
+
+    @property
+    def line(self) -> str:
+        """The line that says which model answers, and why it was chosen."""
+        return self._models.line
 
     @property
     def context_limit(self) -> int:
         """The window in tokens; 0 before a model was needed."""
-        return self._model.context_limit if self._model else 0
+        return self._models.context_limit
 
     @property
     def mode(self) -> Mode:
         """The mode in which calls currently travel."""
-        return self._model.mode if self._model else "native"
+        return self._models.mode
 
     def functions(self) -> tuple[FunctionShown, ...]:
         """Return the functions as the agent's style currently shows them."""
-        own = self._own_functions()
-        if not self._lent:
-            return own
-        if self._joined[0] is not own:
-            self._joined = own, own + self._lent
-        return self._joined[1]
+        return self._functions.all()
 
     def lend(self, client: ClientFunctions) -> None:
         """Show the functions of a client next to the agent's own, until others are lent.
@@ -151,32 +126,14 @@ class ModelSession:
         Raises:
             ModelError: they take more than half of the room for functions.
         """
-        if client.table:
-            client.must_fit(self._function_room() // 2)
-        if client.shown != self._lent:
-            self._lent, self._joined = client.shown, _NOTHING_JOINED
-
-    def _own_functions(self) -> tuple[FunctionShown, ...]:
-        if self._model is None:
-            return self.style.shown(self.shown.line, "native")
-        line, room = self.style.shown(self.shown.line, self.mode), self._function_room() - size_of(self._lent)
-        shown = self.shown.fitting(self.mode, room, line)
-        # Where not even those fit that always stay, the model hears of all, and changes to the mode that needs few.
-        return line if self._settings.model.mode == "auto" and size_of(shown) > room else shown
-
-    def _function_room(self) -> int:
-        window = self.context_limit
-        return function_room(window, self._reply_tokens(window), self._instructions(self.mode))
-
-    def _reply_tokens(self, window: int) -> int:
-        return self._settings.model.max_tokens or min(4096, window // 4)
+        self._functions.lend(client)
 
     async def model(self) -> Model:
-        """Return the model, opened on first use."""
-        if self._model is None:
-            opened = await self._open(None)
-            self._model, self.line = opened.model, opened.line
-        return self._model
+        """Return the model, opened on first use, or when the agent's file names another one."""
+        if self._models.is_due:
+            await self.change(None)
+        assert self._models.usual is not None, "it was opened, or an error raised"
+        return self._models.usual
 
     async def prepare(self, snapshot: Snapshot, tell: Tell) -> None:
         """Prefill the prompt cache of a slow local model with the prefix of every request; do nothing for other models.
@@ -191,9 +148,9 @@ class ModelSession:
 
     async def estimate(self, history: History, snapshot: Snapshot) -> None:
         """Estimate how much of the window a resumed conversation takes, before its first reply."""
-        if history.size and not self.context_tokens:
+        if history.size and not self.meter.context_tokens:
             model = await self._looking(snapshot)
-            self.context_tokens = self._budget(model).tokens(history.size)
+            self.meter.context_tokens = self._budget(model).tokens(history.size)
 
     async def _looking(self, snapshot: Snapshot) -> Model:
         """Return the model, with what it is shown outside of a step."""
@@ -207,33 +164,30 @@ class ModelSession:
         model = await self._looking(snapshot)
         return build(self._system.messages, history, self.functions(), self._budget(model))
 
+    def look(self) -> None:
+        """Read the files of agents for the step that begins."""
+        if self._colleagues is not None:
+            self._colleagues.look()
+
     def choose(self, snapshot: Snapshot) -> None:
         """Choose the functions that the next step shows."""
-        own = self._own_set.names if self._own_set else frozenset[str]()
-        self.shown.withhold(self._colleagues.withheld() if self._colleagues else frozenset())
-        self.shown.choose(self.offered(snapshot), own | self._offers.kept(snapshot) if self._offers else own)
+        self._functions.choose(snapshot)
 
     def offered(self, snapshot: Snapshot) -> Mapping[str, Function]:
         """Return the functions that can be shown: those of the snapshot, helpers, and foreign ones."""
-        return self._offers.functions(snapshot) if self._offers else snapshot.functions
+        return self._functions.offered(snapshot)
 
-    async def change(self, name: str) -> None:
-        """Switch to another model for the steps to come; keep the current one if the new one is not available."""
-        opened = await self._open(name)
-        await self.aclose()
-        self._model, self.line = opened.model, opened.line
-        self._correction, self._is_tight, self._is_style_told = 1.0, False, False
+    async def change(self, name: str | None) -> None:
+        """Switch to another model for the steps to come; keep the current one if the new one is not available.
+
+        Without a name it is the agent's usual one.
+        """
+        await self._models.change(name)
+        self.meter.correction, self._is_tight, self._is_style_told = 1.0, False, False
 
     async def aclose(self) -> None:
         """Release the models."""
-        model, other, self._other = self._model, self._other, None
-        if model is not None and self._release is not None:
-            self._model = None
-            await self._release(model)
-        elif model is not None:
-            await model.aclose()
-        if other is not None:
-            await other.aclose()
+        await self._models.aclose()
 
     async def ask(self, turn: Turn, snapshot: Snapshot, offer: Exclusions) -> Reply:
         """Request one reply and emit its pieces as they arrive.
@@ -253,7 +207,7 @@ class ModelSession:
                 if share == _SHARES[-1]:
                     raise
                 # It has more tokens than was thought: this much at least.
-                self._correct(max(model.context_limit / max(self._prompt(turn, model).tokens, 1), _LEARNT))
+                self.meter.correct(max(model.context_limit / max(self._prompt(turn, model).tokens, 1), _LEARNT))
         raise AssertionError("the last try returns or raises")
 
     async def summarize(self, turn: Turn, snapshot: Snapshot) -> str:
@@ -298,14 +252,7 @@ class ModelSession:
         Raises:
             ModelError: there is no usable answer.
         """
-        return await _reply_to(request, await self._asked_alone(name), turn)
-
-    async def _asked_alone(self, name: str | None) -> Model:
-        if not name:
-            return await self.model()
-        if self._other is None:
-            self._other = (await self._open(name)).model
-        return self._other
+        return await self._reply_to(request, await (self._models.other(name) if name else self.model()), turn)
 
     def request_record(self, snapshot: Snapshot) -> tuple[list[Entry], list[Write]]:
         """Return what the request showed, if it differs from the previous one: with the messages it can be
@@ -349,16 +296,8 @@ class ModelSession:
         if self._colleagues is not None and (identity := self._colleagues.section()):
             notes = f"{identity}\n\n{notes}".rstrip()
         window = int(model.context_limit * BYTES_PER_TOKEN * (_TIGHT if self._is_tight else 1))
-        await self._system.render(self._instructions(model.mode), notes, window)
+        await self._system.render(self._functions.instructions(model.mode), notes, window)
         self._rendered_for = (turn, model.mode)
-
-    def _instructions(self, mode: Mode) -> str:
-        if self._settings.instructions:
-            return self._settings.instructions
-        # A model that writes under a schema is a small one: it gets fewer instructions, and is shown the rest.
-        if mode == "constrained":
-            return self.style.brief or FOR_SMALL_MODELS
-        return self.style.instructions or INSTRUCTIONS
 
     async def _ask_in_mode(self, turn: Turn, model: Model, offer: Exclusions) -> Reply:
         for _ in range(_MOST_CHANGES):
@@ -371,7 +310,7 @@ class ModelSession:
             except ModeChanged as error:
                 turn.warn(error.message)
             self._tell_style(turn, model.mode)
-            self._correction = 1.0
+            self.meter.correction = 1.0
             await self._make_ready(turn, model, 1.0)
         return await self._stream(turn, model, self._prompt(turn, model), offer)
 
@@ -384,7 +323,7 @@ class ModelSession:
     def _budget(self, model: Model) -> Budget:
         window = model.context_limit
         fixed = len(self._system.text.encode("utf-8", "replace")) + model.overhead(self.functions())
-        return Budget(window, self._reply_tokens(window), fixed, self._correction)
+        return Budget(window, self._functions.reply_tokens(), fixed, self.meter.correction)
 
     def _prompt(self, turn: Turn, model: Model) -> RequestPrompt:
         return build(self._system.messages, turn.history, self.functions(), self._budget(model))
@@ -394,9 +333,18 @@ class ModelSession:
         request = Request((System(instructions), User(material)), (), self._settings.model.max_tokens)
         try:
             async with turn.interruption, asyncio.timeout(_SUMMARY_S):
-                return (await _reply_to(request, model, turn)).text
+                return (await self._reply_to(request, model, turn)).text
         except (ModelError, TimeoutError):
             return ""
+
+    async def _reply_to(self, request: Request, model: Model, turn: Turn | None) -> Reply:
+        """Return the reply to a request whose pieces nobody watches. The turn counts it."""
+        pieces = [piece async for piece in model.stream(request)]
+        reply = pieces[-1]
+        assert isinstance(reply, Reply), "a model's stream ends with its reply or an error"
+        if turn is not None:
+            self.meter.charge(turn, reply.usage, model)
+        return reply
 
     async def _stream(self, turn: Turn, model: Model, prompt: RequestPrompt, offer: Exclusions) -> Reply:
         request = offer.request(prompt, self._settings.model.max_tokens, model.mode)
@@ -408,7 +356,7 @@ class ModelSession:
                 async for piece in model.stream(request):
                     told.cancel()
                     if isinstance(piece, Reply):
-                        self._count(turn, piece.usage, prompt, model)
+                        self.meter.count(turn, piece.usage, prompt.tokens, model)
                         turn.tell_rest(kind)
                         return piece
                     if isinstance(piece, TextPiece):
@@ -422,48 +370,3 @@ class ModelSession:
         finally:
             told.cancel()
         raise AssertionError("a model's stream ends with its reply or an error")
-
-    def _correct(self, factor: float) -> None:
-        least, most = _CORRECTIONS
-        self._correction = min(max(self._correction * factor, least), most)
-
-    def _cost(self, usage: TokenUsage) -> float:
-        """Return what a request cost in dollars; 0 where no `[models.NAME]` gives the price of the model."""
-        for table, named in self._settings.models.items():
-            if named.price is not None and (named.name or table) == self.model_name:
-                price = named.price
-                cached = price.input if price.cached is None else price.cached
-                fresh = usage.prompt - usage.cached
-                return (fresh * price.input + usage.cached * cached + usage.completion * price.output) / 1e6
-        return 0.0
-
-    def _count(self, turn: Turn, usage: TokenUsage, prompt: RequestPrompt, model: Model) -> None:
-        self.context_tokens = usage.prompt + usage.completion
-        if not usage.estimated and prompt.tokens > 0 and usage.prompt > 0:
-            # Half of the way at a time: odd reports do not throw the estimate off.
-            self._correct((1 + usage.prompt / prompt.tokens) / 2)
-        turn.count(usage.prompt, usage.completion, usage.cached)
-        if turn.account is not None:
-            turn.account.spend(cost=self._cost(usage))
-        turn.emit(
-            events.Usage(
-                turn=turn.id,
-                step=turn.step,
-                prompt_tokens=usage.prompt,
-                completion_tokens=usage.completion,
-                cached_tokens=usage.cached,
-                estimated=usage.estimated,
-                context_tokens=self.context_tokens,
-                context_limit=model.context_limit,
-            )
-        )
-
-
-async def _reply_to(request: Request, model: Model, turn: Turn | None) -> Reply:
-    """Return the reply to a request whose pieces nobody watches. The turn counts its tokens."""
-    pieces = [piece async for piece in model.stream(request)]
-    reply = pieces[-1]
-    assert isinstance(reply, Reply), "a model's stream ends with its reply or an error"
-    if turn is not None:
-        turn.count(reply.usage.prompt, reply.usage.completion, reply.usage.cached)
-    return reply

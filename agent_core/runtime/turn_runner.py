@@ -11,12 +11,12 @@ from typing import Protocol
 
 from agent_core.access.grants import Approver
 from agent_core.base import events
-from agent_core.base.limits import Allowance, SpendingLimits
+from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.context import History
 from agent_core.functions.debug import Debugger, DebuggerSeat
 from agent_core.functions.service import FunctionService
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import BETWEEN, ClaimedTurn, Inbound, Post, Store
+from agent_core.storage import BETWEEN, LIMITS_FROM, ClaimedTurn, Inbound, Post, Store
 
 from .account import Account
 from .client_calls import ClientFunctions, beginning
@@ -138,7 +138,8 @@ class TurnRunner:
         payload, is_between = claimed.event.payload, claimed.event.kind in BETWEEN
         thread = str(payload.get("thread") or "") if is_between else ""
         own = self.colleagues.profile.limits
-        has_account = bool(thread or own.amounts() or self.colleagues.peers())
+        limits = self.colleagues.limits().keys() - OF_MESSAGES
+        has_account = bool(thread or own.amounts() or limits or self.colleagues.peers())
         return Turn(
             claimed.id,
             self.name,
@@ -156,7 +157,7 @@ class TurnRunner:
             owes=str(payload.get("owes") or "") if is_between else "",
             hops=int(payload.get("hops") or 0) if is_between else 0,
             is_users=not is_between or (claimed.event.kind == "answer" and not payload.get("owes")),
-            account=self._account(thread or claimed.id, own, terms.spends_for) if has_account else None,
+            account=self._account(thread or claimed.id, terms.spends_for) if has_account else None,
             works_for=terms.works_for or (str(payload.get("from") or "") if is_between else ""),
             own_name=OwnName(self.name),
             queue=queue if terms.approver is None else queue.asking(terms.approver),
@@ -165,10 +166,10 @@ class TurnRunner:
             client=ClientFunctions.of(claimed.event),
         )
 
-    def _account(self, thread: str, own: SpendingLimits, spends_for: Allowance | None) -> Account:
-        account = Account(self.name, thread, self.store, own, self.session.clock)
-        account.allowance.parent = spends_for
-        return account
+    def _account(self, thread: str, spends_for: Allowance | None) -> Account:
+        parent = spends_for or SpendingLimits(**self.colleagues.limits(), where=LIMITS_FROM)
+        own = lambda: self.colleagues.profile.limits  # noqa: E731 - as the file says then
+        return Account(self.name, thread, self.store, own, self.session.clock, parent)
 
     async def _run_next(self, posts: Sequence[Post], emit: Emit, terms: TurnTerms) -> None:
         for post in posts:
@@ -177,8 +178,14 @@ class TurnRunner:
         claimed = await self.store.next(self.name, self.owner, skip=skip)
         if claimed is None:
             return
-        turn = self.turn_of(claimed, terms, emit)
-        await self.begin(turn, claimed.event)
+        self.colleagues.look()
+        try:
+            await self._run_claimed(self.turn_of(claimed, terms, emit), claimed.event)
+        finally:
+            self.colleagues.look_away()
+
+    async def _run_claimed(self, turn: Turn, event: Inbound) -> None:
+        await self.begin(turn, event)
         self.turn = turn
         if self.ends_at_once:
             turn.interruption.request()
@@ -191,7 +198,7 @@ class TurnRunner:
             turn.warn(ended.warning)
         await self._keep_in_sight(turn)
         await self._finish(turn, ended)
-        emit(last_event(turn, ended))
+        turn.emit(last_event(turn, ended))
 
     async def _steps(self, turn: Turn) -> Ended:
         try:

@@ -271,11 +271,15 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The size of an agent's memory; `edited` is the time of its last block edit, 0 for never."""
+    """The size of an agent's memory; `edited` is the time of its last block edit, 0 for never.
+
+    The index of messages is complete up to the entry `indexed`.
+    """
 
     messages: int
     passages: int
     edited: float
+    indexed: int = 0
 
 
 class MemoryStore(Subject, Protocol):

@@ -21,7 +21,8 @@ BEAT: Final = "heartbeat"
 """The kind of event that wakes an agent when nobody has said anything."""
 BETWEEN: Final = ("note", "ask", "answer", "handoff", "stop", "again")
 """The kinds of events that one agent causes for another; `again` repeats one whose turn was cut off."""
-
+BEGINNING: Final = ("ask", "answer", "again")
+"""Those that always begin a turn of their own, whatever else is going on."""
 
 FROM_USER: Final = ("message", "login", "notice", BEAT)
 """The kinds of events that come from the user, or from the program for the user."""
@@ -195,8 +196,13 @@ class ThreadStore(Subject, Protocol):
     InboxFull: too many events wait for the recipient.
     """
 
-    async def work(self, kinds: Collection[str] = (*BETWEEN, BEAT), limit: int = 100) -> list[Due]:
-        """Return the agents with an open turn or a due event of these kinds, but not those that are paused."""
+    async def work(
+        self, kinds: Collection[str] = (*BETWEEN, BEAT), limit: int = 100, *, agent: str | None = None
+    ) -> list[Due]:
+        """Return the agents with an open turn or a due event of these kinds, but not those that are paused.
+
+        With an `agent`, of all others nothing is asked.
+        """
 
     async def next_due(self) -> float | None:
         """Return when the next timed event, or the end of the next wait, is due. None: nothing is."""

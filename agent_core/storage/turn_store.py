@@ -66,8 +66,8 @@ class ClaimedTurn:
 class Appended:
     """The result of an append: the next `n`, whether the turn is asked to end, and whether due events wait.
 
-    `last` is the `seq` of the last entry that was written, 0 where there was none; `shared` the version of each of the
-    agent's shared blocks, by id.
+    Those that always begin a turn of their own do not count. `last` is the `seq` of the last entry that was written, 0
+    where there was none; `shared` the version of each of the agent's shared blocks, by id.
     """
 
     n: int
@@ -111,8 +111,11 @@ class TurnStore(Subject, Protocol):
             InboxFull: too many events wait for this agent.
         """
 
-    async def waiting(self, agent: str) -> list[Inbound]:
-        """Return the due events that nobody has taken, oldest first. `append(takes=…)` delivers them in mid-turn."""
+    async def waiting(self, agent: str, thread: str | None = None) -> list[Inbound]:
+        """Return the due events that nobody has taken, oldest first. `append(takes=…)` delivers them in mid-turn.
+
+        With a `thread`, what agents send each other in other threads is left out.
+        """
 
     async def next(self, agent: str, owner: str, *, skip: Collection[str] = ()) -> ClaimedTurn | None:
         """Claim the open turn (a takeover), or a new one for the oldest due event. Return None if nothing is due.

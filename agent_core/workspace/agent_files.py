@@ -182,7 +182,10 @@ class AgentFiles:
 
     def names(self) -> Mapping[str, str]:
         """Return all agents that have a file, with their purposes, and with them the one that needs none."""
-        named = {name: profile.purpose for name, profile in self.folder.read().items()}
+        return self._named(self.folder.read())
+
+    def _named(self, files: Mapping[str, AgentProfile]) -> Mapping[str, str]:
+        named = {name: profile.purpose for name, profile in files.items()}
         return named | {self._main: named.get(self._main, "Talks to the user.")} if named else {}
 
     def news(self) -> Sequence[str]:
@@ -195,8 +198,9 @@ class AgentFiles:
         """Return the agents that this one may talk to, each with its purpose. An agent alone has none."""
         if agent.startswith(PASSING):
             return {}
-        fitting = {name: purpose for name, purpose in self.names().items() if name != agent}
-        patterns = [Wildcard(pattern) for pattern in self.profile(agent).talks_to] if fitting else []
+        files = self.folder.read()
+        fitting = {name: purpose for name, purpose in self._named(files).items() if name != agent}
+        patterns = [Wildcard(pattern) for pattern in files.get(agent, AgentProfile()).talks_to] if fitting else []
         return {name: purpose for name, purpose in fitting.items() if any(each.fits(name) for each in patterns)}
 
 

@@ -22,6 +22,7 @@ from agent_core.functions.service.history import Version
 from agent_core.registry.module_file import remove_text, save_text
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import hash_of
+from agent_core.registry.watch import Watcher
 from agent_core.storage import SaveVersion, Store, VersionRow
 from sandbox.wire.lines import bare_lines
 
@@ -29,7 +30,6 @@ from .agent_files import Stamp, stamps_of
 from .helper_file import FOLDER, MOST_BYTES, NAME, Helper, path_of, read_helper
 from .helper_gate import Surroundings, problems_around
 
-_LOOK_S: Final = 1.0
 _SUFFIX: Final = ".toml"
 
 
@@ -243,17 +243,27 @@ class HelperLibrary:
 
     @asynccontextmanager
     async def followed(self) -> AsyncIterator[None]:
-        """Follow the folder while the block runs."""
-        task = asyncio.create_task(self._follow())
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        """Follow the folder, and the functions that its files name, while the block runs."""
+        news = asyncio.Event()
+        async with Watcher(self._root / FOLDER, suffix=_SUFFIX) as watcher:
+            quiet = self._workshop.registry.subscribe(lambda _: news.set())
+            tasks = [asyncio.create_task(self._follow(watcher, news)), asyncio.create_task(self._renew(news))]
+            try:
+                yield
+            finally:
+                quiet()
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _follow(self) -> None:
-        while True:
-            await asyncio.sleep(_LOOK_S)
+    @staticmethod
+    async def _follow(watcher: Watcher, news: asyncio.Event) -> None:
+        async for _ in watcher:
+            news.set()
+
+    async def _renew(self, news: asyncio.Event) -> None:
+        while await news.wait():
+            news.clear()
             await self.refresh()
 
 

@@ -21,6 +21,7 @@ from agent_core.functions.service import FunctionService
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent, SaveAgentFile
+from agent_core.runtime.agent_models import OpenedModel
 from agent_core.runtime.call_record import CallRecord
 from agent_core.runtime.colleagues import AgentProfile, Alone, Colleagues, FunctionSight
 from agent_core.runtime.dispatch import Dispatcher, WorkspaceFunctions
@@ -28,14 +29,14 @@ from agent_core.runtime.helper_calls import HelperFunctions, HelperRun, Offers, 
 from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.message_protocol import DIRECT
-from agent_core.runtime.model_session import ModelSession, OpenedModel
+from agent_core.runtime.model_session import ModelSession
 from agent_core.runtime.requested_result import GIVE, RequestedResult, policy_for
 from agent_core.runtime.session import AgentSession
 from agent_core.storage import SaveAgent, Store, lock_agent, prepare_state_dir
 
 from .helper_file import Helper, path_of
 from .helper_library import HelperLibrary, HelperSelection
-from .idle_models import IdleModels
+from .model_opener import IdleModels
 from .presets import text_of
 
 _GROWING: Final = (

@@ -1,10 +1,14 @@
-"""Chooses and opens the models of a workspace, for turns, for the reviewer, and for search by meaning."""
+"""Chooses and opens the models of a workspace, for turns, for the reviewer, and for search by meaning.
+
+Models that are idle stay open: a run of a helper, or a turn of an agent behind, goes on with the connection of another.
+"""
 
 import asyncio
 from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Final
 
 from agent_core.access.grants.addresses import is_confirmed
 from agent_core.base.own_environment import environment as own_environment
@@ -13,11 +17,13 @@ from agent_core.functions.gate.reviewer import Reviewer
 from agent_core.memory.embedding import Embedder, embedder
 from agent_core.model import Model
 from agent_core.model.discover import DiscoveredModel, choose
-from agent_core.runtime.model_session import OpenedModel
+from agent_core.runtime.agent_models import OpenedModel, OpenModel
 from agent_core.storage import prepare_state_dir
 
 from . import doctor
 from .local_models import installed_models
+
+_MOST: Final = 8
 
 
 class ModelOpener:
@@ -78,6 +84,40 @@ class ModelOpener:
             return (await self.open(None if name == "same" else name)).model
 
         return None if name == "off" else Reviewer(name, opened)
+
+
+class IdleModels:
+    """Models between two uses. Each serves one user at a time: it remembers the conversation that it wrote last."""
+
+    def __init__(self, open_model: OpenModel, most: int = _MOST) -> None:
+        """Create the pool; of more than `most` idle models, the one that waits longest is closed."""
+        self._open = open_model
+        self._most = most
+        self._idle: list[tuple[str, str | None, OpenedModel]] = []
+        self._used: dict[int, tuple[str | None, OpenedModel]] = {}
+
+    async def take(self, key: str, name: str | None) -> OpenedModel:
+        """Return a model for the uses of this key: an idle one, or a new one.
+
+        Raises:
+            ModelError: it is not available.
+        """
+        place = next((at for at, kept in enumerate(self._idle) if kept[:2] == (key, name)), None)
+        opened = await self._open(name) if place is None else self._idle.pop(place)[2]
+        self._used[id(opened.model)] = name, opened
+        return opened
+
+    async def give_back(self, key: str, model: Model) -> None:
+        """Keep a model that was taken for the next use of this key."""
+        name, opened = self._used.pop(id(model))
+        self._idle.append((key, name, opened))
+        while len(self._idle) > self._most:
+            await self._idle.pop(0)[2].model.aclose()
+
+    async def aclose(self) -> None:
+        """Close the models that are idle."""
+        while self._idle:
+            await self._idle.pop()[2].model.aclose()
 
 
 def _best_installed() -> str | None:

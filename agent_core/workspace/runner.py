@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 _REST_S: Final = 15.0  # for an agent that another process has, or that could not be run
 _LONGEST_SLEEP_S: Final = 3600.0  # the clock may be set meanwhile
 _MOST_OPEN: Final = 16
-_IN_A_ROW: Final = 5  # turns of one agent, before others have their turn: to open it again costs more than to go on
+_IN_A_ROW_S: Final = 2.0  # for turns of one agent, before others have theirs: to open it again costs as much as a turn
 _BELL: Final = "bell"
 
 
@@ -118,11 +118,12 @@ class Runner:
 
     async def _one(self, agent: str) -> None:
         try:
-            for _ in range(_IN_A_ROW):
+            end = self._clock.monotonic() + _IN_A_ROW_S
+            while True:
                 await self._handle(agent)
-                if self._is_ending or not self._is_free(agent):
+                if self._is_ending or not self._is_free(agent) or self._clock.monotonic() > end:
                     break
-                if all(due.agent != agent for due in await self._store.work(self._kinds)):
+                if not await self._store.work(self._kinds, agent=agent):
                     break
         except ToolwrightError as error:
             self._resting[agent] = self._clock.monotonic() + _REST_S

@@ -52,8 +52,9 @@ class Supervision:
             UsageError: there is none.
         """
         if name not in self._names:
-            known = f"There are: {', '.join(self._names)}." if self._names else "No agent yet. Next: toolwright run"
-            hint = did_you_mean(name, self._names, known)
+            names = [each for each in self._names if not each.startswith(PREFIX)]
+            known = f"There are: {', '.join(names)}." if names else "No agent yet. Next: toolwright run"
+            hint = did_you_mean(name, names, known)
             raise UsageError(f"There is no agent `{one_line(name, 64)}`.", fix=hint)
 
     async def tree(self) -> list[AgentState]:
@@ -81,6 +82,7 @@ class Supervision:
         asks = await self._store.asks()
         if waiting := [ask for ask in asks if name in (ask.recipient, ask.id)]:
             return waiting
+        self.check(name)
         hint = did_you_mean(name, [ask.recipient for ask in asks], "Type: toolwright agents tree")
         raise UsageError(f"Nobody waits for an answer of `{one_line(name, 64)}`.", fix=hint)
 
@@ -118,6 +120,7 @@ class Supervision:
             if row.state != "stopped" and (row.id in busy or (row.state == "stuck" and name in (row.id, *row.spent)))
         ]
         if not stopped:
+            self.check(name)
             fix = "Type: toolwright agents tree"
             raise UsageError(f"`{one_line(name, 64)}` is at work in no thread.", fix=fix)
         await self._store.apply([SetThread(id, "stopped", why) for id in stopped])

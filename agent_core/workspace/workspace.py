@@ -1,4 +1,4 @@
-"""A workspace: an open folder, its agents and its functions; `factory.py` builds the parts.
+"""A workspace: an open folder, its agents and its functions; the factories build the parts.
 
 Starting is cheap: the sandbox and the model are opened when something needs them.
 """
@@ -39,22 +39,14 @@ from agent_core.storage import DropAgent, Store, lock_agent, prepare_state_dir
 from sandbox import Sandbox
 
 from . import doctor, scaffold
+from .agent_factory import OpenAgents, WorkspaceDeps, build_agent, memory_of, sources_of
 from .agent_files import PASSING, AgentFiles
-from .factory import (
-    OpenAgents,
-    WorkspaceDeps,
-    build_agent,
-    function_service,
-    memory_of,
-    sandbox_client,
-    sources_of,
-)
+from .function_factory import function_service, sandbox_client
 from .group_file import FOLDER, GroupFile, GroupFolder, group_names, is_group
 from .helper_changes import HelperChanges, Proposal
 from .helper_library import HelperLibrary
 from .helper_proposals import HelperProposal, proposals
-from .idle_models import IdleModels
-from .model_opener import ModelOpener
+from .model_opener import IdleModels, ModelOpener
 from .portable import ImportOptions, opened_moves, read_file, write_file
 from .runner import AgentsBehind, Handle, Runner, bell
 from .state_store import open_state
@@ -142,8 +134,6 @@ class Workspace:
             stack.push_async_callback(store.close)
             cage = sandbox_client(root, settings, environment, debugger, sandbox)
             stack.push_async_callback(cage.aclose)
-            if cage.foreign is not None:
-                stack.push_async_callback(cage.foreign.aclose)
             models = ModelOpener(root, settings, environment)
             stack.push_async_callback(models.aclose)
             queue = ApprovalQueue(approver, store, settings.grants.wait_minutes * 60)
@@ -201,13 +191,20 @@ class Workspace:
         return await self._opened(name, memory=memory, verify=verify, answers=answers)
 
     async def _opened(
-        self, name: str, *, memory: Memory | None = None, verify: bool = True, answers: bool = False
+        self,
+        name: str,
+        *,
+        memory: Memory | None = None,
+        verify: bool = True,
+        answers: bool = False,
+        is_behind: bool = False,
     ) -> Agent:
         await self._agents.close_unheld()
         async with AsyncExitStack() as stack:
             resources = await stack.enter_async_context(AsyncExitStack())
             resources.enter_context(lock_agent(prepare_state_dir(self.root), name))
-            agent = await build_agent(self._deps(), name, memory, verify=verify, resources=resources)
+            deps = self._deps()
+            agent = await build_agent(deps, name, memory, verify=verify, resources=resources, is_behind=is_behind)
             await agent.restore(answers=answers)
             self._agents.hold(agent, resources)
             stack.pop_all()
@@ -276,7 +273,7 @@ class Workspace:
 
         The turns of the agent in `front` are run by `run_front`, when it is free.
         """
-        behind = self._behind = AgentsBehind(self._opened, hear)
+        behind = self._behind = AgentsBehind(partial(self._opened, is_behind=True), hear)
 
         async def handle(name: str) -> None:
             await (run_front(name) if run_front and name == front() else behind.turn(name))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import ToolwrightError, TurnError
 from agent_core.base.events import Warned
 from agent_core.runtime.colleagues import AgentProfile
 from agent_core.workspace.agent_files import AgentFiles
@@ -160,6 +160,18 @@ async def test_a_persona_and_a_model_of_the_file_are_used(tmp_path: Path) -> Non
     async with team(tmp_path, {"editor": lambda _: Say("!"), "critic": lambda _: Say("!")}) as agents:
         await agents.say("Hello.", to="editor")
         assert "I am strict about commas." in agents.last("editor").text
+
+
+async def test_a_model_that_is_saved_in_the_file_of_an_open_agent_answers_from_then_on(tmp_path: Path) -> None:
+    describe(tmp_path, "editor")
+    async with team(tmp_path, {"editor": lambda _: Say("!")}) as agents:
+        editor = await agents.workspace.agent("editor")
+        await editor.ask("Hello.")
+        describe(tmp_path, "editor", 'model = "another"\n')
+        with pytest.raises(TurnError, match="There is no model `another`"):
+            await editor.ask("Hello.")
+        describe(tmp_path, "editor", 'model = "scripted"\n')
+        assert await editor.ask("Hello.") == "!"
 
 
 async def test_its_own_name_before_a_reply_is_left_out_in_the_stream_too(tmp_path: Path) -> None:

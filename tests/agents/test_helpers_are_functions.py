@@ -11,10 +11,12 @@ import pytest
 from agent_core.base.events import CallAnswered, FunctionsChanged, TurnEnded
 from agent_core.interfaces.render.call_log import helper_spent
 from agent_core.interfaces.state import opened_state
+from sandbox import Sandbox
 from tests.agents.helper_files import FINDER, call, give, is_helper, one_call, put, write
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Expect, Repeat, Say, Seen, Wanted, contains, shows
+from tests.kit import Ask, Expect, Repeat, Say, ScriptedModel, Seen, Wanted, contains, shows
 from tests.kit.desk import answers, ended, of
+from tests.kit.desk import desk as open_desk
 from tests.kit.program import toolwright
 
 
@@ -226,11 +228,13 @@ async def test_the_model_is_told_of_helpers_that_others_save(tmp_path: Path, at_
     await desk.say("Hello again")
 
 
-async def test_what_was_done_to_helpers_meanwhile_is_told_at_the_next_start(tmp_path: Path, at_desk: OpenDesk) -> None:
+async def test_what_was_done_to_helpers_meanwhile_is_told_at_the_next_start(
+    tmp_path: Path, at_desk: OpenDesk, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox
+) -> None:
     put(tmp_path)
     write(tmp_path, "other", FINDER.replace("many vowels", "few letters"))
-    first = await at_desk([])
-    await first.agent.aclose()
+    async with open_desk(tmp_path, scripted([]), one_sandbox):
+        pass
     write(tmp_path, "vowel_finder", FINDER.replace("steps = 4", "steps = -4"))
     (tmp_path / "helpers" / "other.toml").unlink()
     since = (await at_desk([])).workspace.helpers.since

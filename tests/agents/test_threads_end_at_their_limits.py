@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
-from agent_core.base.events import CallAnswered
+import pytest
+
+from agent_core.base.events import CallAnswered, Warned
 from agent_core.storage import PauseAgent, Post
 from agent_core.workspace.supervision import Supervision
-from tests.kit import Ask, Say, Seen, Step, Wanted
-from tests.kit.desk import ended
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted
+from tests.kit.desk import ended, of
 
 from .team import Part, describe, said_last, team
 from .test_messages_between_agents import asking, calling
@@ -41,12 +44,13 @@ async def test_no_message_at_all_is_sent_where_the_limit_is_0(tmp_path: Path) ->
         assert "limit of 0 messages" in next(event.text for event in events if isinstance(event, CallAnswered))
 
 
+def endless(seen: Seen) -> Step:
+    """An agent that looks for one function after another."""
+    return Ask(Wanted("search_functions", {"need": f"a word {len(seen.messages)}"}))
+
+
 async def test_an_agent_that_goes_on_and_on_answers_that_its_budget_is_spent(tmp_path: Path) -> None:
     describe(tmp_path, "editor", 'purpose = "Edits."\nlimits = { steps = 3 }\n')
-
-    def endless(seen: Seen) -> Step:
-        return Ask(Wanted("search_functions", {"need": f"a word {len(seen.messages)}"}))
-
     async with team(tmp_path, {"main": asking, "editor": endless}) as agents:
         await agents.say("Ask the editor.")
         await agents.work()
@@ -130,3 +134,25 @@ async def test_a_turn_that_was_cut_off_is_begun_again_and_answers_once(tmp_path:
         await agents.workspace._store.post(Post("editor", "system", {"text": "x"}))
         await agents.work()
         assert agents.replies("editor") == ["Once."]
+
+
+@pytest.mark.parametrize("name", ["steps", "tokens"])
+async def test_an_agent_alone_stops_at_the_limits_of_a_thread_too(at_desk: OpenDesk, name: str) -> None:
+    desk = await at_desk([Repeat(endless)], **{f"runner__{name}": 2})
+    told = of(Warned, await desk.say("Go on."))[-1].message
+    assert f"The limit of 2 {name} is reached" in told
+    assert "[runner] of toolwright.toml" in told
+    assert len(desk.model.requests) == {"steps": 2, "tokens": 1}[name]
+
+
+async def test_limits_that_are_saved_in_a_turn_hold_from_its_next_step_on(tmp_path: Path) -> None:
+    describe(tmp_path, "editor", "limits = { steps = 50 }\n")
+
+    def narrowed(seen: Seen) -> Step:
+        if len(agents.model.requests) == 2:
+            describe(tmp_path, "editor", "limits = { steps = 2 }\n")
+        return endless(seen)
+
+    async with team(tmp_path, {"editor": narrowed}) as agents:
+        await agents.say("Go on.", to="editor")
+        assert len(agents.model.requests) == 2

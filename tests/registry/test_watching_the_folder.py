@@ -207,11 +207,25 @@ async def test_leaving_the_block_ends_the_iteration_and_the_threads(root: Path) 
     assert not watching()
 
 
-async def test_a_folder_that_cannot_be_watched_is_looked_at_instead(tmp_path: Path) -> None:
+async def test_a_folder_that_comes_later_goes_and_comes_again_is_seen_each_time(tmp_path: Path) -> None:
     root = tmp_path / "later"
+    async with Watcher(root, suffix=".toml", rescan_s=3600) as watcher:
+        for text in ("x = 1", "x = 2"):
+            root.mkdir()
+            (root / "a.toml").write_text(text)
+            (root / "a.py").write_text(text)
+            assert await seen(watcher, {root / "a.toml"}) == {root / "a.toml"}
+            (root / "b.toml").write_text(text)
+            assert await seen(watcher, {root / "b.toml"}) == {root / "b.toml"}
+            shutil.rmtree(root)
+            assert await seen(watcher, {root / "a.toml", root / "b.toml"}) == {root / "a.toml", root / "b.toml"}
+
+
+async def test_a_folder_that_cannot_be_watched_is_looked_at_instead(tmp_path: Path) -> None:
+    root = tmp_path / "much" / "later"
     async with Watcher(root) as watcher:
         assert not watcher.is_live
-        root.mkdir()
+        root.mkdir(parents=True)
         (root / "a.py").write_text("x = 1\n")
         assert await seen(watcher, {root / "a.py"}) == {root / "a.py"}
 

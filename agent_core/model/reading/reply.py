@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from agent_core.base import syntax
@@ -172,13 +173,14 @@ def _adjacent_arguments(
 
 
 _FUNCTION: Final = re.compile(r"<function=([^>\s]{1,80})>(.*?)</function>", re.DOTALL)
+_FUNCTION_LINE: Final = re.compile(r"^[ \t]*<function=", re.MULTILINE)
 _PARAMETER: Final = re.compile(r"<parameter=([^>\s]{1,80})>\n?(.*?)\n?</parameter>", re.DOTALL)
 
 
 def split_tagged(text: str) -> tuple[str, tuple[str, ...]] | None:
     """Return the lead-in and the contents of the tags; None if the text does not end in tags that open a line."""
     starts = [(place, tag) for tag in forms().tags if (place := _opening(text, tag)) is not None]
-    function = re.search(r"^[ \t]*<function=", text, re.MULTILINE)
+    function = _FUNCTION_LINE.search(text)
     if function and all(function.start() < place for place, _ in starts):
         return text[: function.start()], (text[function.start() :],)
     if not starts:
@@ -195,8 +197,13 @@ def read_tagged(part: str, shown: Shown) -> tuple[ParsedCall, ...]:
 
 def _opening(text: str, tag: Tag) -> int | None:
     """Return the position at which the tag first opens a line."""
-    found_at = re.search(rf"^[ \t]*{re.escape(tag.open)}", text, 0 if tag.whole else re.MULTILINE)
+    found_at = _opens(tag).search(text) if tag.open in text else None
     return found_at.start() if found_at else None
+
+
+@cache
+def _opens(tag: Tag) -> re.Pattern[str]:
+    return re.compile(rf"^[ \t]*{re.escape(tag.open)}", 0 if tag.whole else re.MULTILINE)
 
 
 def _between(text: str, tag: Tag) -> tuple[str, ...]:

@@ -169,7 +169,8 @@ def _counts(session: SqlSession, agent: str) -> Counts:
         " where h.agent = ? and h.attached and b.version > 1",
         agent,
     )[0][0]
-    return Counts(messages, passages, edited)
+    last = session.one("select seq from said where agent = ? order by n desc, seq desc limit 1", agent)
+    return Counts(messages, passages, edited, last[0] if last else 0)
 
 
 def _missing(session: SqlSession, texts: str, agent: str, vectors: int | None, count: int) -> list[tuple[int, str]]:

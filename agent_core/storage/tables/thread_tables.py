@@ -43,23 +43,34 @@ _OPEN_WORK: Final = (
     f" where t.state = 'open' union all select e.agent, 0, e.kind, {_THREAD}, e.due, e.seq from event e"
     " where e.turn is null and (e.due <= ? or not e.timed) order by 2 desc, 5, 6"
 )
+_DUE: Final = (
+    "select t.agent, 1, 0.0, t.seq from turn t join event e on e.seq = t.event where t.state = 'open'{of_turn}"
+    " and e.kind in (select value from json_each(?1)) and t.agent not in (select agent from paused)"
+    " union all select agent, 0, min(due), min(seq) from event where turn is null{of_event}"
+    " and (due <= ?2 or not timed) and kind in (select value from json_each(?1))"
+    " and agent not in (select agent from paused)"
+    " and agent not in (select agent from turn where state = 'open') group by agent"
+    " order by 2 desc, 3, 4 limit ?3"
+)
+_WORK: Final = _DUE.format(of_turn="", of_event="")
+_WORK_OF_ONE: Final = _DUE.format(of_turn=" and t.agent = ?4", of_event=" and agent = ?4")
 
 
 class ThreadTables(Tables):
     """Threads, and who waits for whom."""
 
     @query
-    def work(self, session: SqlSession, kinds: Collection[str] = (*BETWEEN, BEAT), limit: int = 100) -> list[Due]:
+    def work(
+        self,
+        session: SqlSession,
+        kinds: Collection[str] = (*BETWEEN, BEAT),
+        limit: int = 100,
+        *,
+        agent: str | None = None,
+    ) -> list[Due]:
         """Return open turns first, then agents with a due event, the oldest first."""
-        rows = session.all(
-            "select t.agent, 1, 0.0, t.seq from turn t join event e on e.seq = t.event where t.state = 'open'"
-            " and e.kind in (select value from json_each(?1)) and t.agent not in (select agent from paused)"
-            " union all select agent, 0, min(due), min(seq) from event where turn is null and (due <= ?2 or not timed)"
-            " and kind in (select value from json_each(?1)) and agent not in (select agent from paused)"
-            " and agent not in (select agent from turn where state = 'open') group by agent"
-            " order by 2 desc, 3, 4 limit ?3",
-            *(dump([*kinds]), session.clock.now(), limit),
-        )
+        values = (dump([*kinds]), session.clock.now(), limit)
+        rows = session.all(_WORK, *values) if agent is None else session.all(_WORK_OF_ONE, *values, agent)
         return [Due(agent, bool(is_takeover)) for agent, is_takeover, _, _ in rows]
 
     @query

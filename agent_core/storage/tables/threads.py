@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from contextlib import suppress
+from functools import partial
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 GRACE_S: Final = 2.0
@@ -20,15 +22,49 @@ class WorkThreads:
 
         Work that takes long then is interrupted.
         """
-        future = asyncio.get_running_loop().run_in_executor(self._executor, work)
+        waiter = _Waiter[T](asyncio.get_running_loop())
+        # Every step of a turn comes by here: a future of the executor, and one around it, would cost as much again.
+        self._executor.submit(waiter.carry_out, work)
         try:
-            return await asyncio.shield(future)
+            return await waiter.result
         except asyncio.CancelledError:
-            if not (await asyncio.wait([future], timeout=GRACE_S))[0]:
-                interrupt()
-                await asyncio.wait([future])
+            await waiter.leave(interrupt)
             raise
 
     def close(self) -> None:
         """End the threads when their work is done."""
         self._executor.shutdown(wait=False)
+
+
+class _Waiter(Generic[T]):
+    """Who waits in the loop for work in a thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.result: asyncio.Future[T] = loop.create_future()
+        self._over: asyncio.Future[None] | None = None
+        self._is_over = False
+        self._loop = loop
+
+    def carry_out(self, work: Callable[[], T]) -> None:
+        """Do the work, in the thread."""
+        try:
+            told = partial(asyncio.Future.set_result, self.result, work())
+        except BaseException as error:  # noqa: BLE001 - it is raised where the result is awaited
+            told = partial(asyncio.Future.set_exception, self.result, error)
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(self._end, told)
+
+    def _end(self, told: Callable[[], None]) -> None:
+        self._is_over = True
+        if not self.result.done():
+            told()
+        elif self._over is not None and not self._over.done():
+            self._over.set_result(None)
+
+    async def leave(self, interrupt: Callable[[], None]) -> None:
+        """Wait until the work is over, without its result."""
+        if not self._is_over:
+            self._over = self._loop.create_future()
+            if not (await asyncio.wait([self._over], timeout=GRACE_S))[0]:
+                interrupt()
+                await asyncio.wait([self._over])

@@ -10,6 +10,7 @@ from typing import Any
 from agent_core.base.errors import LostLease, StorageError
 
 from ..subject import ENTRY, InboxFull, Write, dump, parse_row
+from ..thread_store import BEGINNING, BETWEEN
 from ..turn_store import SAID, SUMMARY, Appended, ClaimedTurn, Due, EndedTurn, Entry, Inbound, Post, WakeAsker
 from .block_tables import shared_versions
 from .session import SqlSession
@@ -20,6 +21,7 @@ EVERY = 1 << 62  # rows: a limit that is none
 IMPORTED = 0  # the attempt of entries that came with a file: turns count theirs from 1
 N_BITS = 20  # an entry's seq is turn.seq << N_BITS | n; see migrations/0001
 _WAITING = "from event where agent = ? and turn is null and (due <= ? or not timed)"
+_BEGINNING = ", ".join(f"'{kind}'" for kind in BEGINNING)
 _PLACE = f"select e.kind, e.payload, e.n, t.id, e.at, e.seq, e.attempt = {IMPORTED} from"
 _SUMMARIES = f"{_PLACE} entry e join turn t on t.seq = e.turn where e.kind = 'summary' and t.agent = ? and e.seq > ?"
 
@@ -33,9 +35,14 @@ class TurnTables(Tables):
         return post_event(session, post)
 
     @query
-    def waiting(self, session: SqlSession, agent: str) -> list[Inbound]:
+    def waiting(self, session: SqlSession, agent: str, thread: str | None = None) -> list[Inbound]:
         """Return the due events that nobody has claimed."""
-        rows = session.all(f"select id, kind, payload {_WAITING} order by due, seq", agent, session.clock.now())
+        values: tuple[object, ...] = (agent, session.clock.now())
+        among = ""
+        if thread is not None:
+            among = " and (kind not in (select value from json_each(?)) or json_extract(payload, '$.thread') = ?)"
+            values += (dump([*BETWEEN]), thread)
+        rows = session.all(f"select id, kind, payload {_WAITING}{among} order by due, seq", *values)
         return [Inbound(id, kind, parse_row(payload, dict)) for id, kind, payload in rows]
 
     @change
@@ -221,7 +228,8 @@ def post_event(session: SqlSession, post: Post, *, is_limited: bool = True) -> s
 
 
 def _waits(session: SqlSession, agent: str) -> bool:
-    return session.one(f"select 1 {_WAITING} limit 1", agent, session.clock.now()) is not None
+    sql = f"select 1 {_WAITING} and kind not in ({_BEGINNING}) limit 1"
+    return session.one(sql, agent, session.clock.now()) is not None
 
 
 def _begin(session: SqlSession, agent: str, owner: str, skip: Collection[str]) -> int | None:

@@ -1,32 +1,22 @@
-"""Builds the parts of a workspace: its agents, its models, its functions, and the way to the sandbox."""
+"""Builds the agents of a workspace, and closes them when nobody holds them any more."""
 
 import asyncio
 import os
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from agent_core.access.broker import Broker, RequestLog
-from agent_core.access.grants import AccessResolver, ApprovalQueue, GrantStore
-from agent_core.access.packages import Environment
-from agent_core.access.secrets import DISCLOSED, Secrets, shade_logs
 from agent_core.base.clock import Clock
 from agent_core.base.errors import SettingsError
 from agent_core.base.settings import MemorySettings, Settings
 from agent_core.context import BYTES_PER_TOKEN, Shown
-from agent_core.functions.debug import Debugger
-from agent_core.functions.foreign.library import ForeignLibrary, JoinedFunctions
-from agent_core.functions.gate import FIXES, Gate, Rules
-from agent_core.functions.sandbox_client import SandboxClient, guarded_in
-from agent_core.functions.search import FunctionSearch
+from agent_core.functions.foreign.library import ForeignLibrary
+from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import FunctionService
-from agent_core.functions.service.change_executor import only_writer
-from agent_core.functions.service.grant_service import GrantService
-from agent_core.functions.service.package_grants import ImportTrials, PackageGrants
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.archival import Archival
 from agent_core.memory.block import Sections
@@ -35,10 +25,9 @@ from agent_core.memory.classes import KNOWN, Memory, named
 from agent_core.memory.embedding import Embedder
 from agent_core.memory.recall import Recall
 from agent_core.memory.source_catalog import Sources
-from agent_core.registry.registry import Registry
-from agent_core.registry.snapshot import Snapshot
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent, SaveAgentFile
+from agent_core.runtime.agent_models import OpenedModel, OpenModel
 from agent_core.runtime.colleagues import Colleagues, FunctionSight
 from agent_core.runtime.dispatch import Dispatcher, HostAlias, WorkspaceFunctions
 from agent_core.runtime.foreign_calls import ForeignFunctions, ForeignSelection
@@ -47,24 +36,23 @@ from agent_core.runtime.groups.plan import GroupPlan
 from agent_core.runtime.helper_calls import HelperFunctions, Offers
 from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop
-from agent_core.runtime.model_session import ModelSession, OpenedModel, OpenModel
+from agent_core.runtime.model_session import ModelSession
 from agent_core.runtime.session import OLD_NAMES, AgentSession
 from agent_core.runtime.turn_runner import TurnLoop
-from agent_core.storage import SaveAgent, Store, prepare_state_dir
-from sandbox import Sandbox
+from agent_core.storage import SaveAgent, Store
 
-from . import scaffold
 from .agent_files import AgentFiles
 from .group_file import GroupFolder, GroupSurroundings, is_group, read_group
 from .helper_changes import HelperChanges, HelperDesk
 from .helper_library import HelperLibrary, HelperSelection
 from .helper_runs import HelperRunner
-from .idle_models import IdleModels
-from .model_opener import ModelOpener
+from .model_opener import IdleModels
 from .presets import Preset, preset, text_of
 
 _PLAIN: Final = "direct"
 """The preset of a group: its members have each their own."""
+_BEHIND: Final = "behind"
+"""Whose idle models those are that agents behind have used: no helper has this name with a version."""
 _ALIASES: Final[Mapping[str, HostAlias]] = {**ALIASES, **OLD_NAMES}
 
 
@@ -140,6 +128,7 @@ class _AgentParts:
     helpers: HelperSelection
     session: AgentSession
     in_group: bool
+    is_behind: bool
 
     def host(self) -> dict[str, HostFunction]:
         """Return the functions of the program that the preset has."""
@@ -162,7 +151,7 @@ class _AgentParts:
         return ModelSession(
             shown,
             self.deps.settings,
-            _opener(self.deps, self.colleagues),
+            self.open_model,
             self.memory,
             self.session.style,
             compaction=self.preset.compaction,
@@ -170,7 +159,16 @@ class _AgentParts:
             keep=None if self.in_group else self.memory,
             colleagues=self.colleagues,
             offers=Offers(self.helpers, self.foreign()),
+            release=partial(self.deps.idle_models.give_back, _BEHIND) if self.is_behind else None,
         )
+
+    async def open_model(self, name: str | None) -> OpenedModel:
+        """Return the agent's model: that of its file, unless another one is asked for.
+
+        Agents that work behind come and go: one goes on with the connection of another.
+        """
+        name = name or self.colleagues.profile.model or None
+        return await (self.deps.idle_models.take(_BEHIND, name) if self.is_behind else self.deps.open_model(name))
 
     def foreign(self) -> ForeignSelection:
         """Return the foreign functions that the agent may call."""
@@ -198,12 +196,18 @@ class _AgentParts:
         return AgentLoop(asker, self.dispatcher(host), workshop, most_steps, self.memory, sees=sees)
 
 
-async def build_agent(
-    deps: WorkspaceDeps, name: str, memory: Memory | None = None, *, verify: bool, resources: AsyncExitStack
+async def build_agent(  # noqa: PLR0913 - what differs from agent to agent
+    deps: WorkspaceDeps,
+    name: str,
+    memory: Memory | None = None,
+    *,
+    verify: bool,
+    resources: AsyncExitStack,
+    is_behind: bool = False,
 ) -> Agent:
     """Return the agent of that name, to be restored; a new one is built from the settings or `memory`.
 
-    With it, `resources` are closed.
+    With it, `resources` are closed. One that works `behind` takes an idle model, and gives it back.
     """
     in_group = is_group(deps.root, name)
     if not in_group:
@@ -217,7 +221,7 @@ async def build_agent(
     helpers = HelperSelection(deps.helpers, lambda: colleagues.profile.helpers)
     style = replace(agent_preset.style, first_thought=deps.settings.turn.first_thought)
     session = AgentSession(name, deps.store, style, deps.settings.heartbeat, deps.clock, verify=verify)
-    parts = _AgentParts(deps, name, agent_preset, remembered, colleagues, helpers, session, in_group)
+    parts = _AgentParts(deps, name, agent_preset, remembered, colleagues, helpers, session, in_group, is_behind)
     agent = Agent(
         name,
         deps.store,
@@ -245,15 +249,6 @@ async def _group(deps: WorkspaceDeps, name: str) -> GroupPlan:
     agents = {deps.settings.agent: "", **stored, **deps.directory.names()}
     functions = deps.workshop.registry.snapshot().functions.keys()
     return read_group(deps.root, deps.groups, name, GroupSurroundings(agents, functions))
-
-
-def _opener(deps: WorkspaceDeps, colleagues: Colleagues) -> OpenModel:
-    """Return what opens the agent's model: that of its file, unless another one is asked for."""
-
-    async def open_model(name: str | None) -> OpenedModel:
-        return await deps.open_model(name or colleagues.profile.model or None)
-
-    return open_model
 
 
 async def _agent_settings(
@@ -314,98 +309,3 @@ def _memory(deps: WorkspaceDeps, name: str, first: Memory) -> AgentMemory:
         archival,
         Sources(store, archival, name, clock),
     )
-
-
-def sandbox_client(
-    root: Path,
-    settings: Settings,
-    environment: Mapping[str, str] | None,
-    debugger: Debugger | None,
-    shared: Sandbox | None,
-) -> SandboxClient:
-    """Return the way to the sandbox, with what calls may reach; a started one may be shared. Logs hide its secrets."""
-    shade_logs()
-    state = prepare_state_dir(root)
-    secrets = Secrets(root, environment)
-    return SandboxClient(
-        settings.sandbox,
-        settings.turn.parallel,
-        guarded=guarded_in(root),
-        secrets=secrets,
-        foreign=ForeignLibrary(root, secrets),
-        broker=Broker(note=RequestLog(state, DISCLOSED.clean, Clock().now)),
-        debugger=debugger,
-        shared=shared,
-    )
-
-
-def function_service(  # noqa: PLR0913, PLR0917 - what it is made of
-    root: Path,
-    settings: Settings,
-    store: Store,
-    cage: SandboxClient,
-    queue: ApprovalQueue,
-    models: ModelOpener | None = None,
-    on_status: Callable[[str], None] | None = None,
-) -> FunctionService:
-    """Return the functions of a workspace, behind the gate; with `models`, they are reviewed and found by meaning."""
-    reserved = host_functions.reserved()
-    registry = Registry(Snapshot.empty(reserved))
-    rules = _rules(settings, reserved)
-    joined = JoinedFunctions(registry.snapshot, lambda: cage.foreign)
-    finder = FunctionSearch(models.function_embedder() if models else None, store, joined.snapshot)
-    reviewer = models.reviewer if models else None
-    return FunctionService(
-        root,
-        store,
-        registry,
-        Gate(cage, limits=cage.limits, rules=rules, shelf=store, reviewer=reviewer, finder=finder),
-        cage,
-        module_bytes=rules.module_bytes,
-        rules=settings.standing,
-        granting=_granting(root, settings, store, cage, queue, on_status),
-        starters=scaffold.functions,
-        hosted=host_functions.parameters(),
-        finder=finder,
-    )
-
-
-def _granting(  # noqa: PLR0913, PLR0917 - what it is made of
-    root: Path,
-    settings: Settings,
-    store: Store,
-    cage: SandboxClient,
-    queue: ApprovalQueue,
-    on_status: Callable[[str], None] | None,
-) -> GrantService:
-    alone = partial(only_writer, prepare_state_dir(root))
-    listed, trials = settings.sandbox.packages, ImportTrials(cage, cage.limits)
-    environment = Environment(root, alone, trials, listed, settings.grants.packages_mib, tell=on_status)
-    packing = PackageGrants(environment, GrantStore(root, store, alone))
-    reach = AccessResolver(root, environment.folders, cage.secrets)
-    granting = GrantService(packing, reach, settings.grants, cage.limits, listed, queue)
-    granting.foreign = partial(_foreign_names, cage)
-    return granting
-
-
-def _rules(settings: Settings, reserved: frozenset[str]) -> Rules:
-    return Rules(
-        candidate_bytes=settings.gate.candidate_kib << 10,
-        module_bytes=settings.gate.module_kib << 10,
-        strict=settings.gate.strict,
-        off=_fixes_off(settings),
-        packages=settings.sandbox.packages,
-        reserved=reserved,
-    )
-
-
-def _foreign_names(cage: SandboxClient) -> frozenset[str]:
-    return frozenset(cage.foreign.functions()) if cage.foreign else frozenset()
-
-
-def _fixes_off(settings: Settings) -> frozenset[str]:
-    unknown = sorted({*settings.gate.fixes_off} - FIXES)
-    if unknown:
-        fix = f"Known are: {', '.join(sorted(FIXES))}."
-        raise SettingsError(f"`gate.fixes_off` names `{unknown[0]}`, which is not a fix.", fix=fix)
-    return frozenset(settings.gate.fixes_off if settings.gate.fixes else "*")

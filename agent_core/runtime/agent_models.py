@@ -1,0 +1,86 @@
+"""The models of one agent: the one that answers, and another one that is asked alone where the settings name one."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from agent_core.model.reply import Mode, Model
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedModel:
+    """An open model, and the line that says which one it is and why it was chosen."""
+
+    model: Model
+    line: str
+
+
+OpenModel = Callable[[str | None], Awaitable[OpenedModel]]
+ReleaseModel = Callable[[Model], Awaitable[None]]
+
+
+class AgentModels:
+    """The open models of an agent."""
+
+    def __init__(
+        self, open_model: OpenModel, release: ReleaseModel | None = None, named: Callable[[], str] = str
+    ) -> None:
+        """Create them, none open yet; `release` takes them at the end, in place of closing them.
+
+        `named` is the model that the agent's file names now.
+        """
+        self.line = ""
+        self.usual: Model | None = None
+        self._open = open_model
+        self._release = release
+        self._named = named
+        self._opened_for = ""
+        self._other: Model | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the model that answers; empty before one was needed."""
+        return self.usual.name if self.usual else ""
+
+    @property
+    def context_limit(self) -> int:
+        """The window in tokens; 0 before a model was needed."""
+        return self.usual.context_limit if self.usual else 0
+
+    @property
+    def mode(self) -> Mode:
+        """The mode in which calls currently travel."""
+        return self.usual.mode if self.usual else "native"
+
+    @property
+    def is_due(self) -> bool:
+        """True if the model that answers is still to be opened, or the agent's file names another one by now."""
+        return self.usual is None or self._named() != self._opened_for
+
+    async def change(self, name: str | None) -> None:
+        """Open the model that answers from now on, and release the one before; keep it if the new one is not available.
+
+        Raises:
+            ModelError: it is not available.
+        """
+        named = self._named()
+        opened = await self._open(name)
+        await self.aclose()
+        self.usual, self.line, self._opened_for = opened.model, opened.line, named
+
+    async def other(self, name: str) -> Model:
+        """Return the model that is asked alone, opened on first use.
+
+        Raises:
+            ModelError: it is not available.
+        """
+        if self._other is None:
+            self._other = (await self._open(name)).model
+        return self._other
+
+    async def aclose(self) -> None:
+        """Release the models."""
+        models, self._other = [model for model in (self.usual, self._other) if model is not None], None
+        if self._release is not None:
+            self.usual = None
+        for model in models:
+            await (self._release(model) if self._release is not None else model.aclose())

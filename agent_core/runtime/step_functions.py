@@ -1,0 +1,107 @@
+"""The functions that a step shows: chosen, written in the agent's style, as many as fit, with those of a client."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from agent_core.base.settings import Settings
+from agent_core.context import INSTRUCTIONS, Shown, function_room, size_of
+from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
+from agent_core.model.reply import Mode
+from agent_core.model.request import FunctionShown
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+
+from .agent_models import AgentModels
+from .client_calls import ClientFunctions
+from .colleagues import Colleagues
+from .helper_calls import Offers
+from .message_protocol import MessageProtocol
+from .session import OwnSet
+
+_NOTHING_JOINED: Final[tuple[object, tuple[FunctionShown, ...]]] = (None, ())
+
+
+class StepFunctions:
+    """The functions of one agent as its model is shown them. Unchanged ones give the same object."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what it is made of
+        self,
+        shown: Shown,
+        models: AgentModels,
+        style: MessageProtocol,
+        settings: Settings,
+        own_set: OwnSet | None = None,
+        colleagues: Colleagues | None = None,
+        offers: Offers | None = None,
+    ) -> None:
+        self.shown = shown
+        self._models = models
+        self._style = style
+        self._settings = settings
+        self._own_set = own_set
+        self._colleagues = colleagues
+        self._offers = offers
+        self._lent: tuple[FunctionShown, ...] = ()
+        self._joined = _NOTHING_JOINED
+        self._sized: tuple[object, int] = (None, 0)
+        self._room: tuple[object, int] = (None, 0)
+
+    def choose(self, snapshot: Snapshot) -> None:
+        """Choose the functions that the next step shows."""
+        own = self._own_set.names if self._own_set else frozenset[str]()
+        self.shown.withhold(self._colleagues.withheld() if self._colleagues else frozenset())
+        self.shown.choose(self.offered(snapshot), own | self._offers.kept(snapshot) if self._offers else own)
+
+    def offered(self, snapshot: Snapshot) -> Mapping[str, Function]:
+        """Return the functions that can be shown: those of the snapshot, helpers, and foreign ones."""
+        return self._offers.functions(snapshot) if self._offers else snapshot.functions
+
+    def all(self) -> tuple[FunctionShown, ...]:
+        """Return the functions as the agent's style currently shows them, with those of a client."""
+        own = self._own()
+        if not self._lent:
+            return own
+        if self._joined[0] is not own:
+            self._joined = own, own + self._lent
+        return self._joined[1]
+
+    def lend(self, client: ClientFunctions) -> None:
+        """Show the functions of a client next to the agent's own, until others are lent.
+
+        Raises:
+            ModelError: they take more than half of the room for functions.
+        """
+        if client.table:
+            client.must_fit(self._whole_room() // 2)
+        if client.shown != self._lent:
+            self._lent, self._joined = client.shown, _NOTHING_JOINED
+
+    def instructions(self, mode: Mode) -> str:
+        """Return what the agent reads about itself first, next to the functions."""
+        if self._settings.instructions:
+            return self._settings.instructions
+        # A model that writes under a schema is a small one: it gets fewer instructions, and is shown the rest.
+        if mode == "constrained":
+            return self._style.brief or FOR_SMALL_MODELS
+        return self._style.instructions or INSTRUCTIONS
+
+    def reply_tokens(self) -> int:
+        """Return how many tokens of the window a reply may take."""
+        return self._settings.model.max_tokens or min(4096, self._models.context_limit // 4)
+
+    def _own(self) -> tuple[FunctionShown, ...]:
+        if self._models.usual is None:
+            return self._style.shown(self.shown.line, "native")
+        mode, room = self._models.mode, self._whole_room() - size_of(self._lent)
+        line = self._style.shown(self.shown.line, mode)
+        shown = self.shown.fitting(mode, room, line)
+        if self._sized[0] is not shown:
+            self._sized = shown, size_of(shown)
+        # Where not even those fit that always stay, the model hears of all, and changes to the mode that needs few.
+        return line if self._settings.model.mode == "auto" and self._sized[1] > room else shown
+
+    def _whole_room(self) -> int:
+        now = self._models.context_limit, self._models.mode
+        if self._room[0] != now:
+            self._room = now, function_room(now[0], self.reply_tokens(), self.instructions(now[1]))
+        return self._room[1]
