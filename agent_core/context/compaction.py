@@ -259,7 +259,7 @@ class Compaction:
             before = history.summary.covers if history.summary else 0
             history.compact(*summary)
             turn.warn(
-                f"The oldest {summary[0].covers - before:,} messages in the context are a summary now;"
+                f"The oldest {summary[0].covers - before:,} messages, calls and answers are a summary now;"
                 " all of them can be searched."
             )
         history.fit(room)

@@ -89,11 +89,11 @@ def _to_fetch(model: dict[str, Any]) -> str:
 
 def _take(typed: str, options: RunOptions) -> RunOptions | None:
     ways: dict[str, Callable[[RunOptions], RunOptions]] = {"1": _key_or_address, "2": _local, "3": _tour}
-    if typed not in ways:
+    if typed not in ways and "://" not in typed:
         say(fault_lines(f"`{typed}` is not one of the choices."))
         return None
     try:
-        return ways[typed](options)
+        return ways[typed](options) if typed in ways else _address(options, check_new_address(typed))
     except ToolwrightError as error:
         say(fault_lines(error.message, error.fix))
     except KeyboardInterrupt:

@@ -75,7 +75,8 @@ def _typed_call(talk: Conversation, text: str) -> tuple[str, str]:
     try:
         node = syntax.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise UsageError(f"That is not a call: {one_line(str(error), 200)}.", fix=_LITERALS) from error
+        why = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise UsageError(f"That is not a call: {one_line(why, 200)}.", fix=_LITERALS) from error
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise UsageError("That is not a call of one function.", fix=_LITERALS)
     function = talk.workspace.workshop.registry.snapshot().functions.get(node.func.id)

@@ -20,7 +20,7 @@ EVERYTHING: Final = "*"
 _BULLET: Final = re.compile(r"^\s*(?:[-*•·]|\d{1,2}[.)])\s+")
 _KEY: Final = re.compile(r"^([^:,;.]{1,40}?) ?:\s+(\S.*)$")
 _ASIDE: Final = re.compile(r"^([^(]*)(?:\((.*?)\)?)?$", re.DOTALL)
-_NAME: Final = re.compile(r"[A-ZÄÖÜÉ]\w+(?: [A-Z]\w+)*$")
+_NAME: Final = re.compile(r"(?:(?:Mrs?|Ms|Dr|Prof)\. )*[A-ZÄÖÜÉ]\w+(?: [A-Z]\w+)*$")
 _AT_WORK: Final = re.compile(r"\b(?:at|for) (?:the )?([A-Z]\w+(?: [A-Z]\w+)*)")
 _WORD: Final = re.compile(r"[\w+#]+")
 _COMPANY: Final = re.compile(r"with [A-Z]\w+")
@@ -223,7 +223,7 @@ def _against(value: str, signs: Sequence[str]) -> tuple[str, str]:
     """Return a value up to a word that ends it (`>word`), and what is set against it after another word (`<word`)."""
     for sign in signs:
         if sign[0] in "<>":
-            first, *rest = re.split(rf"(?:^|\s)(?:{sign[1:].replace('_', ' ')})\s", value, maxsplit=1)
+            first, *rest = re.split(rf"(?:^|\s)(?:{sign[1:].replace('_', ' ')})(?:\s|$)", value, maxsplit=1)
             return first, rest[0] if rest and sign[0] == "<" else ""
     return value, ""
 

@@ -22,7 +22,7 @@ from .phrasebook import Phrasebook, phrasebook
 _ONE: Final = frozenset(
     {"home", "name", "age", "job", "employer", "partner", "marital", "diet", "phone", "email", "birthday", "boss"}
     | {"car", "weight", "height", "zone", "religion", "status", "nationality", "birth", "lead", "blood", "address"}
-    | {"commute", "major", "school", "rise", "bed", "dwelling", "full name", "surname"}
+    | {"commute", "major", "school", "rise", "bed", "dwelling", "full name", "surname", "bank"}
 )
 _NARROWED: Final = frozenset({"job", "employer", "home", "member", "partner", "friend", "religion", "seek"})
 _LOOSE: Final = frozenset(
@@ -126,7 +126,7 @@ def _ended(was: Claim, now: Claim, people: People, line: str, known: Phrasebook)
     """Return why a claim ends with what has ended."""
     if not was.affirmed or not people.same(was.subject, now.subject, line):
         return ""
-    if was.cues.past and now.subject != ANYONE:
+    if was.cues.past and (now.subject != ANYONE or now.attribute == "!"):
         return ""
     subject = was.subject if now.subject == ANYONE else frozenset()
     attribute = frozenset(was.attribute.split())

@@ -152,7 +152,7 @@ class Transport:
             raise self._unbounded(error) from error
         except httpx2.HTTPError as error:
             fix = "Is it running?" if is_loopback(self.url) else "Check the address, and that this machine is online."
-            reason = one_line(str(error))
+            reason = one_line(str(error)).rstrip(".")
             raise self._hidden(Unavailable(f"{self.url} cannot be reached: {reason}.", fix=fix)) from error
         self._trace(f"← {response.status_code}", response.content)
         raise self._explain(response.status_code, response.headers, response.text)

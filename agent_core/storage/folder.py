@@ -160,5 +160,5 @@ def _busy(agent: str, descriptor: int) -> AgentBusy:
     owner = f"process {process} (since {since:%Y-%m-%d %H:%M:%S})" if process.isdecimal() else "another process"
     return AgentBusy(
         f"Agent `{agent}` is in use by {owner}.",
-        fix="Use `--agent NAME` for a second conversation, or end that process.",
+        fix="Use `--agent NAME` for a second conversation, `run --once` for one question, or end that process.",
     )

@@ -152,7 +152,10 @@ class Forgetting:
                 yield str(path.relative_to(self._root)), "a state file that was set aside; delete it"
         for path in _own_files(self._root):
             if count := mention.count(_read(path, _OWN_BYTES)):
-                yield str(path.relative_to(self._root)), f"your file, {count} times; edit it, then forget again"
+                yield (
+                    str(path.relative_to(self._root)),
+                    f"your file, in {count} place{'' if count == 1 else 's'}; edit it, then forget again",
+                )
 
     def _files(self, order: ForgetOrder) -> Iterator[tuple[Path, str, str, int]]:
         """Yield each file of the state folder with what is left of it, its place, and how much goes."""

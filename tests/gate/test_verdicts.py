@@ -40,6 +40,15 @@ async def test_a_function_joins_the_text_of_the_module_that_is_there(gate: Gate)
     assert verdict.version == verdict.reading.source.version
 
 
+@pytest.mark.parametrize("body", ["return a * 2", "import random; return random.randint(1, a)"])
+async def test_a_finding_names_the_line_of_the_candidates_text_not_of_the_module_it_joins(
+    gate: Gate, body: str
+) -> None:
+    code = documented("f", "a: int", "int", body)
+    verdict = await judge(gate, code, snapshot=snapshot_of(lib="LIMIT = 3\n" * 50))
+    assert {problem.where.line for problem in verdict.problems} == {1}
+
+
 async def test_an_example_that_disagrees_shows_both_sides_and_blames_neither(gate: Gate) -> None:
     verdict = await judge(gate, ADD.replace("        4\n", "        5\n"), "add")
     (problem,) = verdict.problems

@@ -46,6 +46,7 @@ AS_IN_PYTHON = {
     '=slugify(open("x"))': "is not a literal.",
     '=slugfy("A")': "Did you mean `slugify`?",
     '=slugify("A") + "b"': "That is not a call of one function.",
+    '=slugify("A"': "That is not a call: '(' was never closed.",
     "?slugify": "def slugify(text: str, sep: str='-') -> str",
     "??slugify": "return sep.join(text.lower().split())",
 }

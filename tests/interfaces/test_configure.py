@@ -25,6 +25,12 @@ def test_what_was_given_is_tried_and_written_beside_what_stood_there(tmp_path: P
     assert "sk-secret" not in written + done.stdout + done.stderr
 
 
+def test_an_address_of_the_environment_is_shown_as_in_force(tmp_path: Path) -> None:
+    with scripted([Say("ready")]) as model:
+        done = toolwright("configure", "--yes", cwd=tmp_path, environment=model.environment)
+    assert f"{model.base_url}  (by OPENAI_BASE_URL)" in done.stdout + done.stderr
+
+
 def test_what_does_not_work_is_not_written_and_exits_with_one(tmp_path: Path) -> None:
     done = toolwright("configure", "--yes", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", cwd=tmp_path)
     assert done.returncode == 1

@@ -32,7 +32,7 @@ TYPED = {
     "pending": ("/pending", "There are no rejected candidates."),
     "confirm": ("/confirm", "Type /confirm NAME [REASON"),
     "good": ("/good", "No function was called in this session."),
-    "bad": ("/bad count_vowels y counts", "count_vowels is called bad: draft now"),
+    "bad": ("/bad count_vowels y counts", "count_vowels is rated bad; its standing is draft"),
     "audit": ("/audit", "of 100"),
     "reload": ("/reload", "othing changed"),
     "memory": ("/memory", "human"),

@@ -105,7 +105,7 @@ def test_a_conversation_that_goes_on_says_so_when_it_is_opened_again(tmp_path: P
         screen.wait_for("∙ 1 step")
         assert leave(screen) == 0
     with prompt([], tmp_path) as (screen, _):
-        screen.wait_for("the conversation continues after 1 message, the last: the colour is teal")
+        screen.wait_for("the conversation continues: you wrote 1 message, the last: the colour is teal")
 
 
 def test_nothing_that_a_model_or_function_says_reaches_the_terminal_as_an_escape(tmp_path: Path) -> None:

@@ -73,6 +73,19 @@ def holds(file: Path, text: str) -> bool:
     return text.encode() in file.read_bytes()
 
 
+def test_an_address_may_be_given_where_the_choice_is_asked_for(tmp_path: Path) -> None:
+    with scripted([Say("ready")]) as model, menu(tmp_path) as screen:
+        screen.line(model.base_url)
+        screen.wait_for("Its key")
+        screen.line("")
+        screen.wait_for("The model's name")
+        screen.line("")
+        screen.wait_for("Keep the address")
+        screen.line("")
+        screen.wait_for("/help lists")
+        assert leave(screen) == 0
+
+
 def test_an_address_is_not_written_without_a_yes(tmp_path: Path) -> None:
     with scripted([Say("ready")]) as model, menu(tmp_path) as screen:
         give_address(screen, model)

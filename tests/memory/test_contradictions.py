@@ -67,6 +67,32 @@ def test_a_list_that_names_what_is_denied_is_offered_without_it(line: str, fact:
     assert f'new_content "{corrected}"' in summary
 
 
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        pytest.param("The ticket is open.", "The ticket was closed.", id="a-result-in-the-passive"),
+        pytest.param("The user's landlord is Mr. Kern.", "The new landlord is Ms. Baum.", id="a-name-with-a-title"),
+        pytest.param("Has a membership at FitHouse", "The user let the FitHouse membership lapse", id="let-lapse"),
+        pytest.param("Allergic to cats", "The user's cat allergy turned out to be a mistake", id="was-never-true"),
+        pytest.param("The user owes Ben 50 euros.", "The user paid Ben back.", id="a-debt-that-is-paid"),
+        pytest.param("The user saves for a car.", "The user bought the car.", id="a-wish-that-came-true"),
+        pytest.param("The user has never been to Japan.", "The user visited Tokyo.", id="a-city-of-the-country"),
+        pytest.param("Is on parental leave", "The user returned to work from parental leave", id="back-from-leave"),
+        pytest.param("The user is on a low-carb diet.", "The user eats pasta again.", id="what-a-diet-leaves-out"),
+        pytest.param("Jon has two kids.", "Jon had a third child.", id="an-ordinal"),
+        pytest.param("The user's son Leo is 7.", "Leo had his eighth birthday.", id="a-birthday"),
+        pytest.param("The user shares a flat with Tim.", "Tim moved out.", id="who-moved-out"),
+    ],
+)
+def test_what_has_come_to_an_end_or_to_pass_is_pointed_at(line: str, fact: str) -> None:
+    assert [untrue.line for untrue in contradicted(["Likes tea", line], fact)] == [1]
+
+
+def test_what_somebody_was_stays_true_when_they_die() -> None:
+    lines = ["The user's grandfather lives in a nursing home.", "The user's grandfather was a miner."]
+    assert [untrue.line for untrue in contradicted(lines, "The user's grandfather died last week.")] == [0]
+
+
 def test_each_line_that_a_move_makes_untrue_is_pointed_at_and_no_other() -> None:
     lines = ["Lives in Berlin", "Sister: Anna, in Rome", "City: Berlin", "Works in Potsdam"]
     assert [untrue.line for untrue in contradicted(lines, "The user moved to Porto")] == [0, 2]

@@ -74,6 +74,7 @@ def test_a_source_is_loaded_once_and_attached_to_agents_and_detached(folder: Pat
     assert loaded["outcome"] == "added"
     assert run(folder, "list") == {"sources": []}
     assert [row["name"] for row in run(folder, "list", "--loaded")["sources"]] == ["birds.md"]
+    assert "sources list --loaded" in toolwright("sources", "list", cwd=folder).stderr
     (folder / "birds.md").unlink()
     assert run(folder, "attach", "birds.md")["attached"][0]["passages"] == 1
     assert run(folder, "attach", loaded["hash"][:8])["attached"][0]["passages"] == 1

@@ -196,12 +196,15 @@ def _settings_lines(document: dict[str, Any]) -> list[Line]:
 
 
 def _in_force(values: dict[str, Any]) -> list[Line]:
+    from agent_core.base.own_environment import environment
     from agent_core.base.settings import PREFIX
 
     lines = []
     for key, value in values.items():
         variable = PREFIX + key.replace(".", "_").upper()
         by = f"  (by {variable})" if variable in os.environ else ""
+        if key == "model.base_url" and value is None and (value := environment().get("OPENAI_BASE_URL")):
+            by = "  (by OPENAI_BASE_URL)"
         lines.append(line("  ", ("name", f"{key:<15}"), f" {_shown(key, value)}", ("dim", by)))
     return lines
 

@@ -165,7 +165,9 @@ async def bad(door: Door, name: str, note: str) -> Result:
 def _rated(rated: "Rated") -> Result:
     told = "" if rated.thumb == "good" else "; the agent is told"
     mark: Span = ("ok", "✓ ") if rated.thumb == "good" else ("warn", "~ ")
-    return Result(rated, [line(mark, ("name", rated.name), f" is called {rated.thumb}: {rated.standing} now{told}")])
+    return Result(
+        rated, [line(mark, ("name", rated.name), f" is rated {rated.thumb}; its standing is {rated.standing}{told}")]
+    )
 
 
 @verb(opens=Opens.READABLE)

@@ -90,6 +90,8 @@ async def list_(door: Door, agent: str, loaded: bool) -> Result:  # noqa: FBT001
 
     rows = await (door.workspace.loaded_sources() if loaded else await door.sources(agent)).list()
     hint = "" if rows else "There is none yet. Next: toolwright sources add PATH"
+    if not rows and not loaded and await door.workspace.loaded_sources().list():
+        hint = "This agent has none. For all agents: toolwright sources list --loaded, then sources attach SOURCE"
     return Result({"sources": [source_json(row) for row in rows]}, source_lines(rows), hint)
 
 

@@ -115,7 +115,9 @@ def memory_lines(data: Json) -> list[Line]:
 
 def total_line(data: Json) -> Line:
     """Return the sizes of recall and archival memory as one line."""
-    return line(("dim", f"{data['messages']:,} messages in recall, {data['passages']:,} passages in archival"))
+    return line(
+        ("dim", f"{data['messages']:,} messages of both sides in recall, {data['passages']:,} passages in archival")
+    )
 
 
 def history_lines(data: Json) -> list[Line]:
