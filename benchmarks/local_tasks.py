@@ -4,7 +4,7 @@ Thirty tasks of a data file, evenly spread, each in a fresh workspace, unattende
 many were admitted at the first try and by the last, how many of those pass the examples of the file, and
 what was refused for.
 
-    python -m benchmarks.local_tasks PATH [--count 30] [--trace] [--json]
+    python -m benchmarks.local_tasks PATH [--count 30] [--only 0,3] [--trace] [--json]
 """
 
 import argparse
@@ -107,6 +107,8 @@ async def _run(arguments: argparse.Namespace) -> list[Came]:
     came = []
     async with await Sandbox.start() as sandbox:
         for number, task in enumerate(tasks(arguments.path, arguments.count)):
+            if arguments.only is not None and number not in arguments.only:
+                continue
             came.append(await make(task, settings, sandbox, trace=arguments.trace))
             print(number, came[-1], file=sys.stderr, flush=True)
     await keeper.aclose()
@@ -131,6 +133,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", type=Path, help="a file like functions_dev.jsonl")
     parser.add_argument("--count", type=int, default=30)
+    parser.add_argument("--only", type=lambda text: {int(part) for part in text.split(",")}, default=None)
     parser.add_argument("--model", default=MODEL)
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--trace", action="store_true", help="show every try and its answer on standard error")
