@@ -35,7 +35,7 @@ def choice() -> ConstrainedModels:
 def trim(function: FunctionShown, last: str = "") -> FunctionShown:
     """Return the function as a small model sees it: without some optional parameters, with `…_name` parameters last.
 
-    What the last text asks for in a call, `name(parameter=…)`, has to be given.
+    What the last text asks for in a call, `name(parameter=…)`, has to be given, in full: of a list, `[…, …]`, so many.
 
     A code that ends the object ends it in `"}}}`, and what the code itself ends in, such as `'`, melts into
     one rare token with that: the model then wrote `'}}}` into the code (3 of 10 requests).
@@ -49,9 +49,19 @@ def trim(function: FunctionShown, last: str = "") -> FunctionShown:
     order = sorted(properties.keys() - hidden, key=lambda name: (name.endswith("_name"), [*properties].index(name)))
     if order == [*properties] and not now:
         return function
-    parameters = {**function.parameters, "properties": {name: properties[name] for name in order}}
+    shown = {name: _counted(properties[name], name, asked) for name in order}
+    parameters = {**function.parameters, "properties": shown}
     parameters |= {"required": required} if now else {}
     return FunctionShown(function.name, function.description, parameters)
+
+
+def _counted(schema: Any, name: str, asked: str) -> Any:  # Any: JSON Schema
+    """Return the schema of a list with as many items as are asked for: a small model rather leaves it empty."""
+    places = re.search(rf"\b{re.escape(name)}=\[(…(?:, …)*)\]", asked)
+    if places is None or not isinstance(schema, Mapping) or not isinstance(schema.get("items"), Mapping):
+        return schema
+    rest = {key: value for key, value in schema.items() if key != "items"}
+    return {**rest, "prefixItems": [schema["items"]] * places[1].count("…")}
 
 
 def describe(function: FunctionShown) -> str:

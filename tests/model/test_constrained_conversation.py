@@ -9,6 +9,7 @@ from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, S
 from agent_core.model import FunctionShown, Request
 from agent_core.model.conversation import Entry, WireConversation, describe, find, fixed_size, line, trim
 from agent_core.model.demonstration import DEMONSTRATION
+from agent_core.model.schemas import portable
 
 TEXT = {"type": "string"}
 
@@ -151,6 +152,15 @@ def test_the_demonstrated_function_does_what_its_answers_say() -> None:
 def test_optional_noise_is_hidden_and_names_come_after_texts() -> None:
     assert [*trim(CREATE).parameters["properties"]] == ["function_code_with_docstring", "function_name"]
     assert trim(WORDS) is WORDS
+
+
+def test_a_list_that_the_last_answer_asks_for_has_as_many_items_as_it_says() -> None:
+    confirm = shown("confirm_function", "Take it.", "function_name", expected={"type": "array", "items": TEXT})
+    trimmed = trim(confirm, "Work out both: call confirm_function(function_name='size', expected=[…, …]).").parameters
+    assert portable(trimmed["properties"]["expected"]) == {
+        "type": "array", "prefixItems": [TEXT, TEXT], "minItems": 2, "maxItems": 2, "items": False,
+    }  # fmt: skip
+    assert "expected" in trimmed["required"]
 
 
 def test_a_line_says_the_types_in_few_characters() -> None:
