@@ -55,13 +55,13 @@ def trim(function: FunctionShown, last: str = "") -> FunctionShown:
     return FunctionShown(function.name, function.description, parameters)
 
 
-def _counted(schema: Any, name: str, asked: str) -> Any:  # Any: JSON Schema
+def _counted(schema: Mapping[str, Any], name: str, asked: str) -> Mapping[str, Any]:  # Any: JSON Schema
     """Return the schema of a list with as many items as are asked for: a small model rather leaves it empty."""
     places = re.search(rf"\b{re.escape(name)}=\[(…(?:, …)*)\]", asked)
-    if places is None or not isinstance(schema, Mapping) or not isinstance(schema.get("items"), Mapping):
+    lists = [branch for branch in schema.get("anyOf", [schema]) if isinstance(branch.get("items"), Mapping)]
+    if places is None or not lists:
         return schema
-    rest = {key: value for key, value in schema.items() if key != "items"}
-    return {**rest, "prefixItems": [schema["items"]] * places[1].count("…")}
+    return {"type": "array", "prefixItems": [lists[0]["items"]] * places[1].count("…")}
 
 
 def describe(function: FunctionShown) -> str:

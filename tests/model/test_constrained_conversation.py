@@ -155,7 +155,8 @@ def test_optional_noise_is_hidden_and_names_come_after_texts() -> None:
 
 
 def test_a_list_that_the_last_answer_asks_for_has_as_many_items_as_it_says() -> None:
-    confirm = shown("confirm_function", "Take it.", "function_name", expected={"type": "array", "items": TEXT})
+    texts = {"anyOf": [{"type": "array", "items": TEXT}, {"type": "null"}]}
+    confirm = shown("confirm_function", "Take it.", "function_name", expected=texts)
     trimmed = trim(confirm, "Work out both: call confirm_function(function_name='size', expected=[…, …]).").parameters
     assert portable(trimmed["properties"]["expected"]) == {
         "type": "array", "prefixItems": [TEXT, TEXT], "minItems": 2, "maxItems": 2, "items": False,
