@@ -61,6 +61,21 @@ async def test_right_predictions_let_it_join_and_are_kept_as_examples(at_desk: O
     assert "as they came back" not in joined
 
 
+async def test_under_a_schema_no_other_number_of_results_can_be_written(at_desk: OpenDesk) -> None:
+    sizes: list[bool] = []
+
+    def answer(seen: Seen) -> Ask | Say:
+        calls = asked(seen)
+        sizes.append(f'"minItems": {len(calls)}, "maxItems": {len(calls)}' in json.dumps(seen.body["response_format"]))
+        return predict(right, "constrained")(seen)
+
+    desk = await at_desk(
+        [create(SHIPPING, "constrained"), answer, reply("Made.", "constrained")], model__mode="constrained"
+    )
+    await made(desk)
+    assert sizes == [True]
+
+
 async def test_the_question_does_not_show_what_came_back(at_desk: OpenDesk) -> None:
     desk = await at_desk([create(SHIPPING.replace("20\n    return", "4711\n    return")), Say("Hm."), Say("Hm.")])
     (question,), text = await made(desk)
