@@ -177,6 +177,7 @@ def test_a_line_says_the_types_in_few_characters() -> None:
         pytest.param("Turn this title into an address.", ["slug"], id="by-its-description"),
         pytest.param("Please change the code of slug.", ["edit_function", "slug"], id="by-what-is-to-be-done"),
         pytest.param("Hello there!", [], id="nothing"),
+        pytest.param("Make a tool that counts the words of my notes.", [], id="a-new-tool"),
     ],
 )
 def test_functions_are_found_by_the_words_of_a_message(message: str, found: list[str]) -> None:
