@@ -24,6 +24,7 @@ from .wire import is_object, mark
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NAME_WEIGHT: Final = 2
+_LONGEST: Final = 256  # characters of a text in a list that was asked for
 
 
 @cache
@@ -56,12 +57,12 @@ def trim(function: FunctionShown, last: str = "") -> FunctionShown:
 
 
 def _counted(schema: Mapping[str, Any], name: str, asked: str) -> Mapping[str, Any]:  # Any: JSON Schema
-    """Return the schema of a list with as many items as are asked for: a small model rather leaves it empty."""
+    """Return the schema of a list with as many short texts as are asked for: free, a small model leaves it empty."""
     places = re.search(rf"\b{re.escape(name)}=\[(…(?:, …)*)\]", asked)
     lists = [branch for branch in schema.get("anyOf", [schema]) if isinstance(branch.get("items"), Mapping)]
     if places is None or not lists:
         return schema
-    return {"type": "array", "prefixItems": [lists[0]["items"]] * places[1].count("…")}
+    return {"type": "array", "prefixItems": [{**lists[0]["items"], "maxLength": _LONGEST}] * places[1].count("…")}
 
 
 def describe(function: FunctionShown) -> str:

@@ -158,8 +158,9 @@ def test_a_list_that_the_last_answer_asks_for_has_as_many_items_as_it_says() -> 
     texts = {"anyOf": [{"type": "array", "items": TEXT}, {"type": "null"}]}
     confirm = shown("confirm_function", "Take it.", "function_name", expected=texts)
     trimmed = trim(confirm, "Work out both: call confirm_function(function_name='size', expected=[…, …]).").parameters
+    short = {"type": "string", "maxLength": 256}
     assert portable(trimmed["properties"]["expected"]) == {
-        "type": "array", "prefixItems": [TEXT, TEXT], "minItems": 2, "maxItems": 2, "items": False,
+        "type": "array", "prefixItems": [short, short], "minItems": 2, "maxItems": 2, "items": False,
     }  # fmt: skip
     assert "expected" in trimmed["required"]
 
