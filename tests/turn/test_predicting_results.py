@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Script, Wanted
 from tests.kit.desk import SHIPPING, Desk, answers, right
-from tests.kit.steps import Choose, Seen
+from tests.kit.steps import Choose, Seen, Step
 
 WRONG = SHIPPING.replace("weight <= 10", "weight < 10").replace("price + 4", "price - 4")
 ASKED = re.compile(r"^- (shipping\(.*\))$", re.MULTILINE)
@@ -64,7 +64,7 @@ async def test_right_predictions_let_it_join_and_are_kept_as_examples(at_desk: O
 async def test_under_a_schema_no_other_number_of_results_can_be_written(at_desk: OpenDesk) -> None:
     sizes: list[bool] = []
 
-    def answer(seen: Seen) -> Ask | Say:
+    def answer(seen: Seen) -> Step:
         calls = asked(seen)
         sizes.append(f'"minItems": {len(calls)}, "maxItems": {len(calls)}' in json.dumps(seen.body["response_format"]))
         return predict(right, "constrained")(seen)
