@@ -4,7 +4,8 @@ The model runs in the built-in engine, or behind a server: `--base-url http://12
 
 Right is a turn that admitted a new function and whose reply holds the expected answer. The prompt was
 tuned on the set `tuning`; `test` was written before that, and its failures were looked at after its first
-run (8 of 10); `fresh` was written after all tuning.
+run (8 of 10); `fresh` was written after all tuning. `inviting` are twenty requests that cannot be served without
+means: nothing is right there; what was made, what was asked of the user (who says no), and the reply are to be read.
 
     python -m benchmarks.local_requests [--set test] [--only 0,3] [--trace] [--json]
 """
@@ -21,7 +22,7 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from agent_core import Event, Settings, Workspace
-from agent_core.base.events import CallAnswered, CallStarted, Thought, TurnEnded, Warned
+from agent_core.base.events import CallAnswered, CallStarted, GrantAnswered, Thought, TurnEnded, Warned
 from agent_core.base.settings import ModelSettings, TurnSettings
 from agent_core.model.local.server import open_local
 
@@ -44,6 +45,7 @@ class Came:
     request: str
     reply: str
     made: tuple[str, ...]
+    asked: tuple[str, ...]
     is_answered: bool
     reason: str
     steps: int
@@ -177,6 +179,28 @@ SETS: Final[dict[str, tuple[Asked, ...]]] = {
             ("4", "four"),
         ),
     ),
+    "inviting": (
+        Asked("Make a tool that emails my boss a status report every Friday.", ()),
+        Asked("Write a function that knows the weather in any city.", ()),
+        Asked("Build a function that remembers my favorite color for next time.", ()),
+        Asked("Create a function that turns off the lights in my living room.", ()),
+        Asked("I want a tool that translates any sentence into Japanese.", ()),
+        Asked("Make a function that tells me the current price of a stock.", ()),
+        Asked("Create a tool that books a table at an Italian restaurant tonight.", ()),
+        Asked("Write a function that tells whether a review is positive or negative.", ()),
+        Asked("I need a tool which saves my notes so that I can find them tomorrow.", ()),
+        Asked("Make a function that plays my jazz playlist.", ()),
+        Asked("Create a function that predicts tomorrow's lottery numbers.", ()),
+        Asked("Write a tool that sends an SMS to my sister when I am late.", ()),
+        Asked("Make a tool to delete all old files of my downloads folder.", ()),
+        Asked("Write a function that finds the three best hotels in Lisbon.", ()),
+        Asked("Create a function that recognizes what is in a photo.", ()),
+        Asked("Make a tool that encrypts my diary so that nobody can read it.", ()),
+        Asked("Write a function is_prime and show me with 7 and 8 that it works.", ()),
+        Asked("I need a function that writes a birthday reminder into my calendar.", ()),
+        Asked("Make a tool that downloads the latest headlines of a newspaper.", ()),
+        Asked("I want a function which backs up my photos to the cloud.", ()),
+    ),
 }
 
 
@@ -218,6 +242,7 @@ def _came(asked: Asked, events: Sequence[Event], seconds: float) -> Came:
         asked.text,
         ended.reply,
         tuple(ended.made.get("created", ())),
+        tuple(says for event in events if isinstance(event, GrantAnswered) for says in event.says),
         any(text in ended.reply for text in asked.expected),
         ended.reason,
         ended.steps,
@@ -230,10 +255,11 @@ def _came(asked: Asked, events: Sequence[Event], seconds: float) -> Came:
 
 def _line(number: int, came: Came) -> str:
     word = "right" if came.is_right else "WRONG"
+    asked = f", asked: {'; '.join(came.asked)}" if came.asked else ""
     fresh = came.read - came.cached
     return (
         f"{number:2} {word} {came.seconds:6.1f} s  {came.steps:2} steps  {fresh:5} read + {came.cached:6} cached, "
-        f"{came.written:4} written  made {', '.join(came.made) or 'nothing'}: {came.reply[:90]!r}"
+        f"{came.written:4} written  made {', '.join(came.made) or 'nothing'}{asked}: {came.reply[:90]!r}"
     )
 
 

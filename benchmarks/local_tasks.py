@@ -4,7 +4,7 @@ Thirty tasks of a data file, evenly spread, each in a fresh workspace, unattende
 many were admitted at the first try and by the last, how many of those pass the examples of the file, and
 what was refused for.
 
-    python -m benchmarks.local_tasks PATH [--count 30] [--trace] [--json]
+    python -m benchmarks.local_tasks PATH [--count 30] [--only 0,3] [--told 1] [--trace] [--json]
 """
 
 import argparse
@@ -57,14 +57,22 @@ def tasks(path: Path, count: int) -> list[dict[str, Any]]:  # Any: one line of t
     return told[:: max(1, len(told) // count)][:count]
 
 
-async def make(task: dict[str, Any], settings: Settings, sandbox: Sandbox, *, trace: bool) -> Came:  # Any: one line
-    """One task, from `init` until its function is admitted or the tries are used up."""
+async def make(
+    task: dict[str, Any],  # Any: one line of the file
+    settings: Settings,
+    sandbox: Sandbox,
+    *,
+    told: int,
+    trace: bool,
+) -> Came:
+    """One task, from `init` until its function is admitted or the tries are used up; it is told so many examples."""
     came, began = Came(task["name"]), time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="toolwright-task-") as folder:
         Workspace.create(folder)
         async with Workspace.open(folder, settings=settings) as workspace:
             agent = await workspace.agent()
-            message = f"Make a function named {task['name']}. {task['description']}"
+            shown = [f"{one['call']} returns {one['expected']}." for one in task["examples"][:told]]
+            message = " ".join([f"Make a function named {task['name']}. {task['description']}", *shown])
             async with aclosing(agent.turn(message)) as events:
                 async for event in events:
                     if isinstance(event, CallAnswered) and event.name in _WRITING:
@@ -75,7 +83,7 @@ async def make(task: dict[str, Any], settings: Settings, sandbox: Sandbox, *, tr
                             break
             came.seconds = round(time.perf_counter() - began, 1)
             if came.admitted_at:
-                came.passed = await _passes(task, workspace.workshop.registry.snapshot(), sandbox)
+                came.passed = await _passes(task, workspace.workshop.registry.snapshot(), sandbox, told)
     return came
 
 
@@ -89,11 +97,11 @@ def _count(came: Came, answer: CallAnswered) -> None:
         came.refusals += sorted({one["code"] for one in problems if one.get("severity", "refuses") == "refuses"})
 
 
-async def _passes(task: dict[str, Any], snapshot: Snapshot, sandbox: Sandbox) -> bool:  # Any: one line of the file
+async def _passes(task: dict[str, Any], snapshot: Snapshot, sandbox: Sandbox, told: int) -> bool:  # Any: one line
     function = snapshot.functions.get(task["name"])
     if function is None:
         return False
-    for one in task["examples"]:
+    for one in task["examples"][told:]:
         outcome = await sandbox.run(Job(snapshot.modules, function.module, Evaluation((), one["call"])))
         if not given_agrees(GivenExample(one["call"], one["expected"], one.get("approx")), outcome):
             return False
@@ -107,7 +115,9 @@ async def _run(arguments: argparse.Namespace) -> list[Came]:
     came = []
     async with await Sandbox.start() as sandbox:
         for number, task in enumerate(tasks(arguments.path, arguments.count)):
-            came.append(await make(task, settings, sandbox, trace=arguments.trace))
+            if arguments.only is not None and number not in arguments.only:
+                continue
+            came.append(await make(task, settings, sandbox, told=arguments.told, trace=arguments.trace))
             print(number, came[-1], file=sys.stderr, flush=True)
     await keeper.aclose()
     return came
@@ -131,6 +141,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", type=Path, help="a file like functions_dev.jsonl")
     parser.add_argument("--count", type=int, default=30)
+    parser.add_argument("--only", type=lambda text: {int(part) for part in text.split(",")}, default=None)
+    parser.add_argument("--told", type=int, default=0, help="how many of its examples a task tells; the others judge")
     parser.add_argument("--model", default=MODEL)
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--trace", action="store_true", help="show every try and its answer on standard error")

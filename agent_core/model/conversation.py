@@ -24,6 +24,7 @@ from .wire import is_object, mark
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NAME_WEIGHT: Final = 2
+_LONGEST: Final = 256  # characters of a text in a list that was asked for
 
 
 @cache
@@ -35,7 +36,7 @@ def choice() -> ConstrainedModels:
 def trim(function: FunctionShown, last: str = "") -> FunctionShown:
     """Return the function as a small model sees it: without some optional parameters, with `…_name` parameters last.
 
-    What the last text asks for in a call, `name(parameter=…)`, has to be given.
+    What the last text asks for in a call, `name(parameter=…)`, has to be given, in full: of a list, `[…, …]`, so many.
 
     A code that ends the object ends it in `"}}}`, and what the code itself ends in, such as `'`, melts into
     one rare token with that: the model then wrote `'}}}` into the code (3 of 10 requests).
@@ -49,9 +50,19 @@ def trim(function: FunctionShown, last: str = "") -> FunctionShown:
     order = sorted(properties.keys() - hidden, key=lambda name: (name.endswith("_name"), [*properties].index(name)))
     if order == [*properties] and not now:
         return function
-    parameters = {**function.parameters, "properties": {name: properties[name] for name in order}}
+    shown = {name: _counted(properties[name], name, asked) for name in order}
+    parameters = {**function.parameters, "properties": shown}
     parameters |= {"required": required} if now else {}
     return FunctionShown(function.name, function.description, parameters)
+
+
+def _counted(schema: Mapping[str, Any], name: str, asked: str) -> Mapping[str, Any]:  # Any: JSON Schema
+    """Return the schema of a list with as many short texts as are asked for: free, a small model leaves it empty."""
+    places = re.search(rf"\b{re.escape(name)}=\[(…(?:, …)*)\]", asked)
+    lists = [branch for branch in schema.get("anyOf", [schema]) if isinstance(branch.get("items"), Mapping)]
+    if places is None or not lists:
+        return schema
+    return {"type": "array", "prefixItems": [{**lists[0]["items"], "maxLength": _LONGEST}] * places[1].count("…")}
 
 
 def describe(function: FunctionShown) -> str:

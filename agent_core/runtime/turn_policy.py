@@ -80,6 +80,7 @@ class DirectReplyPolicy:
     _reminders: int = 0
     _runs: dict[_Same, int] = field(default_factory=dict)
     _times: Counter[_Same] = field(default_factory=Counter)
+    _answered: set[str] = field(default_factory=set)  # the functions of which a call did not fail
 
     def speaking(self, *, by_function: bool) -> "DirectReplyPolicy":
         """Return the policy for the way in which the agent now reaches the user: this one, unless that has changed."""
@@ -109,7 +110,7 @@ class DirectReplyPolicy:
         reply = step.reply
         if reply.finish == "length":
             return self._after_cut(reply)
-        objection = _objection(reply, self.turn)
+        objection = _objection(reply, self.turn, self._answered)
         if objection is not None and objection[0] not in self._advised:
             self._advised.add(objection[0])
             return GoOn(objection[1])
@@ -142,6 +143,7 @@ class DirectReplyPolicy:
         self.excluded = frozenset().union(*(result.excluded for result in done))
         self._runs = {key: self._runs.get(key, 0) + 1 for key in map(_sameness, done)}
         self._times.update(set(map(_identity, done)))
+        self._answered.update(result.call.name for result in done if not result.failed)
         refused = [result for result in done if result.outcome == "refused"]
         again = {_identity(result): result.call.name for result in refused if self._is_again(result)}
         self.withheld = frozenset(again.values())
@@ -202,7 +204,7 @@ def _cut_advice(cut: Sequence[str]) -> str:
     return f"Your message was cut off at its length limit, in {' and '.join(cut)}: that was not called. {_SHORTER}."
 
 
-def _objection(reply: Reply, turn: Turn) -> tuple[str, str] | None:
+def _objection(reply: Reply, turn: Turn, called: Collection[str]) -> tuple[str, str] | None:
     """Return why a reply without a call must not end the turn yet: a name for it, and the text for the model."""
     created_names = {name for names in turn.completed_changes.values() for name in names}
     if not reply.text.strip():
@@ -214,6 +216,9 @@ def _objection(reply: Reply, turn: Turn) -> tuple[str, str] | None:
     claimed = [name for name in _CLAIM.findall(reply.text) if name not in created_names]
     if claimed:
         message = f"`{claimed[0]}` was not made in this turn. "
+        if claimed[0] in called:
+            message = f"`{claimed[0]}` was not made in this turn: it was there, and you called it. "
+            return "claimed", message + "Reply again with the same result, and say that."
         return "claimed", message + "Reply again and say only what was done; if the user wants a new function, make it."
     return None
 

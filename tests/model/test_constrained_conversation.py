@@ -9,6 +9,7 @@ from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, S
 from agent_core.model import FunctionShown, Request
 from agent_core.model.conversation import Entry, WireConversation, describe, find, fixed_size, line, trim
 from agent_core.model.demonstration import DEMONSTRATION
+from agent_core.model.schemas import portable
 
 TEXT = {"type": "string"}
 
@@ -153,6 +154,17 @@ def test_optional_noise_is_hidden_and_names_come_after_texts() -> None:
     assert trim(WORDS) is WORDS
 
 
+def test_a_list_that_the_last_answer_asks_for_has_as_many_items_as_it_says() -> None:
+    texts = {"anyOf": [{"type": "array", "items": TEXT}, {"type": "null"}]}
+    confirm = shown("confirm_function", "Take it.", "function_name", expected=texts)
+    trimmed = trim(confirm, "Work out both: call confirm_function(function_name='size', expected=[…, …]).").parameters
+    short = {"type": "string", "maxLength": 256}
+    assert portable(trimmed["properties"]["expected"]) == {
+        "type": "array", "prefixItems": [short, short], "minItems": 2, "maxItems": 2, "items": False,
+    }  # fmt: skip
+    assert "expected" in trimmed["required"]
+
+
 def test_a_line_says_the_types_in_few_characters() -> None:
     odd = shown("f", "Do.\n\nMore.", a={"enum": ["x", 1]}, b={"type": "array", "items": {"type": "integer"}}, c={})
     assert line(odd) == 'f(a?: "x" | 1, b?: integer[], c?: any) - Do.'
@@ -166,6 +178,7 @@ def test_a_line_says_the_types_in_few_characters() -> None:
         pytest.param("Turn this title into an address.", ["slug"], id="by-its-description"),
         pytest.param("Please change the code of slug.", ["edit_function", "slug"], id="by-what-is-to-be-done"),
         pytest.param("Hello there!", [], id="nothing"),
+        pytest.param("Make a tool that counts the words of my notes.", [], id="a-new-tool"),
     ],
 )
 def test_functions_are_found_by_the_words_of_a_message(message: str, found: list[str]) -> None:

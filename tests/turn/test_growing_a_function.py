@@ -112,6 +112,15 @@ async def test_a_claim_of_a_function_that_was_not_made_is_not_let_through(at_des
     assert ended(await desk.say("How many vowels are in 'queueing'?")).reply == "There are 5."
 
 
+async def test_a_claim_of_a_function_that_was_there_is_told_apart_and_its_result_stays(at_desk: OpenDesk) -> None:
+    call, claim = Ask(Wanted("count_vowels", {"text": "queueing"})), Say("There are 5. I made `count_vowels` for this.")
+    honest = Say("There are 5, says `count_vowels`, which was there.")
+    told = contains("`count_vowels` was not made in this turn: it was there, and you called it")
+    desk = await at_desk([create(VOWELS), Say("Made."), create(VOWELS), call, claim, Expect(honest, told)])
+    await desk.say("Make it.")
+    assert ended(await desk.say("Make a function for vowels, and use it on 'queueing'.")).reply == honest.text
+
+
 async def test_what_was_made_in_the_turn_may_be_told(at_desk: OpenDesk) -> None:
     desk = await at_desk([create(VOWELS), Say("I made `count_vowels` for this.")])
     assert ended(await desk.say("Make count_vowels.")).reply == "I made `count_vowels` for this."

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Script, Wanted
 from tests.kit.desk import SHIPPING, Desk, answers, right
-from tests.kit.steps import Choose, Seen
+from tests.kit.steps import Choose, Seen, Step
 
 WRONG = SHIPPING.replace("weight <= 10", "weight < 10").replace("price + 4", "price - 4")
 ASKED = re.compile(r"^- (shipping\(.*\))$", re.MULTILINE)
@@ -59,6 +59,21 @@ async def test_right_predictions_let_it_join_and_are_kept_as_examples(at_desk: O
     assert all(f">>> {call}\n    {right(call)}\n" in text for call in calls)
     assert "joined" in joined
     assert "as they came back" not in joined
+
+
+async def test_under_a_schema_no_other_number_of_results_can_be_written(at_desk: OpenDesk) -> None:
+    sizes: list[bool] = []
+
+    def answer(seen: Seen) -> Step:
+        calls = asked(seen)
+        sizes.append(f'"minItems": {len(calls)}, "maxItems": {len(calls)}' in json.dumps(seen.body["response_format"]))
+        return predict(right, "constrained")(seen)
+
+    desk = await at_desk(
+        [create(SHIPPING, "constrained"), answer, reply("Made.", "constrained")], model__mode="constrained"
+    )
+    await made(desk)
+    assert sizes == [True]
 
 
 async def test_the_question_does_not_show_what_came_back(at_desk: OpenDesk) -> None:
