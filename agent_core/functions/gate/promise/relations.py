@@ -30,6 +30,7 @@ def judge_relations(case: Case) -> Iterator[Suspicion]:
     """Yield each relation that does not hold."""
     yield from _order(case)
     yield from _unchanged(case)
+    yield from _unread(case)
     yield from _size_only(case)
     yield from _rows_back(case)
     yield from _fillers(case)
@@ -115,15 +116,36 @@ def _unchanged(case: Case) -> Iterator[Suspicion]:
             and len(text) > 1
             and (probe.kind == "example" or probe.parameter in (name, ""))
         ]
+        as_read = _letters if not relation_words()["text"]["worded"].isdisjoint(case.heads) else str
         whole = [
             (probe, value)
             for probe, value in calls
-            if any(str(probe.arguments[name]) in part for part in texts_of(value))
+            if any(as_read(probe.arguments[name]) in as_read(part) for part in texts_of(value))
         ]
         if len(calls) >= _ENOUGH and len(whole) == len(calls):
             message = f"`{case.function.name}` gives back whatever `{name}` is, as it came: nothing in it is changed"
             similar = [call for call in whole if call[0].kind == "similar"]
             yield suspicion(case, "doubt-work", message, _WORK, similar or whole)
+
+
+def _letters(text: str) -> str:
+    """Return the letters and digits of a text, in small letters."""
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+def _unread(case: Case) -> Iterator[Suspicion]:
+    """Judge results for which no letter of a text matters, where it is to be read."""
+    words, behavior = relation_words(), case.behavior
+    said = {*case.promise.name, *case.promise.sentence}
+    apart = words["text"]["place"] | words["size"]["said"] | words["empty"]["said"]
+    if words["text"]["reading"].isdisjoint(case.heads) or said & apart or not case.takes_text():
+        return
+    is_free = behavior.is_free(texts_only=True) and not behavior.everyday_hits and not behavior.example_hits
+    if is_free and len(behavior.returned) >= _ENOUGH and not behavior.chooses_values:
+        message = f"no letter of what `{case.function.name}` is given matters for its result: it hands on or counts"
+        yield suspicion(
+            case, "doubt-work", message, _WORK, _of_kind(behavior, "similar") or _of_kind(behavior, "everyday")
+        )
 
 
 def _size_only(case: Case) -> Iterator[Suspicion]:
@@ -216,8 +238,8 @@ def _emptiness_only(case: Case) -> Iterator[Suspicion]:
 
 
 def _is_full(arguments: Mapping[str, Any]) -> bool:  # Any: whatever an argument is
-    """Check whether no argument is empty, or a text of blanks."""
-    return all(value.strip() if isinstance(value, str) else value for value in arguments.values())
+    """Check whether no argument is empty, or a text of blanks and marks."""
+    return all(any(map(str.isalnum, value)) if isinstance(value, str) else value for value in arguments.values())
 
 
 def _yes_to_all(case: Case) -> Iterator[Suspicion]:
