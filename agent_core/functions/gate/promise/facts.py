@@ -19,6 +19,7 @@ from .answers import plain
 from .case import Case, Suspicion
 from .lexicon import lemma, lists_in
 from .relations import suspicion
+from .similarity import is_written_alike
 
 _TABLE_ENDS = frozenset({"KeyError", "IndexError"})
 _CLOSE = 1e-2
@@ -81,12 +82,18 @@ def _fits(call: KnownCall, parameters: Sequence[str]) -> bool:
 
 
 def _is_like(value: Any, others: Sequence[Any]) -> bool:  # Any: values that crossed
-    """Check whether one of the others is of the type of a value; of texts, whether both have letters."""
+    """Check whether one of the others is of the type of a value, and written alike if they are texts."""
     return any(
-        _kind(other) == _kind(value)
-        and (not isinstance(value, str) or _has_letters(value) == _has_letters(other) or not (value and other))
+        _kind(other) == _kind(value) and (not isinstance(value, str) or not (value and other) or _reads(value, other))
         for other in others
     )
+
+
+def _reads(text: str, other: str) -> bool:
+    """Check whether two texts both have letters or none; with digits, whether they are of one form."""
+    if any(map(str.isdigit, text)) and any(map(str.isdigit, other)):
+        return is_written_alike(text, other)
+    return _has_letters(text) == _has_letters(other)
 
 
 def _kind(value: Any) -> type:  # Any: values that crossed

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..draft import Finding
-from .answers import RUNNING, WORD, leaves, shape, skeleton, texts_of
+from .answers import RUNNING, WORD, coarse, leaves, shape, skeleton, texts_of
 from .behavior import Behavior
 from .case import Case, Suspicion, is_row_in
 from .lexicon import relation_words
@@ -141,11 +141,21 @@ def _unread(case: Case) -> Iterator[Suspicion]:
     if words["text"]["reading"].isdisjoint(case.heads) or said & apart or not case.takes_text():
         return
     is_free = behavior.is_free(texts_only=True) and not behavior.everyday_hits and not behavior.example_hits
-    if is_free and len(behavior.returned) >= _ENOUGH and not behavior.chooses_values:
+    is_open = is_free and not (_reads_marks(behavior) or behavior.chooses_values)
+    if is_open and len(behavior.returned) >= _ENOUGH:
         message = f"no letter of what `{case.function.name}` is given matters for its result: it hands on or counts"
         yield suspicion(
             case, "doubt-work", message, _WORK, _of_kind(behavior, "similar") or _of_kind(behavior, "everyday")
         )
+
+
+def _reads_marks(behavior: Behavior) -> bool:
+    """Check whether the first example got a result of a form that no everyday text in its place got."""
+    forms: dict[str, list[str]] = {"example": [], "everyday": []}
+    for probe, value in behavior.returned:
+        if probe.kind in forms and _is_full(probe.arguments):
+            forms[probe.kind].append(coarse(skeleton(value, probe.arguments, loose=True)))
+    return not {*forms["example"][:1]} <= {*forms["everyday"]}
 
 
 def _size_only(case: Case) -> Iterator[Suspicion]:
