@@ -40,7 +40,7 @@ accepted, before a call (of what was saved or is imported), or manually in the f
 
 FIXES: Mapping[Way, str] = MappingProxyType(
     {
-        "absent": "leave it if the task needs it, a human is asked once the function is made or called; else {}",
+        "absent": "{}, or leave it: a human is asked once the function is made or called",
         "none": "{}, or let a human grant it: toolwright functions grant NAME",
         "joining": "leave it if the task needs it, the user is asked before it joins; else {}",
         "calling": "a human is asked before it is called, or grants it now: toolwright functions grant NAME",

@@ -40,7 +40,10 @@ def judge(case: Case) -> PromiseJudgment:
     if strong and not case.behavior.is_cut_short:
         return PromiseJudgment(tuple(strong[:2]))
     findings = [_weakened(finding) for finding in findings]
-    doubts = sorted(findings, key=lambda finding: finding.code not in CHALLENGED)
+    by_code: dict[str, Finding] = {}
+    for finding in findings:
+        by_code.setdefault(finding.code, finding)
+    doubts = sorted(by_code.values(), key=lambda finding: finding.code not in CHALLENGED)
     calls = next((suspicion.calls for suspicion in suspicions if suspicion.calls), ())
     return PromiseJudgment((), tuple(doubts[:2]), calls)
 

@@ -150,12 +150,14 @@ def _unread(case: Case) -> Iterator[Suspicion]:
 
 
 def _reads_marks(behavior: Behavior) -> bool:
-    """Check whether the first example got a result of a form that no everyday text in its place got."""
+    """Check whether something of a text was handed on, or the form of a result is another, by what marks are in it."""
     forms: dict[str, list[str]] = {"example": [], "everyday": []}
     for probe, value in behavior.returned:
-        if probe.kind in forms and _is_full(probe.arguments):
+        if probe.kind in forms and _is_full(probe.arguments) and has_letters(probe.arguments):
             forms[probe.kind].append(coarse(skeleton(value, probe.arguments, loose=True)))
-    return not {*forms["example"][:1]} <= {*forms["everyday"]}
+    is_chosen = len({"<*>" in form for form in forms["everyday"]}) > 1
+    shown = forms["example"] if behavior.gives_truths else forms["example"][:1]
+    return is_chosen or not {*shown} <= {*forms["everyday"]}
 
 
 def _size_only(case: Case) -> Iterator[Suspicion]:
