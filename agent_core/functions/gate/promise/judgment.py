@@ -13,7 +13,7 @@ from .claims import PromiseClaim
 from .code import admission, by_chance, by_hash, by_letters, by_place, keeps_in_vain, literals
 from .coverage import judge_coverage
 from .effects import KEEPS, honest_name, is_text, judge_effect, judge_state, words_only
-from .facts import judge_facts
+from .known_tasks import judge_known_tasks
 from .lexicon import lexicon
 from .memorization import INDEPENDENT, Dependence, Memorization, Weight
 from .reach import FreshCall, Reach
@@ -75,7 +75,7 @@ def _suspicions(case: Case) -> Iterator[Suspicion]:
         yield from map(Suspicion, judge_state(case))
         yield from judge_relations(case)
         yield from judge_coverage(case)
-        yield from judge_facts(case)
+        yield from judge_known_tasks(case)
 
 
 def _memorized(case: Case) -> Suspicion | None:

@@ -21,8 +21,8 @@ from .case import Case
 from .claims import promise_of
 from .code import code_words, has_means
 from .constants import trial_values
-from .facts import known_calls
 from .judgment import PromiseJudgment, judge
+from .known_tasks import known_calls
 from .memorization import Memorization
 from .probes import Probe, probes
 from .reach import ShownCase

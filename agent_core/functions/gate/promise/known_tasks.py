@@ -1,7 +1,7 @@
 """What everybody knows: results of calls of well-known tasks, against those of a function that is named for one.
 
-Pure; the tasks with their calls are data, in `facts.toml`. A body for the easy cases gets some of them wrong, and a
-function that means something else by its name does, too: who disagrees is asked, and never refused.
+Pure; the tasks with their calls are data, in `known_tasks.toml`. A body for the easy cases gets some of them wrong, and
+a function that means something else by its name does, too: who disagrees is asked, and never refused.
 """
 
 import ast
@@ -35,19 +35,19 @@ class KnownCall:
 
 @lru_cache(maxsize=1)
 def _words() -> tuple[frozenset[str], frozenset[str]]:
-    words = lists_in("facts.toml")["words"]
+    words = lists_in("known_tasks.toml")["words"]
     return frozenset(words["small"].split()), frozenset(words["kinds"].split())
 
 
 @lru_cache(maxsize=1)
-def _facts() -> dict[tuple[str, ...], list[KnownCall]]:
-    facts: dict[tuple[str, ...], list[KnownCall]] = {}
-    for tasks in lists_in("facts.toml")["tasks"].values():
-        for names, rows in tasks.items():
+def _tasks() -> dict[tuple[str, ...], list[KnownCall]]:
+    tasks: dict[tuple[str, ...], list[KnownCall]] = {}
+    for section in lists_in("known_tasks.toml")["tasks"].values():
+        for names, rows in section.items():
             calls = [_read(row) for row in rows]
             for name in names.split(" | "):
-                facts.setdefault(tuple(map(lemma, name.split())), []).extend(calls)
-    return facts
+                tasks.setdefault(tuple(map(lemma, name.split())), []).extend(calls)
+    return tasks
 
 
 def _read(row: str) -> KnownCall:
@@ -64,7 +64,7 @@ def known_calls(case: Case) -> list[tuple[Arguments, KnownCall]]:
     names = {tuple(words), tuple(word for word in words if word not in kinds)}
     schema, cases = case.function.parameters, case.memorization.cases if case.memorization else ()
     parameters = [*schema["properties"]][: max(1, len(schema["required"]))]
-    known = [call for name in sorted(names) for call in _facts().get(name, ())]
+    known = [call for name in sorted(names) for call in _tasks().get(name, ())]
     calls = [(dict(zip(parameters, call.arguments, strict=True)), call) for call in known if _fits(call, parameters)]
     shown_calls = [shown.arguments for shown in cases]
     return [
@@ -105,7 +105,7 @@ def _has_letters(text: str) -> bool:
     return any(map(str.isalpha, text))
 
 
-def judge_facts(case: Case) -> Iterator[Suspicion]:
+def judge_known_tasks(case: Case) -> Iterator[Suspicion]:
     """Judge the results of calls that are known by everybody."""
     results = {repr(call): known.results for call, known in known_calls(case)}
     odd = [
