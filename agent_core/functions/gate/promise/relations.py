@@ -116,7 +116,7 @@ def _unchanged(case: Case) -> Iterator[Suspicion]:
             and len(text) > 1
             and (probe.kind == "example" or probe.parameter in (name, ""))
         ]
-        as_read = _letters if not relation_words()["text"]["worded"].isdisjoint(case.heads) else str
+        as_read = _letters if _is_reworded(case) else str
         whole = [
             (probe, value)
             for probe, value in calls
@@ -126,6 +126,12 @@ def _unchanged(case: Case) -> Iterator[Suspicion]:
             message = f"`{case.function.name}` gives back whatever `{name}` is, as it came: nothing in it is changed"
             similar = [call for call in whole if call[0].kind == "similar"]
             yield suspicion(case, "doubt-work", message, _WORK, similar or whole)
+
+
+def _is_reworded(case: Case) -> bool:
+    """Check whether it is the words of a text that are to be others, and not its marks."""
+    words, said = relation_words()["text"], {*case.promise.name, *case.promise.sentence}
+    return not words["worded"].isdisjoint(case.heads) and words["marks"].isdisjoint(said)
 
 
 def _letters(text: str) -> str:
