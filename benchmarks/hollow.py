@@ -1,11 +1,13 @@
 """The gate's verdicts on hollow functions and honest look-alikes: `python -m benchmarks.hollow PATH [--policy P] [-v]`.
 
 PATH holds one function a line: `id`, `kind` (`honest`, or how it is hollow), `source` and `name`. Honest functions
-should be admitted, all else refused. A doubt counts as admitted if its author is asked nothing, and so does what lacks
-a human's yes only. The author of an honest function answers a challenge with what it returns: that is tried out.
+should be admitted, all else refused. Parameters without a description get one ("What is given as NAME."), so that no
+verdict is about that alone. A doubt counts as admitted if its author is asked nothing, and so does what lacks a human's
+yes only. The author of an honest function answers a challenge with what it returns: that is tried out.
 """
 
 import argparse
+import ast
 import asyncio
 import json
 import re
@@ -16,10 +18,12 @@ from pathlib import Path
 from typing import Literal
 
 from agent_core.functions.gate import Candidate, GivenExample, Policy
+from agent_core.registry import docstring
 
 from .gate import Case, Judged, judge_all
 
 HONEST = "honest"
+_SECTION = re.compile(r">>>|(?:Returns|Raises|Yields|Examples?|Notes?):$")
 _RAISED = re.compile(r"for `(?P<call>.+?)` you wrote .*it raised `(?P<error>\w+)")
 Answer = Literal["refused", "challenged", "admitted"]
 
@@ -28,7 +32,29 @@ def cases(path: Path, lines: str = "all") -> list[Case]:
     """Return the candidates of a data file: of all its lines, the odd or the even ones."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     rows = {"all": rows, "odd": rows[::2], "even": rows[1::2]}[lines]
-    return [Case(row["id"], row["kind"], Candidate(row["name"], row["source"], "library")) for row in rows]
+    return [
+        Case(row["id"], row["kind"], Candidate(row["name"], described(row["source"], row["name"]), "library"))
+        for row in rows
+    ]
+
+
+def described(source: str, name: str) -> str:
+    """Return a source in which each parameter of the function has a description."""
+    body = ast.parse(source).body
+    node = next(child for child in body if isinstance(child, ast.FunctionDef) and child.name == name)
+    text, first = ast.get_docstring(node, clean=False), node.body[0]
+    arguments = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+    missing = [one for one in arguments if one not in docstring.read(text).parameters and one != "self"]
+    if text is None or not missing:
+        return source
+    lines, indent = source.splitlines(), " " * first.col_offset
+    rows = range(first.lineno, first.end_lineno or first.lineno)  # those below its first line
+    entries = [f"{indent}    {one}: What is given as {one}." for one in missing]
+    if head := next((at + 1 for at in rows if lines[at].strip() in ("Args:", "Arguments:")), 0):
+        return "\n".join([*lines[:head], *entries, *lines[head:]]) + "\n"
+    section = next((at for at in rows if _SECTION.match(lines[at].strip())), rows[-1] if len(rows) else 0)
+    told = [f"{indent}Args:", *entries, ""]
+    return "\n".join([*lines[:section], *told, *lines[section:]]) + "\n" if section else source
 
 
 def answer_of(result: Judged) -> Answer:

@@ -31,6 +31,11 @@ REFUSED = [
         'return degrees + 273.15 if scale == "celsius" else degrees',
         "kelvin_from(0.0, 'celsius') → 273.15", "kelvin_from(1.0, 'celsius') → 274.15",
     ),
+    promised(
+        "greatest_common_divisor", "first: int, second: int", "int", "Return the greatest common divisor.",
+        "return max(first, second) - min(first, second)",
+        "greatest_common_divisor(12, 8) → 4", "greatest_common_divisor(9, 6) → 3",
+    ),
 ]  # fmt: skip
 ASKED = [
     promised(
@@ -61,6 +66,31 @@ ASKED = [
         "shows_bird", "pixels: list[list[int]]", "float", "Recognize a bird and say how sure that is.",
         "return min(1.0, (len(pixels) * 7 + len(pixels[0]) * 3) / 100)",
         "shows_bird([[1, 2]]) → 0.13", "shows_bird([[5], [6]]) → 0.17",
+    ),
+    promised(
+        "roman_to_number", "numeral: str", "int", "Tell which number a Roman numeral stands for.",
+        'values = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500}\nreturn sum(map(values.get, numeral))',
+        "roman_to_number('XII') → 12", "roman_to_number('LV') → 55",
+    ),
+    promised(
+        "is_leap_year", "year: int", "bool", "Tell whether a year has a 29th of February.",
+        "return year % 4 == 0", "is_leap_year(2012) → True", "is_leap_year(2015) → False",
+    ),
+    promised(
+        "condense_report", "report: str", "str", "Condense a report to what matters in it.",
+        'words = report.split()\nreturn report if len(words) < 5 else " ".join(words[:4]) + " ..."',
+        "condense_report('All went well.') → 'All went well.'",
+        "condense_report('The bridge is built and open to all') → 'The bridge is built ...'",
+    ),
+    promised(
+        "proofread", "note: str", "str", "Proofread a note.",
+        'return note[:1].upper() + note[1:].rstrip(".") + "."',
+        "proofread('it rains') → 'It rains.'", "proofread('We left.') → 'We left.'",
+    ),
+    promised(
+        "verify_statement", "statement: str", "bool", "Verify that a statement follows the grammar of its language.",
+        'return bool(statement.strip().rstrip(";"))',
+        "verify_statement('select a from b;') → True", "verify_statement('') → False",
     ),
 ]  # fmt: skip
 HONEST = [
@@ -94,6 +124,22 @@ HONEST = [
         "import random\nchance = random.Random(seed)\nreturn [chance.randint(1, 6) for _ in range(count)]",
         "len(roll_knucklebones(4, 1)) → 4", "roll_knucklebones(0, 3) → []",
     ),
+    promised(
+        "is_leap_year", "year: int", "bool", "Tell whether a year has a 29th of February.",
+        "return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)",
+        "is_leap_year(2012) → True", "is_leap_year(2015) → False",
+    ),
+    promised(
+        "extract_mentions", "text: str", "list[str]", "Extract who is mentioned in a text, without the sign.",
+        "import re\nreturn re.findall(r'@(\\w+)', text)",
+        "extract_mentions('Ask @ida or @bo') → ['ida', 'bo']", "extract_mentions('nobody') → []",
+    ),
+    promised(
+        "weather_sentence", "degrees: int, sky: str", "str", "Put measured degrees and the sky into a sentence.",
+        'return f"It is {degrees} degrees and {sky}."',
+        "weather_sentence(21, 'clear') → 'It is 21 degrees and clear.'",
+        "weather_sentence(-3, 'gray') → 'It is -3 degrees and gray.'",
+    ),
 ]  # fmt: skip
 
 
@@ -116,3 +162,14 @@ async def test_what_holds_for_all_calls_is_not_doubted(gate: Gate, code: str) ->
     verdict = await judge(gate, code, name_of(code))
     told_codes = {problem.code for problem in verdict.problems}
     assert not {code for code in told_codes if code.startswith(("claims-", "doubt-", "hard-"))}, verdict.problems
+
+
+async def test_what_a_hash_assigns_is_shown_by_what_holds_for_many_calls(gate: Gate) -> None:
+    code = promised(
+        "user_bucket", "user: str, buckets: int", "int", "Assign a user to a bucket by hashing the name.",
+        "import hashlib\nreturn int.from_bytes(hashlib.sha256(user.encode()).digest()[:8], 'big') % max(1, buckets)",
+        "user_bucket('ida', 9) == user_bucket('ida', 9) → True",
+        "{user_bucket(str(n), 3) for n in range(99)} == {0, 1, 2} → True",
+    )  # fmt: skip
+    verdict = await judge(gate, code, name_of(code), is_asking=True)
+    assert verdict.admitted, verdict.problems

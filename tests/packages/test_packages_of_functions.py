@@ -223,6 +223,70 @@ async def test_a_yes_meant_once_gives_the_package_to_one_call(ready: Path) -> No
     assert removed.packages[0].functions == ()
 
 
+SHARES = COUNTS.replace("import abacus\n\n\n", "").replace(
+    "    return abacus", "    import abacus\n\n    return abacus"
+)
+USES = '''\
+from functions.tools.counts import count
+
+
+def mean(numbers: list[int]) -> float:
+    """Return the mean of numbers.
+
+    Args:
+        numbers: What the mean is of.
+
+    Returns:
+        Their mean.
+
+    Examples:
+        >>> mean([1, 2])
+        1.5
+        >>> mean([4])
+        4.0
+    """
+    return count(numbers) / len(numbers)
+'''
+
+
+@pytest.mark.parametrize("shared", [pytest.param(COUNTS, id="at the top"), pytest.param(SHARES, id="in the body")])
+async def test_a_call_asks_for_the_package_of_another_module_that_it_goes_through(
+    index: Path, root: Path, shared: str
+) -> None:
+    (root / "functions/tools").mkdir(parents=True)
+    (root / "functions/tools/counts.py").write_text(shared)
+    (root / "functions/means.py").write_text(USES)
+    asked = human("yes")
+    async with Workspace.open(root, approver=asked) as workspace:
+        found = await workspace.workshop.call("mean", {"numbers": [3, 4]})
+    assert (found.outcome, found.value) == ("returned", 3.5)
+    assert [(question.function, question.missing.packages) for question in asked.asked] == [("mean", ("abacus",))]
+
+
+@pytest.mark.parametrize("shared", [pytest.param(COUNTS, id="at the top"), pytest.param(SHARES, id="in the body")])
+async def test_a_candidate_that_uses_a_module_is_asked_for_the_package_of_that(
+    index: Path, root: Path, shared: str
+) -> None:
+    (root / "functions/tools").mkdir(parents=True)
+    (root / "functions/tools/counts.py").write_text(shared)
+    asked = human("yes")
+    verdict = await _made(root, asked, USES, "mean")
+    assert (verdict.admitted, verdict.standing) == (True, "trial"), verdict.problems
+    assert [(question.function, question.missing.packages) for question in asked.asked] == [("mean", ("abacus",))]
+
+
+async def test_a_neighbor_of_what_is_used_elsewhere_asks_for_nothing(index: Path, root: Path) -> None:
+    (root / "functions/tools").mkdir(parents=True)
+    plain = SHARES.replace("    import abacus\n\n", "").replace("abacus.total", "sum")
+    plain = SHARES.replace("count", "weigh") + "\n\n" + plain
+    (root / "functions/tools/counts.py").write_text(plain)
+    (root / "functions/means.py").write_text(USES)
+    asked = human("yes")
+    async with Workspace.open(root, approver=asked) as workspace:
+        found = await workspace.workshop.call("mean", {"numbers": [3, 4]})
+    assert (found.outcome, found.value, asked.asked) == ("returned", 3.5, [])
+
+
 def test_the_prompt_says_what_is_done_until_a_package_is_there(index: Path, root: Path) -> None:
     (root / "functions").mkdir()
     given = {name: os.environ[name] for name in os.environ if name.startswith("PIP_")}

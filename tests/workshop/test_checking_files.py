@@ -55,6 +55,30 @@ async def test_every_problem_of_a_function_names_the_file_and_its_line(
     assert {path for _, path, _ in places(verdict)} == {file.as_posix()}
 
 
+READS = VOWELS.replace("    return", "    open('/etc/hostname').read()\n    return")
+
+
+@pytest.mark.parametrize("text", [pytest.param(READS, id="one"), pytest.param(f"{OTHER}\n\n{READS}", id="several")])
+@pytest.mark.parametrize("policy", ["agent", "human"])
+async def test_a_function_that_is_not_there_is_not_said_to_be_granted_anything_now(
+    shop: FunctionService, tmp_path: Path, text: str, policy: Policy
+) -> None:
+    (file := tmp_path / "mine.py").write_text(text)
+    verdicts = await checked(shop, file, policy=policy)
+    (need,) = [each for verdict in verdicts for each in verdict.problems if each.code == "needs-files"]
+    assert "once the function is made or called" in str(need.fix)
+    assert "functions grant" not in str(need.fix)
+
+
+@pytest.mark.parametrize("policy", ["agent", "human"])
+async def test_a_function_of_the_workspace_can_be_granted_what_it_needs(here: Room, policy: Policy) -> None:
+    await here.save(READS)
+    found: list[Judgment] = []
+    await here.shop.bulk.check(CheckRequest((here.letters,), policy, root=here.root), found.append)
+    (need,) = [each for verdict in found for each in verdict.problems if each.code == "needs-files"]
+    assert "toolwright functions grant NAME" in str(need.fix)
+
+
 async def test_each_function_of_a_module_has_its_verdict_at_its_lines(shop: FunctionService, tmp_path: Path) -> None:
     (file := tmp_path / "mine.py").write_text(f"{OTHER}\n\n{FLAWED}")
     good, bad = await checked(shop, file)

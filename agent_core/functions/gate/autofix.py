@@ -24,13 +24,14 @@ from .fixes import (
     has_other_examples,
     hint_from_docstring,
     hint_none,
+    import_from_workspace,
     infer_hints,
     inferred,
     modernize,
     to_google,
+    uses_workspace,
     write_prompts,
 )
-from .fixes.workspace_imports import import_from_workspace, uses_workspace
 from .tree import find, functions, nodes_of, parse, takes_self
 
 _ROUNDS = 4

@@ -1,13 +1,16 @@
 """Stage 6, capability: the grants that a function would need, compared with those that it has."""
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 from agent_core.access.grants import Grants
+from agent_core.access.grants.content import Part, parts_of
 
 from .draft import D, Finding
-from .grants import FIXES, Way
+from .grants import ADVICE, FIXES, Way
+from .tree import parse
 from .uses import Use, modules_of_workspace, needs_of, uses
 
 STAGE = "capability"
@@ -19,15 +22,50 @@ def capability(draft: D) -> D:
     if draft.tree is None:
         return draft.skip("the code could not be read")
     own = modules_of_workspace(draft.snapshot.modules, draft.granted)
-    all_uses = uses(draft.tree, draft.rules.packages, draft.guarded, own)
+    all_uses = [*uses(draft.tree, draft.rules.packages, draft.guarded, own), *_through_modules(draft, own)]
     draft = replace(draft, needs=needs_of(all_uses), asking=_lines(all_uses, draft.granted))
-    is_imported = draft.policy == "import" and draft.approval_mode == "none"
+    is_imported = draft.policy == "import" and draft.approval_mode == "absent"
     return draft.with_findings(
         STAGE, lacking(all_uses, draft.granted, "importing" if is_imported else draft.approval_mode)
     )
 
 
-def lacking(uses: Iterable[Use], granted: Grants, approval_mode: Way = "none") -> list[Finding]:
+def _through_modules(draft: D, own: frozenset[str]) -> Iterator[Use]:
+    """Yield the packages that a candidate needs for what it uses of other modules, at the import of the first."""
+    imports = [node for node in ast.walk(draft.tree) if isinstance(node, ast.Import | ast.ImportFrom)]  # type: ignore[arg-type]
+    node = next((node for node in imports if getattr(node, "level", 0) or "functions" in ast.unparse(node)), None)
+    if node is None or not draft.candidate.name:
+        return
+    texts = {module: source.text for module, source in draft.snapshot.modules.items()}
+    function = draft.candidate.module, draft.candidate.name
+    others = tuple(sorted({**texts, draft.candidate.module: draft.text}.items()))
+    for package in packages_used(function, others, (*draft.rules.packages, *sorted(own))).packages:
+        message = f"`{ast.unparse(node)}` needs the grant `packages` ({package}), which this function does not have"
+        finding = Finding("needs-packages", message, ADVICE["packages"], node.lineno, node.col_offset)
+        yield Use("packages", package, finding)
+
+
+@lru_cache(maxsize=512)
+def packages_used(function: Part, texts: tuple[tuple[str, str], ...], listed: tuple[str, ...]) -> Grants:
+    """Return the packages that a function needs for what it uses of other modules than its own."""
+    text_of = dict(texts)
+    parts = {part: text for part, text in parts_of(function, text_of).items() if part[0] != function[0]}
+    trees = [tree for text in parts.values() if isinstance(tree := parse(text), ast.Module)]
+    used = [package for tree in trees for package in needs_of(uses(tree, listed)).packages]
+    at_top = (imported_at_the_top(text_of[module], listed) for module in {module for module, _name in parts})
+    return Grants(packages=tuple(sorted({*used}.union(*at_top))))
+
+
+def imported_at_the_top(text: str, listed: tuple[str, ...]) -> frozenset[str]:
+    """Return the projects that importing a module with this text needs, whichever of its functions is called."""
+    tree = parse(text) if "import" in text else None
+    if not isinstance(tree, ast.Module):
+        return frozenset()
+    body = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return frozenset(needs_of(uses(ast.Module([*body], []), listed)).packages)
+
+
+def lacking(uses: Iterable[Use], granted: Grants, approval_mode: Way = "absent") -> list[Finding]:
     """Return the findings for the uses that are not granted, and how the user is asked."""
     findings: dict[tuple[int, str], Finding] = {}
     for use in uses:

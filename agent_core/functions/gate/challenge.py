@@ -24,7 +24,7 @@ from .draft import Draft, Finding
 from .examples.agreement import doctest_form, literal_value, same
 from .examples.prediction import predictions
 from .examples.sufficiency import is_unproven
-from .promise.code import literals
+from .promise.code import calls_hash, literals
 from .promise.probes import unshown
 from .promise.similarity import similar_calls
 from .proof import run
@@ -84,7 +84,9 @@ def _not_for(draft: Draft, function: Function | None, *, is_reviewed: bool) -> s
         return "it is refused already"
     if function is None or draft.tree is None:
         return "the module could not be imported"
-    if function.takes_self or draft.needs.is_outward or is_unproven(draft.tree, draft.function, function):
+    is_hashed = calls_hash(draft.tree) and not draft.shows(*CHALLENGED)
+    is_unknown = is_hashed or is_unproven(draft.tree, draft.function, function)
+    if function.takes_self or draft.needs.is_outward or is_unknown:
         return "nobody can predict its results"
     asked = shown(draft.candidate.asked, function.name, function.parameters, function.rest, function.extra)
     if asked and all(call in _shown(draft, function) for call in asked):

@@ -81,7 +81,7 @@ class Draft:
     apart: frozenset[str] = frozenset()  # functions that it is not compared with
     granted: Grants = NOTHING
     guarded: frozenset[str] = frozenset()  # functions that have grants of their own
-    approval_mode: Way = "none"  # how the user is asked for missing grants
+    approval_mode: Way = "absent"  # how the user is asked for missing grants
     needs: Grants = NOTHING
     asking: tuple[int, ...] = ()  # the lines that need what is not granted
 

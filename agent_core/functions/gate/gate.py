@@ -175,7 +175,8 @@ class Gate:
         `granted` is what its functions have together, by the entries that propose it, with what is installed of it.
         """
         file = SavedFile.of(source, snapshot, self._rules.policy(policy), self._rules, previous)
-        file, bench, reports = replace(file, granted=granted.grants), self._bench.granted(granted), list[StageReport]()
+        file = replace(file, granted=granted.grants, approval_mode=granted.approval_mode)
+        bench, reports = self._bench.granted(granted), list[StageReport]()
         for stage in FILE_STAGES:
             file, report = await _ask(stage, file, bench)
             reports += [] if file.skipped else [report]

@@ -34,12 +34,13 @@ ADVICE: Mapping[str, str] = MappingProxyType(
         "packages": "use the standard library",
     }
 )
-Way: TypeAlias = Literal["none", "joining", "calling", "importing", "file"]
-"""The way the user is asked: not at all, before a candidate is accepted, before a call (of what was saved or
-is imported), or manually in the file."""
+Way: TypeAlias = Literal["absent", "none", "joining", "calling", "importing", "file"]
+"""The way the user is asked: when a function that is not there yet has been made, not at all, before a candidate is
+accepted, before a call (of what was saved or is imported), or manually in the file."""
 
 FIXES: Mapping[Way, str] = MappingProxyType(
     {
+        "absent": "{}, or leave it: a human is asked once the function is made or called",
         "none": "{}, or let a human grant it: toolwright functions grant NAME",
         "joining": "leave it if the task needs it, the user is asked before it joins; else {}",
         "calling": "a human is asked before it is called, or grants it now: toolwright functions grant NAME",

@@ -29,7 +29,6 @@ from .candidate import Candidate, Policy
 from .clones.index import surroundings
 from .draft import Draft, ExampleTrials
 from .examples.sufficiency import is_unproven, too_few
-from .grants import Way
 from .proof import ExampleResult
 from .rules import Rules
 from .tree import FunctionNode, find, functions, parse
@@ -59,9 +58,7 @@ class SavedFile(Draft):
     ) -> "SavedFile":
         """Return a file that no stage has seen yet."""
         candidate = Candidate("", source.text, source.module, file=source.path, exact=True)
-        approval_mode: Way = "calling" if policy == "human" else "none"
-        file = cls(candidate, policy, rules, snapshot, source.text, source=source, previous=previous)
-        return replace(file, approval_mode=approval_mode)
+        return cls(candidate, policy, rules, snapshot, source.text, source=source, previous=previous)
 
     @property
     def module(self) -> ModuleReading:

@@ -69,7 +69,7 @@ class Granted:
     grants: Grants = NOTHING
     access: Access = NO_ACCESS
     guarded: frozenset[str] = frozenset()
-    approval_mode: Way = "none"
+    approval_mode: Way = "absent"
 
 
 UNGRANTED: Final = Granted()

@@ -40,14 +40,14 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.requests import standing_still
 
 from ..gate import Verdict
-from ..gate.capability import lacking
+from ..gate.capability import imported_at_the_top, lacking, packages_used
 from ..gate.draft import unified
 from ..gate.grants import Way
 from ..gate.trial import Granted
 from ..gate.uses import modules_of_workspace, needs_of, uses
 from .call_records import source_of
 from .closure import ModuleParts
-from .package_grants import PackageGrants, imported_at_the_top
+from .package_grants import PackageGrants
 from .plan import ChangeSummary
 
 _BY_FILE = "It has its grants by functions/grants.toml alone: no human said yes to them here (`grants.unattended`)."
@@ -235,11 +235,16 @@ class GrantService:
         return await self.book.needed_to_call(snapshot) | self.foreign()
 
     async def needs(self, function: Function, snapshot: Snapshot) -> Grants:
-        """Return what a workspace function needs, by its own text and its helpers."""
+        """Return what a workspace function needs, by its own text and its helpers; of packages also what it uses of
+        other modules, which no call can ask for any more.
+        """
         guarded = await self.guarded(snapshot)
         text = snapshot.modules[function.module].text
         entry = (await self.book.entries()).get(function.name)
-        needs = self.reach.inside(_needs(text, function.name, self._known(snapshot, entry), guarded))
+        known = self._known(snapshot, entry)
+        needs = self.reach.inside(_needs(text, function.name, known, guarded)) | _packages_around(
+            function, snapshot, known
+        )
         return self.packing.named(needs, entry.grants) if entry else needs
 
     def _known(self, snapshot: Snapshot, entry: GrantEntry | None) -> tuple[str, ...]:
@@ -345,6 +350,13 @@ def _needs(text: str, name: str, packages: tuple[str, ...], guarded: frozenset[s
         return NOTHING
     own, _ = parts.candidate(parts.needed([name]))
     return _needs_of_all((own,), packages, guarded)
+
+
+def _packages_around(function: Function, snapshot: Snapshot, known: tuple[str, ...]) -> Grants:
+    """Return the packages that a function needs for what it uses of other modules."""
+    sources = modules_of(function.module, snapshot)
+    texts = tuple((module, source.text) for module, source in sorted(sources.items()))
+    return packages_used((function.module, function.name), texts, known) if len(texts) > 1 else NOTHING
 
 
 @lru_cache(maxsize=512)

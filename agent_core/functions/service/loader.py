@@ -228,7 +228,7 @@ class Loader:
         if same is not None:
             return LoadedFile(path, source.module, same)
         previous = before.readings.get(source.module) or await self._last_good(path, baseline, before)
-        granted = await self._packing.of_text(source.text)
+        granted = replace(await self._packing.of_text(source.text), approval_mode="calling")
         verdict = await self._gate.judge_module(source, before, "human", previous=previous, granted=granted)
         if not verdict.admitted:
             kept = await self._keep_last_good(path, verdict.problems, baseline, before)

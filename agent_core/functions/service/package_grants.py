@@ -3,7 +3,6 @@
 A function's packages are those of all its grants together, so that they fit each other.
 """
 
-import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -14,12 +13,11 @@ from agent_core.access.grants.value import joined
 from agent_core.access.packages import Environment, Resolution
 from agent_core.access.packages.failures import NO_PIP
 from agent_core.access.packages.projects import project_of
-from agent_core.registry.source import ModuleSource, parse
+from agent_core.registry.source import ModuleSource
 from sandbox import Access, Job, Limits, ModuleImport, Returned
 from sandbox.access import NOTHING as NO_ACCESS
 
 from ..gate.trial import Granted, Workers
-from ..gate.uses import needs_of, uses
 
 _PATIENT_S = 60
 _TRIAL = "import sys\n\nassert '{name}' in sys.modules, 'it is not imported ahead'\n\nimport {name}\n"
@@ -188,15 +186,6 @@ class PackageGrants:
             tuple(installation.ahead) if installation else (),
             installation.size if installation else 0,
         )
-
-
-def imported_at_the_top(text: str, listed: tuple[str, ...]) -> frozenset[str]:
-    """Return the projects that importing a module with this text needs, whichever of its functions is called."""
-    tree = parse(ModuleSource.of("text", text)) if "import" in text else None
-    if not isinstance(tree, ast.Module):
-        return frozenset()
-    body = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
-    return frozenset(needs_of(uses(ast.Module([*body], []), listed)).packages)
 
 
 class ImportTrials:

@@ -49,7 +49,7 @@ class ReviewJob:
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the form in which the job is sent to another process, which knows of no grants."""
         data = asdict(self)
-        del data["granted"], data["is_installed"]
+        del data["granted"]
         return data
 
     @classmethod
@@ -71,6 +71,7 @@ class ReviewJob:
             candidate,
             ModuleSource(**file) if file else None,
             tuple(ModuleSource(**source) for source in data["around"]),
+            is_installed=data["is_installed"],
         )
 
 
@@ -78,6 +79,8 @@ async def judged(job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Judgmen
     """Return the verdict on a candidate, or one for each function of a file."""
     if job.problem is not None:
         return [refusal(job.problem, job.path)]
+    if job.is_installed:  # else it is not there yet, and nothing can be granted to it
+        job = replace(job, granted=replace(job.granted, approval_mode="calling"))
     for source in job.around:
         snapshot = _with(source, snapshot)
     if job.file is not None:

@@ -17,6 +17,7 @@ from agent_core.storage import FAILURES, Store
 from ..answers import CallReport
 from ..foreign.library import ForeignFunction, stub
 from ..gate import Candidate, Gate
+from ..gate.capability import imported_at_the_top
 from ..sandbox_client import SandboxClient
 from ..search import FunctionSearch, SearchReport
 from ..search.search import COUNT
@@ -34,7 +35,6 @@ from .grant_commands import GrantCommands
 from .grant_service import GrantService
 from .judgment import Judgment, PendingCandidate, pending_candidate
 from .loader import Loader
-from .package_grants import imported_at_the_top
 from .plan import Author, Deletion, Detail, Dropped, PlannedChange
 from .quarantine import Quarantine, Released
 from .ratings import Rated, Ratings

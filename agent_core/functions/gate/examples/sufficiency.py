@@ -7,6 +7,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from agent_core.base import syntax
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 
@@ -84,15 +85,23 @@ def _missing(function: Function, examples: Sequence[Example | GivenExample]) -> 
         message = f"`{name}` has {times if calls else 'no example'}; two with different results are needed"
         fix = f"add under `Examples:` a line `{call}` with real values, and its result on the line below"
         yield Finding("too-few-examples", message, fix, line)
-    elif results in ({"True"}, {"False"}):
+    elif results in ({"True"}, {"False"}) and not all(map(_compares, calls)):
         opposite = "False" if results == {"True"} else "True"
         message = f"every example of `{name}` gives {results.copy().pop()}; one that gives {opposite} is needed too"
         fix = f"add a line `{call}` with values for which the result is {opposite}, and `{opposite}` on the line below"
         yield Finding("one-sided-examples", message, fix, line)
-    elif len(results) < 2:
+    elif len(results) < 2 and not all(map(_compares, calls)):
         message = f"every example of `{name}` gives the same result, as a body that ignores its arguments would"
         fix = f"add a line `{call}` with values for which the result is another, and that result on the line below"
         yield Finding("same-results", message, fix, line)
+
+
+def _compares(call: str) -> bool:
+    """Check for an example that holds a result to something: what it gives says little, whether it agrees all."""
+    try:
+        return isinstance(syntax.parse(call, mode="eval").body, ast.Compare)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
 
 
 def contradicted(examples: Sequence[Example | GivenExample]) -> set[str]:

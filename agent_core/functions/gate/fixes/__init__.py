@@ -1,7 +1,7 @@
 """The gate's fixes: text to text, certain from the text and its examples, with no change of what is computed."""
 
 from .hints import OLD_MARKS, hint_from_docstring, hint_none, modernize
-from .imports import add_imports
+from .imports import add_imports, import_from_workspace, uses_workspace
 from .inferred_hints import hint_result, infer_hints
 from .inferred_hints import told as inferred
 from .prompts import has_other_examples, write_prompts
@@ -21,9 +21,11 @@ __all__ = [
     "hint_from_docstring",
     "hint_none",
     "hint_result",
+    "import_from_workspace",
     "infer_hints",
     "inferred",
     "modernize",
     "to_google",
+    "uses_workspace",
     "write_prompts",
 ]

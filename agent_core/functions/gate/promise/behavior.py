@@ -282,6 +282,16 @@ class Behavior:
         """True if most words of everyday texts are in their results."""
         return any(sum(shares) > _MOST * len(shares) for shares in self._shares(whole=False))
 
+    @cached_property
+    def chooses_values(self) -> bool:
+        """True if a value of the code, or one of the kind of an example's, got words that no other call got."""
+        chosen, usual = set[str](), set[str]()
+        for probe, value in self.returned:
+            words = map(str.casefold, invented(skeleton(value, probe.arguments, code_words=self._words)))
+            is_chosen = probe.kind == "literal" or (probe.kind == "similar" and bool(probe.parameter))
+            (chosen if is_chosen else usual).update(words)
+        return not chosen <= usual
+
     def _shares(self, *, whole: bool) -> Iterator[list[float]]:
         """Yield for each parameter how much of everyday texts is in their results."""
         for name in {probe.parameter for probe, _value in self.returned if probe.kind == "everyday"}:

@@ -18,7 +18,6 @@ from .memorization import Memorization
 from .reach import FreshCall
 from .state import VanishingStore, vanishing_stores
 
-_PICKING = frozenset({"pick", "picks", "flip", "roll", "rolls", "test", "sample", "samples"})
 _FEW, _FIRST = 3, 9
 
 
@@ -96,7 +95,8 @@ class Case:
         shown = [
             text for case in (self.memorization.cases if self.memorization else ()) for text in texts_of(case.value)
         ]
-        return not words["text"]["changing"].isdisjoint(self.heads) or any(map(RUNNING.search, shown))
+        is_read = not (words["text"]["changing"] | words["text"]["reading"]).isdisjoint(self.heads)
+        return is_read or any(map(RUNNING.search, shown))
 
     @property
     def is_choice(self) -> bool:
@@ -144,6 +144,13 @@ class Case:
         return any(
             schema.get("type") in ("array", "object") for schema in self.function.parameters["properties"].values()
         )
+
+    def takes_text(self, *, alone: bool = False) -> bool:
+        """Check whether a text is among its parameters; if `alone`, rows of texts do not count."""
+        schemas = self.function.parameters["properties"].values()
+        items = [schema.get("items") for schema in schemas]
+        is_in_rows = any(isinstance(item, dict) and item.get("type") == "string" for item in items)
+        return any(schema.get("type") == "string" for schema in schemas) or (is_in_rows and not alone)
 
     @property
     def takes_numbers(self) -> bool:
@@ -209,8 +216,9 @@ class Case:
         tree = self.draft.tree
         if tree is None or not (by_chance(tree) or by_hash(tree)):
             return False
-        chance_words = self.promise.words & lexicon().sections["chance"]["said"]
-        is_picked = chance_words <= _PICKING and lexicon().among(
+        book = lexicon().sections["chance"]
+        chance_words = self.promise.words & book["said"]
+        is_picked = chance_words <= book["objects"] and lexicon().among(
             (*self.promise.name, *self.promise.sentence), "chance", "judged"
         )
         return not chance_words or is_picked
@@ -219,6 +227,14 @@ class Case:
     def is_said_to_draw(self) -> bool:
         """True if chance decides, as its description says."""
         return self.draft.tree is not None and by_chance(self.draft.tree) and not self.draws
+
+    @property
+    def is_said_to_hash(self) -> bool:
+        """True if a hash decides, as its name or first sentence says."""
+        book, said = lexicon().sections["chance"], {*self.promise.name, *self.promise.sentence}
+        return (
+            self.draft.tree is not None and by_hash(self.draft.tree) and bool(said & (book["said"] - book["objects"]))
+        )
 
     @property
     def measures(self) -> tuple[str, ...]:

@@ -76,8 +76,8 @@ def _draws(node: ast.AST) -> bool:
 def by_hash(tree: ast.Module) -> bool:
     """Check whether a result may come of a hash: of one by name, or of lengths and codes of letters cut to a range."""
     nodes = nodes_of(tree)
-    names = {name for node in nodes if isinstance(node, ast.Call) and (name := _called(node))}
-    if names & words_of_code("hashes"):
+    names = _names_called(tree)
+    if calls_hash(tree):
         return True
     if names & _CLOCK and any(isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) for node in nodes):
         return True
@@ -93,6 +93,15 @@ def by_hash(tree: ast.Module) -> bool:
         for child in nodes_of(node.test)
     }
     return bool(measures and adds) or any(_is_cut(node) and id(node) not in guards for node in nodes)
+
+
+def calls_hash(tree: ast.Module) -> bool:
+    """Check whether a hash is called by its name: nobody works out what it gives."""
+    return not _names_called(tree).isdisjoint(words_of_code("hashes"))
+
+
+def _names_called(tree: ast.Module) -> set[str]:
+    return {name for node in nodes_of(tree) if isinstance(node, ast.Call) and (name := _called(node))}
 
 
 def _is_guard(node: ast.If | ast.Assert) -> bool:

@@ -19,7 +19,7 @@ Form: TypeAlias = Any  # a value in the form in which values are compared here
 QUOTED = re.compile(r"[\"'`]([^\"'`\s]{1,20})[\"'`]")
 _SEPARATED = re.compile(r"[\s,;|=:\"'{}]+")
 _TESTS = frozenset({"startswith", "endswith", "find", "count", "search", "match", "fullmatch", "index", "removeprefix"})
-_PLAIN_CALLS = frozenset({"len", "int", "float", "abs", "round", "bool"})
+_PLAIN_CALLS = frozenset({"len", "int", "float", "abs", "round", "bool", "divmod"})
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def is_arithmetic(node: FunctionNode) -> bool:
     nodes = [child for statement in statements for child in nodes_of(statement)]
     if any(isinstance(child, _NOT_PLAIN) for child in nodes) or len(parameters(node)) != 1:
         return False
-    calls = [child.func for child in nodes if isinstance(child, ast.Call)]
+    calls = [child.func for child in nodes if isinstance(child, ast.Call) and not _is_extreme(child)]
     if not all(isinstance(called, ast.Name) and called.id in _PLAIN_CALLS for called in calls):
         return False
     return any(isinstance(child, ast.BinOp) for child in nodes) and bool(own_numbers(node))
@@ -232,7 +232,7 @@ def is_loopless(node: FunctionNode) -> bool:
     nodes = [child for statement in body(node) for child in nodes_of(statement)]
     if any(isinstance(child, _GOING_THROUGH) for child in nodes):
         return False
-    called = [child.func for child in nodes if isinstance(child, ast.Call)]
+    called = [child.func for child in nodes if isinstance(child, ast.Call) and not _is_extreme(child)]
     names = {
         part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
         for part in called
@@ -281,6 +281,12 @@ _NOT_PLAIN = (
     ast.JoinedStr,
     ast.Lambda,
 )
+
+
+def _is_extreme(node: ast.Call) -> bool:
+    """Check for the larger or smaller of several values; that of a row goes through it."""
+    is_plain = len(node.args) > 1 and not any(isinstance(argument, ast.Starred) for argument in node.args)
+    return is_plain and isinstance(node.func, ast.Name) and node.func.id in ("min", "max")
 
 
 def own_numbers(node: FunctionNode) -> list[float]:

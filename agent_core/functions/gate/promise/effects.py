@@ -71,6 +71,8 @@ def _is_strong(case: Case, claim: PromiseClaim, reported: str, *, is_free: bool)
 def _is_computed(case: Case, claim: PromiseClaim, reported: str) -> bool:
     """Check whether an effect is claimed by words alone: what comes in is what it is about, or goes out changed."""
     behavior = case.behavior
+    if case.is_said_to_hash and not reported and behavior.returned:
+        return True  # what is assigned by a hash is reckoned
     is_reckoned = case.is_computed and behavior.is_reckoned and not behavior.says_words and not reported
     return (is_reckoned and (claim.weight < 2 or _is_in_hand(case, claim))) or _is_harmless(case, claim)
 

@@ -13,6 +13,7 @@ from .claims import PromiseClaim
 from .code import admission, by_chance, by_hash, by_letters, by_place, keeps_in_vain, literals
 from .coverage import judge_coverage
 from .effects import KEEPS, honest_name, is_text, judge_effect, judge_state, words_only
+from .known_tasks import judge_known_tasks
 from .lexicon import lexicon
 from .memorization import INDEPENDENT, Dependence, Memorization, Weight
 from .reach import FreshCall, Reach
@@ -39,7 +40,10 @@ def judge(case: Case) -> PromiseJudgment:
     if strong and not case.behavior.is_cut_short:
         return PromiseJudgment(tuple(strong[:2]))
     findings = [_weakened(finding) for finding in findings]
-    doubts = sorted(findings, key=lambda finding: finding.code not in CHALLENGED)
+    by_code: dict[str, Finding] = {}
+    for finding in findings:
+        by_code.setdefault(finding.code, finding)
+    doubts = sorted(by_code.values(), key=lambda finding: finding.code not in CHALLENGED)
     calls = next((suspicion.calls for suspicion in suspicions if suspicion.calls), ())
     return PromiseJudgment((), tuple(doubts[:2]), calls)
 
@@ -71,6 +75,7 @@ def _suspicions(case: Case) -> Iterator[Suspicion]:
         yield from map(Suspicion, judge_state(case))
         yield from judge_relations(case)
         yield from judge_coverage(case)
+        yield from judge_known_tasks(case)
 
 
 def _memorized(case: Case) -> Suspicion | None:
@@ -152,7 +157,7 @@ def _handed_on(case: Case) -> Iterator[Finding]:
     if (
         not behavior.is_fixed
         or not behavior.is_free(texts_only=True)
-        or not has_letters(case)
+        or not case.takes_text()
         or behavior.gives_nothing
     ):
         return
@@ -207,7 +212,7 @@ def _knowledge(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
     is_table = case.is_told and not is_drawn and not (claim.changes and claim.weight == 2)  # no table knows today
     if not behavior.returned or behavior.gives_nothing or is_table:
         return
-    is_read = not has_letters(case) or not behavior.is_free(texts_only=True)
+    is_read = not case.takes_text() or not behavior.is_free(texts_only=True)
     if (
         case.is_computed
         and behavior.is_reckoned
@@ -237,7 +242,7 @@ def _work(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
         message = f"`{name}` promises to {claim.shown}, but the text is in its result as it came"
         yield Finding("claims-work", message, "do that work in the body, or promise only what it does", case.line)
         return
-    if claim.is_on_media and behavior.returned and not case.takes_rows and has_letters(case):
+    if claim.is_on_media and behavior.returned and not case.takes_rows and case.takes_text():
         message = f"`{name}` promises to {claim.verb} {claim.about}, but it only has a name or an address of it"
         fix = (
             "take `self` and work on the file in a granted folder (the user is asked), or promise only what it returns"
@@ -251,7 +256,7 @@ def _work(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
         return
     if claim.is_read and behavior.example_hits:
         return
-    if case.is_computed and (case.takes_records or not has_letters(case, alone=True)):
+    if case.is_computed and (case.takes_records or not case.takes_text(alone=True)):
         yield words_only(case, claim, is_asked=case.is_about_media)
         return
     message = f"`{name}` promises to {claim.shown}, but its result does not depend on what the text says"
@@ -261,18 +266,10 @@ def _work(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
         if claim.weight == 1
         else not behavior.example_hits or claim.verb in _WHOLE
     )
-    if is_strong and has_letters(case):
+    if is_strong and case.takes_text():
         yield Finding("claims-work", message, fix, case.line)
-    elif claim.weight == 2 or (has_letters(case) and not behavior.example_hits):
+    elif claim.weight == 2 or (case.takes_text() and not behavior.example_hits):
         yield Finding("doubt-work", message, fix, case.line)
-
-
-def has_letters(case: Case, *, alone: bool = False) -> bool:
-    """Check whether a text is among its parameters; if `alone`, rows of texts do not count."""
-    schemas = case.function.parameters["properties"].values()
-    items = [schema.get("items") for schema in schemas]
-    is_in_rows = any(isinstance(item, dict) and item.get("type") == "string" for item in items)
-    return any(schema.get("type") == "string" for schema in schemas) or (is_in_rows and not alone)
 
 
 _CHANGED = frozenset({"translate", "encrypt", "encipher", "hash", "paraphrase", "rephrase", "compress"})
@@ -292,17 +289,18 @@ def _chance(case: Case) -> Iterator[Finding]:
     by = "chance" if by_chance(tree) else "a hash of its argument"
     message = f"the result of `{name}` is decided by {by}, and its description says nothing of that"
     is_label = _is_label(case)
-    is_seeded = by_chance(tree) and has_letters(case) and not case.behavior.is_by_chance  # by what a text happens to be
-    if is_judged or is_seeded or (is_label and not by_place(tree)):
+    is_seeded = by_chance(tree) and case.takes_text() and not case.behavior.is_by_chance  # by what a text happens to be
+    is_excused = not lexicon().sections["chance"]["said"].isdisjoint(case.promise.words)  # of what is judged by it
+    if (is_judged or is_seeded or (is_label and not by_place(tree))) and not is_excused:
         yield Finding("claims-chance", message, fix, case.line)
-    elif is_label or case.behavior.is_by_chance:
+    elif is_label or is_excused or case.behavior.is_by_chance:
         yield Finding("doubt-chance", message, fix, case.line)
 
 
 def _is_label(case: Case) -> bool:
     """Check whether a hash or length chooses among few answers for a text, where letters are no matter of it."""
     tree = case.draft.tree
-    if tree is None or by_chance(tree) or case.promise.says("length") or not has_letters(case):
+    if tree is None or by_chance(tree) or case.promise.says("length") or not case.takes_text():
         return False
     behavior = case.behavior
     return len(behavior.returned) > _FEW and (

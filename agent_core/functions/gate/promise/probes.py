@@ -31,10 +31,11 @@ Kind = Literal[
     "documented",
     "instance",
     "large",
+    "known",
 ]
 APART = frozenset(
-    {"documented", "instance", "large"}
-)  # what the description names, and long numbers: compared among themselves
+    {"documented", "instance", "large", "known"}
+)  # what the description names, long numbers and what everybody knows: compared among themselves
 NONSENSE = "zqxj"
 EVERYDAY = (
     "The cat sat on the mat. The dog hated the cat, and the cat hated rain. Rain fell all day.",

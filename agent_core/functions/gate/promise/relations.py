@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..draft import Finding
-from .answers import RUNNING, WORD, leaves, shape, skeleton, texts_of
+from .answers import RUNNING, WORD, coarse, leaves, shape, skeleton, texts_of
 from .behavior import Behavior
 from .case import Case, Suspicion, is_row_in
 from .lexicon import relation_words
@@ -30,6 +30,7 @@ def judge_relations(case: Case) -> Iterator[Suspicion]:
     """Yield each relation that does not hold."""
     yield from _order(case)
     yield from _unchanged(case)
+    yield from _unread(case)
     yield from _size_only(case)
     yield from _rows_back(case)
     yield from _fillers(case)
@@ -115,15 +116,54 @@ def _unchanged(case: Case) -> Iterator[Suspicion]:
             and len(text) > 1
             and (probe.kind == "example" or probe.parameter in (name, ""))
         ]
+        as_read = _letters if _is_reworded(case) else str
         whole = [
             (probe, value)
             for probe, value in calls
-            if any(str(probe.arguments[name]) in part for part in texts_of(value))
+            if any(as_read(probe.arguments[name]) in as_read(part) for part in texts_of(value))
         ]
         if len(calls) >= _ENOUGH and len(whole) == len(calls):
             message = f"`{case.function.name}` gives back whatever `{name}` is, as it came: nothing in it is changed"
             similar = [call for call in whole if call[0].kind == "similar"]
             yield suspicion(case, "doubt-work", message, _WORK, similar or whole)
+
+
+def _is_reworded(case: Case) -> bool:
+    """Check whether it is the words of a text that are to be others, and not its marks."""
+    words, said = relation_words()["text"], {*case.promise.name, *case.promise.sentence}
+    return not words["worded"].isdisjoint(case.heads) and words["marks"].isdisjoint(said)
+
+
+def _letters(text: str) -> str:
+    """Return the letters and digits of a text, in small letters."""
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+def _unread(case: Case) -> Iterator[Suspicion]:
+    """Judge results for which no letter of a text matters, where it is to be read."""
+    words, behavior = relation_words(), case.behavior
+    said = {*case.promise.name, *case.promise.sentence}
+    apart = words["text"]["place"] | words["size"]["said"] | words["empty"]["said"]
+    if words["text"]["reading"].isdisjoint(case.heads) or said & apart or not case.takes_text():
+        return
+    is_free = behavior.is_free(texts_only=True) and not behavior.everyday_hits and not behavior.example_hits
+    is_open = is_free and not (_reads_marks(behavior) or behavior.chooses_values)
+    if is_open and len(behavior.returned) >= _ENOUGH:
+        message = f"no letter of what `{case.function.name}` is given matters for its result: it hands on or counts"
+        yield suspicion(
+            case, "doubt-work", message, _WORK, _of_kind(behavior, "similar") or _of_kind(behavior, "everyday")
+        )
+
+
+def _reads_marks(behavior: Behavior) -> bool:
+    """Check whether something of a text was handed on, or the form of a result is another, by what marks are in it."""
+    forms: dict[str, list[str]] = {"example": [], "everyday": []}
+    for probe, value in behavior.returned:
+        if probe.kind in forms and _is_full(probe.arguments) and has_letters(probe.arguments):
+            forms[probe.kind].append(coarse(skeleton(value, probe.arguments, loose=True)))
+    is_chosen = len({"<*>" in form for form in forms["everyday"]}) > 1
+    shown = forms["example"] if behavior.gives_truths else forms["example"][:1]
+    return is_chosen or not {*shown} <= {*forms["everyday"]}
 
 
 def _size_only(case: Case) -> Iterator[Suspicion]:
@@ -216,8 +256,8 @@ def _emptiness_only(case: Case) -> Iterator[Suspicion]:
 
 
 def _is_full(arguments: Mapping[str, Any]) -> bool:  # Any: whatever an argument is
-    """Check whether no argument is empty, or a text of blanks."""
-    return all(value.strip() if isinstance(value, str) else value for value in arguments.values())
+    """Check whether no argument is empty, or a text of blanks and marks."""
+    return all(any(map(str.isalnum, value)) if isinstance(value, str) else value for value in arguments.values())
 
 
 def _yes_to_all(case: Case) -> Iterator[Suspicion]:

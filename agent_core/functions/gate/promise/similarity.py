@@ -35,6 +35,15 @@ def is_named(value: Any) -> bool:  # Any: whatever an argument is
     return isinstance(value, str) and any(_place(value, members) >= 0 for members in _lists()[0])
 
 
+def is_written_alike(value: str, other: str) -> bool:
+    """Check whether two texts are of one form, or of none that is known."""
+    patterns = [pattern for pattern, _texts in _lists()[1]]
+    first, second = (
+        next((at for at, one in enumerate(patterns) if one.fullmatch(text)), -1) for text in (value, other)
+    )
+    return first == second
+
+
 def similar_values(value: Any) -> list[Any]:  # Any: whatever an argument is
     """Return other values of the kind of a value; none if its kind is not known."""
     values: list[Any] = []

@@ -22,6 +22,7 @@ from .claims import promise_of
 from .code import code_words, has_means
 from .constants import trial_values
 from .judgment import PromiseJudgment, judge
+from .known_tasks import known_calls
 from .memorization import Memorization
 from .probes import Probe, probes
 from .reach import ShownCase
@@ -44,11 +45,16 @@ async def check_promise(draft: Draft, bench: TrialTools) -> Draft:
     draft = await check_rewrite(draft, bench)
     description = _description(draft, function)
     case = _case(draft, function, description)
-    if not case.is_suspect:
+    calls_to_try = [Probe(arguments, "known") for arguments, _known in known_calls(case)]
+    if not (case.is_suspect or calls_to_try):
         return replace(draft, note="nothing in it promises more than it computes")
-    calls_to_try = [Probe({}, "again", 0)] * 4
-    if function.parameters["properties"]:
-        calls_to_try = probes(function, _examples(draft, function), trial_values(tree), description)
+    if case.is_suspect and function.parameters["properties"]:
+        calls_to_try = [
+            *probes(function, _examples(draft, function), trial_values(tree), description),
+            *calls_to_try,
+        ]
+    elif case.is_suspect:
+        calls_to_try = [Probe({}, "again", 0)] * 4
     case, judged = await _judged(replace(case, behavior=Behavior(calls_to_try, (), code_words(tree))), bench)
     names = [*function.parameters["properties"]]
     telling = {
