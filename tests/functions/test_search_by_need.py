@@ -123,6 +123,7 @@ async def test_a_function_is_found_again_by_a_request_that_it_served(at_desk: Op
             id="many",
         ),
         pytest.param("water plants garden JSON web address. " * 6, id="again and again"),
+        pytest.param("Use it to water of JSON the can plants web and a address my from garden", id="in no order"),
     ],
 )
 async def test_a_description_stuffed_with_words_does_not_outrank_what_is_meant(
@@ -136,6 +137,26 @@ async def test_a_description_stuffed_with_words_does_not_outrank_what_is_meant(
     for need, meant in (("water the plants", "water_plan"), ("JSON of a web address", "fetch_json")):
         report = await desk.workspace.workshop.search(need)
         assert report.results[0].function.name == meant
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        "Add `a` and `b`, then the `from` date of a bill.",
+        "Sum of a, b and c, or none if there are none to add.",
+        "Set notifications on or off in the US, from a to b.",
+        "Donne la somme de a et de b, ou me la rend.",
+        "Zeigt an, was der Garten am Montag in den Beeten an Wasser hat.",
+    ],
+)
+async def test_an_honest_description_is_read(description: str, at_desk: OpenDesk) -> None:
+    desk = await at_desk([Repeat(Say("Done."))])
+    desk.put("pages.py", PAGES)
+    desk.put("thing.py", f'def thing(text: str) -> str:\n    """{description}"""\n    return text.upper()\n')
+    await desk.workspace.workshop.reload()
+    best = (await desk.workspace.workshop.search(description)).results[0]
+    assert best.function.name == "thing"
+    assert "shares" in best.why
 
 
 async def test_a_deleted_function_is_not_found_any_more(tmp_path: Path) -> None:

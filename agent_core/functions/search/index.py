@@ -11,22 +11,26 @@ from typing import Any, Final
 
 import numpy as np
 
+from agent_core.base.language import language_of
 from agent_core.memory import words
 from agent_core.memory.embedding import Embedder, EmbeddingUnavailable
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from sandbox.wire.lines import lines_of
 
 from .confusion import first_sentence
 from .requests import RequestStore, ServedRequests
 from .search import Ranked
 from .vectors import VectorTable
 from .word_index import Floats, WordIndex
-from .wording import IDENTIFIER, NEED_CHARS, fields, spoken, views, wanted
+from .wording import NEED_CHARS, fields, mentioned, misplaced, spoken, views, wanted
 
-_LISTED_WORDS, _COHERENCE, _DISTINCT = 20, 0.022, 0.5
-"""From so many words on, a description whose words have so little in common, or so few of which are distinct,
+_LISTED_WORDS, _FEWEST_WORDS, _DISTINCT, _MISPLACED = 20, 7, 0.5, 2
+_LIKENESS, _LIKENESS_OF_FEW, _LIKENESS_OF_NO_SENTENCE = 0.022, -0.015, 0.04
+"""A description whose words have less in common than this, of which few are distinct, or which stand as in no sentence,
 is a list of words, not a text: it would match every request, and only the name is read."""
+
+_DISTRUST = 0.15
+"""What a function loses whose description is a list of words: about as much as all words in common are worth."""
 
 _WORDS, _CROWDED, _LEXICON = 0.15, 0.1, 0.4
 _VIEWS: Final[Mapping[str, tuple[float, float, float]]] = {"wordllama": (0.5, 0.5, 0.0), "minilm": (0.35, 0.3, 0.35)}
@@ -81,6 +85,7 @@ class FunctionIndex:
             stems, vectors = wanted(need), await self._vectors([need])
             vector = None if vectors is None else vectors[0]
             scores = await self._cold(need, stems, vector)
+            scores[[self._slots[name] for name in self._word_lists]] -= _DISTRUST
             if not by_text:
                 scores = scores + self._requests.earned(stems, vector, scores)
             scores[self._free] = -np.inf
@@ -140,7 +145,7 @@ class FunctionIndex:
         for name in [name for name in self._slots if name not in functions]:
             self._drop(name)
         changed = {name: new for name, new in functions.items() if _text(self._seen.get(name)) != _text(new)}
-        callees = {**self._callees, **_mentioned(changed.values(), snapshot)}
+        callees = {**self._callees, **mentioned(changed, snapshot)}
         callees = {name: callees[name] for name in functions}
         linked = _both_ways(callees)
         for name, new in changed.items():
@@ -153,6 +158,7 @@ class FunctionIndex:
         read = [self._read(new, name) for name, new in changed.items()]
         await self._embed([self._slots[name] for name in changed], read)
         self._seen, self._callees, self._linked = functions, callees, linked
+        self._word_vectors.clear()
         self._requests.place(self._slots)
 
     async def _learn(self) -> None:
@@ -206,22 +212,31 @@ class FunctionIndex:
         return replace(function, description="") if name in self._word_lists else function
 
     async def _is_word_list(self, description: str) -> bool:
-        """Return whether the words of a long description are few, again and again, or have nothing in common."""
-        said = words.content(description)
+        """Return whether the words of a description are few, again and again, stand in no order, or tell no subject."""
+        said, slips = words.content(description), misplaced(description)
         if len(said) > _LISTED_WORDS and len({*said}) < _DISTINCT * len(said):
             return True
-        said = said[: 2 * _LISTED_WORDS]
-        if len(said) <= _LISTED_WORDS or self._embedder is None:
-            return False
+        if len(said) <= _LISTED_WORDS and language_of(description) not in ("en", ""):
+            return False  # the words of another language are too far apart to the model
+        likeness = await self._likeness(said[: 2 * _LISTED_WORDS])
+        if slips >= _MISPLACED or likeness is None:
+            return slips >= _MISPLACED
+        usual = _LIKENESS if len(said) > _LISTED_WORDS else _LIKENESS_OF_FEW
+        return likeness < (_LIKENESS_OF_NO_SENTENCE if slips else usual)
+
+    async def _likeness(self, said: Sequence[str]) -> float | None:
+        """Return the mean cosine of two of these words; none if there is no model, or there are too few words."""
+        if self._embedder is None or len(said) < _FEWEST_WORDS:
+            return None
         new = [*{*said} - self._word_vectors.keys()]
         vectors = await self._vectors(new, self._embedder.lexicon) if new else None
         if vectors is not None:
             self._word_vectors.update(zip(new, vectors, strict=True))
         known = [self._word_vectors[word] for word in said if word in self._word_vectors]
-        if len(known) <= _LISTED_WORDS:
-            return False
+        if len(known) < _FEWEST_WORDS:
+            return None
         length, count = float(np.linalg.norm(np.mean(known, 0))), len(known)
-        return (count * length**2 - 1) / (count - 1) < _COHERENCE  # the mean cosine of two of them
+        return (count * length**2 - 1) / (count - 1)
 
     def _second(self) -> Embedder | None:
         """Return the fast model that is asked next to a slow one."""
@@ -270,19 +285,6 @@ def _text(function: Function | None) -> Any:  # Any: only compared
     if function is None:
         return None
     return function.description, function.parameters, function.examples, function.module, function.body_hash
-
-
-def _mentioned(functions: Iterable[Function], snapshot: Snapshot) -> dict[str, frozenset[str]]:
-    """Return the other functions whose names stand in the source or description of each, read without parsing it."""
-    lines, named = dict[str, list[str]](), dict[str, frozenset[str]]()
-    for function in functions:
-        module = function.module
-        if module not in lines:
-            lines[module] = lines_of(snapshot.modules[module].text) if module in snapshot.modules else []
-        own = "".join(lines[module][function.line - 1 : function.end_line])
-        names = snapshot.functions.keys() & {*IDENTIFIER.findall(own)}
-        named[function.name] = frozenset(names - {function.name})
-    return named
 
 
 def _both_ways(callees: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:

@@ -1,11 +1,15 @@
 """The words of needs and of functions: what of each a search reads."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Final
 
+from agent_core.base.language import language_of
 from agent_core.memory import words
 from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from sandbox.wire.lines import lines_of
 
 NEED_CHARS: Final = 2_000
 """So much of a need is read."""
@@ -13,7 +17,7 @@ NEED_CHARS: Final = 2_000
 DESCRIPTION_CHARS: Final = 600
 """So much of a description is read: a longer one covers more words, not more of what is needed."""
 
-IDENTIFIER: Final = re.compile(r"[^\W\d]\w*")
+_IDENTIFIER: Final = re.compile(r"[^\W\d]\w*")
 """A name in a source."""
 
 _ASKING: Final = """
@@ -23,6 +27,34 @@ information any some just also more wants let lets im ive trying try search hey 
 ASKING: Final = frozenset(words.stems(_ASKING.split()))
 """The stems of the words with which people ask for anything."""
 
+
+def _set(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+_END: Final = ""
+_ARTICLES: Final = _set("the my your our their its every")
+_PREPOSITIONS: Final = _set("of to in on for at by from with")
+_OBJECTS: Final = _set("me him us them")
+_SUBJECTS: Final = _set("I he she we they")
+_MODALS: Final = _set("can could will would should shall may might must")
+_BE: Final = _set("is are were has had")
+_LINKS: Final = _set("and or but because if")
+_NEVER_BEHIND: Final = (
+    (_ARTICLES, words.STOP - _set("very just then no not here there do as m s t d") | _set("I , ; ? !")),
+    (_PREPOSITIONS, _SUBJECTS | _MODALS | _BE | (_PREPOSITIONS - {"to", "by", "from"})),
+    (_PREPOSITIONS - {"on", "in", "by", "with"}, _LINKS),
+    (_SUBJECTS, _ARTICLES | _PREPOSITIONS | _SUBJECTS | _OBJECTS),
+    (_MODALS, _OBJECTS | _BE | _LINKS | _MODALS),
+    (_BE, _BE | _MODALS),
+    (_set("? !"), words.STOP),
+    (_set("a"), _ARTICLES | {"of", "for", "at", "on"}),
+    (_ARTICLES | _PREPOSITIONS | _LINKS | _MODALS | {"a", "I"}, {_END}),
+)
+"""Small words of English, and what does not follow them in a sentence, whatever it is about: “the can”, “of and”."""
+
+_TOKEN: Final = re.compile(r"[^\W_]+(?:['’_-]\w+)*|[.,;:!?()]")
+_QUOTED: Final = re.compile(r"`[^`]*`|\"[^\"]*\"|(?<!\w)'[^']*'(?!\w)|“[^”]*”")
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_.\-]+")
 
 
@@ -30,6 +62,21 @@ def wanted(need: str) -> list[str]:
     """Return the stems of a need's words, without those of asking."""
     stems = words.stems(words.content(need))
     return [stem for stem in stems if stem not in ASKING] or stems
+
+
+def misplaced(description: str) -> int:
+    """Return how often the words of a description stand as they do not stand in a sentence.
+
+    Of languages other than English nothing is said.
+    """
+    if language_of(description) not in ("en", ""):
+        return 0
+    found = [word.partition("'")[0] for word in _TOKEN.findall(_QUOTED.sub("Q", description))]
+    tokens = [word if word.isupper() else word.lower() for word in found]
+    return sum(
+        any(one in small and other in never for small, never in _NEVER_BEHIND)
+        for one, other in pairwise([*tokens, _END])
+    )
 
 
 def spoken(function: Function) -> list[tuple[str, str]]:
@@ -44,6 +91,19 @@ def fields(function: Function, linked: Iterable[str]) -> list[list[str]]:
     rest = f"{_parameters(function)} {function.module} {calls} {' '.join(map(_split, sorted(linked)))}"
     texts = (_split(function.name), function.description[:DESCRIPTION_CHARS], rest)
     return [words.stems(words.content(text)) for text in texts]
+
+
+def mentioned(functions: Mapping[str, Function], snapshot: Snapshot) -> dict[str, frozenset[str]]:
+    """Return the other functions whose names stand in the source or description of each, read without parsing it."""
+    lines, named = dict[str, list[str]](), dict[str, frozenset[str]]()
+    for name, function in functions.items():
+        module = function.module
+        if module not in lines:
+            lines[module] = lines_of(snapshot.modules[module].text) if module in snapshot.modules else []
+        own = "".join(lines[module][function.line - 1 : function.end_line])
+        names = snapshot.functions.keys() & {*_IDENTIFIER.findall(own)}
+        named[name] = frozenset(names - {name})
+    return named
 
 
 def views(function: Function) -> tuple[str, str, str]:
