@@ -14,7 +14,7 @@ from agent_core.base.messages import SEND, Answer, Message, Notice, User
 from agent_core.base.untrusted import one_line
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.session import GO_ON
-from agent_core.workspace.runner import Runner
+from agent_core.workspace.runner import Front, Runner
 from agent_core.workspace.workspace import Workspace
 
 from .approvers import chosen
@@ -199,10 +199,12 @@ class Conversation:
 
         async with self.workspace.runner(
             hear,
-            front=lambda: self.agent.name,
-            run_front=run_front,
-            interrupt_front=lambda _: self.agent.interrupt(resumes=True),
-            is_free=lambda: not self.busy,
+            front=Front(
+                lambda: self.agent.name,
+                run_front,
+                lambda _: self.agent.interrupt(resumes=True),
+                lambda: not self.busy,
+            ),
             on_fault=lambda agent, error: self.voice.aloud([line(("bad", f"{agent}: {error}"))]),
         ) as runner:
             self._runner = runner

@@ -23,6 +23,7 @@ from agent_core.registry.module_file import remove_text, save_text
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import hash_of
 from agent_core.registry.watch import Watcher
+from agent_core.runtime.helper_calls import PREFIX
 from agent_core.storage import SaveVersion, Store, VersionRow
 from sandbox.wire.lines import bare_lines
 
@@ -240,6 +241,15 @@ class HelperLibrary:
             UsageError: there was never one of that name.
         """
         return [_version(version.number, version.row) for version in await self.versions(name)]
+
+    async def runs(self) -> dict[str, list[str]]:
+        """Return the agents that are runs of helpers, oldest first, by the names of the helpers."""
+        runs: dict[str, list[str]] = {}
+        rows = {row.name: row.last_at for row in await self._store.agents()}
+        for name in sorted(rows, key=lambda name: rows[name]):
+            if name.startswith(PREFIX):
+                runs.setdefault(name.removeprefix(PREFIX).rpartition("-")[0], []).append(name)
+        return runs
 
     @asynccontextmanager
     async def followed(self) -> AsyncIterator[None]:

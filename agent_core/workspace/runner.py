@@ -9,7 +9,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -175,6 +175,16 @@ async def bell(state: Path, poke: Callable[[], None]) -> AsyncIterator[None]:
         await asyncio.to_thread(observer.join)
 
 
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The agent that a person talks to, by its name now: its turns are run here, when it is free."""
+
+    name: Callable[[], str]
+    run: Handle
+    interrupt: Handle
+    is_free: Callable[[], bool]
+
+
 class AgentsBehind:
     """The agents that work behind: opened when they have something to do, the last of them kept open."""
 
@@ -214,6 +224,29 @@ class AgentsBehind:
             raise AgentBusy(f"Agent `{name}` works behind.", fix="Wait until its turn has ended, or stop it.")
         if (agent := self._idle.pop(name, None)) is not None:
             await agent.aclose()
+
+    @asynccontextmanager
+    async def at_work(
+        self, new_runner: Callable[..., Runner], state: Path, front: Front | None = None
+    ) -> AsyncIterator[Runner]:
+        """Give a runner of these agents, and of the one in front, while the block runs; then close them."""
+
+        def is_front(name: str) -> bool:
+            return front is not None and name == front.name()
+
+        async def handle(name: str) -> None:
+            await (front.run(name) if front and is_front(name) else self.turn(name))
+
+        async def interrupt(name: str) -> None:
+            await (front.interrupt(name) if front and is_front(name) else self.interrupt(name))
+
+        runner = new_runner(handle, interrupt, is_free=lambda name: not (front and is_front(name)) or front.is_free())
+        async with bell(state, runner.poke):
+            try:
+                yield runner
+            finally:
+                await runner.stop()
+                await self.aclose()
 
     async def interrupt(self, name: str) -> None:
         """End the running turn of an agent; it goes on at the next start."""

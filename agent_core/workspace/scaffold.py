@@ -1,4 +1,4 @@
-"""`toolwright init`: a folder with the starter functions and a settings file."""
+"""The folder of a workspace: `toolwright init` makes it, with the starter functions and a settings file."""
 
 import re
 from importlib.metadata import PackageNotFoundError, files
@@ -46,6 +46,29 @@ def create(root: Path) -> list[str]:
             f"The workspace {root} cannot be made: {error}.", fix="Choose a folder that you may write to."
         ) from error
     return created
+
+
+def opened(root: Path | str) -> Path:
+    """Return the folder of a workspace, which may lack `functions/`: it is made.
+
+    Raises:
+        WorkspaceError: the folder is not there, or cannot hold functions.
+    """
+    root = Path(root).resolve()
+    if not root.is_dir():
+        raise WorkspaceError(f"There is no folder {root}.", fix=f"Next: toolwright init {root}")
+    try:
+        (root / "functions").mkdir(exist_ok=True)
+    except OSError as error:
+        raise WorkspaceError(
+            f"{root} cannot hold functions: {error.strerror}.", fix="Choose another folder."
+        ) from error
+    if not (root / "functions").resolve().is_relative_to(root):
+        raise WorkspaceError(
+            f"{root / 'functions'} is a link that leaves the workspace, so nothing is read or written there.",
+            fix="Put the folder itself there.",
+        )
+    return root
 
 
 def _inside(root: Path) -> tuple[str, ...]:

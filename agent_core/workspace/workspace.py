@@ -20,7 +20,7 @@ from agent_core.access.grants import (
     Question,
 )
 from agent_core.base.clock import Clock
-from agent_core.base.errors import AgentBusy, NoWorkspace, ToolwrightError, UsageError, WorkspaceError
+from agent_core.base.errors import AgentBusy, NoWorkspace, ToolwrightError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.problem import Problem
 from agent_core.base.settings import FILE_NAME, Settings, load
@@ -48,7 +48,7 @@ from .helper_library import HelperLibrary
 from .helper_proposals import HelperProposal, proposals
 from .model_opener import IdleModels, ModelOpener
 from .portable import ImportOptions, opened_moves, read_file, write_file
-from .runner import AgentsBehind, Handle, Runner, bell
+from .runner import AgentsBehind, Front, Runner
 from .state_store import open_state
 
 
@@ -127,7 +127,7 @@ class Workspace:
             SettingsError: a setting is wrong.
             StorageError: the state cannot be used.
         """
-        root = _folder(root)
+        root = scaffold.opened(root)
         settings = settings or load(root, flags)
         async with AsyncExitStack() as stack:
             store = open_state(root, settings)
@@ -259,45 +259,25 @@ class Workspace:
         await asyncio.to_thread(write_file, path, await self.export_agent(name))
 
     @asynccontextmanager
-    async def runner(  # noqa: PLR0913 - what differs from door to door
+    async def runner(
         self,
         hear: Callable[[Event], None] = lambda _: None,
         *,
-        front: Callable[[], str] = str,
-        run_front: Handle | None = None,
-        interrupt_front: Handle | None = None,
-        is_free: Callable[[], bool] = lambda: True,
+        front: Front | None = None,
         on_fault: Callable[[str, ToolwrightError], None] = lambda *_: None,
     ) -> AsyncIterator[Runner]:
         """Give the runner of this workspace's agents; `hear` gets the events of those that work behind.
 
-        The turns of the agent in `front` are run by `run_front`, when it is free.
+        The turns of the agent in `front` are run there.
         """
         behind = self._behind = AgentsBehind(partial(self._opened, is_behind=True), hear)
-
-        async def handle(name: str) -> None:
-            await (run_front(name) if run_front and name == front() else behind.turn(name))
-
-        async def interrupt(name: str) -> None:
-            await (interrupt_front(name) if interrupt_front and name == front() else behind.interrupt(name))
-
-        slots = self.settings.runner.slots
-        runner = Runner(
-            self._store,
-            handle,
-            interrupt,
-            slots=slots,
-            clock=self._clock,
-            is_free=lambda name: name != front() or is_free(),
-            on_fault=on_fault,
-        )
-        async with bell(prepare_state_dir(self.root), runner.poke):
+        slots, clock = self.settings.runner.slots, self._clock
+        new_runner = partial(Runner, self._store, slots=slots, clock=clock, on_fault=on_fault)
+        async with behind.at_work(new_runner, prepare_state_dir(self.root), front) as runner:
             try:
                 yield runner
             finally:
                 self._behind = None
-                await runner.stop()
-                await behind.aclose()
 
     async def questions(self) -> list[PendingQuestion]:
         """Return the questions about grants that wait for an answer in any process at this workspace, oldest first."""
@@ -379,15 +359,6 @@ class Workspace:
         """Check whether there is an agent or a group of this name, or a run of a helper; another one would be new."""
         return is_group(self.root, name) or name in await self._store.agent_names() or name in await self.agent_names()
 
-    async def helper_runs(self) -> dict[str, list[str]]:
-        """Return the agents that are runs of helpers, oldest first, by the names of the helpers."""
-        runs: dict[str, list[str]] = {}
-        rows = {row.name: row.last_at for row in await self._store.agents()}
-        for name in sorted(rows, key=lambda name: rows[name]):
-            if name.startswith(PREFIX):
-                runs.setdefault(name.removeprefix(PREFIX).rpartition("-")[0], []).append(name)
-        return runs
-
     async def helper_proposals(self) -> list[HelperProposal]:
         """Return drafts of helpers for functions that recorded turns used together."""
         return await proposals(self.helpers, self._store, self.workshop.registry.snapshot())
@@ -460,21 +431,3 @@ def ask(message: str, workspace: Path | str = ".", *, agent: str | None = None) 
         return asyncio.run(asked())
     with ThreadPoolExecutor(1) as aside:
         return aside.submit(lambda: asyncio.run(asked())).result()
-
-
-def _folder(root: Path | str) -> Path:
-    root = Path(root).resolve()
-    if not root.is_dir():
-        raise WorkspaceError(f"There is no folder {root}.", fix=f"Next: toolwright init {root}")
-    try:
-        (root / "functions").mkdir(exist_ok=True)
-    except OSError as error:
-        raise WorkspaceError(
-            f"{root} cannot hold functions: {error.strerror}.", fix="Choose another folder."
-        ) from error
-    if not (root / "functions").resolve().is_relative_to(root):
-        raise WorkspaceError(
-            f"{root / 'functions'} is a link that leaves the workspace, so nothing is read or written there.",
-            fix="Put the folder itself there.",
-        )
-    return root

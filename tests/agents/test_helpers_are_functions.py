@@ -177,7 +177,7 @@ async def test_the_transcript_is_kept_under_a_name_of_its_own(tmp_path: Path, at
     [answer] = of(CallAnswered, await desk.say("Which words?"))
     name = answer.detail["helper"]["agent"]
     assert name.startswith("helper--vowel_finder-")
-    assert await desk.workspace.helper_runs() == {"vowel_finder": [name]}
+    assert await desk.workspace.helpers.runs() == {"vowel_finder": [name]}
     document = json.loads(await desk.workspace.export_agent(name))
     assert "queueing sky" in json.dumps(document)
     await desk.agent.aclose()

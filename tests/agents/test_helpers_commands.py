@@ -91,7 +91,7 @@ async def test_runs_of_helpers_are_no_agents_in_the_list(root: Path, at_desk: Op
     assert [row["name"] for row in listed["agents"]] == ["main"]
     tree = json.loads(toolwright("agents", "tree", "--json", cwd=root).stdout)
     assert [(row["name"], row["kind"]) for row in tree["agents"]] == [("main", "agent")]
-    [name] = (await desk.workspace.helper_runs())["vowel_finder"]
+    [name] = (await desk.workspace.helpers.runs())["vowel_finder"]
     shown = toolwright("agents", "show", name, "--json", cwd=root)
     assert json.loads(shown.stdout)["settings"]["caller"] == "main"
     assert "give_result" in toolwright("log", "--agent", name, cwd=root).stdout

@@ -156,3 +156,11 @@ async def test_limits_that_are_saved_in_a_turn_hold_from_its_next_step_on(tmp_pa
     async with team(tmp_path, {"editor": narrowed}) as agents:
         await agents.say("Go on.", to="editor")
         assert len(agents.model.requests) == 2
+
+
+async def test_dollars_are_a_limit_by_the_prices_of_the_settings(tmp_path: Path, at_desk: OpenDesk) -> None:
+    prices = "[models.scripted]\nprice = { input = 1000, output = 1000 }\n"
+    (tmp_path / "toolwright.toml").write_text(f"{prices}[runner]\ncost = 0.0000001\n", "utf-8")
+    desk = await at_desk([Repeat(endless)])
+    assert "cost is reached" in of(Warned, await desk.say("Go on."))[-1].message
+    assert len(desk.model.requests) == 1

@@ -15,7 +15,7 @@ from agent_core.base.errors import NoModel, NoWorkspace, UsageError
 from agent_core.base.plain_files import read_named_text, read_plain
 from sandbox.wire.foreign import Malformed, read_toml
 
-from ..cli_context import CliContext, scene
+from ..cli_context import CliContext, loading, scene
 from ..debug_log import debug_file
 from ..faults import innermost
 from ..options import RunOptions
@@ -165,7 +165,8 @@ def _prompt(options: RunOptions) -> int:
 
 
 def _plainly(options: RunOptions) -> int:
-    from ..plain import each_line, one_message
+    with loading():
+        from ..plain import each_line, one_message
 
     if options.message is None and not options.resume:
         return 0 if asyncio.run(each_line(options)) else 1

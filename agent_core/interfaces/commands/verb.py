@@ -18,7 +18,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_named_text
 
 from ..choices import Table
-from ..cli_context import CliContext, scene
+from ..cli_context import CliContext, loading, scene
 from ..spans import Line
 
 if TYPE_CHECKING:  # `toolwright --help` must not load a workspace
@@ -171,7 +171,8 @@ def verb(name: str | None = None, *, opens: Opens = Opens.WORKSPACE) -> Callable
                 from ..remote import run_command
 
                 return run_command(scene, typed_words(click.get_current_context()))
-            from ..shell_door import carry_out
+            with loading():
+                from ..shell_door import carry_out
 
             return carry_out(scene, opens, lambda door: handler(door, **arguments))
 

@@ -26,7 +26,7 @@ _LAST_RUNS = 5
 async def helpers_document(workspace: "Workspace") -> Json:
     """Return all helpers as they now are, and the problems of the files that were rejected."""
     await workspace.helpers.refresh(is_told=False)
-    runs = await workspace.helper_runs()
+    runs = await workspace.helpers.runs()
     rows = [_summary(helper, runs) for helper in workspace.helpers.helpers.values()]
     return {"helpers": rows, "rejected": [problem.to_json() for problem in workspace.helpers.problems]}
 
@@ -38,7 +38,7 @@ async def helper_document(workspace: "Workspace", name: str) -> Json:
         UsageError: there is none of this name.
     """
     await workspace.helpers.refresh(is_told=False)
-    helper, runs = workspace.helpers.helper(name), await workspace.helper_runs()
+    helper, runs = workspace.helpers.helper(name), await workspace.helpers.runs()
     functions = workspace.workshop.registry.snapshot().functions
     return {
         **_summary(helper, runs),
