@@ -10,6 +10,18 @@ from tests.kit.program import toolwright
 PLAIN = """def {0}(text, width=3):
     return text[:width] * 2
 """
+READS = '''def line_count(path: str) -> int:
+    """Count the lines of a file.
+
+    Args:
+        path: The file.
+
+    Returns:
+        How many there are.
+    """
+    with open(path) as file:
+        return sum(1 for _ in file)
+'''
 
 
 @pytest.fixture
@@ -48,3 +60,11 @@ def test_lines_are_those_of_the_file_though_the_text_was_fixed(library: Path) ->
     done = toolwright("functions", "check", "lib/fixed.py", cwd=library)
     at = (library / "lib" / "fixed.py").read_text().splitlines().index("LIMIT = unknown_name") + 1
     assert f"lib/fixed.py:{at} undefined-name: " in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("beside", ["", COUNT_VOWELS], ids=["alone", "beside-another"])
+def test_a_function_that_reads_a_file_needs_no_examples_in_a_file_of_several_either(library: Path, beside: str) -> None:
+    (library / "lib" / "mixed.py").write_text(f"{READS}\n\n{beside}")
+    done = toolwright("functions", "check", "lib/mixed.py", cwd=library)
+    assert "✓ line_count would be added to mixed, as a draft  lib/mixed.py:1 · warns: unproven" in done.stdout
+    assert "too-few-examples" not in done.stdout

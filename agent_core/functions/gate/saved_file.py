@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
+from agent_core.access.grants import Grants
 from agent_core.access.grants.content import modules_of
 from agent_core.access.grants.value import joined
 from agent_core.access.packages.projects import project_of
@@ -156,7 +157,11 @@ def _with_results(file: SavedFile, tried: Sequence[_Tried]) -> SavedFile:
     names = {function.name for function in file.module.functions}
     for tree, node, function, all_results in tried:
         results = [result for result in all_results if not proof.wants_grant(result, file.needs)]
-        unproven = is_unproven(around(tree, function.name, names), node, function)
+        alone = around(tree, function.name, names)
+        unproven = is_unproven(alone, node, function)
+        needs = _needs(alone, file.rules, file.snapshot)
+        if not unproven and (needs.read or needs.write):
+            unproven = "calls"  # an example has only the files that it makes itself
         differing = [result for result in results if not result.agreed]
         findings = [proof.example_finding(result, function.name) for result in differing]
         file = file.with_findings(proof.STAGE, [*findings, *too_few(function, function.examples, unproven)])
@@ -168,6 +173,11 @@ def _with_results(file: SavedFile, tried: Sequence[_Tried]) -> SavedFile:
         standings = (*file.standings, (function.name, standing))
         file = replace(file, standings=standings, disagreements=(*file.disagreements, *named))
     return file
+
+
+def _needs(tree: ast.Module, rules: Rules, snapshot: Snapshot) -> Grants:
+    """Return what the text of one function of a file needs."""
+    return needs_of(reached(tree, rules.packages, own=modules_of_workspace(snapshot.modules)))
 
 
 def around(tree: ast.Module, name: str, offered: Collection[str]) -> ast.Module:
@@ -276,18 +286,19 @@ def draft_of(name: str, verdict: ModuleVerdict, snapshot: Snapshot, rules: Rules
         return None
     text = _text(function, lines_of(reading.source.text))
     replaces = verdict.previous is not None and any(known.name == name for known in verdict.previous.functions)
-    lines = range(function.line, function.end_line + 1)
+    lines, alone = range(function.line, function.end_line + 1), around(tree, name, places)
     return Draft(
         Candidate(name, text, function.module, replaces=replaces, file=function.path, exact=True),
         verdict.policy,
         rules,
         snapshot,
         text,
-        around(tree, name, places),
+        alone,
         tuple(problem for problem in verdict.problems if problem.where.line in lines),
         own=reading,
         reading=reading,
         trial=snapshot,
         trials=ExampleTrials(len(function.examples) if standings.get(name) == "trial" else 0),
         apart=frozenset(other for other in standings if other in places and places[other].line > function.line),
+        needs=_needs(alone, rules, snapshot),
     )
