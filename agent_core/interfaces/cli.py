@@ -19,6 +19,7 @@ from agent_core import __version__
 from agent_core.base.errors import ToolwrightError
 from sandbox.wire.lines import bare_lines
 
+from .cli_context import workspace_option
 from .faults import REFUSED, USAGE, innermost, report, report_crash, tell
 
 _COMMANDS = {
@@ -96,14 +97,7 @@ class LazyGroup(click.Group):
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="toolwright", message="%(prog)s %(version)s")
-@click.option(
-    "--workspace",
-    "-C",
-    "root",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="The workspace; by default, the current folder.",
-)
+@workspace_option
 @click.option("--server", metavar="URL", help="The workspace that a server has open.")
 @click.option("--token", metavar="TOKEN", hidden=True)
 @click.option("--json", "as_json", is_flag=True, hidden=True)

@@ -20,6 +20,15 @@ from .debug_log import start_debugging
 from .spans import Line, line
 from .wrap import write
 
+workspace_option = click.option(
+    "--workspace",
+    "-C",
+    "root",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The workspace; by default, the current folder.",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class CliContext:
@@ -73,14 +82,7 @@ def scene(command: Command, taken: Collection[str] = (), *, over_server: bool = 
 
     @(debug if has_debug else _as_it_is)
     @click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
-    @click.option(
-        "--workspace",
-        "-C",
-        "root",
-        type=click.Path(path_type=Path),
-        metavar="DIR",
-        help="The workspace; by default, the current folder.",
-    )
+    @workspace_option
     @functools.wraps(command)
     def prepared(as_json: bool, root: Path | None, **options: Any) -> int | None:  # noqa: FBT001  (click hands it in)
         above = click.get_current_context().find_root().params

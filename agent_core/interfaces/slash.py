@@ -9,7 +9,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.functions.debug import Placed, typed_breakpoint
 from sandbox.wire.lines import bare_lines
 
-from . import slash_session, slash_shell, slash_short
+from . import slash_session, slash_shell, slash_shorthands
 from .catalogue import BY_NAME, GROUPS, CommandEntry, group, nearest, needed
 from .columns import explained
 from .commands.calls import stopping_first
@@ -152,11 +152,11 @@ Run = Callable[[Conversation, str], Awaitable[None]]
 
 async def take(talk: Conversation, text: str) -> None:
     """Process a typed line: a command, or a message to the agent."""
-    text = slash_short.long_form(talk, text)
+    text = slash_shorthands.long_form(talk, text)
     if _is_command(text):
         await command(talk, text.strip())
     else:
-        await talk.say(slash_short.message_of(talk, _unescaped(text)))
+        await talk.say(slash_shorthands.message_of(talk, _unescaped(text)))
     await talk.settle_later()
 
 
@@ -164,9 +164,9 @@ async def during(talk: Conversation, text: str) -> None:
     """Process a line while a turn runs: a message is delivered at its next step; some commands wait for the turn to
     end.
     """
-    text = slash_short.long_form(talk, text)
+    text = slash_shorthands.long_form(talk, text)
     if not _is_command(text):
-        await talk.say_meanwhile(slash_short.message_of(talk, _unescaped(text)))
+        await talk.say_meanwhile(slash_shorthands.message_of(talk, _unescaped(text)))
         return
     text = text.strip()
     entry = BY_NAME.get(_name(text))
@@ -274,6 +274,6 @@ _RUNS: dict[str, Run] = {
     "break": _break,
     "debug": _debug,
     **slash_session.RUNS,
-    **slash_short.RUNS,
+    **slash_shorthands.RUNS,
     "clear": _clear,
 }

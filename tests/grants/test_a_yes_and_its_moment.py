@@ -9,7 +9,7 @@ from agent_core.access.grants import Decision, Grants, Question
 from agent_core.access.grants.content import differences
 from agent_core.base.errors import WorkspaceError
 from agent_core.functions.service import Author
-from agent_core.interfaces.render.grant_question import question_lines
+from agent_core.interfaces.render.grant_question import question_rows
 from agent_core.interfaces.spans import plain
 from agent_core.registry.source import ModuleSource
 from tests.workshop.support import Room
@@ -125,7 +125,7 @@ async def test_a_folder_that_is_a_repository_is_never_granted_for_writing(here: 
 
 
 def asked(diff: str = "", **more: object) -> str:
-    lines = question_lines(Question("weather", diff=diff, **more), 100)  # type: ignore[arg-type]  # its own fields
+    lines = question_rows(Question("weather", diff=diff, **more), 100)  # type: ignore[arg-type]  # its own fields
     return plain(lines)
 
 

@@ -13,7 +13,7 @@ from agent_core.access.grants.repositories import DEEPEST, MOST_ENTRIES
 from agent_core.base.errors import WorkspaceError
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import Author
-from agent_core.interfaces.render.grant_question import question_lines
+from agent_core.interfaces.render.grant_question import question_rows
 from agent_core.interfaces.spans import plain
 from tests.workshop.support import Room, room
 
@@ -327,4 +327,4 @@ async def test_what_is_too_large_to_be_looked_through_is_said_in_the_question(
     make(here.root / "out")
     await here.shop.create("double", PLAIN, "sums")
     question = await here.shop.grants.question("double", here.shop.grants.wanted({"write": ("out",)}))
-    assert ("`out/` is too large to be looked through" in plain(question_lines(question, 400))) != is_whole
+    assert ("`out/` is too large to be looked through" in plain(question_rows(question, 400))) != is_whole

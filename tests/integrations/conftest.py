@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -35,12 +35,17 @@ async def run_program(naming: str, model: ScriptedModel, folder: Path) -> str:
     ]
     (folder / "program.py").write_text(program, "utf-8")
     Workspace.create(folder / "assistant")
-    settings = {"PYTHONPATH": str(PAGE.parents[1])}
+    return await run_script(Path("program.py"), cwd=folder, env=model.environment)
+
+
+async def run_script(script: Path, *arguments: str, cwd: Path, env: Mapping[str, str] | None = None) -> str:
+    """Run a script in a process of its own, and return what it prints."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        "program.py",
-        cwd=folder,
-        env={**os.environ, **model.environment, **settings},
+        str(script),
+        *arguments,
+        cwd=cwd,
+        env={**os.environ, **(env or {}), "PYTHONPATH": str(PAGE.parents[1])},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )

@@ -1,6 +1,7 @@
 """Our agents in Microsoft's Agent Framework. `make conformance` runs this where the framework is installed."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,11 @@ import pytest
 
 from tests.kit import Expect, Fail, Say, ScriptedModel, contains
 
-from .conftest import GROWS, USES, Connect, run_program
+from .conftest import GROWS, USES, Connect, run_program, run_script
 
 pytest.importorskip("agent_framework", reason="Agent Framework is not installed here: make conformance tries it")
 
-from agent_framework import AgentSession, Content, Message, SupportsAgentRun
+from agent_framework import Content, Message, SupportsAgentRun
 from agent_framework.orchestrations import GroupChatBuilder
 
 from agent_core.interfaces.integrations.agent_framework import FrameworkAgent
@@ -69,16 +70,28 @@ async def test_a_turn_is_whole_or_streamed_with_calls_thoughts_and_usage(connect
     assert calls(final.messages) == [("function_call", "count_vowels"), ("function_result", "5")]
 
 
-async def test_each_session_is_a_conversation_that_goes_on_after_it_was_saved(connected: Connect) -> None:
-    client = await connected([Say("Brindle."), Say("Again."), Expect(Say("Kept."), contains("Where is it?"))])
+async def test_each_session_is_a_conversation_of_its_own(connected: Connect) -> None:
+    client = await connected([Say("Brindle."), Say("Again."), Say("Kept.")])
     agent = FrameworkAgent("ada", client)
     first, second = agent.create_session(), agent.create_session()
     await agent.run("Where is it?", session=first)
     await agent.run("Hello", session=second)
-    kept = AgentSession.from_dict(first.to_dict())
-    await FrameworkAgent("ada", client).run("And now?", session=kept)
+    await agent.run("And now?", session=first)
     texts = [row["text"] for row in await client.messages(await client.converse(first.session_id))]
     assert texts == ["Where is it?", "Brindle.", "And now?", "Kept."]
+
+
+async def test_a_saved_session_goes_on_in_another_process(
+    connected: Connect, tmp_path: Path, scripted: Callable[..., ScriptedModel]
+) -> None:
+    client = await connected([Say("Brindle.")])
+    agent = FrameworkAgent("ada", client)
+    session = agent.create_session()
+    await agent.run("Where is it?", session=session)
+    await client.aclose()
+    model = scripted([Expect(Say("Kept."), contains("Where is it?"))])
+    script, saved = Path(__file__).with_name("resumed_session.py"), json.dumps(session.to_dict())
+    assert await run_script(script, str(tmp_path), model.base_url, saved, cwd=tmp_path) == "Kept.\n"
 
 
 async def test_a_canceled_run_ends_its_turn(connected: Connect) -> None:

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ import pytest
 from agent_core import ToolwrightError
 from tests.kit import Ask, Expect, Fail, Say, ScriptedModel, Wanted, contains
 
-from .conftest import GROWS, USES, Connect, run_program
+from .conftest import GROWS, USES, Connect, run_program, run_script
 
 pytest.importorskip("autogen_agentchat", reason="AutoGen is not installed here: make conformance tries it")
 
@@ -169,10 +167,7 @@ async def test_a_state_goes_on_in_another_process(
     await client.aclose()
     model = scripted([Expect(Say("Still there."), contains("Where is the lighthouse?"))])
     script = Path(__file__).with_name("resumed.py")
-    command = [sys.executable, str(script), str(tmp_path), model.base_url, state]
-    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    out, errors = await process.communicate()
-    assert process.returncode == 0, errors
+    out = await run_script(script, str(tmp_path), model.base_url, state, cwd=tmp_path)
     assert json.loads(out) == {"reply": "Still there.", "mcp": []}
 
 

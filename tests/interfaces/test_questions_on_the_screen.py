@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from agent_core.interfaces.render.grant_question import (
     denied_lines,
     fitting,
     pages,
-    question_lines,
+    question_rows,
     transcript_form,
     typed_decision,
 )
@@ -38,7 +38,7 @@ def place() -> Iterator[str]:
         yield found
 
 
-def text_of(lines: list[Line]) -> list[str]:
+def text_of(lines: Iterable[Line]) -> list[str]:
     return ["".join(text for _, text in each) for each in lines]
 
 
@@ -48,12 +48,12 @@ def test_no_text_of_a_model_acts_or_looks_like_a_line_of_the_program(
 ) -> None:
     missing = Grants(network=("api.example.org",), read=("data/",))
     asking = Question(name, missing, Grants(), why, ((7, code),), diff)
-    rows = text_of(question_lines(asking, columns))
+    rows = text_of(question_rows(asking, columns))
     for row in rows:
         assert width(row) <= columns
         assert not [one for one in row if unicodedata.category(one) in ("Cc", "Cf", "Cs") and one != "\u200d"]
     titles = ("  The reason", "  The lines", "  What is", "  │ ", "  ↪ ")
-    grants = len(text_of(question_lines(Question(name, missing), columns)))
+    grants = len(text_of(question_rows(Question(name, missing), columns)))
     assert all(row.startswith((*titles, "    ")) for row in rows[grants:] if columns > 30)
 
 
@@ -61,7 +61,7 @@ def test_no_text_of_a_model_acts_or_looks_like_a_line_of_the_program(
 def test_a_question_is_cut_to_the_screen_and_says_by_how_much(rows: int) -> None:
     asking = Question("f", Grants(network=tuple(f"h{number}.example.org" for number in range(20))), why="because")
     lines, left = fitting(asking, 60, rows)
-    whole = len(question_lines(asking, 60))
+    whole = len([*question_rows(asking, 60)])
     assert len(lines) + left == whole
     assert (left == 0) == (rows == 40)
 
@@ -152,7 +152,7 @@ def test_a_question_of_more_than_the_screen_shows_comes_in_pages() -> None:
     many = Question("f", Grants(network=tuple(f"h{number}.example.org" for number in range(40))))
     found = list(pages(many, 80, 20))
     assert [is_last for _, is_last in found] == [False, False, True]
-    assert [row for page, _ in found for row in page] == question_lines(many, 80)
+    assert [row for page, _ in found for row in page] == [*question_rows(many, 80)]
 
 
 def test_a_screen_of_a_giant_question_is_drawn_at_once() -> None:
@@ -189,13 +189,13 @@ def test_packages_that_cannot_be_had_are_not_told_as_forbidden() -> None:
 )
 def test_the_first_line_says_who_asks_and_when(moment: Moment, is_again: bool, caller: str, head: str) -> None:
     asking = Question("f", Grants(network=("a.b",)), moment=moment, is_again=is_again, caller=caller)
-    assert plain(question_lines(asking, 80)).splitlines() == [head, "    fetch from a.b"]
+    assert plain(question_rows(asking, 80)).splitlines() == [head, "    fetch from a.b"]
 
 
 def test_a_text_that_looks_like_a_new_one_hides_no_difference() -> None:
     diff = "--- a\n+++ b\n@@ -1 +1,2 @@\n one\n+@@ -0,0 +1 @@"
     asking = Question("f", Grants(network=("a.b",)), diff=diff)
-    shown = plain(question_lines(asking, 80))
+    shown = plain(question_rows(asking, 80))
     assert "What is different:\n  │ --- a\n" in shown
     assert transcript_form(asking).diff == diff
 

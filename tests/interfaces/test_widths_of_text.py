@@ -15,7 +15,7 @@ from wcwidth import wcwidth
 from agent_core.access.grants import Grants, Question
 from agent_core.base.untrusted import visible
 from agent_core.interfaces.columns import cut, cut_middle, explained, width
-from agent_core.interfaces.render.grant_question import question_lines
+from agent_core.interfaces.render.grant_question import question_rows
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.live import Live
 from agent_core.interfaces.spans import line, plain, quoted
@@ -67,7 +67,7 @@ def test_every_character_on_which_measures_differ_stays_behind_the_bar_of_its_ro
 def test_a_question_shows_the_end_of_every_row_whatever_stands_before_it(text: str, place: str) -> None:
     code = text * 64 + "/keys-of-me"
     reads = Grants(read=("out/" if place == "a line" else code,))
-    drawn = plain(question_lines(Question("note", reads, lines=((3, code),) if place == "a line" else ()), 79))
+    drawn = plain(question_rows(Question("note", reads, lines=((3, code),) if place == "a line" else ()), 79))
     assert all(sum(map(get_cwidth, row)) < 80 for row in drawn.splitlines())
     assert "/keys-of-me" in "".join(row.strip().lstrip("↪│").strip() for row in drawn.splitlines())
     if text not in ("漢", "\u0903", "\u0301"):

@@ -12,9 +12,9 @@ THE_PLACE = "sandbox/wire/lines.py"
 # What cuts at line ends elsewhere, and why that is no source: whole files, so that the list stays short.
 NO_SOURCES = {
     "agent_core/base/matching/mention.py": "texts of the record",
-    "agent_core/interfaces/client/heard.py": "HTTP",
+    "agent_core/interfaces/client/frame_reader.py": "HTTP",
     "agent_core/interfaces/commands/log.py": "a transcript",
-    "agent_core/interfaces/slash_short.py": "what a command printed",
+    "agent_core/interfaces/slash_shorthands.py": "what a command printed",
     "agent_core/model/offer.py": "a file of the program",
     "agent_core/model/profile.py": "rows of a .jsonl file",
     "agent_core/workspace/forgetting.py": "logs, and what was typed",

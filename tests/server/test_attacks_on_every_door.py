@@ -153,7 +153,7 @@ async def test_the_head_of_a_stream_is_not_waited_for(served: Serve) -> None:
 
 
 async def test_a_head_that_does_not_come_closes_the_connection(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_core.interfaces.server.patience.HEAD_S", 0.2)
+    monkeypatch.setattr("agent_core.interfaces.server.app._HEAD_S", 0.2)
     server = await served([])
     for begun in (b"", b"GET /api/v1/agents HT", b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: "):
         assert await raw(server, begun) == b""

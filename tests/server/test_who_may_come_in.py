@@ -10,10 +10,11 @@ import httpx2
 import pytest
 
 from agent_core.interfaces.server.guard import MOST_BODY
-from tests.kit import Say
+from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import VOWELS
 
 from .conftest import Serve, end_of, ends
+from .test_the_api import READS
 
 AGENTS = "/api/v1/agents"
 MESSAGES = f"{AGENTS}/main/messages"
@@ -243,10 +244,22 @@ async def test_a_cookie_that_was_set_by_somebody_else_is_no_session(served: Serv
         assert (await browser.get(AGENTS, headers={"Cookie": "toolwright_session=fixed"})).status_code == 401
 
 
-async def test_a_question_of_another_agent_cannot_be_answered(served: Serve) -> None:
-    server = await served([])
-    answer = await server.client.post("/api/v1/approvals/none", json={"answer": "yes"})
-    assert (answer.status_code, code(answer)) == (404, "not-found")
+async def test_a_question_of_an_agent_that_a_token_may_not_see_does_not_exist_for_it(served: Serve) -> None:
+    server = await served([Ask(Wanted("first_line", {"path": "notes.txt"})), Say("I may not.")])
+    (server.workspace.root / "notes.txt").write_text("hello\n")
+    (server.workspace.root / "functions" / "files.py").write_text(READS)
+    await server.workspace.workshop.reload()
+    await server.client.post(MESSAGES, json={"text": "What does notes.txt say first?"})
+    await server.frames(lambda frames: any(data is not None and data["type"] == "grant_asked" for _, data in frames))
+    narrow = await server.as_("narrow", "read", "approve", agents=("other",))
+    (question,) = (await server.client.get("/api/v1/approvals")).json()["approvals"]
+    assert (await narrow.get("/api/v1/approvals")).json() == {"approvals": []}
+    assert (await narrow.get("/api/v1/status")).json()["approvals"] == 0
+    refused = await narrow.post(f"/api/v1/approvals/{question['id']}", json={"answer": "yes"})
+    assert (refused.status_code, code(refused)) == (404, "not-found")
+    assert (await server.client.get("/api/v1/status")).json()["approvals"] == 1
+    await server.client.post(f"/api/v1/approvals/{question['id']}", json={"answer": "no"})
+    assert end_of(await server.frames(ends(1)))["reply"] == "I may not."
 
 
 async def test_no_answer_may_be_kept_or_framed(served: Serve) -> None:

@@ -1,6 +1,5 @@
 """The client of a workspace, the same in this process and over HTTP."""
 
-from .client import Client
-from .connecting import connect
+from .client import Client, connect
 
 __all__ = ["Client", "connect"]

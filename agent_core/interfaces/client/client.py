@@ -6,18 +6,24 @@ Results are the published JSON, as `toolwright … --json` prints it; events are
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
+from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
+from urllib.parse import urlsplit
 from uuid import uuid4
+
+import httpx2
 
 from agent_core.base import events
 from agent_core.base.errors import TurnError
 from agent_core.base.events import Event
+from agent_core.workspace.workspace import Workspace
 
 from ..server.journal_events import NumberedEvent
-from .heard import FrameReader
+from .frame_reader import FrameReader
+from .local import local_wire
 from .resources import CallsResource, FunctionsResource, GrantsResource, Json, MemoryResource, Resource
-from .wire import ConnectionLost, Wire
+from .wire import ConnectionLost, HttpWire, Wire
 
 _WAITS_S: Final = (0.1, 0.3, 1.0, 2.0, 5.0)
 """How long to wait before each try to go on with a stream that broke off."""
@@ -204,3 +210,28 @@ class Client(Resource):
         if not agent:
             self._usual = agent = self._usual or str((await self.status())["agent"])
         return f"/agents/{self._quoted(agent)}{end}"
+
+
+async def connect(
+    place: str | Path | Workspace,
+    *,
+    token: str = "",
+    transport: httpx2.AsyncBaseTransport | None = None,
+    **options: Any,  # Any: what `Workspace.open` takes
+) -> Client:
+    """Return a client of the workspace at a place: its folder, its server's address (`https://…`), or an open one.
+
+    With a folder, the workspace runs in this process, and `options` are those of `Workspace.open`; with an address,
+    `token` says who you are, and `transport` is another way to the server than a socket. Close the client with
+    `aclose`, or use it in `async with`.
+
+    Raises:
+        WorkspaceError: the folder cannot be used.
+    """
+    if isinstance(place, str) and urlsplit(place).scheme in ("http", "https"):
+        return Client(HttpWire(place, token, transport))
+    async with AsyncExitStack() as stack:
+        if not isinstance(place, Workspace):
+            place = await stack.enter_async_context(Workspace.open(place, **options))
+        wire = await stack.enter_async_context(local_wire(place))
+        return Client(wire, stack.pop_all())

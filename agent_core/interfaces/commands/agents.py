@@ -1,17 +1,21 @@
-"""`toolwright agents`: list the agents of a workspace; export one, or import one."""
+"""`toolwright agents`: show, delete, export and import agents; run and steer those that work together."""
 
 import asyncio
+import signal
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
-from agent_core.base.errors import UsageError
+from agent_core.base.errors import ToolwrightError, UsageError
 
-from ..spans import line
-from . import agent_work
+from ..spans import Line, line
 from .verb import Door, Opens, Result, verb
+
+_WATCH_S = 1.0
 
 
 @click.group()
@@ -105,5 +109,142 @@ def _agrees(name: str) -> bool:
     return agreed(f"Delete {name} with all that it remembers?")
 
 
-for _command in (list_, show, delete, export, import_, *agent_work.COMMANDS):
+@verb(opens=Opens.ASKING)
+@click.option("--until-idle", is_flag=True, help="End when nothing is due and no turn runs.")
+async def run(door: Door, until_idle: bool) -> Result:  # noqa: FBT001  (click hands it in)
+    """Run agents without a prompt: what others sent them, until Ctrl-C. Shows one line for each turn."""
+    from agent_core.base.events import Event
+
+    from ..render.agent_tree import BehindLines
+
+    lines = BehindLines()
+    counts = {"turns": 0}
+
+    def hear(event: Event) -> None:
+        counts["turns"] += event.type == "turn_ended"
+        door.show(lines.of(event))
+
+    def on_fault(agent: str, error: ToolwrightError) -> None:
+        door.show([line(("bad", f"{agent}: {error}"))])
+
+    async with door.workspace.runner(hear, on_fault=on_fault) as runner:
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        work = asyncio.create_task(runner.run(until_idle=until_idle))
+        work.add_done_callback(lambda _: ended.set())
+        with suppress(NotImplementedError, RuntimeError):
+            loop.add_signal_handler(signal.SIGINT, ended.set)
+        await ended.wait()
+        if work.done():
+            work.result()
+    return Result({"turns": counts["turns"]})
+
+
+@verb(opens=Opens.NOTHING)
+async def tree(door: Door) -> Result:
+    """Show what all agents do: state, who waits for whom since when, what was spent, and why."""
+    from agent_core.workspace.group_file import file_problems
+
+    from ..render.agent_tree import tree_lines
+
+    async with _supervised(door) as (supervision, state):
+        states = await supervision.tree()
+        problems = file_problems(state.root, state.agent)
+    hint = "" if states else "There is none yet. An agent is a file: agents/NAME.toml"
+    document = {"agents": [state.to_json() for state in states], "problems": [one.to_json() for one in problems]}
+    return Result(document, tree_lines(states), hint, aside=[line(("bad", str(problem))) for problem in problems])
+
+
+@verb(opens=Opens.NOTHING)
+@click.option("--seconds", type=float, default=None, help="End after so long; by default, with Ctrl-C.")
+async def watch(door: Door, seconds: float | None) -> Result:
+    """Show the tree again whenever it changes."""
+    from ..render.agent_tree import tree_lines
+
+    shown: list[Line] = []
+    async with _supervised(door) as (supervision, _):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while True:
+                    lines = tree_lines(await supervision.tree())
+                    if lines != shown:
+                        door.show([*([line("")] if shown else []), *lines])
+                        shown = lines
+                    await asyncio.sleep(_WATCH_S)
+    return Result(None)
+
+
+@verb(opens=Opens.NOTHING)
+@click.argument("name")
+@click.option("--why", default="", help="The reason, for who waits for it.")
+async def pause(door: Door, name: str, why: str) -> Result:
+    """Pause an agent: its turns wait, its inbox goes on filling."""
+    from agent_core.storage import PauseAgent
+
+    async with _supervised(door) as (supervision, state):
+        supervision.check(name)
+        await state.store.apply([PauseAgent(name, why)])
+    return _done({"paused": name}, f"{name} is paused", f"toolwright agents resume {name}")
+
+
+@verb(opens=Opens.NOTHING)
+@click.argument("name")
+async def resume(door: Door, name: str) -> Result:
+    """Resume a paused agent, or open a thread again that is stuck."""
+    async with _supervised(door) as (supervision, _):
+        threads = await supervision.resume(name)
+    say = f'tell it how: toolwright run --agent {name} --message "…"' if threads else ""
+    return _done({"resumed": name, "threads": threads}, f"{name} {'may go on' if threads else 'goes on'}", say)
+
+
+@verb(opens=Opens.NOTHING)
+@click.argument("name")
+@click.option("--why", default="A person stopped it.", help="The reason.")
+async def stop(door: Door, name: str, why: str) -> Result:
+    """Stop the threads that an agent works in: nobody waits any more, and what waits in them is dropped."""
+    async with _supervised(door) as (supervision, _):
+        threads = await supervision.stop(name, why)
+    return _done({"stopped": threads}, f"stopped {len(threads)} thread{'' if len(threads) == 1 else 's'}")
+
+
+@verb(opens=Opens.NOTHING)
+@click.argument("name")
+@click.argument("text")
+async def answer(door: Door, name: str, text: str) -> Result:
+    """Answer in place of an agent what others ask it."""
+    async with _supervised(door) as (supervision, _):
+        count = await supervision.answer(name, text)
+    return _done({"answered": count}, f"answered {count} in place of {name}")
+
+
+@verb(opens=Opens.NOTHING)
+@click.argument("name")
+@click.argument("to")
+async def route(door: Door, name: str, to: str) -> Result:
+    """Put what others ask an agent to another one."""
+    async with _supervised(door) as (supervision, _):
+        count = await supervision.route(name, to)
+    return _done({"routed": count, "to": to}, f"{count} of {name} went to {to}")
+
+
+@asynccontextmanager
+async def _supervised(door: Door) -> AsyncIterator[Any]:  # Any: the view, and the state: slow to import
+    from agent_core.workspace.agent_files import PASSING, AgentFiles
+    from agent_core.workspace.group_file import group_names
+    from agent_core.workspace.runner import ring
+    from agent_core.workspace.supervision import Supervision
+
+    async with door.state() as state:
+        groups = group_names(state.root)
+        stored = [name for name in await state.store.agent_names() if not name.startswith(PASSING)]
+        names = dict.fromkeys([*AgentFiles(state.root, state.agent).names(), *groups, *stored])
+        yield Supervision(state.store, names, groups), state
+        ring(state.folder)
+
+
+def _done(document: dict[str, Any], text: str, hint: str = "") -> Result:  # Any: JSON
+    return Result(document, [line(("ok", "✓ "), text)], f"Next: {hint}" if hint else "")
+
+
+_COMMANDS = (list_, show, delete, export, import_, run, tree, watch, pause, resume, stop, answer, route)
+for _command in _COMMANDS:
     agents.add_command(_command)

@@ -29,12 +29,10 @@ from agent_core.workspace.workspace import Workspace
 from sandbox.wire.values import decode
 
 from ..server.identity import Identity, Scope
-from .fixed_tools import CALL, DESCRIBE, FIND, GROWING, LOOKING, Tool
-from .result_schema import result_schema
+from .tools import CALL, DESCRIBE, FIND, GROWING, LONGEST_DESCRIPTION, LOOKING, Tool, function_tool, result_schema
 from .waiting_questions import WaitingQuestions
 
 _MOST_TEXT: Final = 100_000
-_DESCRIBED: Final = 2_000
 _SEEN: Final[tuple[Scope, ...]] = ("read", "chat")
 _NEEDS: Final[Mapping[str, tuple[Scope, ...]]] = {FIND: _SEEN, DESCRIBE: _SEEN, **dict.fromkeys(GROWING, ("edit",))}
 _CALLS: Final[tuple[Scope, ...]] = ("chat", "edit")
@@ -93,7 +91,7 @@ class Offer:
         self._loaded.set()
         functions = self.shop.registry.snapshot().functions
         names = [name for name in await self._names() if name in functions and name not in self.hidden]
-        return [*LOOKING.values(), *growing, *(_tool(functions[name]) for name in names)]
+        return [*LOOKING.values(), *growing, *(function_tool(functions[name]) for name in names)]
 
     async def listed(self, times: int, limit_s: float) -> None:
         """Wait until the list was loaded so many times in all, but not longer than the limit."""
@@ -159,7 +157,7 @@ class Offer:
         examples = [f"{example.call} → {example.expected or example.raises}" for example in function.examples[:5]]
         lines = [
             f"{function.name} ({standing}), in {function.path}",
-            block(function.description, _DESCRIBED),
+            block(function.description, LONGEST_DESCRIPTION),
             f"Arguments, as JSON Schema: {json.dumps(function.parameters, ensure_ascii=False)}",
             f"Returns: {function.returns or 'anything'}",
             *(f"Example: {fence(example)}" for example in examples),
@@ -241,11 +239,6 @@ def _purpose(source: str) -> str:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 return (ast.get_docstring(node) or "").partition("\n")[0]
     return ""
-
-
-def _tool(function: Function) -> Tool:
-    text = shorten(visible(function.description), _DESCRIBED)
-    return Tool(function.name, text, function.parameters, result_schema(function.returns))
 
 
 def _headline(function: Function) -> str:

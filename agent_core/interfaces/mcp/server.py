@@ -36,8 +36,8 @@ from agent_core.workspace.workspace import Workspace
 
 from ..server.identity import Identity
 from .announcements import Announcer
-from .fixed_tools import Tool
 from .offer import Offer, ToolAnswer
+from .tools import Tool
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]  # Any: the transport's own

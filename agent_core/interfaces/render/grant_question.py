@@ -128,13 +128,11 @@ def _opening(name: str, caller: Line, question: Question) -> list[Line]:
     return [head, *(line("    ", ("warn", whole_line(doubt))) for doubt in question.doubts)]
 
 
-def question_lines(question: Question, columns: int) -> list[Line]:
-    """Return the whole question, folded: first what a yes gives, then the facts to decide by."""
-    return list(question_rows(question, columns))
-
-
 def question_rows(question: Question, columns: int) -> Iterator[Line]:
-    """Yield the same row by row, so that a page costs only its own rows."""
+    """Yield the whole question, folded: first what a yes gives, then the facts to decide by.
+
+    It comes row by row, so that a page costs only its own rows.
+    """
     sentences = () if question.is_again else question.granted.sentences()
     why = one_line(" ".join(question.why.split()), _LONGEST_WHY)
     needing = (line(("dim", f"{number} "), whole_line(text)) for number, text in question.lines)

@@ -22,13 +22,12 @@ from agent_core.base.errors import ToolwrightError, UsageError
 
 from .a2a_messages import Json, ReplyPiece, RpcError, RpcRequest, TaskDialect, TaskState, TaskView, card, read_request
 from .agent_host import Listening
-from .answering import STREAM
 from .chat_completions import ended_badly
 from .chat_threads import ChatThreads
 from .failures import NotThere
 from .identity import Identity
 from .journal_events import JournalReader
-from .responses import failure, json_response
+from .responses import STREAM, failure, json_response
 from .rooms import Rooms
 
 _ABOUT: Final = "An assistant that makes the functions it is missing, tests them in a sandbox, and uses them."

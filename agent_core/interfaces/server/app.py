@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -19,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agent_core.base.errors import UsageError
 from agent_core.storage import prepare_state_dir
@@ -28,15 +30,13 @@ from ..mcp.http_door import HttpDoor
 from ..state import opened_state
 from .a2a_door import A2aDoor
 from .agent_host import AgentHost
-from .answering import answered
 from .catalog import OPERATIONS
 from .chat_completions import ChatDoor
 from .chat_threads import ChatThreads
 from .guard import COOKIE, Guard, access_log
 from .identity import Sessions, TokenBook
 from .openapi import openapi
-from .patience import PatientProtocol
-from .responses import error_response, json_response
+from .responses import answered, error_response, json_response
 from .responses_api import ResponsesDoor
 from .rooms import Rooms, opened_rooms
 
@@ -48,6 +48,7 @@ _POLICY: Final = (
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _HEADERS: Final = 32 << 10  # bytes of a request's head
+_HEAD_S: Final = 15.0  # for the head of a request, from its first byte or from the connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,7 @@ async def serve(
     async with opened_doors(workspace, options, sock.getsockname()[1]) as doors:
         config = uvicorn.Config(
             doors.app,
-            http=PatientProtocol,
+            http=_PatientProtocol,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -171,6 +172,38 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Do nothing while the block runs."""
         yield
+
+
+class _PatientProtocol(H11Protocol):
+    """One connection, closed if the head of a request does not come: uvicorn itself would wait for it forever."""
+
+    _ends: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        """Begin to wait."""
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came, and go on waiting if it is no whole head."""
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        super().connection_lost(exc)
+        self._stop()
+
+    def _watch(self) -> None:
+        if self.conn.their_state is not h11.IDLE:
+            self._stop()
+        elif self._ends is None:
+            self._ends = self.loop.call_later(_HEAD_S, self.transport.close)
+
+    def _stop(self) -> None:
+        if self._ends is not None:
+            self._ends.cancel()
+            self._ends = None
 
 
 async def must_be_safe(workspace: Workspace, options: ServeOptions) -> str:

@@ -16,13 +16,12 @@ from agent_core.base.messages import Call
 from agent_core.workspace.group_file import is_group
 from sandbox.wire.foreign import MESSAGE, Malformed, read_json
 
-from .answering import STREAM
 from .chat_threads import ChatThreads, ClientReply, Thread
 from .client_history import ClientMessage
 from .client_tools import MOST_TOOLS, Choice, ClientTool, Json, Open, Tools, offered
 from .failures import NotThere, status_of
 from .identity import CONVERSATION, Identity
-from .responses import json_response
+from .responses import STREAM, json_response
 from .rooms import Rooms
 
 _SHOWN: Final = (events.CallStarted, events.CallAnswered, events.GrantAsked, events.GrantAnswered, events.Warned)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from agent_core.access.grants import Decision
+from agent_core.access.grants import Decision, PendingQuestion
 from agent_core.base.errors import UsageError
 from agent_core.base.json_form import to_json
 from agent_core.functions.service import CheckRequest
@@ -172,10 +172,8 @@ async def check(asked: Asked) -> object:
 
 async def approvals(asked: Asked) -> object:
     """List the questions about grants that wait for an answer, oldest first."""
-    questions = await asked.rooms.workspace.questions()
-    pending = [row for row in questions if await asked.rooms.shows(row.agent, asked.identity)]
     rows = []
-    for row in pending:
+    for row in await _pending(asked):
         about = row.question.to_json()
         says, may = list(row.question.missing.sentences()), list(row.question.granted.sentences())
         kept = {"id": row.id, "agent": row.agent, "turn": row.turn, "asked_at": row.asked_at, "says": says, "may": may}
@@ -186,8 +184,8 @@ async def approvals(asked: Asked) -> object:
 async def answer(asked: Asked) -> object:
     """Answer a question about grants. The first answer counts; a later one is told so."""
     id, body = asked.path["id"], asked.body
-    pending = {row.id: row for row in await asked.rooms.workspace.questions()}
-    if id not in pending or not await asked.rooms.shows(pending[id].agent, asked.identity):
+    pending = {row.id: row for row in await _pending(asked)}
+    if id not in pending:
         raise NotThere(f"No question `{id[:80]}` is pending: it was answered, or its turn has ended.")
     is_wide = body.wide and body.answer == "yes" and bool(pending[id].question.folder)
     await asked.rooms.workspace.answer(id, Decision(body.answer, body.word, is_wide=is_wide))
@@ -204,9 +202,15 @@ async def status(asked: Asked) -> object:
         "agents": len(agents),
         "running": [name for name in agents if rooms.host.is_running(name)],
         "functions": len(rooms.workspace.workshop.names()),
-        "approvals": len(await rooms.workspace.questions()),
+        "approvals": len(await _pending(asked)),
         "sandbox": await rooms.workspace.sandbox_level(),
     }
+
+
+async def _pending(asked: Asked) -> list[PendingQuestion]:
+    """Return the questions of the agents that the token may see, oldest first."""
+    questions = await asked.rooms.workspace.questions()
+    return [row for row in questions if await asked.rooms.shows(row.agent, asked.identity)]
 
 
 def known_function(asked: Asked) -> str:

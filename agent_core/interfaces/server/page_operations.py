@@ -20,8 +20,6 @@ from .growth_feed import KINDS, growth
 from .operations import API, Asked, Operation, Part
 from .step_parts import step_parts, steps
 
-_MOST_GROWN: Final = 200
-
 
 class HowMany(Part):
     """How many of the last."""

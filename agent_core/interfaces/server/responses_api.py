@@ -15,14 +15,13 @@ from agent_core.base.errors import ToolwrightError
 from agent_core.base.messages import Call
 from sandbox.wire.foreign import MESSAGE, Malformed, read_json
 
-from .answering import STREAM
 from .chat_completions import ChatMessage, TextPart, client_error, client_functions, ended_badly, misfit, model_agent
 from .chat_threads import ChatThreads, ClientReply, Thread
 from .client_history import ClientMessage
 from .client_tools import Choice, Json, Open, Tools
 from .failures import status_of
 from .identity import Identity
-from .responses import json_response
+from .responses import STREAM, json_response
 from .rooms import Rooms
 
 _MOST: Final = 1_000_000

@@ -1,12 +1,27 @@
-"""The tools that are no functions of the workspace: three that are always there, three for clients that may grow."""
+"""Tools as clients see them: three that are always there, three for clients that may grow, and one for a function.
 
-from collections.abc import Mapping
+A client checks each result against its JSON Schema, so there is one only where an annotation says exactly which JSON
+comes back. `float` has none: it may be infinite, which JSON cannot say.
+"""
+
+import ast
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from agent_core.base import syntax
+from agent_core.base.untrusted import shorten, visible
+from agent_core.registry.function import Function
+
+Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
 
 FIND: Final = "find_functions"
 DESCRIBE: Final = "describe_function"
 CALL: Final = "call_function"
+LONGEST_DESCRIPTION: Final = 2_000  # characters
+_PLAIN: Final = {"str": "string", "int": "integer", "bool": "boolean"}
+_DEEPEST: Final = 8  # levels of an annotation
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,15 +31,15 @@ class Tool:
     name: str
     description: str
     parameters: Mapping[str, Any]  # Any: JSON Schema
-    result: Mapping[str, Any] | None = None
+    result: Schema | None = None
     reads_only: bool = False
 
 
-def _object(required: tuple[str, ...], **properties: dict[str, Any]) -> dict[str, Any]:  # Any: JSON Schema
+def _object(required: tuple[str, ...], **properties: Schema) -> Schema:
     return {"type": "object", "properties": properties, "required": [*required], "additionalProperties": False}
 
 
-def _text(description: str) -> dict[str, Any]:
+def _text(description: str) -> Schema:
     return {"type": "string", "description": description}
 
 
@@ -98,3 +113,41 @@ GROWING: Final[Mapping[str, Tool]] = {
         ),
     )
 }
+
+
+def function_tool(function: Function) -> Tool:
+    """Return the tool of a function of the workspace."""
+    text = shorten(visible(function.description), LONGEST_DESCRIPTION)
+    return Tool(function.name, text, function.parameters, result_schema(function.returns))
+
+
+@lru_cache(maxsize=1024)
+def result_schema(returns: str) -> Schema | None:
+    """Return the schema of an object whose `result` is what an annotation describes, or None if it leaves any open."""
+    try:
+        schema = _schema(syntax.parse(returns, mode="eval").body, 0)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return schema and {"type": "object", "properties": {"result": schema}, "required": ["result"]}
+
+
+def _schema(node: ast.expr, depth: int) -> Schema | None:
+    match node:
+        case ast.Name(id=name) if name in _PLAIN:
+            return {"type": _PLAIN[name]}
+        case ast.Constant(value=None):
+            return {"type": "null"}
+        case _ if depth > _DEEPEST:
+            pass
+        case ast.Subscript(value=ast.Name(id="list"), slice=inner):
+            return _around(inner, depth, lambda items: {"type": "array", "items": items})
+        case ast.Subscript(value=ast.Name(id="dict"), slice=ast.Tuple(elts=[ast.Name(id="str"), inner])):
+            return _around(inner, depth, lambda values: {"type": "object", "additionalProperties": values})
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _around(left, depth, lambda one: _around(right, depth, lambda other: {"anyOf": [one, other]}))
+    return None
+
+
+def _around(inner: ast.expr, depth: int, schema_of: Callable[[Schema], Schema | None]) -> Schema | None:
+    schema = _schema(inner, depth + 1)
+    return None if schema is None else schema_of(schema)
