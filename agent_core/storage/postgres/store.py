@@ -1,7 +1,10 @@
 """The store in a PostgreSQL database: the sum of its tables, and how it is opened."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from types import TracebackType
+
+import psycopg
 
 from ..call_store import KEEP_CALLS
 from ..forget_store import Erasure
@@ -19,7 +22,7 @@ from ..tables.thread_tables import ThreadTables
 from ..tables.token_tables import TokenTables
 from ..tables.turn_tables import INBOX_LIMIT, TurnTables
 from ..turn_store import Post
-from .connection import SCHEMA, PostgresSession
+from .connection import SCHEMA, STATEMENT_S, PostgresSession
 from .database import Database
 
 # In one statement, outside of serializable transactions: many agents post at the same moment. A repeated one, by its id
@@ -133,6 +136,9 @@ def _forget(session: SqlSession, erasure: Erasure) -> dict[str, int]:
 def rewrite(session: PostgresSession) -> None:
     """Write every table anew; others wait for a table as long as that takes."""
     session.all("set statement_timeout = 0")
-    for (name,) in session.all("select tablename from pg_tables where schemaname = ?", SCHEMA):
-        session.all(f'vacuum (full, analyze) {SCHEMA}."{name}"')
-    session.all("reset statement_timeout")
+    try:
+        for (name,) in session.all("select tablename from pg_tables where schemaname = ?", SCHEMA):
+            session.all(f'vacuum (full, analyze) {SCHEMA}."{name}"')
+    finally:
+        with suppress(psycopg.OperationalError):  # the connection is gone
+            session.all(f"set statement_timeout = '{STATEMENT_S}s'")
