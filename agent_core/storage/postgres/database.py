@@ -21,7 +21,7 @@ from agent_core.base.seal import Sealer
 from ..subject import Misfit, StoreClock
 from ..tables.session import SqlSession
 from ..tables.tables import Tables
-from ..tables.threads import WorkThreads
+from ..work_threads import WorkThreads
 from . import vectors, words
 from .connection import CommitLost, DatabaseClock, Db, PostgresSession, connect, measure_skew
 from .failures import UNSAVED, explain, is_passing, place_of

@@ -29,7 +29,7 @@ from ..tables.tables import apply, change, query
 from ..tables.thread_tables import ThreadTables
 from ..tables.token_tables import TokenTables
 from ..tables.turn_tables import TurnTables
-from . import fts, vector_index, vector_search
+from . import fts, vector_index
 from .connection import SURROUNDINGS, SqliteSession, explain, explain_os
 from .recovery import StatePlace, open_or_replace
 from .scrub import SCRUB, scrub, scrub_if_due
@@ -139,7 +139,7 @@ class SqliteStore(
 
 
 def _session(db: apsw.Connection, clock: StoreClock, keep_calls: int, sealer: Sealer) -> SqliteSession:
-    return SqliteSession(db, clock, keep_calls, sealer, postings=fts, vectors=vector_search)
+    return SqliteSession(db, clock, keep_calls, sealer, postings=fts, vectors=vector_index)
 
 
 def _check_library() -> None:
