@@ -1,26 +1,17 @@
 """The store in a PostgreSQL database: the sum of its tables, and how it is opened."""
 
-from collections.abc import Sequence
 from contextlib import suppress
-from types import TracebackType
 
 import psycopg
 
 from ..call_store import KEEP_CALLS
 from ..forget_store import Erasure
-from ..subject import InboxFull, StoreClock, Write, dump
-from ..tables.agent_tables import AgentTables
-from ..tables.approval_tables import ApprovalTables
-from ..tables.block_tables import BlockTables
-from ..tables.call_tables import CallTables
-from ..tables.forget_tables import ForgetTables, erased
-from ..tables.function_tables import FunctionTables
-from ..tables.passage_tables import PassageTables
+from ..subject import InboxFull, StoreClock, dump
+from ..tables.forget_tables import erased
 from ..tables.session import SqlSession
-from ..tables.tables import apply, change, query
-from ..tables.thread_tables import ThreadTables
-from ..tables.token_tables import TokenTables
-from ..tables.turn_tables import INBOX_LIMIT, TurnTables
+from ..tables.store_tables import StoreTables
+from ..tables.tables import change, query
+from ..tables.turn_tables import INBOX_LIMIT
 from ..turn_store import Post
 from .connection import SCHEMA, STATEMENT_S, PostgresSession
 from .database import Database
@@ -36,19 +27,7 @@ _POSTED = "select id from event where id = ?1 or (agent = ?2 and key = ?3)"
 _LOOSE = "select 1 from entry e where not exists (select 1 from turn t where t.seq = e.turn) limit 1"
 
 
-class PostgresStore(
-    Database,
-    TurnTables,
-    ThreadTables,
-    FunctionTables,
-    CallTables,
-    ApprovalTables,
-    BlockTables,
-    PassageTables,
-    AgentTables,
-    ForgetTables,
-    TokenTables,
-):
+class PostgresStore(Database, StoreTables):
     """`Store` on PostgreSQL: the sum of its tables."""
 
     @classmethod
@@ -86,11 +65,6 @@ class PostgresStore(
         id = self._clock.new_id()
         return await self._run(lambda session: _post(session, id, post))
 
-    @change
-    def apply(self, session: SqlSession, writes: Sequence[Write]) -> None:
-        """Apply all of these writes, or none."""
-        apply(session, writes)
-
     @query
     def check(self, session: SqlSession) -> str | None:
         """Return what does not fit together, as far as no foreign key keeps it so."""
@@ -101,14 +75,6 @@ class PostgresStore(
         counts = await self._write(lambda session: _forget(session, erasure))
         await self._run(rewrite)
         return counts
-
-    async def __aenter__(self) -> "PostgresStore":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 def _post(session: PostgresSession, id: str, post: Post) -> str:

@@ -4,9 +4,7 @@ Several processes may use one file. A file that is found damaged, at start or la
 and a new one begun: `recovered` then says so.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 import apsw
@@ -16,19 +14,11 @@ from agent_core.base.seal import Sealer
 
 from ..call_store import KEEP_CALLS
 from ..forget_store import Erasure
-from ..subject import StoreClock, Write
-from ..tables.agent_tables import AgentTables
-from ..tables.approval_tables import ApprovalTables
-from ..tables.block_tables import BlockTables
-from ..tables.call_tables import CallTables
-from ..tables.forget_tables import ForgetTables, erased
-from ..tables.function_tables import FunctionTables
-from ..tables.passage_tables import PassageTables
+from ..subject import StoreClock
+from ..tables.forget_tables import erased
 from ..tables.session import SqlSession
-from ..tables.tables import apply, change, query
-from ..tables.thread_tables import ThreadTables
-from ..tables.token_tables import TokenTables
-from ..tables.turn_tables import TurnTables
+from ..tables.store_tables import StoreTables
+from ..tables.tables import query
 from . import fts, vector_index
 from .connection import SURROUNDINGS, SqliteSession, explain, explain_os
 from .recovery import StatePlace, open_or_replace
@@ -38,19 +28,7 @@ from .state_file import StateFile
 OLDEST_SQLITE: Final = (3, 54)  # the first that deletes nothing at the word of a journal
 
 
-class SqliteStore(
-    StateFile,
-    TurnTables,
-    ThreadTables,
-    FunctionTables,
-    CallTables,
-    ApprovalTables,
-    BlockTables,
-    PassageTables,
-    AgentTables,
-    ForgetTables,
-    TokenTables,
-):
+class SqliteStore(StateFile, StoreTables):
     """`Store` on SQLite: the sum of its tables."""
 
     @classmethod
@@ -93,11 +71,6 @@ class SqliteStore(
         """Return the time of this machine's clock."""
         return self._session.clock.now()
 
-    @change
-    def apply(self, session: SqlSession, writes: Sequence[Write]) -> None:
-        """Apply all of these writes, or none."""
-        apply(session, writes)
-
     @query
     def check(self, session: SqlSession) -> str | None:
         """Return the first finding of SQLite's own check, or of the foreign keys."""
@@ -128,14 +101,6 @@ class SqliteStore(
             message = f"It is forgotten, but its bytes are still in `{self.path}`, which another process reads."
             raise StorageError(message, fix="End that process: the next command here writes the file anew.") from error
         return counts
-
-    async def __aenter__(self) -> "SqliteStore":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 def _session(db: apsw.Connection, clock: StoreClock, keep_calls: int, sealer: Sealer) -> SqliteSession:
