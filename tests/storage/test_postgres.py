@@ -1,10 +1,13 @@
 """What PostgreSQL alone can do to a store: refuse it, restart under it, lack an extension, and rank as SQLite does."""
 
 import asyncio
+import hashlib
 import json
 import re
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,7 +21,7 @@ from tests.kit.postgres import Server
 from tests.storage.memory_support import insert
 from tests.storage.support import ManualClock, begin, saving, texts, user
 
-pytest.importorskip("psycopg", reason="needs psycopg: pip install 'toolwright[postgres]'")
+psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'toolwright[postgres]'")
 
 
 @pytest.mark.parametrize(
@@ -94,12 +97,91 @@ async def test_every_text_comes_back_as_it_was(store: Store, text: str) -> None:
     assert [row.text for row in await store.module_history("odd.py")] == [f"# {text}"]
 
 
+async def test_a_pasted_file_in_one_word_is_kept_and_found(store: Store) -> None:
+    pasted = hashlib.shake_256(b"file").hexdigest(8_000)
+    await insert(store, f"oven {pasted}", f"rain {pasted[:600]} {pasted[:700]}")
+    assert len(await store.search_words("archival", "main", [pasted], 5)) == 2
+    assert len(await store.search_words("archival", "main", ["oven"], 5)) == 1
+
+
+@pytest.mark.parametrize("word", ["ich mag d\0en Ofen und die Suppe", "a\0b", "\ufdd0"])
+async def test_an_odd_word_is_kept_and_sought(store: Store, word: str) -> None:
+    await insert(store, f"oven {word}")
+    assert len(await store.search_words("archival", "main", ["oven", word], 5)) == 1
+
+
 async def test_writers_at_the_same_rows_all_get_through(store: Store, open_again: Callable[[], Store]) -> None:
     stores = (store, open_again())
     call = RecordCall("count", "v", "returned", 0.1)
     await asyncio.gather(*(stores[number % 2].apply([call]) for number in range(60)))
     [stats] = await store.call_stats("count")
     assert (stats.calls, stats.holding, len(await store.recent_calls("count"))) == (60, 60, 60)
+
+
+async def test_a_commit_that_breaks_in_mid_search_is_begun_again(
+    database: str, postgres: Server, clock: ManualClock
+) -> None:
+    async with open_store(database, clock=clock) as store:
+        await insert(store, "pie oven", "rain")
+        postgres.execute("delete from toolwright.passage_words", base(database))
+        postgres.execute(
+            "update toolwright.lane set done = 0, upto = (select max(seq) from toolwright.passage)", base(database)
+        )
+        once(postgres, database, "lane", "pg_terminate_backend(pg_backend_pid())", "after update")
+        assert len(await store.search_words("archival", "main", ["oven"], 5)) == 1
+
+
+async def test_a_commit_that_breaks_is_made_once(database: str, postgres: Server, clock: ManualClock) -> None:
+    async with open_store(database, clock=clock) as store:
+        once(postgres, database, "call", "pg_terminate_backend(pg_backend_pid())", "after insert")
+        await store.apply([RecordCall("count", "v", "returned", 0.1)])
+        [stats] = await store.call_stats("count")
+        assert stats.calls == 1
+
+
+async def test_a_program_that_stood_still_in_a_transaction_does_it_again(
+    database: str, postgres: Server, clock: ManualClock
+) -> None:
+    stand_still = "set_config('idle_in_transaction_session_timeout', '1', true)"
+    async with open_store(database, clock=clock) as store:
+        once(postgres, database, "passage", stand_still, "before insert")
+        await insert(store, " ".join(f"word{number}" for number in range(20_000)))  # stemmed in the transaction
+        assert len(await store.search_words("archival", "main", ["word7"], 5)) == 1
+
+
+async def test_a_step_that_posts_what_is_posted_at_the_same_moment_is_written(
+    store: Store, open_again: Callable[[], Store]
+) -> None:
+    """A post is not serializable in PostgreSQL: it may come between the look for a key in a step and its insert."""
+    turn, other = await begin(store), open_again()
+    for n in range(40):
+        post = Post("other", "user", {}, key=str(n))
+        await asyncio.gather(
+            other.post(post), store.append(turn.id, 1, n, [user("hello")], posts=[post]), other.post(post)
+        )
+    assert len(await store.waiting("other")) == 40
+
+
+async def test_functions_that_others_put_into_public_are_never_called(
+    database: str, postgres: Server, clock: ManualClock
+) -> None:
+    async with open_store(database, clock=clock) as store:
+        trap = "create function public.max(bigint, integer) returns bigint language sql as 'select (1 / 0)::bigint'"
+        postgres.execute(trap, base(database))
+        turn = await begin(store)
+        await store.append(turn.id, 1, 0, [user("hello")])
+        assert texts(await store.history("main")) == ["hello"]
+
+
+def test_a_database_that_another_workspace_takes_at_this_moment_is_refused(database: str, postgres: Server) -> None:
+    with ThreadPoolExecutor() as threads, psycopg.connect(database) as other:
+        other.execute("insert into toolwright.home values ('theirs')")
+        opening = threads.submit(open_store, database, clock=Clock(), workspace="ours")
+        while not opening.done() and not postgres.execute("select 1 from pg_locks where not granted"):
+            time.sleep(0.01)
+        other.commit()
+        with pytest.raises(StorageError, match="another folder"):
+            opening.result()
 
 
 async def test_a_restart_of_the_database_is_waited_for(clock: ManualClock, tmp_path: Path) -> None:
@@ -165,6 +247,26 @@ async def test_a_copy_is_whole_in_both_directions_and_goes_on_where_it_broke_off
             assert await store.read_agent("main") == whole
             assert len(await store.search_words("archival", "main", ["pie"], 5)) == 1
             await begin(store)  # numbers go on after those that came
+
+
+def base(url: str) -> str:
+    """The name of a database."""
+    name = re.search(r"/(base\w+)", url)
+    assert name
+    return name[1]
+
+
+def once(server: Server, url: str, table: str, action: str, moment: str) -> None:
+    """Have something happen at a change of a table, the first time alone: a sequence counts on after a rollback."""
+    server.execute("create sequence toolwright.times", base(url))
+    body = f"begin if nextval('toolwright.times') = 1 then perform {action}; end if; return new; end"
+    server.execute(
+        f"create function toolwright.act() returns trigger language plpgsql as $act$ {body} $act$", base(url)
+    )
+    trigger = f"constraint trigger act {moment} on toolwright.{table} deferrable initially deferred"
+    if moment.startswith("before"):
+        trigger = f"trigger act {moment} on toolwright.{table}"
+    server.execute(f"create {trigger} for each row execute function toolwright.act()", base(url))
 
 
 def restart(server: Server) -> None:

@@ -19,7 +19,7 @@ from agent_core.storage import (
     adopt,
     open_store,
 )
-from agent_core.storage.sqlite import vector_index, vector_search
+from agent_core.storage.sqlite import vector_index
 from agent_core.storage.sqlite.migrate import FOLDER, migrate
 from agent_core.storage.tables import searching
 from tests.storage.memory_support import floats, found, insert
@@ -206,7 +206,7 @@ async def test_what_the_index_takes_of_an_agent_does_not_depend_on_what_others_k
 @pytest.mark.usefixtures("comparing")
 async def test_many_alike_vectors_are_found_as_many_as_asked_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vector_index, "EXACT", 50)
-    monkeypatch.setattr(vector_search, "LOOKED_AT", 16)
+    monkeypatch.setattr(vector_index, "LOOKED_AT", 16)
     await insert(store, *["pie"] * 300)
     await store.apply([SaveVectors("archival", "v", tuple((seq, vector(1)) for seq in range(1, 301)))])
     assert [len(await by_vector(store, number, 40)) for number in (1, 2)] == [40, 40]

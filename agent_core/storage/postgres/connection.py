@@ -40,7 +40,7 @@ _OPTIONS: Final = {
     "application_name": "toolwright",
 }
 _SETTINGS: Final = (
-    f"set search_path = {SCHEMA}, public",
+    f"set search_path = {SCHEMA}",  # not public: on an old server everybody may put functions there
     f"set idle_in_transaction_session_timeout = '{IDLE_S}s'",
     f"set statement_timeout = '{STATEMENT_S}s'",
     "set client_encoding = 'UTF8'",
@@ -155,6 +155,7 @@ class PostgresSession:
         """Read everything in this block from one moment."""
         self.db.execute("begin isolation level repeatable read read only")
         try:
+            self.db.execute(f"set local idle_in_transaction_session_timeout = '{STATEMENT_S}s'")  # it keeps nobody out
             yield
         finally:
             self._undo()
@@ -187,13 +188,13 @@ class PostgresSession:
             raise
         try:
             self.db.execute("commit")
-        except psycopg.OperationalError as error:
+        except psycopg.Error as error:
             if self.db.closed:
                 raise CommitLost(number) from error
             raise
 
     def _undo(self) -> None:
-        with suppress(psycopg.OperationalError):  # a connection that is gone has undone it
+        with suppress(psycopg.Error):  # a connection that is gone has undone it
             self.db.execute("rollback")
 
 

@@ -30,6 +30,8 @@ def escape(value: object) -> object:
     """Return a value as the database keeps it."""
     if isinstance(value, str) and ("\0" in value or _ESCAPE in value):
         return value.replace(_ESCAPE, _ITSELF).replace("\0", _NUL)
+    if isinstance(value, list) and value and isinstance(value[0], str):
+        return [escape(text) for text in value]
     return value
 
 

@@ -31,6 +31,7 @@ _CAUSES: Final = (
     (("25006",), "is read-only: a replica, or set so.", "Give the address of the primary server."),
     (("42501",), "lacks a right for this user ({short}).", "Its owner types: grant create on database NAME to USER"),
     (("53100", "53200"), "has no room ({short}).", "Free some space on its machine and try again."),
+    (("54",), "cannot keep something as large as this ({short}).", "Make it shorter."),
     (("57014",), "took longer than a minute to answer, or was interrupted.", "Type: toolwright doctor"),
     (("22", "23"), "has rows that do not let this be saved ({short}).", "Type: toolwright storage check"),
 )

@@ -74,7 +74,9 @@ def settle(db: Db, place: str, workspace: str) -> None:
     """
     if not workspace:
         return
-    db.execute("insert into home select $1::text where not exists (select 1 from home)", (workspace,))
+    with db.transaction():
+        db.execute("lock table home in exclusive mode")  # of two workspaces at the same moment one is first
+        db.execute("insert into home select $1::text where not exists (select 1 from home)", (workspace,))
     if (workspace,) not in db.execute("select workspace from home").fetchall():
         message = f"The database {place} has the functions of another folder than this workspace's."
         raise StorageError(

@@ -1,17 +1,19 @@
 """The store in a PostgreSQL database: the sum of its tables, and how it is opened."""
 
-from types import TracebackType
+from contextlib import suppress
+
+import psycopg
 
 from ..call_store import KEEP_CALLS
 from ..forget_store import Erasure
 from ..subject import InboxFull, StoreClock, dump
 from ..tables.forget_tables import erased
 from ..tables.session import SqlSession
-from ..tables.state_tables import StateTables
+from ..tables.store_tables import StoreTables
 from ..tables.tables import change, query
 from ..tables.turn_tables import INBOX_LIMIT
 from ..turn_store import Post
-from .connection import SCHEMA, PostgresSession
+from .connection import SCHEMA, STATEMENT_S, PostgresSession
 from .database import Database
 
 # In one statement, outside of serializable transactions: many agents post at the same moment. A repeated one, by its id
@@ -25,7 +27,7 @@ _POSTED = "select id from event where id = ?1 or (agent = ?2 and key = ?3)"
 _LOOSE = "select 1 from entry e where not exists (select 1 from turn t where t.seq = e.turn) limit 1"
 
 
-class PostgresStore(Database, StateTables):
+class PostgresStore(Database, StoreTables):
     """`Store` on PostgreSQL: the sum of its tables."""
 
     @classmethod
@@ -74,14 +76,6 @@ class PostgresStore(Database, StateTables):
         await self._run(rewrite)
         return counts
 
-    async def __aenter__(self) -> "PostgresStore":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
 
 def _post(session: PostgresSession, id: str, post: Post) -> str:
     names, now = (id, post.agent, post.key), session.clock.now()
@@ -108,6 +102,9 @@ def _forget(session: SqlSession, erasure: Erasure) -> dict[str, int]:
 def rewrite(session: PostgresSession) -> None:
     """Write every table anew; others wait for a table as long as that takes."""
     session.all("set statement_timeout = 0")
-    for (name,) in session.all("select tablename from pg_tables where schemaname = ?", SCHEMA):
-        session.all(f'vacuum (full, analyze) {SCHEMA}."{name}"')
-    session.all("reset statement_timeout")
+    try:
+        for (name,) in session.all("select tablename from pg_tables where schemaname = ?", SCHEMA):
+            session.all(f'vacuum (full, analyze) {SCHEMA}."{name}"')
+    finally:
+        with suppress(psycopg.OperationalError):  # the connection is gone
+            session.all(f"set statement_timeout = '{STATEMENT_S}s'")

@@ -18,7 +18,7 @@ from agent_core.base.errors import StorageError
 from ..subject import FIX, Misfit
 from ..tables.session import SqlSession
 from ..tables.tables import Tables
-from ..tables.threads import WorkThreads
+from ..work_threads import WorkThreads
 from . import fts
 from .connection import DAMAGE, SURROUNDINGS, SqliteSession, abandon, bounded, explain
 from .recovery import StatePlace, replace

@@ -5,7 +5,6 @@ and a new one begun: `recovered` then says so.
 """
 
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 import apsw
@@ -18,9 +17,9 @@ from ..forget_store import Erasure
 from ..subject import StoreClock
 from ..tables.forget_tables import erased
 from ..tables.session import SqlSession
-from ..tables.state_tables import StateTables
+from ..tables.store_tables import StoreTables
 from ..tables.tables import query
-from . import fts, vector_index, vector_search
+from . import fts, vector_index
 from .connection import SURROUNDINGS, SqliteSession, explain, explain_os
 from .recovery import StatePlace, open_or_replace
 from .scrub import SCRUB, scrub, scrub_if_due
@@ -29,7 +28,7 @@ from .state_file import StateFile
 OLDEST_SQLITE: Final = (3, 54)  # the first that deletes nothing at the word of a journal
 
 
-class SqliteStore(StateFile, StateTables):
+class SqliteStore(StateFile, StoreTables):
     """`Store` on SQLite: the sum of its tables."""
 
     @classmethod
@@ -103,17 +102,9 @@ class SqliteStore(StateFile, StateTables):
             raise StorageError(message, fix="End that process: the next command here writes the file anew.") from error
         return counts
 
-    async def __aenter__(self) -> "SqliteStore":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
 
 def _session(db: apsw.Connection, clock: StoreClock, keep_calls: int, sealer: Sealer) -> SqliteSession:
-    return SqliteSession(db, clock, keep_calls, sealer, postings=fts, vectors=vector_search)
+    return SqliteSession(db, clock, keep_calls, sealer, postings=fts, vectors=vector_index)
 
 
 def _check_library() -> None:

@@ -1,11 +1,13 @@
-"""Vectors as they were given, and the index of their signs: a table of sqlite-vec for each lane that has many.
+"""Vectors as they were given, the index of their signs, and the searches in both: `Vectors` on SQLite.
+
+The signs are a table of sqlite-vec for each lane that has many vectors.
 
 The extension is loaded with the first question about vectors. Where it cannot be, `trouble` says why; what was kept
 stays, and the signs are made when the extension is there.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,9 +15,12 @@ from typing import Final, TypeAlias
 
 import apsw
 
+from agent_core.base.errors import StorageError
+
+from ..memory_store import Hit
 from ..tables.lanes import Lane, advance, grow, lane, numbers, spaces
 from ..tables.session import Key
-from ..tables.vector_form import FLOAT, check_vectors
+from ..tables.vector_form import FLOAT, WIDEST, check_vectors
 from .connection import SqliteSession
 from .migrate import drop_unread
 
@@ -30,6 +35,13 @@ _TABLE: Final = "CREATE VIRTUAL TABLE bits_{} using vec0(part integer partition 
 _MADE: Final = re.compile(re.escape(_TABLE).replace(r"\{\}", r"\d{1,18}"))
 _MIXED, _PRIME = 2_654_435_761, (1 << 31) - 1  # neighbors come into different parts
 _ALONE: Final = "Texts are found only by their words:"
+LOOKED_AT: Final = 1_000
+MOST_NEAREST: Final = 4_096  # as sqlite-vec has it
+# A vector of zeros has no angle.
+_COSINES: Final = (
+    "select seq, coalesce(1 - vec_distance_cosine(vector, ?1), 0.0) as score from vector"
+    " where lane = ?2 and length(vector) = length(?1)"
+)
 
 
 def bits(lane: Lane) -> str:
@@ -192,3 +204,58 @@ def forget(db: apsw.Connection) -> None:
     """Drop all signs unread; they are made anew when they are searched next."""
     drop_unread(db, "bits_[0-9]*")
     list(db.execute("update lane set done = 0, rows = (select count(*) from vector where lane = id) where space <> ''"))
+
+
+def nearest(session: SqliteSession, key: Key, vector: bytes, limit: int) -> list[Hit]:
+    """Return the best rows by cosine; of many rows, those whose signs agree most are compared."""
+    index = lane(session, key)
+    if index is None or limit < 1 or trouble(session) or not _is_comparable(session, index, vector):
+        return []
+    width = len(vector) // FLOAT
+    if has_signs(index, width):
+        try:
+            return _nearest_by_signs(session, catch_up(session, key, width), vector, limit)
+        except UNREADABLE:
+            with session.transaction():
+                drop(session, bits(index))
+    return _nearest(session, index, vector, limit)
+
+
+def _is_comparable(session: SqliteSession, found: Lane, vector: bytes) -> bool:
+    row = session.one("select length(vector) from vector where lane = ? limit 1", found.id)
+    if row and len(vector) != row[0]:
+        asked = f"A vector of {len(vector) // FLOAT} components"
+        raise StorageError(f"{asked} is asked for among vectors of {row[0] // FLOAT}.")
+    return row is not None
+
+
+def _nearest(
+    session: SqliteSession, found: Lane, vector: bytes, limit: int, among: str = "", *values: object
+) -> list[Hit]:
+    sql = f"{_COSINES} {among} order by score desc, seq desc limit ?3"
+    return [Hit(seq, score) for seq, score in session.all(sql, vector, found.id, limit, *values)]
+
+
+def _nearest_by_signs(session: SqliteSession, found: Lane, vector: bytes, limit: int) -> list[Hit]:
+    """Compare about a thousand whose signs agree most: a part of the rows says how far these are from the vector.
+
+    To choose all that are within a distance is far cheaper for sqlite-vec than to choose so many nearest ones.
+    """
+    signs = f"from {bits(found)} where bits match vec_quantize_binary(?1)"
+    most = min(max(LOOKED_AT, 4 * limit), MOST_NEAREST)
+    of_part = session.all(f"select distance {signs} and k = ?2 and part = 0", vector, most // PARTS)
+    distances = [row[0] for row in of_part]
+    within = distances[-1] if len(distances) == most // PARTS else WIDEST
+    if distances and distances[0] == within:  # where all are alike, a few do
+        most = min(limit, MOST_NEAREST)
+    among = f"and seq in (select rowid {signs} and k = ?4 and distance <= ?5)"
+    return _nearest(session, found, vector, limit, among, most, within)
+
+
+def cosines(session: SqliteSession, key: Key, vector: bytes, seqs: Collection[int]) -> dict[int, float]:
+    """Return the cosines of those rows that have a vector."""
+    found = lane(session, key)
+    if found is None or trouble(session):
+        return {}
+    among = "and seq in (select value from json_each(?3))"
+    return dict(session.all(f"{_COSINES} {among}", vector, found.id, numbers([*seqs])))

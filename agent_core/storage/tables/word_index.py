@@ -17,6 +17,7 @@ from .lanes import Lane, advance, grow, lane
 from .session import Key, SqlSession
 
 ROWS: Final = {"recall": "said", "archival": "passage"}
+LONGEST: Final = 500  # characters of a stem: an index of PostgreSQL has no place for a pasted file in one word
 BATCH: Final = 2_000  # rows that one transaction indexes, some 20 ms
 _SHORT = re.compile(r"\b(\w)ies\b", re.IGNORECASE)  # the stemmer makes `pi` of `pies`, and leaves `pie`
 
@@ -57,7 +58,7 @@ def _tokenizer() -> apsw.FTS5Tokenizer:
 
 def token(lane: Lane, stem: str) -> str:
     """Return a stem of a lane as the index has it; digits end at the `x`, so that no two read alike."""
-    return f"{lane.id}x{stem}"
+    return f"{lane.id}x{stem[:LONGEST]}"
 
 
 def add(session: SqlSession, key: Key, rows: Sequence[tuple[int, str]]) -> None:
@@ -105,7 +106,7 @@ def _insert(session: SqlSession, key: Key, words: Lane, rows: Iterable[Sequence[
     session.postings.insert(
         session,
         key.shelf,
-        ((int(str(seq)), [token(words, stem) for stem in _indexed(str(text))]) for seq, text in rows),
+        ((int(str(seq)), [*{token(words, stem) for stem in _indexed(str(text))}]) for seq, text in rows),
     )
 
 

@@ -1,6 +1,9 @@
-"""All tables of a store, and the one transaction that writes to any of them: what is the same in every database."""
+"""All tables of a store, whatever its database: a new subject is added here."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
 
 from ..subject import Write
 from .agent_tables import AgentTables
@@ -17,7 +20,7 @@ from .token_tables import TokenTables
 from .turn_tables import TurnTables
 
 
-class StateTables(
+class StoreTables(
     TurnTables,
     ThreadTables,
     FunctionTables,
@@ -29,9 +32,21 @@ class StateTables(
     ForgetTables,
     TokenTables,
 ):
-    """The sum of the tables."""
+    """The sum of the tables; a store adds a database, which is closed at the end of its block."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Finish running work and close the database. A second call does nothing."""
 
     @change
     def apply(self, session: SqlSession, writes: Sequence[Write]) -> None:
         """Apply all of these writes, or none."""
         apply(session, writes)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
