@@ -191,6 +191,22 @@ HONEST = [
         "return sorted(messages, key=len)",
         "send_order(['bb', 'a']) → ['a', 'bb']", "send_order(['c']) → ['c']",
     ),
+    promised(
+        "wind_class", "knots: int, gusts: int", "int", "Return the danger class of the wind today, from 0 to 4.",
+        "return sum(2 * knots + gusts >= 3 * least for least in (10, 20, 30, 40))",
+        "wind_class(5, 9) → 0", "wind_class(34, 31) → 3",
+    ),
+    promised(
+        "to_utc", "moment: str, hours: int", "str", "Convert a moment to UTC, given the hours by which it is ahead.",
+        "from datetime import datetime, timedelta\n"
+        'return (datetime.fromisoformat(moment) - timedelta(hours=hours)).isoformat(timespec="minutes")',
+        "to_utc('2024-03-01T01:00', 3) → '2024-02-29T22:00'", "to_utc('2024-05-05T12:30', -2) → '2024-05-05T14:30'",
+    ),
+    promised(
+        "bullet_points", "text: str", "list[str]", "List the bullet points of a text.",
+        'return [line[2:].strip() for line in text.splitlines() if line.startswith("- ")]',
+        "bullet_points('- a' + chr(10) + '- b') → ['a', 'b']", "bullet_points('-a') → []",
+    ),
 ]  # fmt: skip
 
 
@@ -198,6 +214,16 @@ HONEST = [
 async def test_what_computes_or_words_what_it_promises_is_admitted(gate: Gate, code: str) -> None:
     verdict = await judge(gate, code, name_of(code))
     assert (verdict.admitted, verdict.refusals, verdict.doubts) == (True, (), ())
+
+
+async def test_a_table_that_hands_on_what_it_does_not_know_as_it_says_is_asked_about_at_most(gate: Gate) -> None:
+    code = promised(
+        "translate_suit", "suit: str", "str", "Translate the four suits of cards to German, others stay unchanged.",
+        'table = {"hearts": "Herz", "spades": "Pik", "clubs": "Kreuz", "diamonds": "Karo"}\n'
+        "return table.get(suit, suit)",
+        "translate_suit('hearts') → 'Herz'", "translate_suit('joker') → 'joker'",
+    )  # fmt: skip
+    assert not (await judge(gate, code, "translate_suit")).refusals
 
 
 async def test_the_refusal_names_the_means_and_the_honest_description(gate: Gate) -> None:

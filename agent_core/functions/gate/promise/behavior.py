@@ -327,7 +327,7 @@ class Behavior:
                 and by_place[id(origin)] == value
             ):
                 absent_words = words_of(origin.arguments) - words_of(probe.arguments)
-                if words_of({"": value}) & absent_words:
+                if any(len(word) > 1 for word in words_of({"": value}) & absent_words):  # one letter may part a date
                     return True
         return False
 

@@ -1,5 +1,6 @@
 """A function with its promise, its means and its behavior, and what makes it worth calling at all."""
 
+import ast
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +20,7 @@ from .reach import FreshCall
 from .state import VanishingStore, vanishing_stores
 
 _FEW, _FIRST = 3, 9
+_AS_IT_IS = re.compile(r"\b(?:unchanged|untouched|as (?:it|they) (?:is|are|was|were|came))\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,22 @@ class Case:
             and bool(cases)
             and all(any(is_row_in(case.value, row) for row in case.arguments.values()) for case in cases)
         )
+
+    @property
+    def shows_more(self) -> bool:
+        """True if an example whose arguments are no literals, which has no twins, has a result that no call got."""
+        shown = {example.expected.strip() for example in self.function.examples if not example.raises}
+        tried = sum(probe.kind == "example" for probe, _outcome in self.behavior.outcomes)
+        returned = {repr(value) for _probe, value in self.behavior.returned}
+        return tried < len(self.function.examples) and not shown <= returned
+
+    @property
+    def hands_on_others(self) -> bool:
+        """True if it says that what it does not know comes back as it is, and an example shows a change."""
+        cases = self.memorization.cases if self.memorization else ()
+        is_changing = any(case.value not in case.arguments.values() for case in cases)
+        node = self.draft.function
+        return is_changing and node is not None and _AS_IT_IS.search(ast.get_docstring(node) or "") is not None
 
     @property
     def heads(self) -> tuple[str, ...]:

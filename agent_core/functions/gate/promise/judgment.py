@@ -37,7 +37,7 @@ def judge(case: Case) -> PromiseJudgment:
     suspicions = [*_suspicions(case)]
     findings = [suspicion.finding for suspicion in suspicions]
     strong = [finding for finding in findings if not finding.code.startswith("doubt-")]
-    if strong and not case.behavior.is_cut_short:
+    if strong and not case.behavior.is_cut_short and not case.shows_more:
         return PromiseJudgment(tuple(strong[:2]))
     findings = [_weakened(finding) for finding in findings]
     by_code: dict[str, Finding] = {}
@@ -49,7 +49,7 @@ def judge(case: Case) -> PromiseJudgment:
 
 
 def _weakened(finding: Finding) -> Finding:
-    """Return a doubt in place of a refusal that rests on calls of which most were not reached in time."""
+    """Return a doubt in place of a refusal that rests on calls that are not all there is."""
     weak = _WEAK.get(finding.code)
     return replace(finding, code=weak) if weak else finding
 
@@ -203,7 +203,8 @@ _HANDS_ON = {True: "only puts them into fixed words", False: "never uses them"}
 def _knowledge(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
     behavior, name, tree = case.behavior, case.function.name, case.draft.tree
     assert tree is not None
-    is_pasted = behavior.is_free() and not behavior.example_hits
+    is_by_numbers = not case.takes_text() and case.is_computed  # of few steps: nearby numbers give the same
+    is_pasted = behavior.is_free() and not behavior.example_hits and not is_by_numbers
     is_drawn = behavior.is_by_chance or by_hash(tree) or by_letters(tree) or bool(case.measures)
     message = (
         f"`{name}` promises {claim.about or 'a fact'}, which only the world outside knows, and it cannot look there"
@@ -240,7 +241,8 @@ def _work(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
     behavior, name = case.behavior, case.function.name
     if claim.verb in _CHANGED and (behavior.gives_back or (claim.verb == "translate" and behavior.keeps_words)):
         message = f"`{name}` promises to {claim.shown}, but the text is in its result as it came"
-        yield Finding("claims-work", message, "do that work in the body, or promise only what it does", case.line)
+        code = "doubt-work" if case.hands_on_others else "claims-work"
+        yield Finding(code, message, "do that work in the body, or promise only what it does", case.line)
         return
     if claim.is_on_media and behavior.returned and not case.takes_rows and case.takes_text():
         message = f"`{name}` promises to {claim.verb} {claim.about}, but it only has a name or an address of it"
