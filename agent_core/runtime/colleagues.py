@@ -118,6 +118,7 @@ class Colleagues:
 
     async def listing(self) -> str:
         """Return the agents that can be reached, a line each, with who waits for whom."""
+        self.look()
         asks, paused = await self._store.asks(), await self._store.paused()
         waits: dict[str, list[str]] = {}
         for ask in asks:
@@ -187,6 +188,7 @@ class Colleagues:
         )
 
     def _check(self, name: str, text: str) -> None:
+        self.look()  # who may be written to is what the files say now
         peers = self.peers()
         if name == self.agent:
             raise UsageError("That is you: nothing was sent.", fix="Name another agent; list_agents shows them.")

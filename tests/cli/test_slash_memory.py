@@ -76,7 +76,7 @@ def test_an_agent_is_saved_and_loaded_in_place_after_asking(kept: Path) -> None:
         screen.wait_for("conversation and memory, with the agent in")
         agree(screen)
         screen.wait_for("✓ agent main, made of a file of this program's")
-        screen.wait_for("continues after 1 message, the last: the code word is heron")
+        screen.wait_for("continues: you wrote 1 message, the last: the code word is heron")
         screen.line("which word?")
         screen.wait_for("Heron.")
         assert "forget all that" not in model.requests[-1].text
@@ -101,7 +101,7 @@ def test_the_last_message_of_a_file_is_not_sent_again(kept: Path) -> None:
         screen.line("/load kept.json")
         screen.wait_for("conversation and memory, with the agent in")
         agree(screen)
-        screen.wait_for("continues after 1 message")
+        screen.wait_for("continues: you wrote 1 message")
         screen.line("/retry")
         screen.wait_for("The last message came with an agent's file.")
 

@@ -41,7 +41,7 @@ def test_a_signal_in_a_turn_ends_it_and_the_conversation_goes_on_later(tmp_path:
         os.kill(screen.process.pid, number)
         assert screen.exit_code() == code
     with prompt([Expect(Say("Here."), contains("The user ended the turn here."))], tmp_path) as (screen, _):
-        screen.wait_for("continues after 1 message")
+        screen.wait_for("continues: you wrote 1 message")
         screen.line("still there?")
         screen.wait_for("Here.")
         assert leave(screen) == 0
@@ -62,7 +62,7 @@ def test_a_terminal_that_goes_away_ends_the_turn_and_the_program(tmp_path: Path)
         screen.hang_up()
         assert screen.exit_code() == 129
     with prompt([], tmp_path) as (screen, _):
-        screen.wait_for("continues after 1 message")
+        screen.wait_for("continues: you wrote 1 message")
         assert "cut off" not in screen.scrolled()
 
 

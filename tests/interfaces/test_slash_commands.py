@@ -129,7 +129,7 @@ def test_new_begins_a_conversation_that_knows_nothing_of_the_one_before(tmp_path
         assert "teal" not in model.requests[-1].text
         assert leave(screen) == 0
     with prompt([], tmp_path) as (screen, _):
-        screen.wait_for("continues after 1 message, the last: which colour?")
+        screen.wait_for("continues: you wrote 1 message, the last: which colour?")
 
 
 def test_clear_empties_the_screen_and_keeps_what_is_being_typed(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agent_core.model import TextPiece, ThoughtPiece
 from agent_core.model.constrained import GrowingStep
+from agent_core.model.reply import CallPiece
 from agent_core.model.step import ModelStep, read_step, write_step
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -68,7 +69,8 @@ def test_thought_and_reply_come_in_pieces_however_the_text_is_cut(
 def test_a_call_shows_its_thought_and_no_text() -> None:
     growing = GrowingStep()
     pieces = growing.feed('{"thought": "I add.", "call": {"name": "reply", "arguments": {"reply": "x"}}}')
-    assert pieces == [ThoughtPiece("I add.")]
+    assert [type(piece) for piece in pieces] == [ThoughtPiece, CallPiece]
+    assert (growing.thought, growing.reply) == ("I add.", "")
 
 
 def test_half_an_escape_waits_for_its_other_half() -> None:

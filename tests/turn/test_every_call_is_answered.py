@@ -32,7 +32,7 @@ async def test_two_creations_one_of_them_refused_and_an_unknown_name_are_all_ans
     rounds = 6
     script = []
     for number in range(rounds):
-        name = f"count_vowels{number}"
+        name = f"count_marked{number}"
         calls = (
             create(name, another(name)),
             create("broken", BAD),

@@ -11,10 +11,11 @@ from tests.kit.desk import VOWELS
 from tests.workshop.support import Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+TALLY = VOWELS.replace("count_vowels", "tally")  # a name that promises no certain results
 AGENT = Author("agent", turn="t1", model="m1")
-FIVE = '    >>> count_vowels("queueing")\n    5\n'
-THREE = '    >>> count_vowels("rhythms")\n    0\n    >>> count_vowels("banana")\n    3\n'
-PLUS = VOWELS.replace("return sum(", "return 1 + sum(").replace("    5\n", "    6\n").replace("    0\n", "    1\n")
+FIVE = '    >>> tally("queueing")\n    5\n'
+THREE = '    >>> tally("rhythms")\n    0\n    >>> tally("banana")\n    3\n'
+PLUS = TALLY.replace("return sum(", "return 1 + sum(").replace("    5\n", "    6\n").replace("    0\n", "    1\n")
 
 
 def codes(verdict: Judgment, severity: str = "refuses") -> list[str]:
@@ -26,75 +27,75 @@ def told(verdict: Judgment) -> str:
 
 
 LOSSES = [
-    pytest.param(VOWELS.replace(FIVE, THREE), '`count_vowels("queueing")` → `5`', id="gone"),
-    pytest.param(PLUS, '`count_vowels("queueing")` → `5`, now `6`', id="another-result"),
+    pytest.param(TALLY.replace(FIVE, THREE), '`tally("queueing")` → `5`', id="gone"),
+    pytest.param(PLUS, '`tally("queueing")` → `5`, now `6`', id="another-result"),
 ]
 
 
 @pytest.mark.parametrize(("code", "says"), LOSSES)
 async def test_an_agent_that_drops_an_example_is_refused_and_told_which(here: Room, code: str, says: str) -> None:
-    await here.save(VOWELS)
-    verdict = await here.shop.replace("count_vowels", code, author=AGENT)
+    await here.save(TALLY)
+    verdict = await here.shop.replace("tally", code, author=AGENT)
     assert (verdict.admitted, codes(verdict)) == (False, ["example-dropped"])
     assert says in told(verdict)
-    assert here.letters.read_text() == VOWELS
-    assert await here.shop.pending("count_vowels") is not None
+    assert here.letters.read_text() == TALLY
+    assert await here.shop.pending("tally") is not None
 
 
 @pytest.mark.parametrize(("code", "says"), LOSSES)
 async def test_with_a_reason_it_goes_and_the_history_shows_both(here: Room, code: str, says: str) -> None:
-    await here.save(VOWELS)
-    verdict = await here.shop.replace("count_vowels", code, reason="the rule is another now", author=AGENT)
+    await here.save(TALLY)
+    verdict = await here.shop.replace("tally", code, reason="the rule is another now", author=AGENT)
     assert (verdict.admitted, codes(verdict, "warns")[-1:]) == (True, ["example-dropped"])
-    last = (await here.shop.past.history("count_vowels")).versions[-1]
+    last = (await here.shop.past.history("tally")).versions[-1]
     assert last.version.row.reason == "the rule is another now"
     assert [says in text for text in last.dropped] == [True]
 
 
 async def test_only_the_version_that_dropped_an_example_is_said_to_have_done_so(here: Room) -> None:
-    await here.save(VOWELS.replace(FIVE, THREE))
-    await here.save(VOWELS.replace(FIVE, FIVE + THREE))
-    await here.save(VOWELS.replace(FIVE, THREE))  # the first one again, with its hash
-    found = (await here.shop.past.history("count_vowels")).versions
+    await here.save(TALLY.replace(FIVE, THREE))
+    await here.save(TALLY.replace(FIVE, FIVE + THREE))
+    await here.save(TALLY.replace(FIVE, THREE))  # the first one again, with its hash
+    found = (await here.shop.past.history("tally")).versions
     assert [len(one.dropped) for one in found] == [0, 0, 1]
 
 
 async def test_a_reason_given_once_goes_on_with_the_candidate_that_stands_refused(here: Room) -> None:
-    await here.save(VOWELS)
-    flawed = VOWELS.replace(FIVE, THREE.replace("    3\n", "    4\n"))
-    assert not (await here.shop.replace("count_vowels", flawed, reason="a better case", author=AGENT)).admitted
-    verdict = await here.shop.edit("count_vowels", "    4\n", "    3\n", author=AGENT)
-    assert (verdict.admitted, (await here.held("count_vowels"))["by"]) == (True, ["human", "agent"])
+    await here.save(TALLY)
+    flawed = TALLY.replace(FIVE, THREE.replace("    3\n", "    4\n"))
+    assert not (await here.shop.replace("tally", flawed, reason="a better case", author=AGENT)).admitted
+    verdict = await here.shop.edit("tally", "    4\n", "    3\n", author=AGENT)
+    assert (verdict.admitted, (await here.held("tally"))["by"]) == (True, ["human", "agent"])
 
 
 @pytest.mark.parametrize(
     "code",
     [
-        pytest.param(VOWELS.replace('("queueing")', "('queueing')"), id="other-quotes"),
-        pytest.param(VOWELS.replace(FIVE, THREE + FIVE), id="more-of-them"),
-        pytest.param(VOWELS.replace(FIVE, f"    >>> unrelated = 1\n{FIVE}"), id="a-set-up-that-it-does-not-use"),
-        pytest.param(VOWELS.replace(FIVE, "").replace("    0\n", f"    0\n{FIVE}"), id="another-order"),
+        pytest.param(TALLY.replace('("queueing")', "('queueing')"), id="other-quotes"),
+        pytest.param(TALLY.replace(FIVE, THREE + FIVE), id="more-of-them"),
+        pytest.param(TALLY.replace(FIVE, f"    >>> unrelated = 1\n{FIVE}"), id="a-set-up-that-it-does-not-use"),
+        pytest.param(TALLY.replace(FIVE, "").replace("    0\n", f"    0\n{FIVE}"), id="another-order"),
     ],
 )
 async def test_an_example_that_is_only_written_otherwise_is_not_dropped(here: Room, code: str) -> None:
-    await here.save(VOWELS)
-    verdict = await here.shop.replace("count_vowels", code, author=AGENT)
+    await here.save(TALLY)
+    verdict = await here.shop.replace("tally", code, author=AGENT)
     assert (verdict.admitted, "example-dropped" in codes(verdict, "warns")) == (True, False)
 
 
 async def test_a_humans_save_that_drops_an_example_is_taken_and_told_at_once(here: Room) -> None:
     heard: list[Any] = []
-    await here.save(VOWELS)
+    await here.save(TALLY)
     here.shop.on_change(heard.append)
-    await here.save(VOWELS.replace(FIVE, THREE))
-    assert [list(event.noted) for event in heard] == [["count_vowels"]]
-    assert '`count_vowels("queueing")` → `5`' in heard[0].noted["count_vowels"]
+    await here.save(TALLY.replace(FIVE, THREE))
+    assert [list(event.noted) for event in heard] == [["tally"]]
+    assert '`tally("queueing")` → `5`' in heard[0].noted["tally"]
     assert "is gone" in here.shop.tell_changes(heard)
-    assert (await here.shop.past.history("count_vowels")).versions[-1].dropped
+    assert (await here.shop.past.history("tally")).versions[-1].dropped
 
 
 WIDER = (
-    VOWELS.replace("(text: str)", "(text: str, letters: str)")
+    TALLY.replace("(text: str)", "(text: str, letters: str)")
     .replace("look at.\n", "look at.\n        letters: What to count.\n")
     .replace('in "aeiou"', "in letters")
     .replace("a, e, i, o or u", "among them")
@@ -107,7 +108,7 @@ FIRST = WIDER.replace('("queueing")', '("queueing", "u")').replace("    5\n", " 
     [
         pytest.param(FIRST.replace('("rhythm")', '("rhythm", "u")'), [], id="as-many"),
         pytest.param(
-            FIRST.replace('    >>> count_vowels("rhythm")\n    0\n', ""),
+            FIRST.replace('    >>> tally("rhythm")\n    0\n', ""),
             ["example-dropped", "too-few-examples"],
             id="fewer",
         ),
@@ -116,39 +117,39 @@ FIRST = WIDER.replace('("queueing")', '("queueing", "u")').replace("    5\n", " 
 async def test_examples_that_a_new_signature_makes_unfit_are_replaced_by_as_many(
     here: Room, code: str, refused: list[str]
 ) -> None:
-    await here.save(VOWELS)
-    verdict = await here.shop.replace("count_vowels", code, author=AGENT)
+    await here.save(TALLY)
+    verdict = await here.shop.replace("tally", code, author=AGENT)
     assert (verdict.admitted, sorted(codes(verdict))) == (not refused, refused)
 
 
 async def test_an_example_that_was_kept_changes_by_confirming_only_with_a_reason(here: Room) -> None:
-    await here.save(VOWELS)
+    await here.save(TALLY)
     body = ("return sum(", "return 1 + sum(")
-    assert codes(await here.shop.edit("count_vowels", *body, author=AGENT)) == ["example-disagrees"] * 2
-    refused = await here.shop.confirm("count_vowels", author=AGENT)
-    assert (refused.admitted, codes(refused), here.letters.read_text()) == (False, ["example-dropped"], VOWELS)
-    verdict = await here.shop.confirm("count_vowels", reason="counts from one now", author=AGENT)
+    assert codes(await here.shop.edit("tally", *body, author=AGENT)) == ["example-disagrees"] * 2
+    refused = await here.shop.confirm("tally", author=AGENT)
+    assert (refused.admitted, codes(refused), here.letters.read_text()) == (False, ["example-dropped"], TALLY)
+    verdict = await here.shop.confirm("tally", reason="counts from one now", author=AGENT)
     assert (verdict.admitted, len(verdict.confirmed)) == (True, 2)
     assert here.letters.read_text() == PLUS
-    assert (await here.shop.past.history("count_vowels")).versions[-1].version.row.reason == "counts from one now"
+    assert (await here.shop.past.history("tally")).versions[-1].version.row.reason == "counts from one now"
 
 
 @pytest.mark.parametrize("by", ["agent", "human"])
 async def test_a_confirmed_result_stays_marked_while_its_example_stays(here: Room, by: str) -> None:
-    await here.shop.create("count_vowels", VOWELS.replace("    5\n", "    4\n"), "letters", author=AGENT)
-    await here.shop.confirm("count_vowels", author=AGENT)
-    again = VOWELS.replace("Count the", "Number the")
+    await here.shop.create("tally", TALLY.replace("    5\n", "    4\n"), "letters", author=AGENT)
+    await here.shop.confirm("tally", author=AGENT)
+    again = TALLY.replace("Count the", "Number the")
     if by == "agent":
-        await here.shop.replace("count_vowels", again, author=AGENT)
+        await here.shop.replace("tally", again, author=AGENT)
     else:
         await here.save(again)
-    await here.shop.edit("count_vowels", FIVE, THREE, reason="plainer", author=AGENT)
-    marked = [row.confirmed for row in (await here.shop.past.history("count_vowels")).versions]
-    assert marked == [('count_vowels("queueing")',)] * 2 + [()]
-    await here.shop.rollback("count_vowels", "1", author=AGENT)
-    verdict = (await here.shop.introspect("count_vowels")).verdict
+    await here.shop.edit("tally", FIVE, THREE, reason="plainer", author=AGENT)
+    marked = [row.confirmed for row in (await here.shop.past.history("tally")).versions]
+    assert marked == [('tally("queueing")',)] * 2 + [()]
+    await here.shop.rollback("tally", "1", author=AGENT)
+    verdict = (await here.shop.introspect("tally")).verdict
     assert verdict is not None
-    assert verdict.confirmed == ('count_vowels("queueing")',)
+    assert verdict.confirmed == ('tally("queueing")',)
 
 
 @pytest.mark.parametrize(
@@ -199,40 +200,38 @@ async def test_an_example_is_written_into_the_docstring_and_nothing_else_is_touc
 @pytest.mark.parametrize(
     ("call", "expected", "says"),
     [
-        pytest.param('count_vowels("banana")', "4", ["you wrote `4`, it returned `3`"], id="does-not-hold"),
-        pytest.param("count_vowels( 'queueing')", "5", ["has that example already"], id="there-already"),
-        pytest.param('count_vowels("rhythm")', "1", ["has that example already", "gives `0`"], id="contradicts"),
-        pytest.param("len('a')", "1", ["does not call `count_vowels`"], id="another-function"),
-        pytest.param("count_vowels(", "1", ["is an expression"], id="no-python"),
-        pytest.param("count_vowels(3)", "1", ["AttributeError"], id="raises"),
+        pytest.param('tally("banana")', "4", ["you wrote `4`, it returned `3`"], id="does-not-hold"),
+        pytest.param("tally( 'queueing')", "5", ["has that example already"], id="there-already"),
+        pytest.param('tally("rhythm")', "1", ["has that example already", "gives `0`"], id="contradicts"),
+        pytest.param("len('a')", "1", ["does not call `tally`"], id="another-function"),
+        pytest.param("tally(", "1", ["is an expression"], id="no-python"),
+        pytest.param("tally(3)", "1", ["AttributeError"], id="raises"),
     ],
 )
 async def test_an_example_that_cannot_be_kept_is_refused_and_leaves_the_function(
     here: Room, call: str, expected: str, says: list[str]
 ) -> None:
-    await here.save(VOWELS)
-    verdict = await here.shop.add_example("count_vowels", call, expected, author=AGENT)
+    await here.save(TALLY)
+    verdict = await here.shop.add_example("tally", call, expected, author=AGENT)
     assert (verdict.admitted, [part in verdict.error for part in says]) == (False, [True] * len(says))
-    assert (here.letters.read_text(), await here.shop.pending("count_vowels")) == (VOWELS, None)
+    assert (here.letters.read_text(), await here.shop.pending("tally")) == (TALLY, None)
 
 
 @pytest.mark.parametrize(
     ("code", "given", "kept"),
     [
-        pytest.param(VOWELS.replace(FIVE, ""), ('count_vowels("banana")', "3", None), True, id="too-few"),
-        pytest.param(VOWELS, ('count_vowels("banana")', "3", None), False, id="enough"),
-        pytest.param(
-            VOWELS.replace(FIVE, ""), ('count_vowels("banana") / 7', "0.43", 0.01), True, id="within-a-tolerance"
-        ),
+        pytest.param(TALLY.replace(FIVE, ""), ('tally("banana")', "3", None), True, id="too-few"),
+        pytest.param(TALLY, ('tally("banana")', "3", None), False, id="enough"),
+        pytest.param(TALLY.replace(FIVE, ""), ('tally("banana") / 7', "0.43", 0.01), True, id="within-a-tolerance"),
     ],
 )
 async def test_given_examples_are_kept_in_the_docstring_where_it_has_too_few(
     here: Room, code: str, given: tuple[str, str, float | None], kept: bool
 ) -> None:
-    candidate = Candidate("count_vowels", code, "letters", examples=(GivenExample(*given),))
+    candidate = Candidate("tally", code, "letters", examples=(GivenExample(*given),))
     verdict = await here.shop.make(await here.shop.plans.create(candidate, AGENT), AGENT)
     assert isinstance(verdict, Judgment)
     assert verdict.admitted, verdict
-    calls = [example.call for example in here.shop.registry.snapshot().functions["count_vowels"].examples]
+    calls = [example.call for example in here.shop.registry.snapshot().functions["tally"].examples]
     assert (given[0] in calls) is kept
-    assert all(each.agreed for each in (await here.shop.test("count_vowels")).examples)
+    assert all(each.agreed for each in (await here.shop.test("tally")).examples)

@@ -104,8 +104,8 @@ class Draft:
         if function is None or self.own is None:
             return None
         own = next((own_function for own_function in self.own.functions if own_function.name == function.name), None)
-        # Its lines and those of its examples are those of the candidate's text: that is what its author sees.
-        return replace(function, line=own.line, end_line=own.end_line, examples=own.examples) if own else function
+        # The examples' lines are those of the candidate's text: that is what its author sees.
+        return replace(function, examples=own.examples) if own else function
 
     @property
     def module_names(self) -> frozenset[str]:

@@ -110,7 +110,8 @@ async def prove(draft: Draft, bench: TrialTools) -> Draft:
     if draft.shows("unproven"):
         unproven = "effects"
     trials = _trials(results, unproven)
-    missing = [*too_few(function, examples, unproven)]
+    line = draft.function.lineno if draft.function else function.line  # of the candidate's text, as its author sees it
+    missing = [*too_few(replace(function, line=line), examples, unproven)]
     if any(finding.code in {*TOO_FEW, *ALIKE} for finding in missing):
         trials = replace(trials, offered=await _other_call(results, draft, bench))
     twice = contradicted(examples)
