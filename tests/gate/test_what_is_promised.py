@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from agent_core.functions.gate import Gate, Policy
+from agent_core.functions.gate import Candidate, Gate, GivenExample, Policy
+from agent_core.registry.snapshot import Snapshot
 from tests.kit.pace import least_s_of
 
 from .support import codes, judge, name_of, promised, snapshot_of
@@ -224,6 +225,18 @@ async def test_a_table_that_hands_on_what_it_does_not_know_as_it_says_is_asked_a
         "translate_suit('hearts') → 'Herz'", "translate_suit('joker') → 'joker'",
     )  # fmt: skip
     assert not (await judge(gate, code, "translate_suit")).refusals
+
+
+async def test_an_answer_to_a_challenge_does_not_hide_an_example_that_is_no_literal(gate: Gate) -> None:
+    code = promised(
+        "section_titles", "text: str", "list[tuple[int, str]]", "List the '=' titles of a wiki text with their level.",
+        'titles = []\nfor line in text.splitlines():\n    marks, blank, title = line.partition(" ")\n'
+        '    if blank and set(marks) == {"="}:\n        titles.append((len(marks), title))\nreturn titles',
+        "section_titles('= One' + chr(10) + '== Two') → [(1, 'One'), (2, 'Two')]", "section_titles('=one') → []",
+    )  # fmt: skip
+    answers = (GivenExample("section_titles('no title here')", "[]"), GivenExample("section_titles('a = b')", "[]"))
+    candidate = Candidate("section_titles", code, "lib", examples=answers, asked=tuple(one.call for one in answers))
+    assert not (await gate.judge(candidate, Snapshot.empty(), "agent", challenging=True)).refusals
 
 
 async def test_the_refusal_names_the_means_and_the_honest_description(gate: Gate) -> None:

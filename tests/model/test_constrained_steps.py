@@ -69,7 +69,7 @@ def test_thought_and_reply_come_in_pieces_however_the_text_is_cut(
 def test_a_call_shows_its_thought_and_no_text() -> None:
     growing = GrowingStep()
     pieces = growing.feed('{"thought": "I add.", "call": {"name": "reply", "arguments": {"reply": "x"}}}')
-    assert [type(piece) for piece in pieces] == [ThoughtPiece, CallPiece]
+    assert pieces == [ThoughtPiece("I add."), CallPiece(0, "reply", '{"reply": "x"}}}')]
     assert (growing.thought, growing.reply) == ("I add.", "")
 
 

@@ -156,8 +156,8 @@ class JournalTail:
         """Return the events after a number; None if it begins later. It reads if there is news, or it `must_look`."""
         async with self._reading:
             if must_look or self._read_at != self.news:
-                self._read_at = self.news
-                fresh = await self._reader.read(ends)
+                news, fresh = self.news, await self._reader.read(ends)
+                self._read_at = news  # not before: who is canceled in the middle has read for nobody
                 self._events.extend((numbered.seq or 0, numbered) for numbered in fresh)
             while len(self._events) > _MOST_EVENTS:
                 self._begins, _ = self._events.popleft()

@@ -121,9 +121,10 @@ class Case:
     def shows_more(self) -> bool:
         """True if an example whose arguments are no literals, which has no twins, has a result that no call got."""
         shown = {example.expected.strip() for example in self.function.examples if not example.raises}
+        count = len(self.function.examples) + len(self.draft.candidate.examples)
         tried = sum(probe.kind == "example" for probe, _outcome in self.behavior.outcomes)
         returned = {repr(value) for _probe, value in self.behavior.returned}
-        return tried < len(self.function.examples) and not shown <= returned
+        return tried < count and not shown <= returned
 
     @property
     def hands_on_others(self) -> bool:
