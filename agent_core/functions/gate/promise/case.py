@@ -12,7 +12,17 @@ from ..draft import Draft, Finding
 from .answers import RUNNING, WORD, texts_of
 from .behavior import Behavior
 from .claims import Promise
-from .code import admission, by_chance, by_hash, by_length_only, code_words, has_silence, keeps_in_vain, literals
+from .code import (
+    admission,
+    by_chance,
+    by_hash,
+    by_length_only,
+    code_words,
+    has_silence,
+    keeps_in_vain,
+    literals,
+    picks_words,
+)
 from .constants import is_arithmetic, is_loopless, sums_compared
 from .lexicon import forms_of, lexicon, relation_words
 from .memorization import Memorization
@@ -57,6 +67,7 @@ class Case:
         return bool(
             self.promise.claims
             or self.draws
+            or self.picks
             or self.measures
             or self.is_formula
             or admission(self.draft)[1]
@@ -228,6 +239,11 @@ class Case:
         return self.promise.is_plain or any(
             part and book.has(part[-1], "plain", "texts") for part in (self.promise.name,)
         )
+
+    @property
+    def picks(self) -> bool:
+        """True if a number that is reckoned picks one of the texts in its code."""
+        return self.draft.tree is not None and picks_words(self.draft.tree)
 
     @property
     def draws(self) -> bool:

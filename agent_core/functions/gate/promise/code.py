@@ -126,6 +126,52 @@ def _read(tree: ast.Module) -> list[ast.Call]:
     return [node for node in nodes_of(tree) if isinstance(node, ast.Call) and _called(node) == "int"]
 
 
+def picks_words(tree: ast.Module) -> bool:
+    """Check whether a number that is reckoned, cut to a range, picks one of the texts in the code."""
+    nodes = nodes_of(tree)
+    texts = {name for node in nodes for name, value in _assigned(node) if _is_texts(value)}
+    cut = {name for node in nodes for name, value in _assigned(node) if _is_reckoned(value)}
+    return any(
+        (_is_texts(node.value) or (isinstance(node.value, ast.Name) and node.value.id in texts))
+        and (
+            _is_reckoned(node.slice)
+            or any(isinstance(part, ast.Name) and part.id in cut for part in nodes_of(node.slice))
+        )
+        for node in nodes
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
+    )
+
+
+def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    match node:
+        case (
+            ast.Assign(targets=[ast.Name(id=name)], value=value)
+            | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+        ):
+            yield name, value
+        case ast.AugAssign(target=ast.Name(id=name) as target, op=op, value=value):
+            yield name, ast.BinOp(target, op, value)
+
+
+def _is_texts(node: ast.expr) -> bool:
+    """Check for several texts: a list of them, or one that is split."""
+    match node:
+        case ast.List(elts=parts) | ast.Tuple(elts=parts):
+            return len(parts) > 1 and all(isinstance(literal(part)[1], str) for part in parts)
+        case ast.Call(func=ast.Attribute(value=value, attr="split")):
+            return isinstance(literal(value)[1], str)
+        case _:
+            return False
+
+
+def _is_reckoned(node: ast.expr) -> bool:
+    """Check for a number that is cut to a range by its remainder, or by its bits."""
+    return any(
+        isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod | ast.BitAnd | ast.BitXor)
+        for part in nodes_of(node)
+    )
+
+
 def by_letters(tree: ast.Module) -> bool:
     """Check whether something is reckoned from the length of a text, or from the codes of its letters."""
     operations = [node for node in nodes_of(tree) if isinstance(node, ast.BinOp)]

@@ -13,6 +13,7 @@ from sandbox import Outcome, Raised, Returned
 from .answers import plain
 from .case import Case, Suspicion
 from .code import docstring_of, literals
+from .memorization import Memorization
 from .probes import NONSENSE, Probe
 from .relations import suspicion
 
@@ -106,7 +107,8 @@ def _end_of_range(case: Case) -> Iterator[Suspicion]:
     )
     shown = {repr(example.value) for example in case.memorization.cases}
     empty = repr(calls[-1][1]) if calls else ""
-    if empty not in _NOTHING or empty in shown or empty.strip("'") in case.memorization.description:
+    is_answer = empty in _NOTHING or (case.draft.tree is not None and empty in literals(case.draft.tree))
+    if not is_answer or empty in shown or empty.strip("'") in case.memorization.description:
         return
     above = [call for call in calls if repr(call[1]) == empty]
     below = calls[: len(calls) - len(above)]
@@ -136,7 +138,7 @@ def _unmade_results(case: Case) -> Iterator[Suspicion]:
 def _others_alike(case: Case) -> Iterator[Suspicion]:
     """Judge a function with an answer of its own for the values of its examples alone, and one for all other values."""
     memorization = case.memorization
-    if memorization is None or memorization.has_more or memorization.is_closed() or memorization.is_told(least=1):
+    if memorization is None or memorization.is_closed() or memorization.is_told(least=1):
         return
     for name in case.function.parameters["properties"]:
         own = memorization.values_of(name)
@@ -147,8 +149,26 @@ def _others_alike(case: Case) -> Iterator[Suspicion]:
                 groups.setdefault(_rest(probe), []).append((probe, value))
         calls = max(groups.values(), key=len, default=[])
         answers = {repr(value) for _probe, value in calls}
+        if memorization.has_more and not _is_untold(case, memorization, answers):
+            continue
         if len(own) >= _PAIRS and len(calls) >= _SOME and len(answers) == 1 and not isinstance(calls[0][1], bool):
             message = f"`{case.function.name}` has answers for the `{name}` of its examples, and one for all others"
             known_calls = [shown.arguments for shown in memorization.cases]
             unlike = [call for call in calls if call[0].arguments not in known_calls]
             yield suspicion(case, "doubt-examples", message, _COVER, unlike[::-1])
+
+
+def _is_untold(case: Case, memorization: Memorization, answers: set[str]) -> bool:
+    """Check whether no example shows an answer, and the description has no word of others."""
+    shown = {repr(example.value) for example in memorization.cases}
+    described = docstring_of(case.draft.function).casefold()
+    return (
+        answers.isdisjoint(shown)
+        and not _OTHERS.search(described)
+        and not any(answer.strip("'").casefold() in described for answer in answers)
+    )
+
+
+_OTHERS = re.compile(
+    r"\b(?:others?|otherwise|else|unknown|default|any|everything|missing|fall ?back|not (?:found|listed|known))\b"
+)
