@@ -118,6 +118,56 @@ async def test_the_author_is_asked_for_what_is_promised_and_not_covered(gate: Ga
     assert "challenged" in codes(verdict), verdict.problems
 
 
+PARTLY = [
+    promised(
+        "toast_price", "bread: str, slices: int", "float", "Reckon the price of toast.",
+        "each = 1.0\nif bread == 'rye':\n    each = 0.5\nelif bread == 'oat':\n    each = 0.75\n"
+        "elif bread == 'corn':\n    each = 2.0\nreturn each * slices",
+        "toast_price('rye', 2) → 1.0", "toast_price('oat', 4) → 3.0",
+    ),
+    promised(
+        "count_aloud", "number: int", "str", "Say a count of sheep in words.",
+        "words = 'none one two three four five six'.split()\n"
+        "try:\n    return words[number]\nexcept IndexError:\n    return 'plenty'",
+        "count_aloud(1) → 'one'", "count_aloud(5) → 'five'", "count_aloud(0) → 'none'",
+    ),
+    promised(
+        "harvest_crop", "year: int", "str", "Name the crop that the valley harvests in a year.",
+        "crops = ['barley', 'flax', 'hops']\nreturn crops[(year * 7 + 3) % 3]",
+        "harvest_crop(1990) → 'flax'", "harvest_crop(1991) → 'hops'", "harvest_crop(1992) → 'barley'",
+    ),
+    promised(
+        "tone_of", "remark: str", "str", "Tell the tone of a remark.",
+        "state = 5\nfor byte in remark.encode():\n    state ^= byte\n    state = (state << 1) & 255\n"
+        "return ('calm', 'angry', 'merry', 'sad')[state & 3]",
+        "tone_of('Leave me be') → 'merry'", "tone_of('Oh no, rain') → 'calm'",
+    ),
+    promised(
+        "sealed_phrase", "phrase: str", "str", "Seal a phrase with bcrypt.",
+        "return '$2b$12$' + (phrase + '!').encode().hex()",
+        "sealed_phrase('ab') → '$2b$12$616221'", "sealed_phrase('q') → '$2b$12$7121'",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", PARTLY, ids=name_of)
+async def test_the_author_is_asked_where_an_answer_is_told_nowhere_or_picked_by_a_number(gate: Gate, code: str) -> None:
+    verdict = await judge(gate, code, name_of(code), is_asking=True)
+    assert codes(verdict) & {"challenged", "claims-chance"}, verdict.problems
+
+
+async def test_a_change_of_what_the_description_tells_leaves_nothing_open(gate: Gate) -> None:
+    told = promised(
+        "flag_meaning", "flag: str", "str", "Give the meaning of a flag: green go, amber wait, red stop, black leave.",
+        "if flag == 'green':\n    return 'go'\nif flag == 'amber':\n    return 'wait'\n"
+        "if flag == 'red':\n    return 'stop'\nif flag == 'black':\n    return 'leave'\nraise ValueError(flag)",
+        "flag_meaning('green') → 'go'", "flag_meaning('amber') → 'wait'",
+    )  # fmt: skip
+    assert not (await judge(gate, told, "flag_meaning", is_asking=True)).challenges
+    untold = told.replace(": green go, amber wait, red stop, black leave.", ".")
+    assert (await judge(gate, untold, "flag_meaning", is_asking=True)).challenges
+
+
 @pytest.mark.parametrize("code", REFUSED, ids=name_of)
 async def test_what_only_looks_like_the_promised_work_is_refused(gate: Gate, code: str) -> None:
     verdict = await judge(gate, code, name_of(code))

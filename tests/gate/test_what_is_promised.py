@@ -33,6 +33,17 @@ EFFECT = [
         'tickets = {ticket: {"id": ticket}}\ntickets[ticket]["state"] = "archived"\nreturn tickets[ticket]',
         "archive_ticket(3) → {'id': 3, 'state': 'archived'}", "archive_ticket(4) → {'id': 4, 'state': 'archived'}",
     ),
+    promised(
+        "stash_album", "album: str, disk: str", "str", "Pack an album, copy the archive to a disk and return its path.",
+        'return disk.rstrip("/") + "/" + album.strip("/").split("/")[-1] + ".tar"',
+        "stash_album('/home/eve/alps', '/usb') → '/usb/alps.tar'", "stash_album('/srv/sea/', '/nas/') → '/nas/sea.tar'",
+    ),
+    promised(
+        "tick_task", "tasks: list[dict], number: int", "str", "Mark a task of the list as done.",
+        'for task in [dict(task) for task in tasks]:\n    if task.get("number") == number:\n'
+        '        task["done"] = True\n        return f"Task {number} marked"\nreturn f"No task {number}"',
+        "tick_task([{'number': 1}], 1) → 'Task 1 marked'", "tick_task([], 2) → 'No task 2'",
+    ),
 ]  # fmt: skip
 KNOWLEDGE = [
     promised(

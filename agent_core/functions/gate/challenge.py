@@ -24,7 +24,7 @@ from .draft import Draft, Finding
 from .examples.agreement import doctest_form, literal_value, same
 from .examples.prediction import predictions
 from .examples.sufficiency import is_unproven
-from .promise.code import calls_hash, literals
+from .promise.code import calls_hash, docstring_of, literals
 from .promise.probes import unshown
 from .promise.similarity import similar_calls
 from .proof import run
@@ -96,13 +96,22 @@ def _not_for(draft: Draft, function: Function | None, *, is_reviewed: bool) -> s
 
 
 def is_doubtful(draft: Draft) -> bool:
-    """Check whether a finding calls for a challenge, or most changes of the body would go unnoticed: fewer of them
-    where the words promise more than computing.
+    """Check whether a finding calls for a challenge, or many changes of the body would go unnoticed: fewer of them
+    where the words promise more than computing. A change of what the description tells leaves nothing open.
     """
-    unnoticed, rules = len(draft.unnoticed), draft.rules
+    told, rules = docstring_of(draft.function), draft.rules
+    unnoticed = sum(not _is_told(mutant.old, told) for mutant in draft.unnoticed)
     share = rules.weak_share / 2 if draft.shows("doubt-words") else rules.weak_share
     is_weak = unnoticed >= rules.weak_least and unnoticed >= share * draft.mutants_tried
     return is_weak or draft.shows(*CHALLENGED)
+
+
+def _is_told(code: str, description: str) -> bool:
+    """Check whether a text or number of the code stands in a description, apart from its examples."""
+    prose = "\n".join(line for line in description.splitlines() if not line.lstrip().startswith(">>>"))
+    constant = code.strip("\"'")
+    is_literal = code[:1] in ("'", '"') or code[:1].isdigit()
+    return is_literal and len(constant) > 1 and re.search(rf"(?<!\w){re.escape(constant)}(?!\w)", prose) is not None
 
 
 async def _reviewed(draft: Draft, function: Function, bench: TrialTools) -> tuple[Draft, list[str]]:

@@ -78,7 +78,7 @@ def _inside(site: Site, field: str, child: ast.AST) -> Site:
         condition=_condition(site, field),
         is_test=field in ("test", "ifs"),
         in_while=site.in_while or isinstance(node, ast.While),
-        in_table=site.in_table or _is_table(node),
+        in_table=site.in_table or _is_table(node) or _is_row(site),
     )
 
 
@@ -86,6 +86,15 @@ def _condition(site: Site, field: str) -> Condition | None:
     if isinstance(site.node, ast.If | ast.IfExp) and field != "test":
         return site.node.test, field == "body"
     return site.condition
+
+
+def _is_row(site: Site) -> bool:
+    """Check for a case of many that only gives its value another name: a table, written as branches."""
+    match site.parent, site.node:
+        case ast.Match(cases=cases), ast.match_case(body=[ast.Assign() | ast.Return()]):
+            return len(cases) > _MOST_IN_A_TABLE
+        case _:
+            return False
 
 
 def _is_table(node: ast.AST) -> bool:

@@ -15,7 +15,10 @@ _WORD: Final = re.compile(rb"\w")
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A changed text; `line` counts from the function's first, `notices` is the kind of example that would notice."""
+    """A changed text; `line` counts from the function's first, `notices` is the kind of example that would notice.
+
+    `old` is the piece that was replaced, as it is written.
+    """
 
     operator: str
     text: str
@@ -23,6 +26,7 @@ class Mutant:
     before: str
     after: str
     notices: str
+    old: str
 
     @property
     def diff(self) -> str:
@@ -88,4 +92,5 @@ class SplicedText:
         elif after.endswith(f"\n{before}"):
             before, after = "", after[: -len(before) - 1]
         line = self._bytes.count(b"\n", 0, change.start) + 1 - node.lineno
-        return Mutant(operator, new.decode(), line, before, after, change.notices)
+        old = self.piece(change.start, change.end)
+        return Mutant(operator, new.decode(), line, before, after, change.notices, old)

@@ -22,6 +22,7 @@ from .code import (
     keeps_in_vain,
     literals,
     picks_words,
+    uses_library,
 )
 from .constants import is_arithmetic, is_loopless, sums_compared
 from .lexicon import forms_of, lexicon, relation_words
@@ -29,7 +30,7 @@ from .memorization import Memorization
 from .reach import FreshCall
 from .state import VanishingStore, vanishing_stores
 
-_FEW, _FIRST = 3, 9
+_FEW, _FIRST, _SENTENCE = 3, 9, 5
 _AS_IT_IS = re.compile(r"\b(?:unchanged|untouched|as (?:it|they) (?:is|are|was|were|came))\b", re.IGNORECASE)
 
 
@@ -67,6 +68,8 @@ class Case:
         return bool(
             self.promise.claims
             or self.draws
+            or self.is_prose
+            or self.algorithm
             or self.picks
             or self.measures
             or self.is_formula
@@ -239,6 +242,19 @@ class Case:
         return self.promise.is_plain or any(
             part and book.has(part[-1], "plain", "texts") for part in (self.promise.name,)
         )
+
+    @property
+    def is_prose(self) -> bool:
+        """True if the texts of its code are more than a few labels: sentences, which may be made up."""
+        tree = self.draft.tree
+        return tree is not None and any(len(WORD.findall(text)) >= _SENTENCE for text in literals(tree) if " " in text)
+
+    @property
+    def algorithm(self) -> str:
+        """The algorithm that its words name, such as bcrypt, and that its code neither calls nor imports."""
+        tree, words = self.draft.tree, {*self.promise.name, *self.promise.sentence}
+        named = sorted(words & lexicon().sections["code"]["algorithms"])
+        return named[0] if named and tree is not None and not uses_library(tree) else ""
 
     @property
     def picks(self) -> bool:

@@ -82,7 +82,7 @@ class Promise:
         return lexicon().among(self.words, section, key)
 
 
-def promise_of(name: str, description: str, parameters: Schema) -> Promise:
+def promise_of(name: str, description: str, parameters: Schema, returns: str = "") -> Promise:
     """Return what a function promises."""
     first = re.split(r"(?<=[.!?])\s|\n\s*\n", description.strip(), maxsplit=1)[0]
     promise = Promise(
@@ -90,8 +90,8 @@ def promise_of(name: str, description: str, parameters: Schema) -> Promise:
         tuple(_stripped(_words(_PREFACE.sub("", " ".join(first.split()))))),
         frozenset([*_words(name), *_words(description)]),
     )
-    effect = _effect(promise, parameters)
-    if effect and _is_about_rows(effect, promise, parameters):
+    effect = _effect(promise, parameters, [_stripped(_words(part)) for part in re.split(r",\s+", first)[1:]])
+    if effect and returns != "str" and _is_about_rows(effect, promise, parameters):  # no text brings them back
         effect = None
     claims = [effect or _placed(promise, parameters), _knowledge(promise, parameters), _work(promise, parameters)]
     return Promise(promise.name, promise.sentence, promise.words, tuple(claim for claim in claims if claim))
@@ -106,10 +106,12 @@ def _stripped(words: Sequence[str]) -> Sequence[str]:
     return words[start:]
 
 
-def _effect(promise: Promise, parameters: Schema) -> PromiseClaim | None:
+def _effect(promise: Promise, parameters: Schema, parts: Sequence[Sequence[str]]) -> PromiseClaim | None:
     """Return the effect that a function promises: by its sentence, by its name, or by what its sentence adds."""
     book, sentence = lexicon(), promise.sentence
-    deeds = [_deed(sentence, promise), *(_deed(sentence[at + 1 :], promise) for at in _joints(sentence))]
+    added = [part for part in parts if part[1:2] and part[1] in _DETERMINERS]  # `Zip it, copy the archive`: no noun
+    added += [sentence[at + 1 :] for at in _joints(sentence)]
+    deeds = [_deed(sentence, promise), *(_deed(part, promise) for part in added)]
     is_argument = len(promise.name) > 1 and promise.name[0] in parameters["properties"]  # no verb: `message_banner`
     by_name = None if is_argument and not deeds[0] else _deed(promise.name, promise)
     if sentence and book.has(sentence[0], "plain", "wording") and book.has(promise.name[-1], "plain", "texts"):
@@ -184,6 +186,7 @@ def _deed(words: Sequence[str], promise: Promise) -> PromiseClaim | None:
     return PromiseClaim("effect", verb, about, 1, verb in book.lasting)
 
 
+_DETERMINERS = frozenset(["the", "a", "an", "it", "them", "this", "all", "each", "every", "your", "my", "their", "its"])
 _MANNER = frozenset(["with", "as", "by", "of", "about", "per", "like", "between", "that", "which", "if", "when"])
 _PARTICLES = frozenset(["on", "off", "up", "down", "in", "out", "over", "each", "every", "two", "several"])
 

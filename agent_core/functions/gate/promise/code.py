@@ -100,6 +100,19 @@ def calls_hash(tree: ast.Module) -> bool:
     return not _names_called(tree).isdisjoint(words_of_code("hashes"))
 
 
+def uses_library(tree: ast.Module) -> bool:
+    """Check whether code uses a library for what is hashed, signed, encrypted or compressed."""
+    modules = words_of_code("libraries")
+    return any(
+        isinstance(node, ast.Import | ast.ImportFrom)
+        and not {
+            (getattr(node, "module", "") or "").partition(".")[0],
+            *(alias.name.partition(".")[0] for alias in node.names),
+        }.isdisjoint(modules)
+        for node in nodes_of(tree)
+    )
+
+
 def _names_called(tree: ast.Module) -> set[str]:
     return {name for node in nodes_of(tree) if isinstance(node, ast.Call) and (name := _called(node))}
 

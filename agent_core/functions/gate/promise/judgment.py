@@ -144,6 +144,11 @@ def _claims(case: Case) -> Iterator[Finding]:
         claim = case.promise.claim(kind)  # type: ignore[arg-type] # one of three
         if claim is not None:
             yield from check(case, claim)
+    if case.algorithm:
+        message = f"`{case.function.name}` names {case.algorithm}, and its code uses no library that does it"
+        yield Finding(
+            "doubt-work", message, "do that work with `hashlib` or a package, or promise what it does", case.line
+        )
     yield from _chance(case)
     yield from _length(case)
     yield from _nothing_done(case)

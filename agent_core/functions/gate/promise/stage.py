@@ -78,7 +78,7 @@ def _case(draft: Draft, function: Function, description: str) -> Case:
     assert draft.tree is not None
     assert draft.function is not None
     main = function.description or draft.candidate.description
-    promise = promise_of(function.name, main, function.parameters)
+    promise = promise_of(function.name, main, function.parameters, function.returns)
     memorization = (
         None
         if draft.trials.disagreements
