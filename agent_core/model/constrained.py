@@ -246,7 +246,8 @@ class ConstrainedModel:
         await self._completions.aclose()
 
     def _body(self, request: Request, entries: list[Entry]) -> dict[str, Any]:
-        schema = step_schema(self._conversation.callable_now(request), may_reply=REPLY not in request.excluded)
+        may_reply = REPLY not in request.excluded and not (request.is_apart and request.functions)
+        schema = step_schema(self._conversation.callable_now(request), may_reply=may_reply)
         body: dict[str, Any] = {
             "messages": entries,
             **self._forms.constrain(schema),

@@ -169,6 +169,10 @@ class WireConversation:
     def write(self, request: Request) -> list[Entry]:
         """Return the messages of the request, with alternating roles."""
         functions = {function.name: trim(function) for function in request.functions}
+        if request.is_apart:
+            apart: list[Entry] = [{"role": "system", "content": _system_text(request.messages, functions, functions)}]
+            _append(apart, request.messages, {})
+            return apart
         self._listed = choice().listed([*functions], is_tiny=self._is_tiny)
         is_helper = choice().gives in functions
         entries: list[Entry] = [{"role": "system", "content": _system_text(request.messages, functions, self._listed)}]
@@ -180,6 +184,8 @@ class WireConversation:
 
     def callable_now(self, request: Request) -> list[FunctionShown]:
         """Return the functions in this step's schema: always shown, announced, called before, or named just now."""
+        if request.is_apart:
+            return [trim(function) for function in request.functions]
         announced = {function.name for message in request.messages for function in self._told.get(message, ())}
         named = _NAMES.findall(_last_text(request.messages))
         callable_names = {*self._listed, *announced, *named, *_called(request.messages)} - request.excluded
@@ -208,15 +214,18 @@ class WireConversation:
 
 
 def fixed_part(entries: Sequence[Mapping[str, str]]) -> Sequence[Mapping[str, str]]:
-    """Return those written entries that are the same in every request: the system text and the demonstration."""
-    return entries[: 1 + _demonstrated()]
+    """Return those written entries that are the same in every step: the system text and the demonstration. There are
+    none in a request that stands apart.
+    """
+    shown = _demonstration()
+    return entries[: 1 + len(shown)] if list(entries[1 : 1 + len(shown)]) == shown else ()
 
 
 @cache
-def _demonstrated() -> int:
+def _demonstration() -> list[Entry]:
     entries: list[Entry] = [{"role": "system", "content": ""}]
     _append(entries, DEMONSTRATION, TOLD)
-    return len(entries) - 1
+    return entries[1:]
 
 
 def fixed_size(functions: Iterable[FunctionShown], *, is_tiny: bool = False) -> int:
@@ -273,7 +282,8 @@ def _called(messages: Iterable[Message]) -> set[str]:
 def _system_text(messages: Iterable[Message], functions: Mapping[str, FunctionShown], names: Iterable[str]) -> str:
     instructions = [message.text for message in _systems(messages)[:1]]
     listed = [describe(functions[name]) for name in names if name in functions]
-    return "\n\n".join([*instructions, PROTOCOL, "Functions:\n" + "\n".join(listed)])
+    about = ["Functions:\n" + "\n".join(listed)] if listed else []
+    return "\n\n".join([*instructions, PROTOCOL, *about])
 
 
 def _systems(messages: Iterable[Message]) -> list[System]:

@@ -37,6 +37,9 @@ class Request:
     max_tokens: int | None = None
     excluded: frozenset[str] = frozenset()
     """Names that constrained mode leaves out of this step's schema; native mode ignores them."""
+    is_apart: bool = False
+    """A question of its own, no step of a conversation: constrained mode shows no demonstration of one, and holds the
+    answer to a call of the functions, if there are any."""
 
 
 Tell: TypeAlias = Callable[[int, int], None]

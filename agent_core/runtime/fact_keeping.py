@@ -61,7 +61,8 @@ class FactKeeper:
             return ()
         try:
             async with asyncio.timeout(_CHOICE_S):
-                answer = await ask(Request((System(_INSTRUCTIONS), User(_question(lines))), (), _CHOICE_TOKENS))
+                messages = (System(_INSTRUCTIONS), User(_question(lines)))
+                answer = await ask(Request(messages, (), _CHOICE_TOKENS, is_apart=True))
         except (ModelError, TimeoutError):
             return ()
         return await self._memory.keep(_chosen(answer, lines), turn)

@@ -243,7 +243,7 @@ class ModelSession:
             ModelError: there is no usable answer.
         """
         settings = self._settings.turn
-        request = Request((System(settings.message_llm_system or _ALONE), User(message)))
+        request = Request((System(settings.message_llm_system or _ALONE), User(message)), is_apart=True)
         return (await self.reply_alone(request, turn, settings.message_llm_model)).text
 
     async def reply_alone(self, request: Request, turn: Turn | None, name: str | None = None) -> Reply:
@@ -330,7 +330,7 @@ class ModelSession:
 
     async def _sum_up(self, turn: Turn, model: Model, instructions: str, material: str) -> str:
         """Return the model's summary of the material; empty if the model fails or takes too long."""
-        request = Request((System(instructions), User(material)), (), self._settings.model.max_tokens)
+        request = Request((System(instructions), User(material)), (), self._settings.model.max_tokens, is_apart=True)
         try:
             async with turn.interruption, asyncio.timeout(_SUMMARY_S):
                 return (await self._reply_to(request, model, turn)).text

@@ -133,7 +133,7 @@ async def _ask(chosen: DiscoveredModel, settings: ModelSettings) -> None:
 
     model = await open_model(chosen, settings)
     try:
-        request = Request((System("You are being tested."), User("Reply with the word: ready")))
+        request = Request((System("You are being tested."), User("Reply with the word: ready")), is_apart=True)
         async with aclosing(model.stream(request)) as pieces:  # type: ignore[type-var]  # streams are generators
             async for piece in pieces:
                 if isinstance(piece, Reply):

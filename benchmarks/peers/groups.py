@@ -1,7 +1,8 @@
 """`make bench-groups`: who speaks next, here and in other frameworks, with the same scripted members and models.
 
 Five awkward models choose over thirty turns; then forty labeled scenarios ask who is next, half of them held back while
-the rules were written. A peer that is not installed and cannot be is skipped, with the reason.
+the rules were written. A peer that is not installed and cannot be is skipped, with the reason. With `--model
+local/qwen2.5-coder-1.5b`, that model is asked where the rules say nothing, instead of all else.
 """
 
 import argparse
@@ -9,6 +10,7 @@ import asyncio
 import json
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +18,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from agent_core.model.local.server import open_local
+from agent_core.model.reply import Model, Reply
 from agent_core.runtime.groups.floor import USER, Floor, Speech
+from agent_core.runtime.groups.loop import answered_name, choice_request
 from agent_core.runtime.groups.speaker import NoAdvice, Policy, SpeakerQuestion, choose
 
 from .__main__ import installed
@@ -53,6 +58,34 @@ class Answering:
         """Return the next answer."""
         self.sizes.append(len(question.task) + len(question.text))
         return self.answers[(len(self.sizes) - 1) % len(self.answers)]
+
+
+@dataclass
+class AskingModel(Answering):
+    """Advisers that ask a real model."""
+
+    real: Model | None = None
+
+    async def model(self, question: SpeakerQuestion) -> str:
+        """Return what the model answers."""
+        assert self.real is not None
+        self.sizes.append(len(question.task) + len(question.text))
+        *_, reply = [piece async for piece in self.real.stream(choice_request(question))]
+        assert isinstance(reply, Reply)
+        return answered_name(reply)
+
+
+async def asked_of(name: str, cases: Sequence[Case]) -> list[Case]:
+    """Return whom a group chooses in each case, where the rules come first and a local model decides the rest."""
+    model, policy, results = await open_local(name), Policy(choose="model"), []
+    for number, case in enumerate(cases):
+        adviser, said = AskingModel((), real=model), [Speech(by, text, case["to"]) for by, text in case["said"]]
+        choice = await choose(Floor(case["members"], said), policy, adviser)
+        results.append({"speakers": [choice.name], "asked": len(adviser.sizes)})
+        told = f"{number} {choice.name} by {choice.rule}, right: {' or '.join(case['next'])} {'; '.join(choice.passed)}"
+        print(told, file=sys.stderr, flush=True)
+    await model.aclose()
+    return results
 
 
 def ours(case: Case, policy: Policy) -> Case:
@@ -142,9 +175,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers.groups", description=__doc__)
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the tables")
     parser.add_argument("--held", action="store_true", help="also the half of the scenarios that was held back")
+    parser.add_argument("--model", help="a local model, which alone is asked the scenarios")
     given = parser.parse_args()
     halves = ("tuned", "held", "") if given.held else ("tuned",)
     behaviors, scenarios = behavior_cases(), scenario_cases()
+    if given.model:
+        print(with_model(given.model, scenarios, halves))
+        return
     asking = Policy(choose="model")
     rows = {"Toolwright": [figures(ours(case, asking)) for case in behaviors]}
     shares = {
@@ -168,6 +205,14 @@ def main() -> None:
     print(table(rows), scenario_table(right), sep="\n\n")
     for name, reason in skipped.items():
         print(f"{name} skipped: {reason}")
+
+
+def with_model(name: str, scenarios: Sequence[Case], halves: Sequence[str]) -> str:
+    """Return the shares of right choices with a local model, and how often it was asked."""
+    found = asyncio.run(asked_of(name, scenarios))
+    right = {half or "all": share(found, scenarios, half) for half in halves}
+    asked = sum(result["asked"] for result in found)
+    return f"{scenario_table({f'Toolwright, {name}': right})}\nasked {asked} of {len(found)} times"
 
 
 def table(rows: dict[str, list[Case]]) -> str:

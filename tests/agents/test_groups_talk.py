@@ -12,7 +12,7 @@ from agent_core.base.clock import Clock
 from agent_core.runtime.session import GO_ON
 from agent_core.storage import open_store
 from agent_core.workspace.workspace import Workspace
-from tests.kit import Ask, Say, ScriptedModel, Step, Wanted
+from tests.kit import Ask, Repeat, Say, ScriptedModel, Seen, Step, Wanted
 from tests.kit.desk import ended, of
 from tests.kit.program import Program, surroundings, toolwright
 
@@ -77,6 +77,25 @@ async def test_a_model_is_asked_at_most_once_a_turn_and_its_name_counts(tmp_path
     tool = cast.choices[1].body["tools"][0]["function"]
     assert tool["parameters"]["properties"]["name"]["enum"] == ["planner", "coder"]
     assert ["critic" in str(choice.get("passed", "")) for choice in await reasons(tmp_path)] == [False, True] * 2
+
+
+async def test_under_a_schema_the_model_can_only_choose_and_is_shown_no_other_talk(
+    tmp_path: Path, scripted: START
+) -> None:
+    asked: list[Seen] = []
+
+    def answer(seen: Seen) -> Step:
+        if '"choose"' in json.dumps(seen.body["response_format"]):
+            asked.append(seen)
+            call = {"name": "choose", "arguments": {"name": "coder"}}
+            return Say(json.dumps({"thought": "Code.", "call": call}))
+        return Say(json.dumps({"thought": "So.", "reply": "Fine."}))
+
+    (tmp_path / "toolwright.toml").write_text('[model]\nmode = "constrained"\n')
+    async with team(tmp_path, scripted([Repeat(answer)]), 'choose = "model"\nstop = { turns = 1 }') as group:
+        assert speakers(await talk(group, "It is slow.")) == ["coder"]
+    assert [message["role"] for message in asked[0].messages] == ["system", "user"]
+    assert '"reply"' not in json.dumps(asked[0].body["response_format"])
 
 
 @pytest.mark.parametrize(

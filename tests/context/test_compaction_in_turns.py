@@ -50,7 +50,7 @@ async def test_a_model_that_gives_no_summary_stops_nothing_and_the_program_makes
     with scripted([Repeat(talkative(in_json))], limit_tokens=4_000, summary=summary) as model:
         async with desk(tmp_path, model, **SMALL) as here:
             await fill(here, 30)
-        assert model.summaries
+        assert [message["role"] for message in model.summaries[0].messages] == ["system", "user"]
         assert "Question 0 of Hildur, about 1800" in model.requests[-1].text
 
 

@@ -195,7 +195,8 @@ class LocalCompletions:
             ContextOverflow: the request is longer than the window.
             ModelError: the engine fails, or was closed.
         """
-        child = await self._open().read(fixed_part(body["messages"]))
+        fixed = fixed_part(body["messages"])
+        child = await (self._open().read(fixed) if fixed else self._open().child())
         async with aclosing(child.complete(translate(body))) as chunks:
             async for chunk in chunks:
                 yield chunk

@@ -233,18 +233,24 @@ class _Outside:
         return await self.loop.advice(name, floor, most)
 
     async def model(self, question: SpeakerQuestion) -> str:
-        name = {"type": "string", "enum": [*question.names], "description": "Who speaks next."}
-        parameters = {"type": "object", "properties": {"name": name}, "required": ["name"]}
-        choosing = FunctionShown(_CHOOSE, "Choose who speaks next.", parameters)
-        request = Request((System(question.task), User(question.text)), (choosing,), _CHOICE_TOKENS)
         try:
             async with asyncio.timeout(_CHOICE_S):
-                return _answer(await self.loop.asker.reply_alone(request, self.turn, self.plan.model))
+                return answered_name(
+                    await self.loop.asker.reply_alone(choice_request(question), self.turn, self.plan.model)
+                )
         except (ModelError, TimeoutError) as error:
             raise NoAdvice(str(error) or f"it took longer than {_CHOICE_S:g} s") from error
 
 
-def _answer(reply: Reply) -> str:
+def choice_request(question: SpeakerQuestion) -> Request:
+    """Return the question who speaks next as a request to a model, which answers by one call."""
+    name = {"type": "string", "enum": [*question.names], "description": "Who speaks next."}
+    parameters = {"type": "object", "properties": {"name": name}, "required": ["name"]}
+    choosing = FunctionShown(_CHOOSE, "Choose who speaks next.", parameters)
+    return Request((System(question.task), User(question.text)), (choosing,), _CHOICE_TOKENS, is_apart=True)
+
+
+def answered_name(reply: Reply) -> str:
     """Return the name that a model chose by its call; where it called nothing, what it said."""
     if not reply.calls:
         return reply.text
