@@ -2,7 +2,9 @@
 
 The tools of a data file become functions, and its queries messages, through the product's own search and selection.
 No model takes part: a scripted chooser calls, of the functions that it is shown, the one with most words in common with
-the message (BM25). So the figures compare the ways to show functions, not models.
+the message (BM25). So the figures compare the ways to show functions, not models. With `--model
+local/qwen2.5-coder-1.5b [--requests N]` a real model chooses instead, by its first step under a schema; it may also
+reply, and then it called nothing.
 
 - *prediction*: the functions that the message probably needs are shown, as in a turn.
 - *search*: the chooser is shown what `search_functions` returns for the message.
@@ -14,19 +16,23 @@ import asyncio
 import hashlib
 import json
 import statistics
+import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
+from agent_core.base.messages import System, User
 from agent_core.base.settings import TurnSettings
 from agent_core.context import BYTES_PER_TOKEN, Shown
 from agent_core.context.shown import EXPECTED, size_of
 from agent_core.functions.search.search import FunctionSearch
 from agent_core.memory.embedding import Embedder, embedder
-from agent_core.model.request import FunctionShown
+from agent_core.model.local.server import open_local
+from agent_core.model.reply import Reply
+from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 
@@ -38,6 +44,8 @@ LIBRARIES: Final = (20, 500)
 REQUESTS: Final = 60
 TURNS: Final = 10  # of one conversation, in which every message is about something else
 EACH: Final = 3  # requests of each tool that is asked for
+Chooser: TypeAlias = Callable[[Mapping[str, Function], str], Awaitable[str | None]]
+_TASK: Final = "You help the user by calling functions. Call the one that does what is asked."
 _SETTINGS: Final = TurnSettings()
 _ROOM: Final = int(_SETTINGS.function_tokens * BYTES_PER_TOKEN)
 
@@ -53,15 +61,37 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.choices", description=__doc__)
     parser.add_argument("path", type=Path)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--model", help="a local model that chooses, in place of the script")
+    parser.add_argument("--requests", type=int, default=REQUESTS, help="how many requests a real model is sent")
     given = parser.parse_args()
-    show(asyncio.run(bench(given.path)), as_json=given.json)
+    rows = chosen_by_model(given.path, given.model, given.requests) if given.model else bench(given.path)
+    show(asyncio.run(rows), as_json=given.json)
+
+
+async def chosen_by_model(path: Path, name: str, requests: int) -> list[Row]:
+    """The right calls of a real model, of the first requests."""
+    model = await open_local(name)
+
+    async def choose(functions: Mapping[str, Function], message: str) -> str | None:
+        shown = tuple(FunctionShown(one.name, one.description, dict(one.parameters)) for one in functions.values())
+        *_, reply = [piece async for piece in model.stream(Request((System(_TASK), User(message)), shown))]
+        assert isinstance(reply, Reply)
+        called = reply.calls[0].name if reply.calls else None
+        print(f"{message[:70]!r} of {len(shown)}: {called}", file=sys.stderr, flush=True)
+        return called
+
+    tools, queries = read(path)
+    try:
+        return await _right_calls(tools, queries, embedder("wordllama"), choose, requests)
+    finally:
+        await model.aclose()
 
 
 async def bench(path: Path) -> list[Row]:
     """The rows of a data file: tokens and the part of them that stays, then the right calls."""
     tools, queries = read(path)
     model = embedder("wordllama")
-    ordered = sorted(tools, key=lambda tool: mixed(tool["id"]))
+    ordered = _in_order(tools)
     messages = _drawn(queries, REQUESTS)
     talks = [messages[at : at + TURNS] for at in range(0, REQUESTS, TURNS)]
     sessions = [await _sessions(library_of(ordered[:size]), talks, model) for size in SIZES]
@@ -73,13 +103,28 @@ async def bench(path: Path) -> list[Row]:
         Row(f"of them at the same place in the next turn, library of {size:,}", round(100 * kept, 1), unit="%")
         for size, (_, kept) in zip(SIZES, sessions, strict=True)
     ]
-    asked = _asked(queries, {tool["id"] for tool in tools})
+    return rows + await _right_calls(tools, queries, model, chosen, REQUESTS)
+
+
+async def _right_calls(
+    tools: Sequence[dict[str, Any]],  # Any: JSON
+    queries: Iterable[Query],
+    model: Embedder | None,
+    choose: Chooser,
+    requests: int,
+) -> list[Row]:
+    """Return how many of the requests lead to the right function, of a small library and of a large one."""
+    asked, rows = _asked(queries, {tool["id"] for tool in tools}), list[Row]()
     wanted = {id for query in asked for id in query.gold}
-    others = [tool for tool in ordered if tool["id"] not in wanted]
+    library = sorted(_in_order(tools), key=lambda tool: tool["id"] not in wanted)
     for size in LIBRARIES:
-        library = [tool for tool in ordered if tool["id"] in wanted] + others
-        rows += await _calls(library_of(sorted(library[:size], key=lambda tool: str(tool["name"]))), asked, model)
+        pool = library_of(sorted(library[:size], key=lambda tool: str(tool["name"])))
+        rows += await _calls(pool, asked[:: max(1, len(asked) // requests)], model, choose)
     return rows
+
+
+def _in_order(tools: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:  # Any: JSON
+    return sorted(tools, key=lambda tool: mixed(tool["id"]))
 
 
 async def _sessions(pool: Pool, talks: Sequence[Sequence[Query]], model: Embedder | None) -> tuple[float, float]:
@@ -96,7 +141,7 @@ async def _sessions(pool: Pool, talks: Sequence[Sequence[Query]], model: Embedde
     return statistics.mean(tokens), statistics.mean(kept)
 
 
-async def _calls(pool: Pool, asked: Sequence[Query], model: Embedder | None) -> list[Row]:
+async def _calls(pool: Pool, asked: Sequence[Query], model: Embedder | None, choose: Chooser) -> list[Row]:
     """Return how many of the requests lead to the right function, by the way in which functions are shown."""
     search = FunctionSearch(model, Remembered([]), lambda: pool.snapshot)
     functions, right, seen = pool.snapshot.functions, Counter[str](), Counter[str]()
@@ -111,7 +156,7 @@ async def _calls(pool: Pool, asked: Sequence[Query], model: Embedder | None) -> 
         }
         for way, names in sets.items():
             seen[way] += any(pool.ids[name] in query.gold for name in names)
-            called = await chosen({name: functions[name] for name in names}, query.text)
+            called = await choose({name: functions[name] for name in names}, query.text)
             right[way] += called is not None and pool.ids[called] in query.gold
     return [
         row

@@ -3,7 +3,8 @@
 PATH holds one function a line: `id`, `kind` (`honest`, or how it is hollow), `source` and `name`. Honest functions
 should be admitted, all else refused. Parameters without a description get one ("What is given as NAME."), so that no
 verdict is about that alone. A doubt counts as admitted if its author is asked nothing, and so does what lacks a human's
-yes only. The author of an honest function answers a challenge with what it returns: that is tried out.
+yes only. The author of an honest function answers a challenge with what it returns, and adds the example that is
+offered where one is missing: both are tried out.
 """
 
 import argparse
@@ -70,6 +71,19 @@ def is_right(result: Judged) -> bool:
     return (answer_of(result) == "admitted") != (result.case.kind != HONEST) or answer_of(result) == "challenged"
 
 
+async def taken_up(judged: list[Judged], policy: Policy) -> list[Judged]:
+    """Return the verdicts on honest functions that lacked an example, with the one that the gate offered."""
+    lacking = [result for result in judged if result.case.kind == HONEST and result.verdict.can_be_confirmed]
+    cases = [
+        replace(result.case, candidate=replace(result.case.candidate, examples=_offered(result))) for result in lacking
+    ]
+    return await judge_all(cases, policy, challenging=True)
+
+
+def _offered(result: Judged) -> tuple[GivenExample, ...]:
+    return tuple(GivenExample(one.call, one.returned) for one in result.verdict.to_confirm)
+
+
 async def answered(judged: list[Judged], policy: Policy) -> list[Judged]:
     """Return the verdicts on honest functions that were challenged, after an answer with what they return."""
     asked = [result for result in judged if result.case.kind == HONEST and answer_of(result) == "challenged"]
@@ -124,9 +138,9 @@ def _wrong(result: Judged, *, is_verbose: bool) -> str:
     return "\n    ".join([f"{result.case.id} {result.case.candidate.name}: {answer_of(result)}, {dict(codes)}", *told])
 
 
-async def _judged(path: Path, lines: str, policy: Policy) -> tuple[list[Judged], list[Judged]]:
+async def _judged(path: Path, lines: str, policy: Policy) -> tuple[list[Judged], list[Judged], list[Judged]]:
     judged = await judge_all(cases(path, lines), policy, challenging=True)
-    return judged, await answered(judged, policy)
+    return judged, await answered(judged, policy), await taken_up(judged, policy)
 
 
 def main() -> None:
@@ -137,11 +151,13 @@ def main() -> None:
     parser.add_argument("-v", "--verbose", action="store_true", help="say what was found in each")
     options = parser.parse_args()
     started = time.perf_counter()
-    judged, answers = asyncio.run(_judged(options.path, options.lines, options.policy))
+    judged, answers, completed = asyncio.run(_judged(options.path, options.lines, options.policy))
     show(judged, is_verbose=options.verbose)
     joined = sum(answer_of(result) == "admitted" for result in answers)
     print(f"honest functions that join once their author has answered the challenge: {joined} of {len(answers)}")
-    for result in answers:
+    joined = sum(answer_of(result) == "admitted" for result in completed)
+    print(f"honest functions that join with the example that the gate offers: {joined} of {len(completed)}")
+    for result in [*answers, *completed]:
         if answer_of(result) != "admitted":
             print("\n    ".join([result.case.id, *map(str, result.verdict.refusals)]))
     print(f"{len(judged)} verdicts in {time.perf_counter() - started:.1f} s")
