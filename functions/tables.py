@@ -23,7 +23,7 @@ def csv_to_json(table: str, separator: str = ",") -> str:
         >>> csv_to_json("a;b\\n1;x y\\n2;z", separator=";")
         '[{"a": "1", "b": "x y"}, {"a": "2", "b": "z"}]'
     """
-    return json.dumps(_rows(table, separator), ensure_ascii=False)
+    return json.dumps(_rows(table, separator=separator), ensure_ascii=False)
 
 
 def json_to_csv(rows: str) -> str:
@@ -60,16 +60,17 @@ def select_columns(table: str, columns: list[str]) -> str:
     Returns:
         CSV text with these columns only.
 
+    Raises:
+        ValueError: The table has no such column.
+
     Examples:
         >>> select_columns("a,b,c\\n1,2,3\\n", ["c", "a"])
         'c,a\\n3,1\\n'
         >>> select_columns("a,b\\n1,2\\n", ["d"])
         Traceback (most recent call last):
-        ValueError: the table has no column 'd'; it has a, b
+        ValueError: the table has no column 'd'; its first line is 'a,b'
     """
-    rows = _rows(table)
-    for column in columns:
-        _check_column(rows, column)
+    rows = _rows(table, *columns)
     return _text([{column: row[column] for column in columns} for row in rows])
 
 
@@ -84,14 +85,16 @@ def sort_rows(table: str, column: str, descending: bool = False) -> str:
     Returns:
         CSV text with the same rows.
 
+    Raises:
+        ValueError: The table has no such column.
+
     Examples:
         >>> sort_rows("name,age\\nAda,36\\nBob,9\\n", "age")
         'name,age\\nBob,9\\nAda,36\\n'
         >>> sort_rows("n\\nb\\na\\nc\\n", "n", descending=True)
         'n\\nc\\nb\\na\\n'
     """
-    rows = _rows(table)
-    _check_column(rows, column)
+    rows = _rows(table, column)
     return _text(sorted(rows, key=lambda row: _sort_key(row[column]), reverse=descending))
 
 
@@ -106,20 +109,31 @@ def sum_by(table: str, group: str, column: str) -> dict[str, float]:
     Returns:
         The sum for each group, in the order in which groups are met.
 
+    Raises:
+        ValueError: The table has no such column.
+
     Examples:
         >>> sum_by("city,paid\\nRome,2\\nOslo,5\\nRome,1.5\\n", "city", "paid")
         {'Rome': 3.5, 'Oslo': 5.0}
         >>> sum_by("city,paid\\n", "city", "paid")
         {}
+        >>> sum_by("sales.csv", "city", "paid")
+        Traceback (most recent call last):
+        ValueError: the table has no column 'city'; its first line is 'sales.csv'
     """
     sums: dict[str, float] = defaultdict(float)
-    for row in _rows(table):
+    for row in _rows(table, group, column):
         sums[row[group]] += float(row[column])
     return dict(sums)
 
 
-def _rows(table: str, separator: str = ",") -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(table), delimiter=separator, restval=""))
+def _rows(table: str, *columns: str, separator: str = ",") -> list[dict[str, str]]:
+    reader = csv.DictReader(io.StringIO(table), delimiter=separator, restval="")
+    named = reader.fieldnames or ()
+    for column in columns:
+        if column not in named:
+            raise ValueError(f"the table has no column {column!r}; its first line is {table.partition(chr(10))[0]!r}")
+    return list(reader)
 
 
 def _text(rows: list[dict[str, Any]]) -> str:
@@ -129,11 +143,6 @@ def _text(rows: list[dict[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
-
-
-def _check_column(rows: list[dict[str, str]], column: str) -> None:
-    if rows and column not in rows[0]:
-        raise ValueError(f"the table has no column {column!r}; it has {', '.join(rows[0])}")
 
 
 def _sort_key(value: str) -> tuple[bool, float, str]:
