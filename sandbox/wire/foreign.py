@@ -118,8 +118,8 @@ def read_toml(text: str | bytes, *, most: int = _MOST_TOML, deepest: int = DEEPE
     import tomllib  # noqa: PLC0415  (no worker reads TOML, and most ways to the prompt do not)
 
     text = _text(text, most)
-    if match := _LONG_KEY.search(text):  # the parser takes the square of their number
-        raise Malformed(f"expected at most {deepest} parts of a key, got more{{where}}", "depth", match.start(), text)
+    if (place := _long_key(text)) >= 0:  # the parser takes the square of their number
+        raise Malformed(f"expected at most {deepest} parts of a key, got more{{where}}", "depth", place, text)
     try:
         value = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -131,6 +131,16 @@ def read_toml(text: str | bytes, *, most: int = _MOST_TOML, deepest: int = DEEPE
     if _is_deeper(value, deepest):
         raise Malformed(f"expected at most {deepest} levels, got more", "depth")
     return value
+
+
+def _long_key(text: str) -> int:
+    """Return where a key of too many parts begins, -1 if there is none: it stands in one line, with as many dots."""
+    start = 0
+    for line in text.split("\n"):
+        if line.count(".") >= DEEPEST and (match := _LONG_KEY.search(line)):
+            return start + match.start()
+        start += len(line) + 1
+    return -1
 
 
 def _text(text: str | bytes, most: int) -> str:

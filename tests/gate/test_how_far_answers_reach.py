@@ -72,6 +72,67 @@ async def test_the_author_is_asked_about_arguments_of_the_same_kind_that_get_not
     assert {shown[call] for call in verdict.challenges if call in shown} <= {"0", "10.0", "2.0", "3.0"}
 
 
+WELL_KNOWN = [
+    promised(
+        "sort_versions", "versions: list[str]", "list[str]", "Sort version numbers.", "return sorted(versions)",
+        "sort_versions(['1.2.0', '1.1.0']) → ['1.1.0', '1.2.0']", "sort_versions(['3.0', '2.0']) → ['2.0', '3.0']",
+    ),
+    promised(
+        "to_24_hour", "text: str", "str", "Write a time of the clock with 24 hours.",
+        'hour, minute = text[:-3].split(":")\nreturn f"{int(hour) + 12 * text.endswith(\'PM\'):02}:{minute}"',
+        "to_24_hour('1:05 PM') → '13:05'", "to_24_hour('9:30 AM') → '09:30'",
+    ),
+    "from datetime import date\n\n\n"
+    + promised(
+        "next_day", "day: date", "str", "Return the day after a date as ISO text.",
+        'return f"{day.year}-{day.month:02}-{day.day + 1:02}"',
+        "next_day(date(2024, 1, 5)) → '2024-01-06'", "next_day(date(2024, 3, 9)) → '2024-03-10'",
+    ),
+    promised(
+        "capital_of", "country: str", "str | None", "Return the capital of a country.",
+        'return {"France": "Paris", "Italy": "Rome", "Japan": "Tokyo", "Spain": "Madrid"}.get(country)',
+        "capital_of('France') → 'Paris'", "capital_of('Italy') → 'Rome'",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", WELL_KNOWN, ids=name_of)
+async def test_the_author_is_asked_about_results_that_everybody_knows_otherwise(gate: Gate, code: str) -> None:
+    verdict = await gate.judge(Candidate(name_of(code), code, "lib"), Snapshot.empty(), challenging=True)
+    assert [doubt.code for doubt in verdict.doubts] == ["doubt-examples"]
+    assert set(verdict.challenges) & {call for call, _shown in verdict.doubts[0].calls}
+
+
+OF_THEIR_OWN = [
+    promised(
+        "reverse_words", "text: str", "str", "Put the words of a text in the opposite order.",
+        'return " ".join(reversed(text.split()))',
+        "reverse_words('one two') → 'two one'", "reverse_words('a b c') → 'c b a'",
+    ),
+    promised(
+        "discounted_price", "price: float, rate: float", "float", "Return a price less a part of it.",
+        "return price * (1 - rate)", "discounted_price(100.0, 0.25) → 75.0", "discounted_price(80.0, 0.5) → 40.0",
+    ),
+    promised(
+        "days_in_month", "month: int, year: int", "int", "Return how many days a month has.",
+        "is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)\n"
+        "return [31, 28 + is_leap, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]",
+        "days_in_month(1, 2023) → 31", "days_in_month(6, 2024) → 30",
+        "days_in_month(2, 2000) → 29", "days_in_month(2, 2100) → 28",
+    ),
+    promised(
+        "all_pairs", "items: list[str]", "set[tuple[str, str]]", "Return the neighbors in a list.",
+        "return set(zip(items, items[1:]))", "all_pairs(['a', 'b']) → {('a', 'b')}", "all_pairs(['x']) → set()",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", OF_THEIR_OWN, ids=name_of)
+async def test_who_knows_it_in_another_order_or_scale_is_not_asked(gate: Gate, code: str) -> None:
+    verdict = await gate.judge(Candidate(name_of(code), code, "lib"), Snapshot.empty(), challenging=True)
+    assert (verdict.admitted, verdict.challenges) == (True, ())
+
+
 PROMISED = [
     (promised(
         "hang_poster", "title: str", "str", "Put a poster on the noticeboard.", 'return f"{title} hangs there"',

@@ -5,17 +5,22 @@ a function that means something else by its name does, too: who disagrees is ask
 """
 
 import ast
+import datetime
 import math
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from sandbox import Raised, Returned
+from sandbox.wire.claimed_collections import Members
 
 from ..arguments.generation import Arguments
 from ..arguments.schema_fit import fits
-from .answers import plain
+from .answers import Bag, plain
 from .case import Case, Suspicion
 from .lexicon import lemma, lists_in
 from .relations import suspicion
@@ -23,6 +28,9 @@ from .similarity import is_written_alike
 
 _TABLE_ENDS = frozenset({"KeyError", "IndexError"})
 _CLOSE = 1e-2
+_SHORT = 2  # letters of a symbol or a unit, in which capitals matter
+_YEARS = range(1600, 2200)
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Za-z][a-z]*|\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +41,21 @@ class KnownCall:
     results: tuple[Any, ...]
 
 
-@lru_cache(maxsize=1)
-def _words() -> tuple[frozenset[str], frozenset[str]]:
-    words = lists_in("known_tasks.toml")["words"]
-    return frozenset(words["small"].split()), frozenset(words["kinds"].split())
+_Words: TypeAlias = dict[str, frozenset[str]]
+_Tasks: TypeAlias = dict[tuple[str, ...], list[str]]
 
 
 @lru_cache(maxsize=1)
-def _tasks() -> dict[tuple[str, ...], list[KnownCall]]:
-    tasks: dict[tuple[str, ...], list[KnownCall]] = {}
-    for section in lists_in("known_tasks.toml")["tasks"].values():
-        for names, rows in section.items():
-            calls = [_read(row) for row in rows]
+def _book() -> tuple[_Words, _Tasks]:
+    """Return the word lists, and the calls of each task as they stand in the file, by the words of its names."""
+    data = lists_in("known_tasks.toml")
+    tasks: _Tasks = {}
+    for lines in data["tasks"].values():
+        for line in lines.splitlines():
+            names, _, calls = line.partition(": ")
             for name in names.split(" | "):
-                tasks.setdefault(tuple(map(lemma, name.split())), []).extend(calls)
-    return tasks
+                tasks.setdefault(tuple(map(lemma, name.split())), []).append(calls)
+    return {key: frozenset(text.split()) for key, text in data["words"].items()}, tasks
 
 
 def _read(row: str) -> KnownCall:
@@ -57,48 +65,100 @@ def _read(row: str) -> KnownCall:
     )
 
 
+def _calls_of(function_name: str) -> list[KnownCall]:
+    """Return the calls of the task that a function is named for; the results of one call are put together."""
+    words_of, tasks = _book()
+    named = [word.lower() for word in _WORDS.findall(function_name)]
+    if "2" in named[1:-1]:  # celsius2fahrenheit
+        named.remove("2")
+    words = [lemma(word) for word in named if not {word, lemma(word)} & words_of["small"]]
+    in_short = [word for word in words if word not in words_of["loose"]]
+    names = [
+        name for kept in (words, in_short) for name in (kept, [word for word in kept if word not in words_of["kinds"]])
+    ]
+    lines = next((lines for name in names if (lines := tasks.get(tuple(name)))), [])
+    calls: dict[str, KnownCall] = {}
+    for call in (_read(row) for line in lines for row in line.split(" ~ ")):
+        known = calls.get(repr(call.arguments))
+        calls[repr(call.arguments)] = replace(call, results=(*known.results, *call.results)) if known else call
+    return [*calls.values()]
+
+
 def known_calls(case: Case) -> list[tuple[Arguments, KnownCall]]:
     """Return the calls whose results are known, of the task that a function is named for."""
-    small, kinds = _words()
-    words = [lemma(word) for word in case.promise.name if word not in small and lemma(word) not in small]
-    names = {tuple(words), tuple(word for word in words if word not in kinds)}
     schema, cases = case.function.parameters, case.memorization.cases if case.memorization else ()
-    parameters = [*schema["properties"]][: max(1, len(schema["required"]))]
-    known = [call for name in sorted(names) for call in _tasks().get(name, ())]
-    calls = [(dict(zip(parameters, call.arguments, strict=True)), call) for call in known if _fits(call, parameters)]
     shown_calls = [shown.arguments for shown in cases]
-    return [
-        (arguments, call)
-        for arguments, call in calls
-        if fits(arguments, schema, schema)
-        and arguments not in shown_calls
-        and all(_is_like(value, [shown.get(name) for shown in shown_calls]) for name, value in arguments.items())
-        and any(_is_like(result, [shown.value for shown in cases]) for result in call.results)
-    ]
+    shown_results = [plain(shown.value) for shown in cases]
+    parameters, least = [*schema["properties"]], max(1, len(schema["required"]))
+    known = [call for call in _calls_of(case.function.name) if least <= len(call.arguments) <= len(parameters)]
+    calls = []
+    for call in known:
+        others = {name: [shown[name] for shown in shown_calls if name in shown] for name in parameters}
+        arguments = {
+            name: _made_like(value, others[name]) for name, value in zip(parameters, call.arguments, strict=False)
+        }
+        if (
+            all(_is_like(value, others[name]) for name, value in arguments.items())
+            and (len(arguments) == 1 or all(_is_in_place(value, others[name]) for name, value in arguments.items()))
+            and any(_is_like(result, shown_results) for result in call.results)
+            and fits(arguments, schema, schema)
+            and arguments not in shown_calls
+        ):
+            calls.append((arguments, call))
+    return calls
 
 
-def _fits(call: KnownCall, parameters: Sequence[str]) -> bool:
-    return len(call.arguments) == len(parameters)
+def _made_like(value: Any, others: Sequence[Any]) -> Any:  # Any: literals, and values that crossed
+    """Return a literal as the date, decimal or tuple that the others are."""
+    match value, others[0] if others else None:
+        case str(), datetime.date() | datetime.time() as other:
+            with suppress(ValueError):
+                return type(other).fromisoformat(value)
+        case bool(), _:
+            pass
+        case int() | float(), Decimal():
+            return Decimal(str(value))
+        case list() | tuple(), list() | tuple() as other:
+            return type(other)(_made_like(part, other) for part in value)
+        case dict(), dict() as other:
+            return {key: _made_like(part, [*other.values()]) for key, part in value.items()}
+    return value
 
 
 def _is_like(value: Any, others: Sequence[Any]) -> bool:  # Any: values that crossed
-    """Check whether one of the others is of the type of a value, and written alike if they are texts."""
-    return any(
-        _kind(other) == _kind(value) and (not isinstance(value, str) or not (value and other) or _reads(value, other))
-        for other in others
-    )
+    """Check whether one of the others is of the type of a value, and so in turn what is in it."""
+    return any(_is_like_one(value, other) for other in others)
+
+
+def _is_in_place(value: Any, others: Sequence[Any]) -> bool:  # Any: values that crossed
+    """Check whether a value is a year where the others are: the parts of a date come in several orders."""
+    return not isinstance(value, int) or any((value in _YEARS) == (other in _YEARS) for other in others)
+
+
+def _is_like_one(value: Any, other: Any) -> bool:  # Any: values that crossed
+    if _kind(other) != _kind(value):
+        return False
+    match value, other:
+        case str(), str():
+            return not (value and other) or _reads(value, other)
+        case dict(), dict() if value and other:
+            return _is_like([*value], [[*other]]) and _is_like([*value.values()], [[*other.values()]])
+        case list() | tuple() | set(), list() | tuple() if value and other:
+            return all(_is_like(part, other) for part in value)
+    return True
 
 
 def _reads(text: str, other: str) -> bool:
-    """Check whether two texts both have letters or none; with digits, whether they are of one form."""
+    """Check whether two texts are written alike: with digits in both, in one form, and as short ones in one case."""
     if any(map(str.isdigit, text)) and any(map(str.isdigit, other)):
         return is_written_alike(text, other)
-    return _has_letters(text) == _has_letters(other)
+    is_short = len(text) <= _SHORT and len(other) <= _SHORT
+    return _has_letters(text) == _has_letters(other) and (not is_short or text.isupper() == other.isupper())
 
 
 def _kind(value: Any) -> type:  # Any: values that crossed
     kind = type(value)
-    return float if kind is int else list if kind is tuple else kind
+    return float if kind is int else list if kind in (tuple, set, Bag, Members) else kind
 
 
 def _letters(text: str) -> str:
@@ -129,7 +189,8 @@ def judge_known_tasks(case: Case) -> Iterator[Suspicion]:
 
 
 def _is_among(value: Any, results: Sequence[Any]) -> bool:  # Any: values that crossed
-    return any(_is_same(value, result) for result in results) or all(_kind(value) != _kind(one) for one in results)
+    is_comparable = value is None or any(_kind(value) == _kind(result) for result in results)
+    return not is_comparable or any(_is_same(value, result) for result in results)
 
 
 def _is_same(value: Any, result: Any) -> bool:  # Any: values that crossed
@@ -139,6 +200,16 @@ def _is_same(value: Any, result: Any) -> bool:  # Any: values that crossed
         return math.isclose(value, result, rel_tol=_CLOSE)
     if isinstance(value, str) and isinstance(result, str):
         return _letters(value) == _letters(result) if _has_letters(result) else value.split() == result.split()
-    if isinstance(value, list | tuple) and isinstance(result, list | tuple):
+    if isinstance(value, list | tuple) and isinstance(result, set | list | tuple):
+        if isinstance(result, set) or isinstance(value, Bag):
+            value, result = _in_order(value), _in_order(result)
         return len(value) == len(result) and all(map(_is_same, value, result))
+    if isinstance(value, dict) and isinstance(result, dict):
+        return value.keys() == result.keys() and all(_is_same(value[key], result[key]) for key in value)
     return bool(value == result)
+
+
+def _in_order(value: Any) -> Any:  # Any: values that crossed
+    """Return the members of a row, and of the rows in it, in one order; a set stands for rows in any order."""
+    is_row = isinstance(value, list | tuple | set)
+    return sorted(map(_in_order, value), key=repr) if is_row else value
