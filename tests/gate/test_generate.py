@@ -240,6 +240,12 @@ def test_any_arguments_at_all_can_be_varied_compared_and_drawn(examples: list[Ar
     assert [how for example in examples for how in known.outside(example)] == []
 
 
+def test_a_set_next_to_a_row_of_rows_is_drawn_without_what_no_set_can_hold() -> None:
+    model = likeness([[["a"], ["b"]], {"c", "d"}, {(1, 2): [3]}])
+    for seed in range(100):
+        assert isinstance(draw(model, random.Random(seed)), list | set | dict)  # noqa: S311 - the same again
+
+
 @settings(max_examples=drawn(100))
 @given(JSON, st.randoms(use_true_random=False))
 def test_what_is_varied_keeps_its_kind_and_stays_small(value: Any, chance: random.Random) -> None:

@@ -80,8 +80,19 @@ def _ordered(row: list[Value]) -> list[Value]:
 
 
 def _draw_set(model: Any, likeness: Likeness, chance: random.Random) -> Value:
-    inside = likeness.inside
-    return type(model)(draw(inside, chance) for _ in range(_size(model, likeness, chance))) if inside else model
+    if not likeness.inside:
+        return model
+    items = (draw(likeness.inside, chance) for _ in range(_size(model, likeness, chance)))
+    return type(model)(item for item in items if _is_hashable(item))
+
+
+def _is_hashable(value: Value) -> bool:
+    """Check whether a set or a mapping can hold a value: next to a row of rows, a set is drawn of rows, too."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _draw_mapping(model: Any, likeness: Likeness, chance: random.Random) -> Value:
@@ -92,7 +103,7 @@ def _draw_mapping(model: Any, likeness: Likeness, chance: random.Random) -> Valu
     pairs = (
         (draw(likeness.keys, chance), draw(likeness.inside, chance)) for _ in range(_size(model, likeness, chance))
     )
-    return dict(pairs)
+    return {key: value for key, value in pairs if _is_hashable(key)}
 
 
 _DRAWN: dict[type, Callable[[Any, Likeness, random.Random], Value]] = {
