@@ -243,7 +243,7 @@ def test_any_arguments_at_all_can_be_varied_compared_and_drawn(examples: list[Ar
 def test_a_set_next_to_a_row_of_rows_is_drawn_without_what_no_set_can_hold() -> None:
     model = likeness([[["a"], ["b"]], {"c", "d"}, {(1, 2): [3]}])
     for seed in range(100):
-        assert isinstance(draw(model, random.Random(seed)), list | set | dict)  # noqa: S311 - the same again
+        assert isinstance(draw(model, random.Random(seed)), list | set | dict)
 
 
 @settings(max_examples=drawn(100))
