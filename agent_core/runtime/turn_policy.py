@@ -8,7 +8,7 @@ that reaches nobody is not lost: its writer is notified once; if nothing is sent
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
@@ -110,10 +110,10 @@ class DirectReplyPolicy:
         reply = step.reply
         if reply.finish == "length":
             return self._after_cut(reply)
-        objection = _objection(reply, self.turn, self._answered)
-        if objection is not None and objection[0] not in self._advised:
-            self._advised.add(objection[0])
-            return GoOn(objection[1])
+        for objection, advice in _objections(reply, self.turn, self._answered):
+            if objection not in self._advised:
+                self._advised.add(objection)
+                return GoOn(advice)
         if step.more_waits:
             return GoOn()
         if not reply.text.strip():
@@ -123,6 +123,13 @@ class DirectReplyPolicy:
                 f"The model answered with the text of a call of `{one_line(names[0], 80)}` again, and called nothing."
             )
             return Ended("failed", warning=f"{warning} /retry asks again; another model may do better.")
+        return self._replied(reply)
+
+    def _replied(self, reply: Reply) -> Ended:
+        """Return the end of a turn by a reply; one that keeps claiming what was not done is contradicted."""
+        if claimed := _claimed(reply, self.turn):
+            told = f"`{claimed[0]}` was not made in this turn"
+            return Ended("replied", f"{reply.text}\n\n[{told}.]", warning=f"{told}, whatever the reply says.")
         return Ended("replied", reply.text)
 
     def _after_no_call(self) -> GoOn | Ended:
@@ -204,23 +211,31 @@ def _cut_advice(cut: Sequence[str]) -> str:
     return f"Your message was cut off at its length limit, in {' and '.join(cut)}: that was not called. {_SHORTER}."
 
 
-def _objection(reply: Reply, turn: Turn, called: Collection[str]) -> tuple[str, str] | None:
-    """Return why a reply without a call must not end the turn yet: a name for it, and the text for the model."""
-    created_names = {name for names in turn.completed_changes.values() for name in names}
+def _objections(reply: Reply, turn: Turn, called: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield why a reply without a call must not end the turn yet: a name for it, and the text for the model."""
     if not reply.text.strip():
-        return "empty", "Your reply was empty. Answer the user, or call a function."
+        yield "empty", "Your reply was empty. Answer the user, or call a function."
+        return
     if turn.refused:
-        return "refused", _advice_on_refused(turn.refused)
+        yield "refused", _advice_on_refused(turn.refused)
     if names := written_calls(reply.text):
-        return "written", _advice_on_written(names[0])
-    claimed = [name for name in _CLAIM.findall(reply.text) if name not in created_names]
-    if claimed:
-        message = f"`{claimed[0]}` was not made in this turn. "
+        yield "written", _advice_on_written(names[0])
+    if claimed := _claimed(reply, turn):
+        message = f"`{claimed[0]}` was not made in this turn"
         if claimed[0] in called:
-            message = f"`{claimed[0]}` was not made in this turn: it was there, and you called it. "
-            return "claimed", message + "Reply again with the same result, and say that."
-        return "claimed", message + "Reply again and say only what was done; if the user wants a new function, make it."
-    return None
+            yield (
+                "claimed",
+                f"{message}: it was there, and you called it. Reply again with the same result, and say that.",
+            )
+            return
+        advice = "Reply again and say only what was done; if the user wants a new function, make it."
+        yield "claimed", f"{message}. {advice}"
+
+
+def _claimed(reply: Reply, turn: Turn) -> list[str]:
+    """Return the functions that a reply says were made, and that were not."""
+    created_names = {name for names in turn.completed_changes.values() for name in names}
+    return [name for name in _CLAIM.findall(reply.text) if name not in created_names]
 
 
 def _advice_on_written(name: str) -> str:

@@ -1,6 +1,6 @@
 """The main job: a function is lacked, made, fixed, and used in the same turn."""
 
-from agent_core.base.events import FunctionsChanged
+from agent_core.base.events import FunctionsChanged, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains, shows
 from tests.kit.desk import VOWELS, answers, ended, of
@@ -110,6 +110,16 @@ async def test_a_claim_of_a_function_that_was_not_made_is_not_let_through(at_des
     claim = Say("There are 5. I made `vowels_in` for this.")
     desk = await at_desk([claim, Expect(Say("There are 5."), contains("`vowels_in` was not made in this turn"))])
     assert ended(await desk.say("How many vowels are in 'queueing'?")).reply == "There are 5."
+
+
+async def test_a_claim_that_is_kept_up_after_a_rejection_is_contradicted_to_the_user(at_desk: OpenDesk) -> None:
+    only_prints = 'def lights_off(room: str) -> None:\n    """Turn off the lights of a room."""\n    print(room)\n'
+    claim = Say("I made `lights_off`, and the lights are off.")
+    told = (contains("`lights_off` was rejected"), contains("`lights_off` was not made in this turn"))
+    desk = await at_desk([create(only_prints, "lights_off"), claim, *(Expect(claim, text) for text in told)])
+    events = await desk.say("Turn off the lights in my living room.")
+    assert ended(events).reply == f"{claim.text}\n\n[`lights_off` was not made in this turn.]"
+    assert "`lights_off` was not made in this turn" in of(Warned, events)[-1].message
 
 
 async def test_a_claim_of_a_function_that_was_there_is_told_apart_and_its_result_stays(at_desk: OpenDesk) -> None:
