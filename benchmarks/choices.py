@@ -10,7 +10,6 @@ the message (BM25). So the figures compare the ways to show functions, not model
 """
 
 import argparse
-import asyncio
 import hashlib
 import json
 import statistics
@@ -25,12 +24,13 @@ from agent_core.base.settings import TurnSettings
 from agent_core.context import BYTES_PER_TOKEN, Shown
 from agent_core.context.shown import EXPECTED, size_of
 from agent_core.functions.search.search import FunctionSearch
-from agent_core.memory.embedding import Embedder, embedder
+from agent_core.memory.embedding import Embedder
 from agent_core.model.request import FunctionShown
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 
-from .measure import Row, show
+from .measure import Row, ran_with, show
+from .recall_data import model_named
 from .tool_search import Plain, Pool, Query, Remembered, pool_of, read
 
 SIZES: Final = (20, 200, 1_734)
@@ -54,13 +54,13 @@ def main() -> None:
     parser.add_argument("path", type=Path)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    show(asyncio.run(bench(given.path)), as_json=given.json)
+    show(ran_with("The embedding model", bench(given.path)), as_json=given.json)
 
 
 async def bench(path: Path) -> list[Row]:
     """The rows of a data file: tokens and the part of them that stays, then the right calls."""
     tools, queries = read(path)
-    model = embedder("wordllama")
+    model = await model_named("wordllama")
     ordered = sorted(tools, key=lambda tool: mixed(tool["id"]))
     messages = _drawn(queries, REQUESTS)
     talks = [messages[at : at + TURNS] for at in range(0, REQUESTS, TURNS)]
