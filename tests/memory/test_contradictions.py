@@ -137,6 +137,8 @@ def test_a_line_that_no_claim_excludes_may_be_untrue_and_is_not_said_to_be() -> 
         ("The user has a cat called Mog.", "The user also has a dog called Rex."),
         ("The user speaks Dutch.", "The user speaks Greek."),
         ("The user's sister lives with her family in Rome.", "The user's brother lives with his family in Oslo."),
+        ("Best friend: Alya", "Mitua is not a best friend."),
+        ("Best friend: Alya", "The user is not friends with Mitua any more."),
     ],
 )
 def test_what_can_hold_beside_a_line_does_not_make_it_doubtful(line: str, fact: str) -> None:
