@@ -12,7 +12,6 @@ reply, and then it called nothing.
 """
 
 import argparse
-import asyncio
 import hashlib
 import json
 import statistics
@@ -29,14 +28,15 @@ from agent_core.base.settings import TurnSettings
 from agent_core.context import BYTES_PER_TOKEN, Shown
 from agent_core.context.shown import EXPECTED, size_of
 from agent_core.functions.search.search import FunctionSearch
-from agent_core.memory.embedding import Embedder, embedder
+from agent_core.memory.embedding import Embedder
 from agent_core.model.local.server import open_local
 from agent_core.model.reply import Reply
 from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 
-from .measure import Row, show
+from .measure import Row, ran_with, show
+from .recall_data import model_named
 from .tool_search import Plain, Pool, Query, Remembered, pool_of, read
 
 SIZES: Final = (20, 200, 1_734)
@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=REQUESTS, help="how many requests a real model is sent")
     given = parser.parse_args()
     rows = chosen_by_model(given.path, given.model, given.requests) if given.model else bench(given.path)
-    show(asyncio.run(rows), as_json=given.json)
+    show(ran_with("The model", rows), as_json=given.json)
 
 
 async def chosen_by_model(path: Path, name: str, requests: int) -> list[Row]:
@@ -82,7 +82,7 @@ async def chosen_by_model(path: Path, name: str, requests: int) -> list[Row]:
 
     tools, queries = read(path)
     try:
-        return await _right_calls(tools, queries, embedder("wordllama"), choose, requests)
+        return await _right_calls(tools, queries, await model_named("wordllama"), choose, requests)
     finally:
         await model.aclose()
 
@@ -90,8 +90,13 @@ async def chosen_by_model(path: Path, name: str, requests: int) -> list[Row]:
 async def bench(path: Path) -> list[Row]:
     """The rows of a data file: tokens and the part of them that stays, then the right calls."""
     tools, queries = read(path)
-    model = embedder("wordllama")
+<<<<<<< HEAD
+    model = await model_named("wordllama")
     ordered = _in_order(tools)
+=======
+    model = await model_named("wordllama")
+    ordered = sorted(tools, key=lambda tool: mixed(tool["id"]))
+>>>>>>> sixteen
     messages = _drawn(queries, REQUESTS)
     talks = [messages[at : at + TURNS] for at in range(0, REQUESTS, TURNS)]
     sessions = [await _sessions(library_of(ordered[:size]), talks, model) for size in SIZES]

@@ -6,7 +6,6 @@ which both are asked for by queries with one right answer can be judged. Beside 
 """
 
 import argparse
-import asyncio
 import hashlib
 import json
 import sys
@@ -17,7 +16,8 @@ from typing import Any, Final
 
 from agent_core.functions.search.confusion import NEAR, confusions
 from agent_core.functions.search.index import FunctionIndex
-from agent_core.memory.embedding import embedder
+from benchmarks.measure import ran_with
+from benchmarks.recall_data import model_named
 from benchmarks.tool_search import Pool, Query, pool_of, read
 
 QUERIES: Final = 8
@@ -31,7 +31,7 @@ async def measure(path: Path, name: Any) -> dict[str, Any]:  # Any: a model's na
     """Return for each threshold how many pairs are found, can be judged, and are confused by a query."""
     tools, queries = read(path)
     pool = pool_of(tools)
-    index = FunctionIndex(embedder(name))
+    index = FunctionIndex(await model_named(name))
     asked = _asked(queries, pool)
     near = [pair for pair in await index.near(pool.snapshot, THRESHOLDS[0]) if {*pair[:2]} <= asked.keys()]
     found = {frozenset((pair.name, pair.other)) for pair in await confusions(index, pool.snapshot, least=THRESHOLDS[0])}
@@ -88,7 +88,7 @@ def main() -> None:
     parser.add_argument("--embedding", choices=("wordllama", "minilm"), default="wordllama")
     parser.add_argument("--json", action="store_true")
     parsed = parser.parse_args(sys.argv[1:])
-    figures = asyncio.run(measure(parsed.path, parsed.embedding))
+    figures = ran_with(f"--embedding {parsed.embedding}", measure(parsed.path, parsed.embedding))
     print(json.dumps(figures, indent=1) if parsed.json else table(figures))
 
 

@@ -7,7 +7,6 @@ functions each. Counts right answers, tokens and seconds. Right is a reply that 
 """
 
 import argparse
-import asyncio
 import json
 import re
 import statistics
@@ -25,6 +24,7 @@ from agent_core.base.settings import ModelSettings, TurnSettings
 from agent_core.model.local.server import open_local
 
 from .local_requests import MAX_STEPS, MODEL
+from .measure import ran_with
 
 Table: TypeAlias = Mapping[str, Any]  # Any: TOML
 WAYS: Final = ("one agent", "two helpers")
@@ -115,7 +115,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     only = [int(number) for number in given.only.split(",") if number]
-    came = asyncio.run(run(given.base_url, given.model, only))
+    came = ran_with(given.model, run(given.base_url, given.model, only))
     rows = total(came)
     if given.json:
         print(json.dumps({"total": rows, "requests": [asdict(one) for one in came]}, ensure_ascii=False))

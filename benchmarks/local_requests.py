@@ -11,7 +11,6 @@ means: nothing is right there; what was made, what was asked of the user (who sa
 """
 
 import argparse
-import asyncio
 import json
 import statistics
 import sys
@@ -25,6 +24,8 @@ from agent_core import Event, Settings, Workspace
 from agent_core.base.events import CallAnswered, CallStarted, GrantAnswered, Thought, TurnEnded, Warned
 from agent_core.base.settings import ModelSettings, TurnSettings
 from agent_core.model.local.server import open_local
+
+from .measure import ran_with
 
 MODEL: Final = "local/qwen2.5-coder-1.5b"
 MAX_STEPS: Final = 10
@@ -314,7 +315,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := sorted((arguments.only or set()) - {*range(len(SETS[arguments.set]))}):
         parser.error(f"the set {arguments.set} has requests 0 to {len(SETS[arguments.set]) - 1}, not {unknown[0]}")
-    came = asyncio.run(_run(arguments))
+    came = ran_with(arguments.model, _run(arguments))
     total = _total(came)
     if arguments.json:
         print(json.dumps({"set": arguments.set, "total": total, "requests": [asdict(each) for each in came]}))

@@ -4,7 +4,6 @@ python -m benchmarks.local_start [--runs 3] [--threads 1] [--json]
 """
 
 import argparse
-import asyncio
 import json
 import os
 import subprocess
@@ -17,6 +16,8 @@ from agent_core import Settings, Workspace
 from agent_core.base.events import Text, Thought, Usage
 from agent_core.base.settings import ModelSettings
 from agent_core.model.local.server import open_local
+
+from .measure import ran_with
 
 MODEL: Final = "local/qwen2.5-coder-1.5b"
 BEGAN: Final = "TOOLWRIGHT_BENCHMARK_BEGAN"
@@ -46,9 +47,11 @@ def _in_a_fresh_program(threads: int, cache: str) -> dict[str, float]:
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.local_start", "--threads", str(threads), "--json"],
         env={**os.environ, "XDG_CACHE_HOME": cache, BEGAN: str(time.time())},
-        capture_output=True,
-        check=True,
+        stdout=subprocess.PIPE,
+        check=False,
     )
+    if done.returncode:
+        sys.exit(done.returncode)  # it has said why
     return dict(json.loads(done.stdout))
 
 
@@ -60,7 +63,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if began := os.environ.get(BEGAN):
         settings = ModelSettings(name=MODEL, threads=arguments.threads)
-        print(json.dumps(asyncio.run(_once(settings, float(began)))))
+        print(json.dumps(ran_with(MODEL, _once(settings, float(began)))))
         return
     with tempfile.TemporaryDirectory(prefix="toolwright-start-") as cache:
         came = [_in_a_fresh_program(arguments.threads or 1, cache) for _ in range(1 + arguments.runs)]

@@ -8,7 +8,6 @@ what was refused for.
 """
 
 import argparse
-import asyncio
 import json
 import statistics
 import sys
@@ -31,6 +30,7 @@ from agent_core.registry.snapshot import Snapshot
 from sandbox import Evaluation, Job, Sandbox
 
 from .local_requests import MODEL
+from .measure import ran_with
 
 TRIES: Final = 4
 _LONGEST: Final = 200
@@ -148,7 +148,7 @@ def main() -> None:
     parser.add_argument("--trace", action="store_true", help="show every try and its answer on standard error")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    came = asyncio.run(_run(arguments))
+    came = ran_with(arguments.model, _run(arguments))
     figures = total(came)
     print(json.dumps({"total": figures, "tasks": [asdict(one) for one in came]}) if arguments.json else figures)
 

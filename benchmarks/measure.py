@@ -1,12 +1,18 @@
 """Shared by the benchmarks: things timed in turn, so that a busy moment hits all of them, and rows of one table."""
 
 import argparse
+import asyncio
 import json
 import statistics
+import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
 
+from agent_core.base.errors import ToolwrightError
+
+T = TypeVar("T")
 Act = Callable[[], Awaitable[float]]
 
 
@@ -25,6 +31,14 @@ class Row:
     def is_met(self) -> bool | None:
         """True if the aim is reached, or if there is none."""
         return None if self.aim is None else (self.ms if self.ratio is None else self.ratio) <= self.aim
+
+
+def ran_with(model: str, work: Coroutine[Any, Any, T]) -> T:  # Any: what a coroutine may be sent
+    """Return what the work measured; a model that cannot be used ends the program before a figure bears its name."""
+    try:
+        return asyncio.run(work)
+    except ToolwrightError as error:
+        sys.exit(f"{model} is not available, so nothing was measured: {error}")
 
 
 async def timed(act: Awaitable[object]) -> float:

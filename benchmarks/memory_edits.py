@@ -9,7 +9,6 @@ and the share is what it is: a fact counts as there when three quarters of its w
 """
 
 import argparse
-import asyncio
 import json
 import sys
 import tempfile
@@ -31,6 +30,7 @@ from tests.kit import scripted
 from tests.kit.steps import Repeat
 
 from .local_requests import MODEL
+from .measure import ran_with
 from .memory_edits_script import Player, corrected, followed, pair, said, told
 
 _ENOUGH: Final = 0.75
@@ -251,7 +251,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if given.model is None and (given.threads is not None or given.trace):
         parser.error("--threads and --trace are for a real model: name one with --model")
-    figures = total(asyncio.run(run(given)))
+    figures = total(ran_with(given.model or "The script", run(given)))
     if not figures:
         parser.error(f"{given.path} holds no case")
     if given.json:

@@ -5,7 +5,6 @@ Conversations are read at 5 and 10 rows, notes also at the first; beside each st
 """
 
 import argparse
-import asyncio
 import json
 import sys
 import time
@@ -13,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from agent_core.base.errors import ToolwrightError
 from agent_core.memory import search_query as asked
 from agent_core.memory import words
 from agent_core.memory.archival import Archival
 from agent_core.storage import Shelf
 
+from .measure import ran_with
 from .recall_data import AGENT, MODELS, Question, Read, checked, is_talk, load, model_named, reading
 
 DEPTHS: Final = (1, 5, 10)
@@ -28,10 +27,7 @@ CATEGORIES: Final = {1: "several turns", 2: "time", 3: "inference", 4: "one turn
 
 def main() -> None:
     given = options(sys.argv[1:])
-    try:
-        figures = asyncio.run(measure(given.path, given.embedding))
-    except ToolwrightError as error:
-        sys.exit(f"--embedding {given.embedding} is not available, so nothing was measured: {error}")
+    figures = ran_with(f"--embedding {given.embedding}", measure(given.path, given.embedding))
     print(json.dumps(figures, indent=1) if given.json else table(figures))
 
 

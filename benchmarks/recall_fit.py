@@ -5,7 +5,6 @@ each conversation out in turn. A softmax over the rows of a question, linear in 
 """
 
 import argparse
-import asyncio
 import pickle
 import sys
 from collections.abc import Collection, Sequence
@@ -16,9 +15,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from agent_core.base.errors import ToolwrightError
 from agent_core.memory.evidence import weights
 
+from .measure import ran_with
 from .recall_data import MODELS, checked, load, model_named, reading
 
 Array: TypeAlias = npt.NDArray[Any]  # Any: the type of its numbers
@@ -73,10 +72,7 @@ def _cases(given: argparse.Namespace) -> list[Case]:
         if measured_of != of:
             sys.exit(f"{given.cache} holds what was measured of {measured_of}, not of {of}. Name another file.")
         return list(cases)
-    try:
-        cases = asyncio.run(measured(given.path, given.embedding))
-    except ToolwrightError as error:
-        sys.exit(f"--embedding {given.embedding} is not available, so nothing was measured: {error}")
+    cases = ran_with(f"--embedding {given.embedding}", measured(given.path, given.embedding))
     if given.cache is not None:
         given.cache.write_bytes(pickle.dumps((of, cases)))
     return cases

@@ -6,21 +6,18 @@ all. Processor time is disturbed less by others.
 """
 
 import argparse
-import asyncio
 import json
 import os
-import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
 from agent_core.base.clock import Clock
-from agent_core.base.errors import ToolwrightError
 from agent_core.memory.archival import Archival, Piece
 from agent_core.memory.journal_messages import JournalMessage, derive
 from agent_core.memory.recall import Recall
 from agent_core.storage import SaveSaid, Store, open_store
-from benchmarks.measure import Row, line
+from benchmarks.measure import Row, line, ran_with
 from benchmarks.passages import PATHS, Taken
 from benchmarks.passages_texts import texts
 from benchmarks.recall_data import checked, model_named
@@ -40,10 +37,7 @@ def main() -> None:
     options = parser.parse_args()
     found = texts(options.paths, options.messages, options.rounds)
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        try:
-            rows = asyncio.run(measure(Path(folder), found.passages, found.questions))
-        except ToolwrightError as error:
-            sys.exit(f"The embedding model is not available, so nothing was measured: {error}")
+        rows = ran_with("The embedding model", measure(Path(folder), found.passages, found.questions))
     if options.json:
         print(json.dumps({"rows": [{**asdict(row), "met": row.is_met} for row in rows]}))
         return

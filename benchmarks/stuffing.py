@@ -6,7 +6,6 @@ scripted chooser of `benchmarks.choices` take them or leave them. The figures ar
 """
 
 import argparse
-import asyncio
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -14,10 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_core.functions.search.search import FunctionSearch
-from agent_core.memory.embedding import Embedder, embedder
+from agent_core.memory.embedding import Embedder
 
 from .choices import chosen, library_of, mixed, predicted, shown_set
-from .measure import Row, show
+from .measure import Row, ran_with, show
+from .recall_data import model_named
 from .tool_search import Pool, Query, Remembered, read
 
 LIBRARY: Final = 500
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=DRAWS, help="so many libraries, each with other hostile words")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    show(asyncio.run(bench(given.path, given.draws)), as_json=given.json)
+    show(ran_with("The embedding model", bench(given.path, given.draws)), as_json=given.json)
 
 
 async def bench(path: Path, draws: int = DRAWS) -> list[Row]:
@@ -48,7 +48,7 @@ async def bench(path: Path, draws: int = DRAWS) -> list[Row]:
     honest = sorted(tools, key=lambda tool: mixed(tool["id"]))[: LIBRARY - HOSTILE]
     ids = {tool["id"] for tool in honest}
     asked = [query for query in sorted(queries, key=lambda query: mixed(query.id)) if query.gold <= ids][:REQUESTS]
-    model = embedder("wordllama")
+    model = await model_named("wordllama")
     taken = Counter[str]()
     for draw in range(_FIRST_DRAW, _FIRST_DRAW + draws):
         pool = library_of([*honest, *_hostile(honest, asked, random.Random(draw))])

@@ -7,7 +7,6 @@ a table in place of the store.
 """
 
 import argparse
-import asyncio
 import hashlib
 import json
 import math
@@ -21,14 +20,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from agent_core.base.errors import ToolwrightError
 from agent_core.functions.search.search import FunctionSearch
 from agent_core.functions.search.word_index import WordIndex
 from agent_core.memory import words
-from agent_core.memory.embedding import Embedder, embedder
+from agent_core.memory.embedding import Embedder
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
+from benchmarks.measure import ran_with
+from benchmarks.recall_data import model_named
 
 DEPTH: Final = 10
 METHODS: Final = ("product", "BM25", "embedding", "rank fusion")
@@ -94,10 +94,8 @@ class Memorized:
 
 def main() -> None:
     parsed = options(sys.argv[1:])
-    try:
-        figures = asyncio.run(measure(parsed.path, parsed.embedding, parsed.remembered, parsed.most))
-    except ToolwrightError as error:
-        sys.exit(f"--embedding {parsed.embedding} is not available, so nothing was measured: {error}")
+    work = measure(parsed.path, parsed.embedding, parsed.remembered, parsed.most)
+    figures = ran_with(f"--embedding {parsed.embedding}", work)
     print(json.dumps(figures, indent=1) if parsed.json else table(figures))
 
 
@@ -115,10 +113,8 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
 async def measure(path: Path, name: Any, remembered: int, most: int) -> dict[str, Any]:  # Any: a model's name; JSON
     """Return the figures of a file: by set and pool, of each method."""
     tools, queries = read(path)
-    chosen = embedder(name)
+    chosen = await model_named(name)
     model = Memorized(chosen) if chosen is not None else None
-    if model is not None:
-        await model.embed(["."])  # a model that is not installed ends the run here: words alone have another name
     queries = [query for group in _by_set(queries).values() for query in _drawn(group, most)]
     families = {tool["id"]: tool["set"] for tool in tools}
     figures: dict[str, Any] = {"file": path.name, "embedding": name, "remembered": remembered, "pools": {}}

@@ -104,6 +104,12 @@ class Conversation:
         self.failed |= reason not in ("replied", "parked", "client_calls", "handed_off", "")  # nothing waited: no turn
         return reason == "replied"
 
+    async def drop_unanswered(self) -> None:
+        """Remove a message from the context that the model said nothing to: whoever runs a script sends it again."""
+        history = await self.agent.history()
+        if history and isinstance(history[-1], User):
+            await self.agent.pop()
+
     def _poke(self) -> None:
         if self._runner is not None:
             self._runner.poke()

@@ -32,7 +32,8 @@ async def one_message(options: RunOptions, message: str | None) -> bool:
         with ctrl_c(group, talk.interrupt):
             await _before(talk, options, heard)
             if message is not None and not talk.failed:
-                await talk.turn(message, heard)
+                if not await talk.turn(message, heard):
+                    await talk.drop_unanswered()
                 if talk.has_sent:
                     await talk.finish_work(heard)
         return not talk.failed

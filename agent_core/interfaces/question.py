@@ -34,7 +34,7 @@ class Agreement:
     @property
     def asks(self) -> str:
         """The text that asks the user to type the word."""
-        return f"Type y {self.word} and Enter for yes."
+        return f'Type "y {self.word}" and Enter for yes.'
 
     def key(self, typed: str) -> str:
         """Return the text before the word, in lower case, or "" if the word is missing."""

@@ -116,6 +116,7 @@ def _speech_lines(who: str, text: str) -> list[Line]:
 
 async def _summarize(talk: Conversation, words: str) -> None:
     async with talk.command():
+        await talk.keep_unsaved()
         talk.voice.lines([line(row) for row in bare_lines(await talk.agent.summarize())])
 
 

@@ -190,7 +190,7 @@ def _ended(predicate: str, bag: frozenset[str], known: Phrasebook) -> frozenset[
         return frozenset(words_of(known.patterns["cut"].split(predicate[against.end() :])[0], known))
     if not has(known, "ended", predicate) or len(bag) < _FEW:
         return frozenset()
-    return frozenset(words_of(known.patterns["cut"].split(known.patterns["verb"].sub(" ", predicate))[0], known))
+    return frozenset(words_of(_value(known.patterns["verb"].sub(" ", predicate), ("-*",), known), known))
 
 
 def _of_phrases(clause: Clause, *, anchored: bool = False) -> list[Claim]:

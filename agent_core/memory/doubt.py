@@ -189,9 +189,11 @@ def doubted(lines: Sequence[str], fact: str) -> list[int]:
 
 
 def is_clear(row: Mapping[str, float], kind: str) -> bool:
-    """Check whether the two hold together, whatever they share: an addition, or a fact of another relative."""
+    """Check whether the two hold together, whatever they share: an addition, a fact of another, a denial of another."""
     is_other = bool(row["other_person"]) and not (row["denied"] or row["contrast"])
-    return is_other or (kind == "notes" and bool(row["also"]))
+    is_fresh = bool(row["fresh_name"] or row["other_name"]) and not row["same_name"]
+    is_denial = is_fresh and bool(row["denied"]) and not row["contrast"]
+    return is_other or is_denial or (kind == "notes" and bool(row["also"]))
 
 
 @cache

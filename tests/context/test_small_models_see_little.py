@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
+
+import pytest
 
 from agent_core.context import Shown
 from agent_core.context.shown import FOR_LARGE_ROOMS
@@ -10,7 +13,7 @@ from agent_core.model.request import FunctionShown
 from agent_core.runtime.host_functions import standard
 from tests.conftest import OpenDesk
 from tests.context.long_talk import in_json
-from tests.kit import Say
+from tests.kit import Say, Step
 
 ROOM = 100_000
 
@@ -31,6 +34,19 @@ async def test_a_small_model_is_told_of_three_functions_of_memory_in_its_fixed_t
     shown = [each.name for each in desk.agent._loop.asker.functions()]
     assert "read_on" in shown
     assert not {"archival_memory_insert", "core_memory_rewrite", "conversation_search_date"} & {*shown}
+
+
+@pytest.mark.parametrize(("mode", "reply"), [("native", Say("Hello.")), ("constrained", in_json("Hello."))])
+async def test_only_a_model_that_can_search_functions_is_told_that_more_are_not_shown(
+    at_desk: OpenDesk, tmp_path: Path, mode: str, reply: Step
+) -> None:
+    (folder := tmp_path / "functions").mkdir()
+    more = "".join(f'def f{n}() -> int:\n    """Give {n}."""\n    return {n}\n\n\n' for n in range(70))
+    (folder / "many.py").write_text(more)
+    desk = await at_desk([reply], model__mode=mode, model__context_tokens=16_000)
+    await desk.say("Hi.")
+    told = str(desk.model.requests[0].messages[0]["content"])
+    assert ("not shown: search_functions finds them" in told) is (mode == "native")
 
 
 async def test_a_model_that_calls_by_itself_is_shown_all_functions_of_memory(at_desk: OpenDesk) -> None:

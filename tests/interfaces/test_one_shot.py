@@ -62,6 +62,13 @@ def test_an_exit_code_says_whether_it_was_done(
     assert done.returncode == code, done.stderr
 
 
+def test_the_message_of_a_turn_that_failed_does_not_go_along_with_the_next(tmp_path: Path) -> None:
+    with scripted([Fail(401), Fail(400, "no"), Say("Fine.")]) as model:
+        for message in ("one that failed", "another one", "hello"):
+            toolwright("run", *flags(model), "--message", message, cwd=tmp_path)
+        assert [row["content"] for row in model.requests[-1].messages if row["role"] == "user"] == ["hello"]
+
+
 def cut_off(root: Path, *arguments: str) -> None:
     """A process that is killed while its model speaks."""
     reading, writing = os.pipe()

@@ -82,6 +82,18 @@ def test_a_list_that_names_what_is_denied_is_offered_without_it(line: str, fact:
         pytest.param("Jon has two kids.", "Jon had a third child.", id="an-ordinal"),
         pytest.param("The user's son Leo is 7.", "Leo had his eighth birthday.", id="a-birthday"),
         pytest.param("The user shares a flat with Tim.", "Tim moved out.", id="who-moved-out"),
+        pytest.param("The user lives alone.", "Ben moved in with the user.", id="who-moved-in"),
+        pytest.param("Plays tennis on Mondays", "Tennis is on Thursdays now.", id="another-day-of-the-week"),
+        pytest.param("Drives a Golf", "The user sold the car and cycles now.", id="a-thing-by-its-kind"),
+        pytest.param("The user has braces.", "The braces were taken off.", id="what-was-taken-off"),
+        pytest.param("Wears glasses", "The user needs no glasses any more.", id="what-is-needed-no-more"),
+        pytest.param("The user is looking for a job.", "The user starts at Bosch on Monday.", id="what-was-sought"),
+        pytest.param("The user shares an office with Tom.", "The user has an office of her own now.", id="of-ones-own"),
+        pytest.param("Preferred language: German", "Please answer in English from now on.", id="the-language"),
+        pytest.param("Coach: Mr. Hale", "Ms. Ott is the new coach.", id="who-is-the-new-one"),
+        pytest.param(
+            "The user is the treasurer of the club.", "Mia took over as treasurer of the club.", id="successor"
+        ),
     ],
 )
 def test_what_has_come_to_an_end_or_to_pass_is_pointed_at(line: str, fact: str) -> None:
@@ -137,6 +149,13 @@ def test_a_line_that_no_claim_excludes_may_be_untrue_and_is_not_said_to_be() -> 
         ("The user has a cat called Mog.", "The user also has a dog called Rex."),
         ("The user speaks Dutch.", "The user speaks Greek."),
         ("The user's sister lives with her family in Rome.", "The user's brother lives with his family in Oslo."),
+        ("Best friend: Alya", "Mitua is not a best friend."),
+        ("Lives with Tom", "Ann moved in."),
+        ("Yoga class on Wednesdays", "Tennis is on Fridays."),
+        ("Drives a Golf", "The user sold the boat."),
+        ("Doctor: Dr. Lang", "The user's dentist is Dr. Weiss."),
+        ("The user plays the violin.", "The user gave up the piano."),
+        ("Best friend: Alya", "The user is not friends with Mitua any more."),
     ],
 )
 def test_what_can_hold_beside_a_line_does_not_make_it_doubtful(line: str, fact: str) -> None:

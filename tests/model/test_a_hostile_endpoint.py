@@ -46,9 +46,9 @@ def sends(status: int, body: bytes, **headers: str) -> Handler:
     return answer
 
 
-async def told(url: str) -> str:
+async def told(url: str, key: str = KEY) -> str:
     """Return the error of one request."""
-    transport = Transport(url, key=KEY)
+    transport = Transport(url, key=key)
     try:
         with pytest.raises(ModelError) as caught:
             async for _chunk in transport.complete(b"{}", streamed=True):
@@ -111,6 +111,13 @@ async def test_the_users_key_is_in_no_error(serve: Callable[[Handler], str], bod
     error = await told(serve(sends(status, body.encode(), Content_Type=kind)))
     assert KEY not in error
     assert "…" in error
+
+
+@pytest.mark.parametrize("key", ["x", "none", "EMPTY", "dummy"])
+async def test_a_key_that_is_no_secret_takes_nothing_out_of_an_error(serve: Callable[[Handler], str], key: str) -> None:
+    words = "This model's maximum context length is 8192 tokens, none of which may be EMPTY or dummy"
+    url = serve(sends(400, json.dumps({"error": {"message": words}}).encode()))
+    assert words in await told(url, key)
 
 
 @pytest.mark.parametrize("choices", [5, True, "x", {"a": 1}])

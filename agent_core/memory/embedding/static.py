@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sandbox.wire.foreign import LOOSE, read_json
 
+from .embedder import EmbeddingUnavailable
 from .local import Encode, LocalEmbedder, folder_of
 
 DIMS = 256
@@ -28,9 +29,13 @@ def wordllama() -> LocalEmbedder:
 
 def _load() -> Encode:
     folder = folder_of("wordllama", "wordllama")
-    numpy = import_module("numpy")
-    tokenizer = import_module("tokenizers").Tokenizer.from_file(str(folder / _TOKENIZER))
-    weights = _mapped(folder / _WEIGHTS, "embedding.weight")
+    numpy, tokenizers = import_module("numpy"), import_module("tokenizers")
+    try:
+        tokenizer = tokenizers.Tokenizer.from_buffer((folder / _TOKENIZER).read_bytes())
+        weights = _mapped(folder / _WEIGHTS, "embedding.weight")
+    except OSError as error:
+        said = f"`{Path(str(error.filename)).name}` of the package `wordllama` cannot be read: {error.strerror}."
+        raise EmbeddingUnavailable(said, fix="Type: pip install --force-reinstall wordllama") from error
 
     def encode(texts: list[str]) -> Any:
         encodings = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
