@@ -22,7 +22,7 @@ from benchmarks.peers.__main__ import installed
 from tests.kit import Ask, Repeat, Say, Seen, Wanted, scripted
 from tests.kit.npm import install_packages
 
-from . import mcp_servers
+from . import mcp_checks, mcp_servers
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[1]
@@ -36,27 +36,40 @@ _CLIENT_S, _STOP_S = 600, 60
 
 def main(names: Sequence[str]) -> int:
     """Run the clients, print a line for each, and return the exit code."""
-    failed = [name for name in names or mcp_servers.TOOLS if name in mcp_servers.TOOLS and not _called(name)]
-    names = [name for name in names or (*PYTHON, *NODE, *FRAMEWORKS) if name not in mcp_servers.TOOLS]
-    if not names:
-        return 1 if failed else 0
+    failed = False
     with (
         tempfile.TemporaryDirectory(prefix="conformance-") as folder,
         scripted([Repeat(_said)]) as model,
-        served(model.base_url, Path(folder)) as (url, token),
     ):
-        for name in names:
-            try:
-                command = [*command_of(name), *(() if name in FRAMEWORKS else (url, token))]
-            except OSError as reason:
-                print(f"{name:18} skipped: {reason}", flush=True)
-                continue
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_CLIENT_S, check=False)
-            print(f"{name:18} {'FAILED' if done.returncode else f'ok: {_told(done.stdout)}'}", flush=True)
-            if done.returncode:
-                failed.append(name)
-                print(done.stdout + done.stderr, file=sys.stderr)
-    return 1 if failed else 0
+        mcp_checks.add_functions(Path(folder))
+        with served(model.base_url, Path(folder)) as (url, token):
+            for name in names or (*mcp_servers.TOOLS, *PYTHON, *NODE, *FRAMEWORKS, mcp_checks.NAME):
+                try:
+                    told = f"ok: {_tried(name, url, token)}"
+                except OSError as reason:
+                    told = f"skipped: {reason}"
+                except AssertionError as failure:
+                    print(failure, file=sys.stderr)
+                    told, failed = "FAILED", True
+                print(f"{name:18} {told}", flush=True)
+    return int(failed)
+
+
+def _tried(name: str, url: str, token: str) -> str:
+    """Run one client, and return what was tried.
+
+    Raises:
+        OSError: it cannot be installed here; says why.
+        AssertionError: something went wrong.
+    """
+    if name in mcp_servers.TOOLS:
+        return mcp_servers.call_in_a_turn(name)
+    if name == mcp_checks.NAME:
+        return mcp_checks.run_checks(f"{url.removesuffix('/v1')}/mcp", token)
+    command = [*command_of(name), *(() if name in FRAMEWORKS else (url, token))]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_CLIENT_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip().rpartition("\n")[2]  # what was tried, or how many tests passed
 
 
 def _said(seen: Seen) -> Say | Ask:
@@ -64,19 +77,6 @@ def _said(seen: Seen) -> Say | Ask:
     if CLIENTS_OWN in seen.functions and not seen.answers:
         return Ask(Wanted(CLIENTS_OWN, {"place": "Brindle"}))
     return Say(" ".join([SAID, *seen.answers]))
-
-
-def _called(name: str) -> bool:
-    """Use an MCP server of others, print what came of it, and return whether it went well."""
-    try:
-        told = f"ok: {mcp_servers.call_in_a_turn(name)}"
-    except OSError as reason:
-        told = f"skipped: {reason}"
-    except AssertionError as failure:
-        print(failure, file=sys.stderr)
-        told = "FAILED"
-    print(f"{name:18} {told}", flush=True)
-    return told != "FAILED"
 
 
 def command_of(name: str) -> list[str]:
@@ -93,11 +93,6 @@ def command_of(name: str) -> list[str]:
     folder = install_packages(NODE[name])
     shutil.copy(HERE / "node_clients.mjs", folder)  # packages are looked up from where a module lies
     return [_program("node"), str(folder / "node_clients.mjs"), name]
-
-
-def _told(output: str) -> str:
-    """Return the last line: what was tried, or how many tests passed."""
-    return output.strip().rpartition("\n")[2]
 
 
 @contextmanager

@@ -1,0 +1,95 @@
+"""A plugin for AutoGen's own tests: agents of ours take the place of those that the tests make.
+
+Each `AssistantAgent` and `_EchoAgent` of a test is an agent of a workspace of its own; what its model says comes from
+the test's replayed model, or is the message that it heard. A test that wants what an agent of ours does not take, such
+as tools in the process, is skipped with that reason. Run by the interpreter of AutoGen's environment.
+"""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+
+from agent_core import Client, connect
+from agent_core.interfaces.integrations.autogen import AutoGenAgent
+from sandbox import Sandbox
+from tests.kit import Repeat, Say, Seen, scripted
+
+load: Final = import_module  # AutoGen is not installed where this file is checked
+_KNOWN: Final = {"model_client_stream", "description", "system_message"}  # of what an `AssistantAgent` takes
+Reply = Callable[[str], str]
+REPLIES: Final[dict[str, Reply]] = {}  # what the model of an agent says to the last message, by agent
+PLACE: Final[dict[str, Any]] = {}  # the workspace of the running test, and its client
+
+
+class Member(AutoGenAgent):  # type: ignore[misc]
+    """Takes what an `AssistantAgent` takes, as far as it is about an agent of ours."""
+
+    def __init__(self, name: str, model_client: Any = None, *, description: str = "One.", **other: Any) -> None:
+        if strange := sorted(set(other) - _KNOWN):
+            pytest.skip(f"does not fit: an agent of ours takes no {', '.join(strange)}")
+        agent = f"m{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        (PLACE["folder"] / "agents" / f"{agent}.toml").write_text(f'purpose = "{agent}"\n', "utf-8")
+        REPLIES[agent] = _echo if model_client is None else lambda _: _replayed(model_client)
+        self._streams = bool(other.get("model_client_stream"))
+        super().__init__(name, PLACE["client"], agent=agent, description=description)
+
+
+    async def on_messages_stream(self, messages: Sequence[Any], token: Any) -> AsyncGenerator[Any, None]:
+        """Leave out pieces of text where the test did not ask for them, as an `AssistantAgent` does."""
+        pieces = load("autogen_agentchat.messages").ModelClientStreamingChunkEvent
+        async with aclosing(super().on_messages_stream(messages, token)) as stream:
+            async for message in stream:
+                if self._streams or not isinstance(message, pieces):
+                    yield message
+
+
+def _echo(heard: str) -> str:
+    """Return the first message of those that were heard, without the name of who said it."""
+    return re.sub(r"\A\[from: .+\]\n", "", heard.partition("\n\n[from: ")[0])
+
+
+def _replayed(model_client: Any) -> str:
+    message = load("autogen_core.models").UserMessage(content="Go on.", source="user")
+    with ThreadPoolExecutor() as apart:  # the script is asked in a loop
+        return str(apart.submit(lambda: asyncio.run(model_client.create([message]))).result().content)
+
+
+class EchoMember(Member):
+    """Takes what the tests' `_EchoAgent` takes."""
+
+    def __init__(self, name: str, description: str) -> None:
+        super().__init__(name, description=description)
+
+
+def _said(seen: Seen) -> Say:
+    agent = re.findall(r"You are the agent `(\w+)`", seen.text)[0]
+    return Say(REPLIES[agent](str(seen.messages[-1]["content"])))
+
+
+@pytest_asyncio.fixture(scope="session")
+async def one_sandbox() -> AsyncIterator[Sandbox]:
+    async with await Sandbox.start() as started:
+        yield started
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def members(one_sandbox: Sandbox, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    for folder in ("functions", "agents"):
+        (tmp_path / folder).mkdir()
+    REPLIES.clear()
+    monkeypatch.setattr(request.module, "AssistantAgent", Member, raising=False)
+    monkeypatch.setattr(request.module, "_EchoAgent", EchoMember, raising=False)
+    with scripted([Repeat(_said)]) as model:
+        flags = {"model.base_url": model.base_url, "model.name": "scripted", "model.context_tokens": 8_192}
+        async with await connect(tmp_path, flags=flags, sandbox=one_sandbox) as client:
+            PLACE.update(folder=tmp_path, client=client)
+            yield
