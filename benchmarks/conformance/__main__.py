@@ -3,7 +3,8 @@
     python -m benchmarks.conformance [CLIENT …]
 
 The model behind the server is scripted, so that nothing but the door is tried. Frameworks that our agents take part in
-run the tests of their adapter; MCP servers of others are called in a turn. What cannot be installed here is skipped,
+run the tests of their adapter; MCP servers of others are called in a turn. AutoGen's own tests of teams are run with
+members of ours, and the checks of the MCP project on our server and client. What cannot be installed here is skipped,
 with the reason. Exits with 1 if one failed.
 """
 
@@ -22,13 +23,14 @@ from benchmarks.peers.__main__ import installed
 from tests.kit import Ask, Repeat, Say, Seen, Wanted, scripted
 from tests.kit.npm import install_packages
 
-from . import mcp_checks, mcp_servers
+from . import autogen_suite, mcp_checks, mcp_servers
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[1]
 PYTHON: Final = ("openai-python", "openai-agents", "llm", "a2a-sdk", "mcp-1")
 NODE: Final = {"openai-js": ("openai@6.49.0",), "ai-sdk": ("ai@6.0.322", "@ai-sdk/openai-compatible@2.0.87")}
 FRAMEWORKS: Final = {"autogen": "test_teams_of_autogen.py", "agent-framework": "test_chats_of_agent_framework.py"}
+SUITES: Final = (autogen_suite.NAME, mcp_checks.NAME)
 SAID: Final = "The lighthouse stands in Brindle."
 CLIENTS_OWN: Final = "tide_at"
 _CLIENT_S, _STOP_S = 600, 60
@@ -43,7 +45,7 @@ def main(names: Sequence[str]) -> int:
     ):
         mcp_checks.add_functions(Path(folder))
         with served(model.base_url, Path(folder)) as (url, token):
-            for name in names or (*mcp_servers.TOOLS, *PYTHON, *NODE, *FRAMEWORKS, mcp_checks.NAME):
+            for name in names or (*mcp_servers.TOOLS, *PYTHON, *NODE, *FRAMEWORKS, *SUITES):
                 try:
                     told = f"ok: {_tried(name, url, token)}"
                 except OSError as reason:
@@ -64,6 +66,8 @@ def _tried(name: str, url: str, token: str) -> str:
     """
     if name in mcp_servers.TOOLS:
         return mcp_servers.call_in_a_turn(name)
+    if name == autogen_suite.NAME:
+        return autogen_suite.run_suite()
     if name == mcp_checks.NAME:
         return mcp_checks.run_checks(f"{url.removesuffix('/v1')}/mcp", token)
     command = [*command_of(name), *(() if name in FRAMEWORKS else (url, token))]

@@ -32,7 +32,7 @@ class FunctionFilter(Part):
 class Need(Part):
     """What a function is needed for."""
 
-    need: Annotated[str, Field(min_length=1, max_length=100_000)]
+    need: Annotated[str, Field(min_length=1, max_length=2_000)]
     count: Annotated[int, Field(ge=1, le=50)] = 5
 
 
