@@ -195,7 +195,7 @@ async def answer(asked: Asked) -> object:
 async def status(asked: Asked) -> object:
     """Return how the server is: its workspace, agents at work, and what waits."""
     rooms = asked.rooms
-    agents = [name for name in await rooms.state.store.agent_names() if asked.identity.sees(name)]
+    agents = await rooms.shown(await rooms.state.store.agent_names(), asked.identity)
     return {
         "workspace": rooms.workspace.root.name,
         "agent": rooms.workspace.settings.agent,
