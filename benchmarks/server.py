@@ -198,21 +198,24 @@ async def _kills(count: int) -> Row:
     ):
         folder = Path(name)
         tokens = await prepared(folder, 1)
-        killed = 0
-        while killed < count:
+        killed, after = 0, 0
+        before: list[Numbered] | None = None  # what was heard of the turn that was cut off
+        while before is not None or killed < count:
             async with serving(folder, model.base_url, tokens) as server:
-                posted = await server.client.post(_MESSAGES, json={"text": f"Go on, {killed}."})
-                after = posted.json()["after"]
-                before = await _frames(server.client, after, chosen.randrange(1, 20))
-                server.process.kill()
+                if before is not None:
+                    heard = [*before, *await _frames(server.client, before[-1][0] if before else after)]
+                    whole = await _frames(server.client, after)
+                    faults["missing"] += sum((Counter(whole) - Counter(heard)).values())
+                    faults["twice"] += sum((Counter(heard) - Counter(whole)).values())
+                    before = None
+                if killed < count:
+                    posted = await server.client.post(_MESSAGES, json={"text": f"Go on, {killed}."})
+                    after = posted.json()["after"]
+                    before = await _frames(server.client, after, chosen.randrange(1, 20))
+                    server.process.kill()
             if before and before[-1][1] == _END:
-                continue  # the turn was over before it came to the kill
-            killed += 1
-            async with serving(folder, model.base_url, tokens) as server:
-                heard = [*before, *await _frames(server.client, before[-1][0] if before else after)]
-                whole = await _frames(server.client, after)
-            faults["missing"] += sum((Counter(whole) - Counter(heard)).values())
-            faults["twice"] += sum((Counter(heard) - Counter(whole)).values())
+                before = None  # the turn was over before it came to the kill
+            killed += before is not None
     assert not faults.total(), f"{count} kills: {dict(faults)}"
     return Row("kill -9 in mid-stream, none missing, none twice", count, unit="times")
 

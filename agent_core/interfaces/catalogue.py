@@ -253,7 +253,7 @@ ENTRIES = (
     CommandEntry(
         "cost",
         "",
-        "Show what each turn of this session cost: tokens, and money if prices are known.",
+        "Show what each turn of this session cost, and all turns of the agent: tokens, and money if prices are known.",
         in_turn=True,
     ),
     CommandEntry("new", "", "Begin a new conversation; this one leaves the context and stays on record."),

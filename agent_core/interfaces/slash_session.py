@@ -20,14 +20,17 @@ from .conversation import Conversation, made_line
 from .render.agent_view import report_lines, waiting_lines
 from .slash_undo import removed_line
 from .spans import Line, line, plain
-from .spending import priced, spending_lines
+from .spending import Spending, ever_line, priced, spending_lines, spent_since_ever
 from .state import opened_state
 
 _SHOWN = 20  # lines of a message that is sent again: the text of files goes along with it
 
 
 async def _cost(talk: Conversation, words: str) -> None:
-    talk.voice.lines(spending_lines(talk.spending))
+    workspace, name = talk.workspace, talk.agent.name
+    ever = Spending(workspace.root, workspace.settings.models)
+    await spent_since_ever(workspace.store, name, ever)
+    talk.voice.lines([*spending_lines(talk.spending), ever_line(name, ever)])
 
 
 async def _pop(talk: Conversation, words: str) -> None:

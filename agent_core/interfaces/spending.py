@@ -1,7 +1,7 @@
-"""The cost of a session's turns: tokens, and money if the price of the model is known."""
+"""The cost of turns, of a session or since the first one: tokens, and money if the price of the model is known."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from agent_core.base.events import Event
 from agent_core.base.plain_files import read_plain
 from agent_core.base.settings import NamedModel
 from agent_core.base.untrusted import one_line
+from agent_core.storage import USAGE, Entry, TurnStore
 from sandbox.wire.foreign import read_toml
 
 from .columns import columns
@@ -22,6 +23,7 @@ _MOST_BYTES = 256 << 10
 _FREE = ("local/", "tour")
 _DATED = re.compile(r"[-@]?(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 _MILLION = 1e6
+_TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens")
 _MOST_CHARS = 200  # of a message
 HEADS = ("agent", "message", "steps", "in", "cached", "out", "cost")
 
@@ -102,6 +104,19 @@ class Spending:
             case _:
                 pass
 
+    def read(self, journal: Iterable[Entry], agent: str) -> None:
+        """Count the usage in an agent's journal; what came with a file was spent elsewhere."""
+        turn = ""
+        for entry in journal:
+            payload = entry.payload
+            if entry.turn != turn and not entry.is_imported:
+                turn, said = entry.turn, "" if entry.kind == USAGE else str(payload.get("text", ""))
+                self.hear(events.TurnStarted(turn=turn, agent=agent, message=said), agent, "")
+            if entry.kind == USAGE and not entry.is_imported:
+                tokens = {key: int(payload.get(key, 0)) for key in _TOKENS}
+                usage = events.Usage(turn=turn, estimated=bool(payload.get("estimated")), **tokens)
+                self.hear(usage, agent, str(payload.get("model", "")))
+
     @property
     def total(self) -> TurnCost:
         """The usage of all turns together."""
@@ -120,6 +135,12 @@ class Spending:
         if self._prices is None:
             self._prices = {**_prices(self._root), **self._named}
         return price_of(model, self._prices)
+
+
+async def spent_since_ever(store: TurnStore, agent: str, spending: Spending) -> Spending:
+    """Return the record of a new `Spending`, filled with all turns of an agent."""
+    spending.read(await store.history(agent, kinds=("user", "notice", USAGE), with_removed=True), agent)
+    return spending
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
@@ -182,6 +203,15 @@ def spending_lines(spending: Spending) -> list[Line]:
     if any(turn.is_estimated for turn in spending.turns):
         lines.append(line(("dim", "≈: estimated, because the endpoint did not report it.")))
     return lines
+
+
+def ever_line(agent: str, ever: Spending) -> Line:
+    """Return what all turns of an agent took, those of former sessions, too."""
+    total = ever.total
+    about, cost = "≈" if total.is_estimated else "", "price unknown" if total.cost is None else money(total.cost)
+    read = f"{about}{total.prompt:,} tokens in ({total.cached:,} cached), {about}{total.completion:,} out"
+    turns = f"{len(ever.turns)} turn{'' if len(ever.turns) == 1 else 's'}"
+    return line(("dim", f"Since ever, {agent}: {turns}, {total.steps} steps, {read}, {cost}."))
 
 
 def priced(model: NamedModel) -> str:

@@ -97,7 +97,7 @@ class Lexicon:
     def _nearest(self, word_places: Sequence[int], texts: Sequence[Sequence[int]]) -> Array:
         sizes = np.fromiter(map(len, texts), "i8", len(texts))
         similarity = np.zeros((len(word_places), len(texts)), "f4")
-        if sizes.any():
+        if word_places and sizes.any():
             met, inside = np.unique(np.fromiter(chain.from_iterable(texts), "i8"), return_inverse=True)
             cosines = _products(self._vectors[met], self._vectors[word_places]).T
             filled = np.flatnonzero(sizes)

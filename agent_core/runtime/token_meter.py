@@ -28,7 +28,7 @@ class TokenMeter:
 
     def charge(self, turn: Turn, usage: TokenUsage, model: Model) -> None:
         """Count what a request of a turn took."""
-        turn.count(usage.prompt, usage.completion, usage.cached)
+        turn.count(usage, model.name)
         if turn.account is not None:
             turn.account.spend(cost=self._cost(usage, model.name))
 

@@ -18,10 +18,10 @@ from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Not
 from agent_core.base.untrusted import one_line
 from agent_core.context import History, Section
 from agent_core.functions.debug import DebuggerSeat
-from agent_core.model.reply import CallPiece, Piece, ReadingPiece, RetryPiece, TextPiece, ThoughtPiece
+from agent_core.model.reply import CallPiece, Piece, ReadingPiece, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from agent_core.model.request import FunctionShown
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import BETWEEN, Entry, Inbound, SaveText, Shape, TurnStore, Write, content_hash, fitting
+from agent_core.storage import BETWEEN, USAGE, Entry, Inbound, SaveText, Shape, TurnStore, Write, content_hash, fitting
 
 from . import identity
 from .account import Account
@@ -87,6 +87,7 @@ class Turn:
     company: Company | None = None
     client: ClientFunctions = NO_CLIENT
     handed: bool = False  # whether calls are open for the client
+    _spent: list[Entry] = field(default_factory=list)  # usage that is not on disk yet
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def taken(self, waiting: Sequence[Inbound]) -> list[Inbound]:
@@ -126,17 +127,29 @@ class Turn:
     async def append(
         self, entries: Sequence[Entry], *, writes: Sequence[Write] = (), takes: Sequence[str] = ()
     ) -> None:
-        """Store entries with the writes that must be atomic with them, then add them to the history."""
+        """Store entries with the writes that must be atomic with them, then add them to the history.
+
+        What was used since the last time goes along, before them.
+        """
         if self.style.packs:
             entries = [self._packed(entry) for entry in entries]
         async with self._lock:
+            spent = [*self._spent] if entries else []
+            entries = [*spent, *entries]
             appended = await self.store.append(self.id, self.attempt, self.n, entries, writes=writes, takes=takes)
             self.n, self.waits, self.shared = appended.n, appended.waits, appended.shared
             if appended.cancelled:
                 self.interruption.request()
+            del self._spent[: len(spent)]
             self.started.update(entry.payload["id"] for entry in entries if entry.kind == "call")
             for seq, entry in enumerate(entries, appended.last - len(entries) + 1):
                 self.history.add(self.id, messages_of([entry]), seq, entry.payload.get("chars", 0))
+
+    async def append_spent(self) -> None:
+        """Store what was used since the last entries."""
+        if self._spent:
+            rest, self._spent = self._spent, []
+            await self.append(rest)
 
     def say(self, text: str) -> None:
         """Show the user something that is on disk."""
@@ -188,21 +201,28 @@ class Turn:
         """Show the user that the model's server reads the prompt, and how far it is, if it tells."""
         self.emit(events.Reading(turn=self.id, step=self.step, total=total, done=done, left_s=left_s))
 
-    def count(self, prompt: int, completion: int, cached: int) -> None:
-        """Add one step's tokens to the turn's."""
-        self.tokens["prompt_tokens"] += prompt
-        self.tokens["completion_tokens"] += completion
-        self.tokens["cached_tokens"] += cached
+    def count(self, usage: TokenUsage, model: str) -> None:
+        """Add one request's tokens to the turn's."""
+        self._count(usage, model)
         if self.account is not None:
-            self.account.spend(tokens=prompt + completion)
+            self.account.spend(tokens=usage.prompt + usage.completion)
         if self.company is not None:
-            self.company.allowance.spend(tokens=prompt + completion)
+            self.company.allowance.spend(tokens=usage.prompt + usage.completion)
+
+    def _count(self, usage: TokenUsage, model: str) -> None:
+        used = {
+            "prompt_tokens": usage.prompt,
+            "completion_tokens": usage.completion,
+            "cached_tokens": usage.cached,
+        }
+        for name, tokens in used.items():
+            self.tokens[name] += tokens
+        self._spent.append(Entry(USAGE, {"model": model, **used, "estimated": usage.estimated}))
 
     def note_usage(self, usage: events.Usage, model: str) -> None:
         """Count what a helper used for this turn, and report it as of this step."""
-        self.tokens["prompt_tokens"] += usage.prompt_tokens
-        self.tokens["completion_tokens"] += usage.completion_tokens
-        self.tokens["cached_tokens"] += usage.cached_tokens
+        tokens = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
+        self._count(TokenUsage(*tokens, estimated=usage.estimated), model)
         self.emit(replace(usage, turn=self.id, step=self.step, context_tokens=0, context_limit=0, model=model))
 
     @property

@@ -223,6 +223,7 @@ class TurnRunner:
         state = "done" if ended.reason == "replied" else ended.reason
         posts, writes = closing(turn, ended)
         writes = [*writes, *self.session.beat()]
+        await turn.append_spent()
         await self.store.finish(turn.id, turn.attempt, state, posts=posts, writes=writes)
 
     async def _settle_calls(self, turn: Turn, why: str) -> None:

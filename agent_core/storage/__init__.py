@@ -118,7 +118,7 @@ from .thread_store import (
 )
 from .token_store import TokenRow, TokenStore
 from .transfer import copy_store, row_counts
-from .turn_store import SUMMARY, Appended, ClaimedTurn, Due, EndedTurn, Entry, Inbound, Post, TurnStore
+from .turn_store import SUMMARY, USAGE, Appended, ClaimedTurn, Due, EndedTurn, Entry, Inbound, Post, TurnStore
 
 __all__ = [
     "AGENT",
@@ -131,6 +131,7 @@ __all__ = [
     "STATE",
     "STATE_FILE",
     "SUMMARY",
+    "USAGE",
     "AgentLock",
     "AgentRow",
     "AgentStore",

@@ -24,6 +24,7 @@ _OURS: Final = frozenset(
         *("text", "packed", "chars", "reason", "speaker", "thought", "calls", "id", "name", "arguments", "version"),
         *("call_id", "whole", "outcome", "seconds", "detail", "covers", "upto", "style", "said", "by", "asked", "kind"),
         *("program", "model", "parameters", "instructions", "sections", "functions", "versions", "usage", "code"),
+        *("prompt_tokens", "completion_tokens", "cached_tokens", "estimated"),
     )
 )
 """The keys of what this program writes: they keep their names."""

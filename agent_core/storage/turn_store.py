@@ -9,6 +9,9 @@ from .subject import Subject, Write
 SAID = ("user", "assistant", "call", "result", "notice")
 """The kinds of entries that are part of the conversation; others (such as `request`) explain it."""
 
+USAGE = "usage"
+"""The kind of an entry that says what a request to a model took: `model`, `…_tokens`, and whether it is `estimated`."""
+
 SUMMARY = "summary"
 """The kind of an entry that stands for what was said before it."""
 

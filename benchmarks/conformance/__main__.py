@@ -3,7 +3,8 @@
     python -m benchmarks.conformance [CLIENT …]
 
 The model behind the server is scripted, so that nothing but the door is tried. Frameworks that our agents take part in
-run the tests of their adapter; MCP servers of others are called in a turn. What cannot be installed here is skipped,
+run the tests of their adapter; MCP servers of others are called in a turn. AutoGen's own tests of teams are run with
+members of ours, and the checks of the MCP project on our server and client. What cannot be installed here is skipped,
 with the reason. Exits with 1 if one failed.
 """
 
@@ -22,13 +23,14 @@ from benchmarks.peers.__main__ import installed
 from tests.kit import Ask, Repeat, Say, Seen, Wanted, scripted
 from tests.kit.npm import install_packages
 
-from . import mcp_servers
+from . import autogen_suite, mcp_checks, mcp_servers
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[1]
 PYTHON: Final = ("openai-python", "openai-agents", "llm", "a2a-sdk", "mcp-1")
 NODE: Final = {"openai-js": ("openai@6.49.0",), "ai-sdk": ("ai@6.0.322", "@ai-sdk/openai-compatible@2.0.87")}
 FRAMEWORKS: Final = {"autogen": "test_teams_of_autogen.py", "agent-framework": "test_chats_of_agent_framework.py"}
+SUITES: Final = (autogen_suite.NAME, mcp_checks.NAME)
 SAID: Final = "The lighthouse stands in Brindle."
 CLIENTS_OWN: Final = "tide_at"
 _CLIENT_S, _STOP_S = 600, 60
@@ -36,27 +38,42 @@ _CLIENT_S, _STOP_S = 600, 60
 
 def main(names: Sequence[str]) -> int:
     """Run the clients, print a line for each, and return the exit code."""
-    failed = [name for name in names or mcp_servers.TOOLS if name in mcp_servers.TOOLS and not _called(name)]
-    names = [name for name in names or (*PYTHON, *NODE, *FRAMEWORKS) if name not in mcp_servers.TOOLS]
-    if not names:
-        return 1 if failed else 0
+    failed = False
     with (
         tempfile.TemporaryDirectory(prefix="conformance-") as folder,
         scripted([Repeat(_said)]) as model,
-        served(model.base_url, Path(folder)) as (url, token),
     ):
-        for name in names:
-            try:
-                command = [*command_of(name), *(() if name in FRAMEWORKS else (url, token))]
-            except OSError as reason:
-                print(f"{name:18} skipped: {reason}", flush=True)
-                continue
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_CLIENT_S, check=False)
-            print(f"{name:18} {'FAILED' if done.returncode else f'ok: {_told(done.stdout)}'}", flush=True)
-            if done.returncode:
-                failed.append(name)
-                print(done.stdout + done.stderr, file=sys.stderr)
-    return 1 if failed else 0
+        mcp_checks.add_functions(Path(folder))
+        with served(model.base_url, Path(folder)) as (url, token):
+            for name in names or (*mcp_servers.TOOLS, *PYTHON, *NODE, *FRAMEWORKS, *SUITES):
+                try:
+                    told = f"ok: {_tried(name, url, token)}"
+                except OSError as reason:
+                    told = f"skipped: {reason}"
+                except AssertionError as failure:
+                    print(failure, file=sys.stderr)
+                    told, failed = "FAILED", True
+                print(f"{name:18} {told}", flush=True)
+    return int(failed)
+
+
+def _tried(name: str, url: str, token: str) -> str:
+    """Run one client, and return what was tried.
+
+    Raises:
+        OSError: it cannot be installed here; says why.
+        AssertionError: something went wrong.
+    """
+    if name in mcp_servers.TOOLS:
+        return mcp_servers.call_in_a_turn(name)
+    if name == autogen_suite.NAME:
+        return autogen_suite.run_suite()
+    if name == mcp_checks.NAME:
+        return mcp_checks.run_checks(f"{url.removesuffix('/v1')}/mcp", token)
+    command = [*command_of(name), *(() if name in FRAMEWORKS else (url, token))]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_CLIENT_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip().rpartition("\n")[2]  # what was tried, or how many tests passed
 
 
 def _said(seen: Seen) -> Say | Ask:
@@ -64,19 +81,6 @@ def _said(seen: Seen) -> Say | Ask:
     if CLIENTS_OWN in seen.functions and not seen.answers:
         return Ask(Wanted(CLIENTS_OWN, {"place": "Brindle"}))
     return Say(" ".join([SAID, *seen.answers]))
-
-
-def _called(name: str) -> bool:
-    """Use an MCP server of others, print what came of it, and return whether it went well."""
-    try:
-        told = f"ok: {mcp_servers.call_in_a_turn(name)}"
-    except OSError as reason:
-        told = f"skipped: {reason}"
-    except AssertionError as failure:
-        print(failure, file=sys.stderr)
-        told = "FAILED"
-    print(f"{name:18} {told}", flush=True)
-    return told != "FAILED"
 
 
 def command_of(name: str) -> list[str]:
@@ -93,11 +97,6 @@ def command_of(name: str) -> list[str]:
     folder = install_packages(NODE[name])
     shutil.copy(HERE / "node_clients.mjs", folder)  # packages are looked up from where a module lies
     return [_program("node"), str(folder / "node_clients.mjs"), name]
-
-
-def _told(output: str) -> str:
-    """Return the last line: what was tried, or how many tests passed."""
-    return output.strip().rpartition("\n")[2]
 
 
 @contextmanager

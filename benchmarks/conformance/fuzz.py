@@ -26,6 +26,7 @@ from tests.kit import Repeat, Say, scripted
 from .__main__ import HERE, ROOT, served
 
 ANSWER_S: Final = 30
+_MOST_TURNS: Final = 12
 _STREAMS: Final = r"/events$"
 _KNOWN: Final = """[parameters]
 "path.agent" = "main"
@@ -37,20 +38,15 @@ _KNOWN: Final = """[parameters]
 def main() -> int:
     """Send the requests, print what was answered, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.conformance.fuzz", description=__doc__)
-    parser.add_argument("--requests", type=int, default=10_000, help="about how many")
+    parser.add_argument("--requests", type=int, default=10_000, help="at least how many")
     parser.add_argument("--seed", type=int, default=19)
     given = parser.parse_args()
-    program = installed("schemathesis", HERE).with_name("schemathesis")
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder, scripted([Repeat(Say("Yes."))]) as model:
         root = Path(folder)
         with served(model.base_url, root / "workspace", SCOPES) as (url, token):
             address = url.removesuffix("/v1")
             _set_up(address, token)
-            failed = 0
-            for known in ("", _KNOWN):  # any names, and those that are there, so that more than a 404 is tried
-                (root / "schemathesis.toml").write_text(known)
-                command = [str(program), "--config-file", "schemathesis.toml", *_options(given, address, token)]
-                failed += subprocess.run(command, cwd=folder, check=False).returncode
+            failed, sent = _send(given, root, address, token)
             status = _asked(f"{address}/api/v1/status", token)
         counts = _answered(root / "workspace")
         for log in sorted((root / "workspace" / ".toolwright").glob("crash-*.log")):
@@ -60,15 +56,31 @@ def main() -> int:
     faults = sum(number for status_code, number in counts.items() if status_code >= 500)
     print(f"{sum(counts.values()):,} requests: " + ", ".join(f"{n:,} × {code}" for code, n in sorted(counts.items())))
     print(f"server: {'there' if status else 'GONE'}; doctor: {whole.returncode}; answers of 500 and more: {faults}")
-    return int(bool(faults or failed or whole.returncode or not status))
+    return int(bool(faults or failed or whole.returncode or not status or sent < given.requests))
 
 
-def _options(given: argparse.Namespace, address: str, token: str) -> list[str]:
-    each = max(given.requests // len(OPERATIONS) // 2, 1)
+def _send(given: argparse.Namespace, root: Path, address: str, token: str) -> tuple[int, int]:
+    """Send at least as many requests as are wanted, and return how often that went wrong and how many were sent."""
+    program = installed("schemathesis", HERE).with_name("schemathesis")
+    failed = sent = 0
+    for turn in range(_MOST_TURNS):
+        # Any names, and those that are there, so that more than a 404 is tried.
+        (root / "schemathesis.toml").write_text(_KNOWN if turn % 2 else "")
+        options = _options(address, token, given.seed + turn, given.requests - sent)
+        command = [str(program), "--config-file", "schemathesis.toml", *options]
+        failed += subprocess.run(command, cwd=root, check=False).returncode
+        sent = sum(_answered(root / "workspace").values())
+        if turn and sent >= given.requests:
+            break
+    return failed, sent
+
+
+def _options(address: str, token: str, seed: int, wanted: int) -> list[str]:
+    each = max(wanted // len(OPERATIONS) // 2, 1)
     return [
         *("run", f"{address}/openapi.json", "--header", f"Authorization: Bearer {token}"),
         *("--exclude-path-regex", _STREAMS, "--checks", "not_a_server_error", "--phases", "examples,coverage,fuzzing"),
-        *("--max-examples", str(each), "--seed", str(given.seed), "--request-timeout", str(ANSWER_S)),
+        *("--max-examples", str(each), "--seed", str(seed), "--request-timeout", str(ANSWER_S)),
         *("--rate-limit", "90/s", "--continue-on-failure", "--no-color", "--suppress-health-check", "all"),
     ]
 

@@ -54,9 +54,10 @@ async def test_a_function_grown_in_a_round_is_used_by_the_next_member(connected:
     grown, used = (one for one in stream if isinstance(one, kinds.ToolCallExecutionEvent))
     assert grown.metadata["toolwright_admitted"] == "count_vowels"
     assert (used.content[0].content, used.content[0].is_error) == ("5", False)
-    pieces = [one.content for one in stream if isinstance(one, kinds.ModelClientStreamingChunkEvent)]
-    assert "".join(pieces) == "I made it.5."
-    (_, first, _) = (one for one in stream if isinstance(one, kinds.TextMessage))
+    pieces = [one for one in stream if isinstance(one, kinds.ModelClientStreamingChunkEvent)]
+    assert "".join(one.content for one in pieces) == "I made it.5."
+    (_, first, second) = (one for one in stream if isinstance(one, kinds.TextMessage))
+    assert list(dict.fromkeys(one.full_message_id for one in pieces)) == [first.id, second.id]
     assert first.metadata["toolwright_created"] == "count_vowels"
     assert first.models_usage.prompt_tokens > 0
 

@@ -246,6 +246,7 @@ def test_cost_counts_tokens_and_money_where_a_price_is_known(tmp_path: Path) -> 
         screen.wait_for("2 turns")
         screen.wait_for("$4.00")
         screen.wait_for("3.0k tokens $4.00")
+        screen.wait_for("Since ever, main: 2 turns, 2 steps, 2,000 tokens in (0 cached), 1,000 out, $4.00.")
 
 
 def test_undo_says_that_a_section_made_last_is_not_undone_by_it(tmp_path: Path) -> None:

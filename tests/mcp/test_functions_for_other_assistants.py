@@ -312,3 +312,27 @@ async def test_a_storm_of_changes_is_told_in_few_notices_and_clients_converge(wo
 async def _has(client: Client, name: str) -> bool:
     tools = {tool.name: tool for tool in (await client.list_tools(cache_mode="bypass")).tools}
     return name in tools and "title" not in tools[name].input_schema
+
+
+async def test_a_call_ends_when_its_client_closes_the_connection(served: Served) -> None:
+    await saved(served.workspace, "slow", SLOW)
+    call = {"name": "call_function", "arguments": {"function_name": "wait_long", "arguments": {"steps": 100_000}}}
+    era = "io.modelcontextprotocol/"
+    about = {f"{era}protocolVersion": "2026-07-28", f"{era}clientCapabilities": {}, "progressToken": 1}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**call, "_meta": about}}
+    headers = {
+        "Authorization": f"Bearer {await served.token('leaver', 'chat')}",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "call_function",
+    }
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        http.stream("POST", f"{served.url}/mcp", json=asked) as answer,
+    ):
+        assert answer.status_code == 200
+        async for line in answer.aiter_lines():
+            if "notifications/progress" in line:
+                break
+    await arrives(lambda: _was_interrupted(served.workspace))

@@ -1,11 +1,14 @@
 """The API of what one looks at and steers: steps, growth, cost, versions, sources, agents at work."""
 
 import base64
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from tests.kit import Ask, Say, Wanted
+from sandbox import Sandbox
+from tests.kit import Ask, Fail, Repeat, Say, ScriptedModel, Wanted
 
-from .conftest import Serve, Served
+from .conftest import Serve, Served, server
 
 DOUBLE = '''
 def double(n: int) -> int:
@@ -63,6 +66,41 @@ async def test_how_a_function_came_to_be_can_be_followed_from_the_wish_to_its_us
     (turn,) = cost["turns"]
     assert (turn["message"], turn["steps"]) == ("Double 21.", 4)
     assert turn["prompt"] + turn["completion"] == cost["total"]["prompt"] + cost["total"]["completion"] > 0
+
+
+async def test_cost_is_that_of_all_turns_also_of_those_before_a_restart_and_those_that_were_removed(
+    tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox
+) -> None:
+    (tmp_path / "prices.toml").write_text("[models]\nscripted = { input = 1000, cached = 10, output = 2000 }\n")
+    model = scripted([Say("Hi.", usage=(1000, 500)), Fail(400, "no"), Say("Hi.", usage=(2000, 500))])
+    async with server(tmp_path, model, one_sandbox) as first:
+        for text in ("one", "fails"):
+            await first.said(text)
+        assert (await first.client.post("/api/v1/agents/main/pop")).status_code == 200
+        assert (await first.client.post("/api/v1/agents/main/pop")).status_code == 200
+        before = await get(first, "agents/main/cost")
+    async with server(tmp_path, model, one_sandbox) as again:
+        assert await get(again, "agents/main/cost") == before
+        await again.said("two")
+        cost = await get(again, "agents/main/cost")
+    assert [(turn["message"], turn["steps"]) for turn in cost["turns"]] == [("one", 1), ("fails", 0), ("two", 1)]
+    assert (cost["total"]["prompt"], cost["total"]["completion"], cost["total"]["cost"]) == (3000, 1000, 5.0)
+    assert (cost["total"]["is_estimated"], cost["unpriced"]) == (False, [])
+
+
+async def test_a_token_of_an_agent_sees_its_conversations_listed_and_no_others(served: Serve) -> None:
+    server = await served([Repeat(Say("Yes."))])
+    for name in ("main", "bob"):
+        assert (await server.client.post("/api/v1/agents", json={"name": name})).is_success
+        assert (
+            await server.client.post(f"/api/v1/agents/{name}/conversations", json={"name": "trip"})
+        ).status_code == 200
+    guest = await server.as_("guest", "read", "chat", agents=("main",))
+    for path, key in (("agents", "agents"), ("tree", "agents")):
+        listed = (await guest.get(f"/api/v1/{path}")).json()[key]
+        assert sorted(row["name"] for row in listed) == ["main", "main--trip"]
+    assert (await guest.get("/api/v1/status")).json()["agents"] == 2
+    assert (await guest.get("/api/v1/agents/bob--trip/messages")).status_code == 404
 
 
 async def test_versions_of_a_function_are_compared_and_its_lines_are_followed(served: Serve) -> None:

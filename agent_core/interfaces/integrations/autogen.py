@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final, TypeAlias
+from uuid import uuid4
 
 from autogen_agentchat.agents import BaseChatAgent
 from autogen_agentchat.base import Response
@@ -66,6 +67,7 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
     ) -> AsyncGenerator[Heard | Response, None]:
         """Yield what happens in the turn, and its response at the end; if it is canceled, so is the turn."""
         inner: list[Heard] = []
+        reply_id = str(uuid4())  # pieces of text say which message they are of
         said = [TeamMessage(message.source, _words(message), message.id) for message in messages]
         async with aclosing(self._adapter.turn(said)) as turn:
             while True:
@@ -73,9 +75,9 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
                 cancellation_token.link_future(step)
                 event = await step
                 if isinstance(event, events.TurnEnded):
-                    yield Response(chat_message=self._reply(event), inner_messages=inner)
+                    yield Response(chat_message=self._reply(event, reply_id), inner_messages=inner)
                     return
-                for message in self._messages(event):
+                for message in self._messages(event, reply_id):
                     if not isinstance(message, ModelClientStreamingChunkEvent):
                         inner.append(message)
                     yield message
@@ -96,10 +98,11 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
         """
         await self._adapter.restore(state)
 
-    def _messages(self, event: Event) -> list[Heard]:
+    def _messages(self, event: Event, reply_id: str) -> list[Heard]:
         match event:
             case events.Text():
-                return [ModelClientStreamingChunkEvent(source=self.name, content=event.text)]
+                piece = ModelClientStreamingChunkEvent(source=self.name, content=event.text, full_message_id=reply_id)
+                return [piece]
             case events.Thought():
                 return [ThoughtEvent(source=self.name, content=event.text)]
             case events.CallStarted():
@@ -116,11 +119,11 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
             case _:
                 return []
 
-    def _reply(self, ended: events.TurnEnded) -> TextMessage:
+    def _reply(self, ended: events.TurnEnded, id: str) -> TextMessage:
         usage = RequestUsage(ended.usage.get("prompt_tokens", 0), ended.usage.get("completion_tokens", 0))
         about = {**_about(ended), "toolwright_reason": ended.reason}
         about |= {f"toolwright_{deed}": ", ".join(names) for deed, names in ended.made.items() if names}
-        return TextMessage(source=self.name, content=ended.reply, models_usage=usage, metadata=about)
+        return TextMessage(id=id, source=self.name, content=ended.reply, models_usage=usage, metadata=about)
 
 
 def _words(message: BaseChatMessage) -> str:

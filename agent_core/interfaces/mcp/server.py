@@ -223,7 +223,7 @@ class McpDoor:
             elif uri.startswith(_SCHEME) and part == "history":
                 text, kind = presentation.history(await shop.past.history(name)), "text/plain"
             else:
-                raise MCPError(wire.INVALID_PARAMS, f"There is no resource {uri[:200]}.")
+                raise MCPError(wire.INVALID_PARAMS, f"There is no resource {uri[:200]}.", {"uri": uri[:200]})
         contents: list[wire.TextResourceContents | wire.BlobResourceContents] = [
             wire.TextResourceContents(uri=params.uri, text=text, mime_type=kind)
         ]

@@ -16,7 +16,6 @@ from agent_core.storage import BETWEEN, FROM_USER, Post, prepare_state_dir
 from agent_core.workspace.runner import Runner, bell
 from agent_core.workspace.workspace import Workspace
 
-from ..spending import Spending
 from .failures import ApiRefusal
 from .journal_events import JournalReader, JournalTail, NumberedEvent, is_on_disk
 
@@ -25,7 +24,6 @@ _MOST_PIECES: Final = 100  # that wait as they came
 _LONGEST_PIECE: Final = 16 << 10
 _LONGEST_STEP: Final = 4 << 20  # characters of a running step that are one piece for those who come late
 _MOST_ENDS: Final = 100
-_MOST_TURNS: Final = 500  # of an agent whose cost is kept apart
 MOST_STREAMS: Final = 64  # at once, of one token
 
 
@@ -132,7 +130,6 @@ class AgentHost:
         self._tails: dict[str, JournalTail] = {}  # of the agents to whom somebody listens
         self._opening = asyncio.Lock()
         self._pieces: dict[str, list[Event]] = {}  # what came of the running step, by agent
-        self._spendings: dict[str, Spending] = {}
         slots = workspace.settings.runner.slots
         self._runner = Runner(store, self._turn, self._end, slots=slots, clock=Clock(), kinds=(*BETWEEN, *FROM_USER))
         self.streams = OpenStreams()
@@ -237,11 +234,6 @@ class AgentHost:
         for piece in self._pieces.get(name, ()):
             listening.hear(piece)
 
-    def spending(self, name: str) -> Spending:
-        """Return what the turns of an agent have cost since the server started."""
-        settings = self.workspace.settings
-        return self._spendings.setdefault(name, Spending(self.workspace.root, settings.models, _MOST_TURNS))
-
     def release(self, name: str) -> Agent | None:
         """Return an idle agent and forget it, so that it can be closed."""
         return None if self.is_running(name) else self._agents.pop(name, None)
@@ -280,13 +272,8 @@ class AgentHost:
                 self.ends.append(event)
             case events.Warned():
                 self.warnings.append(event)
-            case events.Usage():
-                model = self._agents[name].author.model if name in self._agents else ""
-                self.spending(name).hear(event, name, model)
             case _:
                 pass
-        if isinstance(event, events.TurnStarted):
-            self.spending(name).hear(event, name, "")
         self._tell(name, event)
 
     def _tell(self, name: str, event: Event) -> None:

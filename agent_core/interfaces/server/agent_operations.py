@@ -89,7 +89,8 @@ async def agents(asked: Asked) -> object:
     empty: dict[str, object] = {"turns": 0, "last_at": None, "messages": 0, "passages": 0, "blocks": []}
     known_names = await asked.rooms.workspace.agent_names()
     listing["agents"] += [{"name": name, **empty} for name in known_names if name not in names]
-    rows = [row for row in listing["agents"] if row["name"] in known_names and asked.identity.sees(row["name"])]
+    seen = await asked.rooms.shown(known_names, asked.identity)
+    rows = [row for row in listing["agents"] if row["name"] in seen]
     return {"agents": [{**row, "running": asked.rooms.host.is_running(row["name"])} for row in rows]}
 
 

@@ -32,7 +32,7 @@ class FunctionFilter(Part):
 class Need(Part):
     """What a function is needed for."""
 
-    need: Annotated[str, Field(min_length=1, max_length=100_000)]
+    need: Annotated[str, Field(min_length=1, max_length=2_000)]
     count: Annotated[int, Field(ge=1, le=50)] = 5
 
 
@@ -195,7 +195,7 @@ async def answer(asked: Asked) -> object:
 async def status(asked: Asked) -> object:
     """Return how the server is: its workspace, agents at work, and what waits."""
     rooms = asked.rooms
-    agents = [name for name in await rooms.state.store.agent_names() if asked.identity.sees(name)]
+    agents = await rooms.shown(await rooms.state.store.agent_names(), asked.identity)
     return {
         "workspace": rooms.workspace.root.name,
         "agent": rooms.workspace.settings.agent,

@@ -12,13 +12,15 @@ from agent_core.storage import PauseAgent
 from agent_core.workspace.runner import ring
 from agent_core.workspace.supervision import Supervision
 
-from ..spending import costs_document
+from ..spending import Spending, costs_document, spent_since_ever
 from .agent_operations import known
 from .failures import NotThere
 from .function_operations import Arguments, known_function
 from .growth_feed import KINDS, growth
 from .operations import API, Asked, Operation, Part
 from .step_parts import step_parts, steps
+
+_MOST_TURNS: Final = 500
 
 
 class HowMany(Part):
@@ -81,15 +83,16 @@ async def step(asked: Asked) -> object:
 
 
 async def costs(asked: Asked) -> object:
-    """Return what the turns of an agent cost since the server started: tokens, and money where a price is known."""
-    name = await known(asked)
-    return {"agent": name, **costs_document(asked.rooms.host.spending(name))}
+    """Return what the turns of an agent cost: tokens, and money where a price is known; the oldest are summed up."""
+    name, workspace = await known(asked), asked.rooms.workspace
+    spending = Spending(workspace.root, workspace.settings.models, _MOST_TURNS)
+    return {"agent": name, **costs_document(await spent_since_ever(asked.rooms.state.store, name, spending))}
 
 
 async def grown(asked: Asked) -> object:
     """Return how functions came to be: wanted, written, rejected, fixed, admitted, used; the newest last."""
     rows, store = [], asked.rooms.state.store
-    for name in filter(asked.identity.sees, await store.agent_names()):
+    for name in await asked.rooms.shown(await store.agent_names(), asked.identity):
         rows += growth(name, await store.history(name, kinds=KINDS, with_removed=True))
     rows.sort(key=lambda row: row.at)
     return {"functions": [row.to_json() for row in rows[-asked.query.last :]]}
@@ -98,7 +101,8 @@ async def grown(asked: Asked) -> object:
 async def tree(asked: Asked) -> object:
     """Return what each agent does, for whom it waits, and what it spent."""
     states = await (await _supervision(asked)).tree()
-    return {"agents": [state.to_json() for state in states if asked.identity.sees(state.name)]}
+    seen = await asked.rooms.shown([state.name for state in states], asked.identity)
+    return {"agents": [state.to_json() for state in states if state.name in seen]}
 
 
 async def pause(asked: Asked) -> object:

@@ -1,6 +1,6 @@
 """What the operations of a server work with: an open workspace, its state, and its agents at work."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +30,10 @@ class Rooms:
         settings = await self.state.store.agent_settings(agent) if CONVERSATION in agent else None
         owner = str(settings.get("chat_of") or "") if settings else ""
         return bool(owner) and identity.sees(owner)
+
+    async def shown(self, agents: Iterable[str], identity: Identity) -> list[str]:
+        """Return which of these agents exist for a token."""
+        return [name for name in agents if await self.shows(name, identity)]
 
 
 @asynccontextmanager
