@@ -29,7 +29,7 @@ from .call_store import (
     SaveRecorded,
     Stats,
 )
-from .folder import AGENT, STATE_FILE, AgentLock, lock_agent, open_lock, prepare_state_dir, workspace_id
+from .folder import AGENT, STATE_FILE, lock_agent, open_lock, prepare_state_dir, workspace_id
 from .folder import NAME as STATE
 from .forget_store import Erasure, ForgetStore, MessageGone, Said, TurnsGone
 from .function_store import (
@@ -119,6 +119,7 @@ from .thread_store import (
 from .token_store import TokenRow, TokenStore
 from .transfer import copy_store, row_counts
 from .turn_store import SUMMARY, Appended, ClaimedTurn, Due, EndedTurn, Entry, Inbound, Post, TurnStore
+from .worker_store import FUNCTIONS, LOST, WORK, WorkerRow, WorkerStore
 
 __all__ = [
     "AGENT",
@@ -127,11 +128,13 @@ __all__ = [
     "FAILURES",
     "FIX",
     "FROM_USER",
+    "FUNCTIONS",
     "LIMITS_FROM",
+    "LOST",
     "STATE",
     "STATE_FILE",
     "SUMMARY",
-    "AgentLock",
+    "WORK",
     "AgentRow",
     "AgentStore",
     "Amounts",
@@ -235,6 +238,8 @@ __all__ = [
     "WholeBlock",
     "WholeEvent",
     "WholeTurn",
+    "WorkerRow",
+    "WorkerStore",
     "Write",
     "YesRow",
     "adopt",

@@ -48,6 +48,7 @@ class TurnTables(Tables):
     @change
     def next(self, session: SqlSession, agent: str, owner: str, *, skip: Collection[str] = ()) -> ClaimedTurn | None:
         """Return the open turn under a new attempt, or a new turn for the oldest due event."""
+        self._must_have(session, agent)
         open_turn = session.one(
             "update turn set attempt = attempt + 1, owner = ? where agent = ? and state = 'open' returning seq",
             *(owner, agent),
