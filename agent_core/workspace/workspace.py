@@ -20,7 +20,7 @@ from agent_core.access.grants import (
     Question,
 )
 from agent_core.base.clock import Clock
-from agent_core.base.errors import AgentBusy, NoWorkspace, ToolwrightError, UsageError
+from agent_core.base.errors import AgentBusy, NoWorkspace, StorageError, ToolwrightError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.problem import Problem
 from agent_core.base.settings import FILE_NAME, Settings, load
@@ -35,7 +35,7 @@ from agent_core.registry.watch import Watcher
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.helper_calls import PREFIX
-from agent_core.storage import BETWEEN, FROM_USER, DropAgent, Store, prepare_state_dir
+from agent_core.storage import BETWEEN, FROM_USER, FUNCTIONS, DropAgent, Store, prepare_state_dir
 from sandbox import Sandbox
 
 from . import doctor, scaffold
@@ -50,6 +50,8 @@ from .model_opener import IdleModels, ModelOpener
 from .portable import ImportOptions, opened_moves, read_file, write_file
 from .runner import AgentsBehind, Front, Runner
 from .state_store import open_state
+
+_LOOK_S = 5.0  # between looks for functions that were changed elsewhere, and not told
 
 
 class Workspace:
@@ -420,7 +422,7 @@ class Workspace:
     @asynccontextmanager
     async def _following(self) -> AsyncIterator[None]:
         """Load the functions and the helpers, follow their files, and close the agents at the end."""
-        await self.workshop.loader.start()
+        await self.workshop.start()
         await self.workshop.quarantine.refresh()
         await self.helpers.refresh(is_told=False)
         reviews = self.workshop.second_look.at_work()
@@ -436,12 +438,27 @@ class Workspace:
     @asynccontextmanager
     async def _watching(self) -> AsyncIterator[None]:
         async with Watcher(self.root / "functions") as watcher:
-            task = asyncio.create_task(self._follow(watcher))
+            tasks = [asyncio.create_task(self._follow(watcher))]
+            if self._store.is_shared:
+                tasks.append(asyncio.create_task(self._follow_others()))
             try:
                 yield
             finally:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow_others(self) -> None:
+        """Take what other folders at the store change: when it is told, and now and then by itself."""
+        told = asyncio.Event()
+        async with self._store.heard(lambda topic: told.set() if topic in ("", FUNCTIONS) else None):
+            while True:
+                with suppress(StorageError):  # the database is away: it is asked again
+                    await self.workshop.pull()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_S):
+                        await told.wait()
+                told.clear()
 
     async def _follow(self, watcher: Watcher) -> None:
         async for paths in watcher:
