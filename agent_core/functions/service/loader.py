@@ -186,11 +186,7 @@ class Loader:
             snapshot, more = all_placed(snapshot, renewed, baseline, finished)
             writes += more
         if writes:
-            async with only_writer(self._state):  # a file that another process just wrote is its to write down
-                await self._store.apply(writes)
-                if self._copy:
-                    given = [write for write in writes if isinstance(write, SetManifest)]
-                    await self._copy.note({write.module: write.version for write in given})
+            await self._apply(writes)
         if not before.readings:
             self.since = since(baseline, results.values(), finished)
         known_change = replace(said_of(results.values()), rejected=self._still_rejected(results.values()))
@@ -199,6 +195,13 @@ class Loader:
             if file_result.verdict is not None:
                 self._then(file_result.verdict)
         return change
+
+    async def _apply(self, writes: Sequence[Write]) -> None:
+        async with only_writer(self._state):  # a file that another process just wrote is its to write down
+            await self._store.apply(writes)
+            if self._copy:
+                given = [write for write in writes if isinstance(write, SetManifest)]
+                await self._copy.note({write.module: write.version for write in given})
 
     async def _renewed(self, snapshot: Snapshot) -> list[LoadedFile]:
         """Return the modules with schemas that are made of types of other modules, where those have changed."""
