@@ -73,6 +73,7 @@ class Runner:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._resting: dict[str, float] = {}
         self._is_ending = False
+        self._reaps_at = 0.0
 
     def poke(self, agent: str = "") -> None:
         """Say that there may be something to do, for this agent or for any; it may be said too often."""
@@ -89,7 +90,8 @@ class Runner:
         try:
             while not self._is_ending:
                 self._woken.clear()
-                await self.reap()
+                if self._clock.monotonic() >= self._reaps_at:
+                    await self.reap()
                 is_idle = not await self._start() and not self._running
                 if is_idle and until_idle:
                     return
@@ -100,6 +102,8 @@ class Runner:
     async def reap(self) -> None:
         """End what nobody would end otherwise: the waits whose time is over."""
         await self._store.expire()
+        if self._store.is_shared:  # whose processes wake each other often
+            self._reaps_at = self._clock.monotonic() + _HEAL_S
 
     async def stop(self, grace_s: float = 2.0) -> None:
         """Start nothing more; interrupt the turns that are still running after the grace."""

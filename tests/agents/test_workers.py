@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_core import connect
 from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy
 from agent_core.storage import open_store
@@ -76,6 +77,8 @@ async def test_two_workers_share_the_turns_of_eight_agents(database: str, tmp_pa
             for number in range(8):
                 await made.replied(f"a{number}", f"heard again {number}")
             assert len(model.requests) == 16
+            told = toolwright("doctor", cwd=tmp_path, environment={"TOOLWRIGHT_STORAGE_URL": database}).stdout
+            assert [f"process {worker.pid} on " in told for worker in made.workers] == [True, True]
             owners = {row.id for row in await made.store.workers() if row.slots}
     name = database.partition("?")[0].rpartition("/")[2]
     rows = postgres.execute("select owner, attempt, state from toolwright.turn", name)
@@ -145,6 +148,26 @@ async def test_an_agent_that_a_person_talks_to_is_left_to_them(database: str, tm
                         pass
                 assert await made.replies("a0") == []
             await made.replied("a0", "here")
+
+
+async def test_a_turn_that_a_worker_runs_is_ended_from_another_process(database: str, tmp_path: Path) -> None:
+    def play(seen: Seen) -> Step:
+        return Ask(Wanted("wait", {"seconds": 1 + len(seen.messages) % 3}))
+
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "waiting.py").write_text(WAIT)
+    flags = {"storage.url": database, "memory.embedding": "none"}
+    with scripted([Repeat(play)]) as model:
+        async with cluster(database, model) as made:
+            made.start(tmp_path)
+            await made.say("a0", "go")
+            await made.who_has("a0")
+            await until(lambda: made.store.history("a0", kinds=("call",)), bool)
+            async with await connect(tmp_path, flags=flags) as client:
+                assert await client.interrupt("a0")
+                await until(made.store.due, lambda due: not due)
+            notices = await made.store.history("a0", kinds=("notice",))
+            assert [entry.payload["text"] for entry in notices] == ["The user ended the turn here."]
 
 
 def test_a_worker_needs_a_database(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ _MOST_EVENTS: Final = 2_000  # that a slow listener may be behind
 _MOST_PIECES: Final = 100  # that wait as they came
 _LONGEST_PIECE: Final = 16 << 10
 _LONGEST_STEP: Final = 4 << 20  # characters of a running step that are one piece for those who come late
+_LAST_ENTRIES: Final = 100
 _USED_S: Final = 5.0
 _LOOK_S: Final = 0.2
 _MOST_ENDS: Final = 100
@@ -168,6 +169,9 @@ class AgentHost:
                 await self._runner.stop(grace_s)
                 await work
                 self.end_streams()
+                for timer in self._leaving.values():
+                    timer.cancel()
+                await asyncio.gather(*self._closing)
                 for agent in self._agents.values():
                     await agent.aclose()
 
@@ -251,10 +255,19 @@ class AgentHost:
 
     async def interrupt(self, name: str) -> bool:
         """End the running turn of an agent, and return whether there was one."""
-        if not self.is_running(name) or name not in self._agents:
-            return False
-        await self._agents[name].interrupt()
-        return True
+        if self.is_running(name) and name in self._agents:
+            await self._agents[name].interrupt()
+            return True
+        return self._store.is_shared and await self._interrupt_elsewhere(name)
+
+    async def _interrupt_elsewhere(self, name: str) -> bool:
+        """Ask the process that runs an agent to end its turn: it hears of it at its next entry."""
+        last = await self._store.last_seq(name)
+        entries = await self._store.history(name, since=max(0, last - _LAST_ENTRIES), with_removed=True)
+        is_open = any(work.agent == name and work.is_running for work in await self._store.open_work())
+        if is_open and entries:
+            await self._store.cancel(entries[-1].turn)
+        return is_open and bool(entries)
 
     @contextmanager
     def listen(self, name: str) -> Iterator[Listening]:
