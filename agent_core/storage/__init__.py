@@ -95,6 +95,7 @@ from .subject import (
     fitting,
 )
 from .thread_store import (
+    AGAIN,
     BEAT,
     BETWEEN,
     FROM_USER,
@@ -122,6 +123,7 @@ from .turn_store import SUMMARY, Appended, ClaimedTurn, Due, EndedTurn, Entry, I
 from .worker_store import FUNCTIONS, LOST, WORK, WorkerRow, WorkerStore
 
 __all__ = [
+    "AGAIN",
     "AGENT",
     "BEAT",
     "BETWEEN",
