@@ -145,10 +145,21 @@ class Loader:
                 sources = await asyncio.to_thread(self._read, paths, baseline)
                 if not await self._has_others(sources.values(), baseline):
                     return baseline, self._without_refused(sources)
-            baseline = GoodVersions(await self._store.manifest(), await self._store.readings())
+            if self._copy is not None and paths is not None:
+                return await self._pulled(self._copy, paths)
+            readings = await self._store.readings()  # before the manifest: what comes in between is only judged anew
+            baseline = GoodVersions(await self._store.manifest(), readings)
             pulled = await self._copy.pull(baseline.manifest) if self._copy else Pulled()
-            named = None if paths is None else [*paths, *map(self._whole, pulled.paths)]
-            return baseline, {**await asyncio.to_thread(self._read, named, baseline), **pulled.problems}
+            return baseline, {**await asyncio.to_thread(self._read, paths, baseline), **pulled.problems}
+
+    async def _pulled(self, copy: FolderCopy, paths: list[Path]) -> tuple[GoodVersions, dict[str, Found]]:
+        """Return the same for these files and for those that were changed elsewhere."""
+        manifest = await self._store.manifest()
+        pulled = await copy.pull(manifest)
+        files = [*paths, *map(self._whole, pulled.paths)]
+        names = [shown_path(path.relative_to(self._folder)) for path in files]
+        baseline = GoodVersions(manifest, await self._store.readings(names))
+        return baseline, {**await asyncio.to_thread(self._read, files, baseline), **pulled.problems}
 
     def _whole(self, path: str) -> Path:
         return self._folder / path.removeprefix("functions/")

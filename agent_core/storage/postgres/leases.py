@@ -50,6 +50,7 @@ class Leases(Database):
     def __init__(self, conninfo: str, clock: StoreClock, keep_calls: int) -> None:
         super().__init__(conninfo, clock, keep_calls)
         self._pulse = Pulse(conninfo, clock.new_id())
+        self._wanted: set[str] = set()  # held here, or about to be
 
     @property
     def is_shared(self) -> bool:
@@ -65,16 +66,18 @@ class Leases(Database):
     async def hold(self, folder: Path, agent: str) -> AsyncIterator[None]:
         """Keep the right to run an agent."""
         check_name(agent)
-        if agent in self._pulse.held:
+        if agent in self._wanted:
             raise busy_agent(agent, "this process")
-        await self._beating()
-        await self._take(agent)
-        self._pulse.held.add(agent)
+        self._wanted.add(agent)
         try:
+            await self._beating()
+            await self._take(agent)
+            self._pulse.held.add(agent)
             yield
         finally:
             self._pulse.held.discard(agent)
             await self._let_go("delete from lease where agent = ? and owner = ?", agent, self.owner)
+            self._wanted.discard(agent)
 
     @asynccontextmanager
     async def heard(self, hear: Hear) -> AsyncIterator[None]:
