@@ -170,6 +170,27 @@ async def test_a_turn_that_a_worker_runs_is_ended_from_another_process(database:
             assert [entry.payload["text"] for entry in notices] == ["The user ended the turn here."]
 
 
+@pytest.mark.parametrize("given", ["", "hello\nand again\n"])
+def test_a_conversation_whose_agent_was_taken_over_says_so(
+    database: str, tmp_path: Path, postgres: Server, given: str
+) -> None:
+    name = database.partition("?")[0].rpartition("/")[2]
+
+    def play(_: Seen) -> Step:
+        postgres.execute("update toolwright.turn set attempt = attempt + 1", name)
+        return Say("hello")
+
+    (tmp_path / "functions").mkdir()
+    with scripted([Repeat(play)]) as model:
+        options = ("--base-url", model.base_url, "--model", "scripted", *([] if given else ["--message", "hello"]))
+        environment = {"TOOLWRIGHT_STORAGE_URL": database, "TOOLWRIGHT_MEMORY_EMBEDDING": "none"}
+        done = toolwright("run", *options, cwd=tmp_path, given=given, environment=environment)
+        assert len(model.requests) == 1
+    assert "Another process has taken over main" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 1
+
+
 def test_a_worker_needs_a_database(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     done = toolwright("worker", cwd=tmp_path)
