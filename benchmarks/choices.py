@@ -90,13 +90,8 @@ async def chosen_by_model(path: Path, name: str, requests: int) -> list[Row]:
 async def bench(path: Path) -> list[Row]:
     """The rows of a data file: tokens and the part of them that stays, then the right calls."""
     tools, queries = read(path)
-<<<<<<< HEAD
     model = await model_named("wordllama")
     ordered = _in_order(tools)
-=======
-    model = await model_named("wordllama")
-    ordered = sorted(tools, key=lambda tool: mixed(tool["id"]))
->>>>>>> sixteen
     messages = _drawn(queries, REQUESTS)
     talks = [messages[at : at + TURNS] for at in range(0, REQUESTS, TURNS)]
     sessions = [await _sessions(library_of(ordered[:size]), talks, model) for size in SIZES]

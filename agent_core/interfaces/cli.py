@@ -35,6 +35,7 @@ _COMMANDS = {
     "sources": "sources:sources",
     "log": "log:log",
     "serve": "serve:serve",
+    "worker": "agents:worker",
     "mcp": "mcp:mcp",
     "tokens": "serve:tokens",
     "schema": "setup:schema",
@@ -44,7 +45,7 @@ _COMMANDS = {
     "doctor": "setup:doctor",
 }
 
-_SELDOM = {"calls", "mcp", "tokens", "state", "storage", "schema"}
+_SELDOM = {"worker", "calls", "mcp", "tokens", "state", "storage", "schema"}
 _LAST = ("--json", "--debug", "--workspace", "-C")  # what every command takes, and no group below the first
 
 

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 
-from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.errors import LostLease, ToolwrightError, UsageError
 from agent_core.base.events import CallAnswered, Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
 from agent_core.base.interruption import Interrupted, Interruption
 from agent_core.base.messages import SEND, Answer, Message, Notice, User
@@ -98,6 +98,8 @@ class Conversation:
                         heard.hear(event)
                     self._note(event)
                     reason = event.reason if isinstance(event, TurnEnded) else reason
+        except* LostLease:
+            self._lost()
         finally:
             self.busy = False
             self._poke()
@@ -109,6 +111,13 @@ class Conversation:
         history = await self.agent.history()
         if history and isinstance(history[-1], User):
             await self.agent.pop()
+
+    def _lost(self) -> None:
+        """End the conversation: another process went on with the agent while this one stood still."""
+        if not self.left:
+            self.left = self.failed = True
+            what = f"Another process has taken over {self.agent.name} while this one stood still."
+            self.voice.lines(fault_lines(what, "Leave with Ctrl-D, and start again: what was said is kept."))
 
     def _poke(self) -> None:
         if self._runner is not None:
@@ -210,6 +219,7 @@ class Conversation:
                 run_front,
                 lambda _: self.agent.interrupt(resumes=True),
                 lambda: not self.busy,
+                self._lost,
             ),
             on_fault=lambda agent, error: self.voice.aloud([line(("bad", f"{agent}: {error}"))]),
         ) as runner:

@@ -162,7 +162,7 @@ async def _load(talk: Conversation, words: str) -> None:
             return
         await talk.agent.aclose()
         try:
-            with state.alone(name):
+            async with state.alone(name):
                 await state.moves.replace(whole, report)
         finally:
             await talk.switch(name)

@@ -1,12 +1,12 @@
 """The state of a workspace on disk, opened without loading functions or agents. Slow to import."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_core.base.settings import load
-from agent_core.storage import AgentLock, Store, lock_agent, prepare_state_dir
+from agent_core.storage import Store, prepare_state_dir
 from agent_core.workspace.portable import Moves, opened_moves
 from agent_core.workspace.state_store import open_state
 from agent_core.workspace.workspace import Workspace
@@ -23,13 +23,13 @@ class WorkspaceState:
     agent: str
     """The agent that is meant where none is named."""
 
-    def alone(self, agent: str) -> AgentLock:
-        """Return the lock for changing a whole agent.
+    def alone(self, agent: str) -> AbstractAsyncContextManager[None]:
+        """Keep the right to change a whole agent while the block runs.
 
         Raises:
             AgentBusy: a process runs it.
         """
-        return lock_agent(self.folder, agent)
+        return self.store.hold(self.folder, agent)
 
 
 @asynccontextmanager

@@ -86,6 +86,7 @@ class Agent:
         self.desk: MakesHelpers | None = None  # where it may make helpers
         self.spends_for: Allowance | None = None  # of the turn that called it, where it runs a helper
         self.works_for = ""  # the agent that called it, where it runs a helper
+        self.goes_on = False  # whether a turn of the user that is cut off goes on elsewhere, or later
         self._store = store
         self._loop = loop
         self._save = save
@@ -114,7 +115,7 @@ class Agent:
         await self.talk.load_pause()
         claimed = await claim(self._store, self.name, self._turns.owner, leaves=FROM_USER if answers else ())
         if claimed is not None and claimed.attempt > 1:
-            self.restored = await settle(self._store, claimed, self.talk)
+            self.restored = await settle(self._store, claimed, self.talk, goes_on=self.goes_on)
             claimed = None
         await resume(self._store, self.name, self._history, messages_of)
         if claimed is not None:
@@ -140,7 +141,7 @@ class Agent:
         Leaving the iteration early ends the turn as an interruption does.
         """
         posts = [*heard, *([] if message is None else [Post(self.name, "message", {"text": message})])]
-        terms = TurnTerms(self, approver, debugger, company, self.spends_for, self.works_for)
+        terms = TurnTerms(self, approver, debugger, company, self.spends_for, self.works_for, self.goes_on)
         async with aclosing(self._turns.run(posts, terms)) as turn:
             async for event in turn:
                 yield replace(event, agent=self.name) if self._loop.is_group and not event.agent else event

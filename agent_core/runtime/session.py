@@ -32,6 +32,7 @@ from agent_core.storage import (
 )
 from agent_core.storage import ClaimedTurn as Claimed
 
+from .client_calls import ClientFunctions
 from .message_protocol import DIRECT, MessageProtocol
 from .turn import Turn, assistant, entry_of, login, notice, result, unanswered
 from .turn_policy import Ended
@@ -56,6 +57,7 @@ SENT: Final = "The user was shown it."
 _FIRST: Final = "Hello! I am here."
 _BOOT: Final = "boot-"
 _MOST_TRIES: Final = 5
+STOPPED: Final = "The program was stopped here."
 
 
 class OwnSet:
@@ -201,11 +203,11 @@ def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
     return [_unsettled(call.id, call.name, started=started) for call, started in unanswered(entries)]
 
 
-async def settle(store: Store, claimed: Claimed, session: AgentSession) -> str:
+async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_on: bool = False) -> str:
     """Close a turn that another process left open: every call gets its one answer.
 
     A turn that was parked stays so, and a reply to another agent that is on disk reaches it. What else another agent
-    began is begun again.
+    began is begun again; if it `goes_on`, so is what the user began.
     """
     entries = await store.load(claimed.id)
     if entries and entries[-1].kind == "parked":
@@ -218,13 +220,14 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession) -> str:
         await store.finish(claimed.id, claimed.attempt, "done", writes=writes)
         return ""
     ending = closing_answers(entries)
-    ending.append(notice("The program was stopped here. The user may ask you to go on."))
+    is_again = is_between or (goes_on and not ClientFunctions.of(claimed.event).is_client)
+    ending.append(notice(STOPPED if is_again else f"{STOPPED} The user may ask you to go on."))
     n = claimed.n
     if not any(entry.kind in ("user", "notice") for entry in entries):
         ending.insert(0, entry_of(claimed.event, session.style, session.clock.now()))
     await store.append(claimed.id, claimed.attempt, n, ending)
     await store.settle_questions(claimed.id)
-    posts, writes = _begun_again(claimed) if is_between else ([], [])
+    posts, writes = _begun_again(claimed) if is_again else ([], [])
     await store.finish(claimed.id, claimed.attempt, "interrupted", posts=posts, writes=writes)
     if is_between:
         return ""
@@ -238,7 +241,7 @@ def closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
     writes = turn.account.writes(is_last=True) if turn.account else []
     if ended.reason == "repeated" and turn.thread != turn.id:
         return [], [*writes, SetThread(turn.thread, "stuck", ended.warning)]
-    if turn.resumes and ended.reason == "interrupted" and not turn.is_users:
+    if turn.is_handed_back and ended.reason == "interrupted":
         payload = {"thread": turn.thread, "owes": turn.owes, "hops": turn.hops, "tries": 0, "from": turn.works_for}
         return [Post(turn.agent, "again", payload, key=f"again:{turn.id}")], writes
     if not turn.owes or ended.reason in ("parked", "handed_off", "stuck"):

@@ -82,6 +82,7 @@ class Turn:
     handed_to: str = ""
     stuck: str = ""  # why a person has to decide
     resumes: bool = False  # whether it goes on at the next start, if it is interrupted
+    goes_on: bool = False  # whether that holds for what the user began, too
     works_for: str = ""  # the agent that began it, or called it as a helper
     own_name: OwnName | None = None
     company: Company | None = None
@@ -123,6 +124,11 @@ class Turn:
     def approvals(self) -> Approvals:
         """The questions about grants that come up in this turn."""
         return Approvals(self.queue, self, self.noes)
+
+    @property
+    def is_handed_back(self) -> bool:
+        """True if it goes on after its end: its program was stopped, not by the user who began it."""
+        return self.resumes and (not self.is_users or (self.goes_on and not self.client.is_client))
 
     async def append(
         self, entries: Sequence[Entry], *, writes: Sequence[Write] = (), takes: Sequence[str] = ()

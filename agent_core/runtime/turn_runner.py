@@ -23,7 +23,7 @@ from .client_calls import ClientFunctions, beginning
 from .colleagues import Colleagues
 from .identity import OwnName
 from .model_session import ModelSession
-from .session import AgentSession, closing, closing_answers, is_reply, last_event
+from .session import STOPPED, AgentSession, closing, closing_answers, is_reply, last_event
 from .turn import HEARD, Company, Emit, Turn, notice, said_by
 from .turn_policy import Ended
 
@@ -62,10 +62,17 @@ class TurnTerms:
     company: Company | None = None
     spends_for: Allowance | None = None
     works_for: str = ""  # the agent that called this one, where it runs a helper
+    goes_on: bool = False  # whether a turn of the user that is cut off goes on
 
 
 def _unheard(_: events.Event) -> None:
     """Take an event of a turn that nobody watches."""
+
+
+def _is_of_user(event: Inbound) -> bool:
+    """Return whether an event goes on with a turn that the user began: an answer to it, or what it was cut off in."""
+    payload = event.payload
+    return not payload.get("owes") and (event.kind == "answer" or (event.kind == "again" and not payload.get("from")))
 
 
 @dataclass(slots=True)
@@ -156,7 +163,7 @@ class TurnRunner:
             thread=thread or claimed.id,
             owes=str(payload.get("owes") or "") if is_between else "",
             hops=int(payload.get("hops") or 0) if is_between else 0,
-            is_users=not is_between or (claimed.event.kind == "answer" and not payload.get("owes")),
+            is_users=not is_between or _is_of_user(claimed.event),
             account=self._account(thread or claimed.id, terms.spends_for) if has_account else None,
             works_for=terms.works_for or (str(payload.get("from") or "") if is_between else ""),
             own_name=OwnName(self.name),
@@ -164,6 +171,7 @@ class TurnRunner:
             seat=None if terms.debugger is None else DebuggerSeat(terms.debugger),
             company=terms.company,
             client=ClientFunctions.of(claimed.event),
+            goes_on=terms.goes_on,
         )
 
     def _account(self, thread: str, spends_for: Allowance | None) -> Account:
@@ -210,7 +218,7 @@ class TurnRunner:
             await self.store.finish(turn.id, turn.attempt, "failed", writes=writes)
             raise
         if ended.reason == "interrupted":
-            await self._settle_calls(turn, "The user ended the turn here.")
+            await self._settle_calls(turn, STOPPED if turn.is_handed_back else "The user ended the turn here.")
         return ended
 
     async def _keep_in_sight(self, turn: Turn) -> None:

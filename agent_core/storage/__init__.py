@@ -29,7 +29,7 @@ from .call_store import (
     SaveRecorded,
     Stats,
 )
-from .folder import AGENT, STATE_FILE, AgentLock, lock_agent, open_lock, prepare_state_dir, workspace_id
+from .folder import AGENT, STATE_FILE, lock_agent, open_lock, prepare_state_dir, workspace_id
 from .folder import NAME as STATE
 from .forget_store import Erasure, ForgetStore, MessageGone, Said, TurnsGone
 from .function_store import (
@@ -95,6 +95,7 @@ from .subject import (
     fitting,
 )
 from .thread_store import (
+    AGAIN,
     BEAT,
     BETWEEN,
     FROM_USER,
@@ -119,20 +120,24 @@ from .thread_store import (
 from .token_store import TokenRow, TokenStore
 from .transfer import copy_store, row_counts
 from .turn_store import SUMMARY, USAGE, Appended, ClaimedTurn, Due, EndedTurn, Entry, Inbound, Post, TurnStore
+from .worker_store import FUNCTIONS, LOST, WORK, WorkerRow, WorkerStore
 
 __all__ = [
+    "AGAIN",
     "AGENT",
     "BEAT",
     "BETWEEN",
     "FAILURES",
     "FIX",
     "FROM_USER",
+    "FUNCTIONS",
     "LIMITS_FROM",
+    "LOST",
     "STATE",
     "STATE_FILE",
     "SUMMARY",
     "USAGE",
-    "AgentLock",
+    "WORK",
     "AgentRow",
     "AgentStore",
     "Amounts",
@@ -236,6 +241,8 @@ __all__ = [
     "WholeBlock",
     "WholeEvent",
     "WholeTurn",
+    "WorkerRow",
+    "WorkerStore",
     "Write",
     "YesRow",
     "adopt",

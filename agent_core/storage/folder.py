@@ -125,6 +125,24 @@ class AgentLock:
         self.close()
 
 
+def check_name(agent: str) -> None:
+    """Do nothing for what can be an agent's name.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if not AGENT.fullmatch(agent):
+        raise UsageError(f"`{agent}` cannot be an agent's name.", fix="Use up to 64 letters, digits, `_` and `-`.")
+
+
+def busy_agent(agent: str, owner: str) -> AgentBusy:
+    """Return the error for an agent that somebody else has."""
+    return AgentBusy(
+        f"Agent `{agent}` is in use by {owner}.",
+        fix="Use `--agent NAME` for a second conversation, `run --once` for one question, or end that process.",
+    )
+
+
 def lock_agent(state_dir: Path, agent: str) -> AgentLock:
     """Return the lock of an agent.
 
@@ -133,8 +151,7 @@ def lock_agent(state_dir: Path, agent: str) -> AgentLock:
         UsageError: the name cannot be an agent's.
         WorkspaceError: the lock file cannot be made.
     """
-    if not AGENT.fullmatch(agent):
-        raise UsageError(f"`{agent}` cannot be an agent's name.", fix="Use up to 64 letters, digits, `_` and `-`.")
+    check_name(agent)
     path = state_dir / "agents" / f"{agent}.lock"
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -158,7 +175,4 @@ def _busy(agent: str, descriptor: int) -> AgentBusy:
     since = datetime.fromtimestamp(os.fstat(descriptor).st_mtime).astimezone()  # when it wrote its number
     # It may have the lock and not have written its number yet.
     owner = f"process {process} (since {since:%Y-%m-%d %H:%M:%S})" if process.isdecimal() else "another process"
-    return AgentBusy(
-        f"Agent `{agent}` is in use by {owner}.",
-        fix="Use `--agent NAME` for a second conversation, `run --once` for one question, or end that process.",
-    )
+    return busy_agent(agent, owner)

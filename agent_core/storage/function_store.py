@@ -1,6 +1,6 @@
 """Functions in the store: versions of modules, the manifest, verdicts, kept candidates, readings of files, pins."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -185,8 +185,8 @@ class FunctionStore(Subject, Protocol):
     async def open_writes(self) -> list[OpenWrite]:
         """Return writes into files that were begun and not ended, oldest first."""
 
-    async def readings(self) -> dict[str, ReadingRow]:
-        """Return the stored reading of each file, by path."""
+    async def readings(self, paths: Collection[str] | None = None) -> dict[str, ReadingRow]:
+        """Return the stored reading of each file, or of these, by path."""
 
     async def sketches(self, keys: Sequence[str]) -> dict[str, str]:
         """Return data derived from the texts of functions, for those of the keys that are known."""

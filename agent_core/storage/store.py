@@ -23,6 +23,7 @@ from .subject import StoreClock
 from .thread_store import ThreadStore
 from .token_store import TokenStore
 from .turn_store import TurnStore
+from .worker_store import WorkerStore
 
 
 class Store(
@@ -35,6 +36,7 @@ class Store(
     AgentStore,
     ForgetStore,
     TokenStore,
+    WorkerStore,
     AbstractAsyncContextManager["Store"],
     Protocol,
 ):
@@ -50,6 +52,9 @@ class Store(
 
     async def claim(self, workspace: str) -> None:
         """Give the store to another workspace, whose folder of functions is the one that counts from now on."""
+
+    async def join(self, workspace: str) -> None:
+        """Let another workspace use the store too: its folder becomes a copy of the functions in the store."""
 
     async def vacuum(self) -> None:
         """Give back the room of what was deleted. Others wait meanwhile."""

@@ -19,7 +19,8 @@ Amounts: TypeAlias = dict[str, int | float]
 LIMITS_FROM: Final = "[runner] of toolwright.toml"
 BEAT: Final = "heartbeat"
 """The kind of event that wakes an agent when nobody has said anything."""
-BETWEEN: Final = ("note", "ask", "answer", "handoff", "stop", "again")
+AGAIN: Final = "again"
+BETWEEN: Final = ("note", "ask", "answer", "handoff", "stop", AGAIN)
 """The kinds of events that one agent causes for another; `again` repeats one whose turn was cut off."""
 BEGINNING: Final = ("ask", "answer", "again")
 """Those that always begin a turn of their own, whatever else is going on."""

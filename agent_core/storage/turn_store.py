@@ -182,7 +182,10 @@ class TurnStore(Subject, Protocol):
         """Return the agent's turns that have ended after `since` (a `seq`), in order, removed ones too."""
 
     async def turn_of(self, event: str) -> str | None:
-        """Return the id of the turn that took an event; None while it waits, or if there is no such event."""
+        """Return the id of the turn that took an event; None while it waits, or if there is no such event.
+
+        Of a turn that was cut off and goes on, it is the turn that goes on, None until that begins.
+        """
 
     async def last_seq(self, agent: str) -> int:
         """Return the `seq` of the last entry of an agent's turns, or of their last end; 0 before the first."""

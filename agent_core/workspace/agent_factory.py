@@ -1,7 +1,6 @@
 """Builds the agents of a workspace, and closes them when nobody holds them any more."""
 
 import asyncio
-import os
 import weakref
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -227,7 +226,7 @@ async def build_agent(  # noqa: PLR0913 - what differs from agent to agent
         deps.store,
         deps.workshop,
         await parts.loop(),
-        f"process {os.getpid()}",
+        deps.store.owner,
         talk=session,
         memory=remembered,
         save=deps.save,

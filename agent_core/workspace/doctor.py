@@ -3,6 +3,7 @@
 import platform
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import asdict
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
@@ -48,6 +49,7 @@ async def examine(
             "database": store.place if settings.storage.url else None,
             "recovered": store.recovered,
             "vectors": await store.vector_trouble() or None,
+            "processes": [asdict(row) for row in await store.workers()],
         },
         "ok": sandbox["level"] in ("full", "core") and damage is None,
     }

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
@@ -32,7 +31,7 @@ from agent_core.runtime.message_protocol import DIRECT
 from agent_core.runtime.model_session import ModelSession
 from agent_core.runtime.requested_result import GIVE, RequestedResult, policy_for
 from agent_core.runtime.session import AgentSession
-from agent_core.storage import SaveAgent, Store, lock_agent, prepare_state_dir
+from agent_core.storage import SaveAgent, Store, prepare_state_dir
 
 from .helper_file import Helper, path_of
 from .helper_library import HelperLibrary, HelperSelection
@@ -116,7 +115,7 @@ class HelperRunner:
         name = run_name(helper.name, record.turn.id, record.call.id)
         request = RequestedResult(helper.answer)
         async with AsyncExitStack() as stack:
-            stack.enter_context(lock_agent(prepare_state_dir(self.ground.root), name))
+            await stack.enter_async_context(self.ground.store.hold(prepare_state_dir(self.ground.root), name))
             await self.ground.store.apply([SaveAgent(name, _settings(helper, record))])
             agent = _RunParts(self, helper, name, request, budget).agent(stack)
             meter = agent.spends_for = Allowance(SpendingLimits(), parent)
@@ -161,7 +160,7 @@ class _RunParts:
             ground.store,
             ground.workshop,
             self.loop(),
-            f"process {os.getpid()}",
+            ground.store.owner,
             talk=AgentSession(self.name, ground.store, DIRECT, clock=ground.clock, verify=False),
             memory=self.runner.memory(self.name),
             colleagues=Colleagues(self.name, ground.store, _Working(self.budget), ground.settings.runner, ground.clock),

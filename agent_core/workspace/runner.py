@@ -6,6 +6,9 @@ decide. What is timed is waited for until its time, and nothing is asked again a
 
 import asyncio
 import logging
+import os
+import random
+import sys
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
@@ -16,18 +19,20 @@ from typing import Final
 from watchdog.events import FileClosedEvent, FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
+from agent_core.access.grants import Approver
 from agent_core.base.clock import Clock
-from agent_core.base.errors import AgentBusy, ToolwrightError
+from agent_core.base.errors import AgentBusy, LostLease, ToolwrightError
 from agent_core.base.events import Event
 from agent_core.base.plain_files import add_to
 from agent_core.runtime.agent import Agent
-from agent_core.storage import BEAT, BETWEEN, Store
+from agent_core.storage import BEAT, BETWEEN, LOST, WORK, Store
 
 Handle = Callable[[str], Awaitable[None]]
 """Does something with the agent of a name, such as one turn for what waits in its inbox."""
 
 _log = logging.getLogger(__name__)
 _REST_S: Final = 15.0  # for an agent that another process has, or that could not be run
+_HEAL_S: Final = 1.0
 _LONGEST_SLEEP_S: Final = 3600.0  # the clock may be set meanwhile
 _MOST_OPEN: Final = 16
 _IN_A_ROW_S: Final = 2.0  # for turns of one agent, before others have theirs: to open it again costs as much as a turn
@@ -47,12 +52,13 @@ class Runner:
         clock: Clock,
         kinds: Collection[str] = (*BETWEEN, BEAT),
         is_free: Callable[[str], bool] = lambda _: True,
+        let_go: Handle | None = None,
         on_fault: Callable[[str, ToolwrightError], None] = lambda *_: None,
     ) -> None:
         """Create the runner; `interrupt` ends the turn of an agent that `handle` runs.
 
         Events of these `kinds` begin turns. Of an agent that is not free, somebody else runs the turns and pokes when
-        they end.
+        they end. At a store that is shared, each agent is `let_go` after its turns, so that others can have it.
         """
         self._store = store
         self._handle = handle
@@ -61,11 +67,13 @@ class Runner:
         self._clock = clock
         self._kinds = kinds
         self._is_free = is_free
+        self._let_go = let_go if store.is_shared else None
         self._on_fault = on_fault
         self._woken = asyncio.Event()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._resting: dict[str, float] = {}
         self._is_ending = False
+        self._reaps_at = 0.0
 
     def poke(self, agent: str = "") -> None:
         """Say that there may be something to do, for this agent or for any; it may be said too often."""
@@ -82,7 +90,8 @@ class Runner:
         try:
             while not self._is_ending:
                 self._woken.clear()
-                await self.reap()
+                if self._clock.monotonic() >= self._reaps_at:
+                    await self.reap()
                 is_idle = not await self._start() and not self._running
                 if is_idle and until_idle:
                     return
@@ -93,6 +102,8 @@ class Runner:
     async def reap(self) -> None:
         """End what nobody would end otherwise: the waits whose time is over."""
         await self._store.expire()
+        if self._store.is_shared:  # whose processes wake each other often
+            self._reaps_at = self._clock.monotonic() + _HEAL_S
 
     async def stop(self, grace_s: float = 2.0) -> None:
         """Start nothing more; interrupt the turns that are still running after the grace."""
@@ -118,33 +129,59 @@ class Runner:
 
     async def _one(self, agent: str) -> None:
         try:
-            end = self._clock.monotonic() + _IN_A_ROW_S
-            while True:
-                await self._handle(agent)
-                if self._is_ending or not self._is_free(agent) or self._clock.monotonic() > end:
-                    break
-                if not await self._store.work(self._kinds, agent=agent):
-                    break
+            await self._fenced(agent)
         except ToolwrightError as error:
-            self._resting[agent] = self._clock.monotonic() + _REST_S
-            self._on_fault(agent, error)
+            is_taken = isinstance(error, AgentBusy) and self._store.is_shared  # somebody else runs its turn
+            self._resting[agent] = self._clock.monotonic() + (_HEAL_S if is_taken else _REST_S)
+            if not is_taken:
+                self._on_fault(agent, error)
         except Exception:  # noqa: BLE001 - the runner's edge: one agent's failure does not stop the others
             self._resting[agent] = self._clock.monotonic() + _REST_S
             _log.exception("the turn of %s failed", agent)
             self._on_fault(agent, ToolwrightError("Its turn failed inside the program itself."))
         finally:
+            if self._let_go is not None:
+                with suppress(ToolwrightError):  # it is closed at the end
+                    await self._let_go(agent)
             del self._running[agent]
             self._woken.set()
+
+    async def _fenced(self, agent: str) -> None:
+        try:
+            await self._turns(agent)
+        except* LostLease:  # from a group of tasks, perhaps
+            leave()
+
+    async def _turns(self, agent: str) -> None:
+        """Run turns of an agent, one after another, until nothing is due for it or others should have theirs."""
+        end = self._clock.monotonic() + _IN_A_ROW_S
+        while True:
+            await self._handle(agent)
+            if self._is_ending or not self._is_free(agent) or self._clock.monotonic() > end:
+                break
+            if not await self._store.work(self._kinds, agent=agent):
+                break
 
     async def _sleep(self) -> None:
         """Wait for a wake, or until the next thing is due by itself."""
         times = [due - self._clock.now() for due in (await self._store.next_due(),) if due is not None]
         times += [until - self._clock.monotonic() for until in self._resting.values()]
+        if self._store.is_shared:  # nobody tells that a process died
+            times.append(_HEAL_S * random.uniform(0.5, 1.5))  # noqa: S311  (a pause)
         wait = min([max(time, 0.01) for time in times if time > -_REST_S] or [_LONGEST_SLEEP_S])
         self._resting = {name: until for name, until in self._resting.items() if until > self._clock.monotonic()}
         with suppress(TimeoutError):
             async with asyncio.timeout(min(wait, _LONGEST_SLEEP_S)):
                 await self._woken.wait()
+
+
+def leave() -> None:
+    """End the process at once: another one has taken over an agent, and what this one still writes is refused.
+
+    Whoever watches over it starts it again.
+    """
+    print("Another process has taken over an agent of this one, which ends.", file=sys.stderr, flush=True)  # noqa: T201
+    os._exit(os.EX_TEMPFAIL)
 
 
 def ring(state: Path) -> None:
@@ -156,8 +193,26 @@ def ring(state: Path) -> None:
 
 
 @asynccontextmanager
-async def bell(state: Path, poke: Callable[[], None]) -> AsyncIterator[None]:
-    """Call `poke` whenever another process rings, as long as the block runs; the kernel tells it."""
+async def bell(
+    store: Store, state: Path, poke: Callable[[], None], lost: Callable[[], None] | None = None
+) -> AsyncIterator[None]:
+    """Call `poke` whenever another process rings, as long as the block runs; the kernel tells it, or the database.
+
+    `lost` is called if the database tells that an agent of this process was taken over; else that is its end.
+    """
+
+    def hear(topic: str) -> None:
+        if topic == LOST:
+            (lost or leave)()
+        if topic in ("", WORK):
+            poke()
+
+    async with store.heard(hear), _file_bell(state, poke):
+        yield
+
+
+@asynccontextmanager
+async def _file_bell(state: Path, poke: Callable[[], None]) -> AsyncIterator[None]:
     ring(state)
     loop, observer = asyncio.get_running_loop(), Observer()
 
@@ -183,17 +238,23 @@ class Front:
     run: Handle
     interrupt: Handle
     is_free: Callable[[], bool]
+    lost: Callable[[], None]
 
 
 class AgentsBehind:
     """The agents that work behind: opened when they have something to do, the last of them kept open."""
 
     def __init__(
-        self, open_agent: Callable[[str], Awaitable[Agent]], hear: Callable[[Event], None], most: int = _MOST_OPEN
+        self,
+        open_agent: Callable[[str], Awaitable[Agent]],
+        hear: Callable[[Event], None],
+        approver: Approver | None = None,
+        most: int = _MOST_OPEN,
     ) -> None:
-        """Create the pool; `hear` gets each event with the name of its agent."""
+        """Create the pool; `hear` gets each event with the name of its agent, `approver` the questions about grants."""
         self._open_agent = open_agent
         self._hear = hear
+        self._approver = approver
         self._most = most
         self._idle: OrderedDict[str, Agent] = OrderedDict()
         self._working: dict[str, Agent] = {}
@@ -206,7 +267,7 @@ class AgentsBehind:
         """
         agent = self._working[name] = self._idle.pop(name) if name in self._idle else await self._open_agent(name)
         try:
-            async for event in agent.turn(None):
+            async for event in agent.turn(None, approver=self._approver):
                 self._hear(replace(event, agent=name))
         finally:
             del self._working[name]
@@ -227,7 +288,7 @@ class AgentsBehind:
 
     @asynccontextmanager
     async def at_work(
-        self, new_runner: Callable[..., Runner], state: Path, front: Front | None = None
+        self, new_runner: Callable[..., Runner], store: Store, state: Path, front: Front | None = None
     ) -> AsyncIterator[Runner]:
         """Give a runner of these agents, and of the one in front, while the block runs; then close them."""
 
@@ -240,8 +301,15 @@ class AgentsBehind:
         async def interrupt(name: str) -> None:
             await (front.interrupt(name) if front and is_front(name) else self.interrupt(name))
 
-        runner = new_runner(handle, interrupt, is_free=lambda name: not (front and is_front(name)) or front.is_free())
-        async with bell(state, runner.poke):
+        async def let_go(name: str) -> None:
+            if not is_front(name):
+                await self.close(name)
+
+        def is_free(name: str) -> bool:
+            return not (front and is_front(name)) or front.is_free()
+
+        runner = new_runner(handle, interrupt, is_free=is_free, let_go=let_go)
+        async with bell(store, state, runner.poke, front.lost if front else None):
             try:
                 yield runner
             finally:

@@ -20,7 +20,7 @@ from agent_core.access.grants import (
     Question,
 )
 from agent_core.base.clock import Clock
-from agent_core.base.errors import AgentBusy, NoWorkspace, ToolwrightError, UsageError
+from agent_core.base.errors import AgentBusy, NoWorkspace, StorageError, ToolwrightError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.problem import Problem
 from agent_core.base.settings import FILE_NAME, Settings, load
@@ -35,7 +35,7 @@ from agent_core.registry.watch import Watcher
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.helper_calls import PREFIX
-from agent_core.storage import DropAgent, Store, lock_agent, prepare_state_dir
+from agent_core.storage import BETWEEN, FROM_USER, FUNCTIONS, DropAgent, Store, prepare_state_dir
 from sandbox import Sandbox
 
 from . import doctor, scaffold
@@ -50,6 +50,8 @@ from .model_opener import IdleModels, ModelOpener
 from .portable import ImportOptions, opened_moves, read_file, write_file
 from .runner import AgentsBehind, Front, Runner
 from .state_store import open_state
+
+_LOOK_S = 5.0  # between looks for functions that were changed elsewhere, and not told
 
 
 class Workspace:
@@ -202,9 +204,10 @@ class Workspace:
         await self._agents.close_unheld()
         async with AsyncExitStack() as stack:
             resources = await stack.enter_async_context(AsyncExitStack())
-            resources.enter_context(lock_agent(prepare_state_dir(self.root), name))
+            await resources.enter_async_context(self._store.hold(prepare_state_dir(self.root), name))
             deps = self._deps()
             agent = await build_agent(deps, name, memory, verify=verify, resources=resources, is_behind=is_behind)
+            agent.goes_on = answers and self._store.is_shared
             await agent.restore(answers=answers)
             self._agents.hold(agent, resources)
             stack.pop_all()
@@ -225,9 +228,10 @@ class Workspace:
             await agent.aclose()
             for left in await self._store.agent_names():
                 if left.startswith(PASSING):
-                    with suppress(AgentBusy), lock_agent(folder, left):
-                        await self._store.apply([DropAgent(left)])
-                        (folder / "agents" / f"{left}.lock").unlink(missing_ok=True)
+                    with suppress(AgentBusy):
+                        async with self._store.hold(folder, left):
+                            await self._store.apply([DropAgent(left)])
+                            (folder / "agents" / f"{left}.lock").unlink(missing_ok=True)
 
     async def export_agent(self, name: str | None = None) -> str:
         """Return an agent as one JSON document: its conversation, its memory and how it was made.
@@ -270,14 +274,49 @@ class Workspace:
 
         The turns of the agent in `front` are run there.
         """
-        behind = self._behind = AgentsBehind(partial(self._opened, is_behind=True), hear)
-        slots, clock = self.settings.runner.slots, self._clock
-        new_runner = partial(Runner, self._store, slots=slots, clock=clock, on_fault=on_fault)
-        async with behind.at_work(new_runner, prepare_state_dir(self.root), front) as runner:
+        behind = AgentsBehind(partial(self._opened, is_behind=True), hear)
+        new_runner = partial(self._new_runner, slots=self.settings.runner.slots, on_fault=on_fault)
+        async with self._at_work(behind, new_runner, front) as runner:
+            yield runner
+
+    @asynccontextmanager
+    async def worker(
+        self,
+        hear: Callable[[Event], None] = lambda _: None,
+        *,
+        slots: int,
+        on_fault: Callable[[str, ToolwrightError], None] = lambda *_: None,
+    ) -> AsyncIterator[Runner]:
+        """Give the runner of all agents at a store that is shared: of what users say to them, too.
+
+        A turn that was cut off goes on. Questions about grants wait for an answer by their id.
+
+        Raises:
+            UsageError: the store is a file.
+        """
+        if not self._store.is_shared:
+            fix = "Next: toolwright agents run. For several machines, see docs/scale.md"
+            raise UsageError("A worker needs a database that processes share, and the state is in a file.", fix=fix)
+        opened = partial(self._opened, is_behind=True, answers=True)
+        behind = AgentsBehind(opened, hear, self.answered_by_id)
+        new_runner = partial(self._new_runner, slots=slots, on_fault=on_fault, kinds=(*BETWEEN, *FROM_USER))
+        async with self._at_work(behind, new_runner) as runner:
+            await self._store.offer_slots(slots)
+            yield runner
+
+    @asynccontextmanager
+    async def _at_work(
+        self, behind: AgentsBehind, new_runner: Callable[..., Runner], front: Front | None = None
+    ) -> AsyncIterator[Runner]:
+        self._behind = behind
+        async with behind.at_work(new_runner, self._store, prepare_state_dir(self.root), front) as runner:
             try:
                 yield runner
             finally:
                 self._behind = None
+
+    def _new_runner(self, *parts: Any, **terms: Any) -> Runner:  # Any: what `Runner` takes
+        return Runner(self._store, *parts, clock=self._clock, **terms)
 
     async def questions(self) -> list[PendingQuestion]:
         """Return the questions about grants that wait for an answer in any process at this workspace, oldest first."""
@@ -383,7 +422,7 @@ class Workspace:
     @asynccontextmanager
     async def _following(self) -> AsyncIterator[None]:
         """Load the functions and the helpers, follow their files, and close the agents at the end."""
-        await self.workshop.loader.start()
+        await self.workshop.start()
         await self.workshop.quarantine.refresh()
         await self.helpers.refresh(is_told=False)
         reviews = self.workshop.second_look.at_work()
@@ -399,12 +438,27 @@ class Workspace:
     @asynccontextmanager
     async def _watching(self) -> AsyncIterator[None]:
         async with Watcher(self.root / "functions") as watcher:
-            task = asyncio.create_task(self._follow(watcher))
+            tasks = [asyncio.create_task(self._follow(watcher))]
+            if self._store.is_shared:
+                tasks.append(asyncio.create_task(self._follow_others()))
             try:
                 yield
             finally:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow_others(self) -> None:
+        """Take what other folders at the store change: when it is told, and now and then by itself."""
+        told = asyncio.Event()
+        async with self._store.heard(lambda topic: told.set() if topic in ("", FUNCTIONS) else None):
+            while True:
+                with suppress(StorageError):  # the database is away: it is asked again
+                    await self.workshop.pull()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_S):
+                        await told.wait()
+                told.clear()
 
     async def _follow(self, watcher: Watcher) -> None:
         async for paths in watcher:

@@ -17,7 +17,7 @@ def test_a_workspace_moves_into_a_database_and_belongs_to_one_folder(tmp_path: P
     told = toolwright("storage", "stats", "--json", cwd=tmp_path, environment=there).stdout
     assert '"place":"postgresql://' in told.replace(" ", "")
     refused = toolwright("storage", "check", cwd=elsewhere.parent, environment=there)
-    assert (refused.returncode, "toolwright storage claim" in refused.stderr) == (1, True)
+    assert (refused.returncode, "toolwright storage join" in refused.stderr) == (1, True)
     assert toolwright("storage", "claim", cwd=elsewhere.parent, environment=there).returncode == 0
     assert toolwright("storage", "check", cwd=elsewhere.parent, environment=there).returncode == 0
 

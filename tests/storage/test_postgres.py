@@ -8,15 +8,16 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from agent_core.base.clock import Clock
-from agent_core.base.errors import StorageError
+from agent_core.base.errors import AgentBusy, LostLease, StorageError
 from agent_core.memory.embedding import embedder
 from agent_core.memory.recall import Recall
-from agent_core.storage import Entry, Post, RecordCall, SaveText, Store, content_hash, copy_store, open_store
+from agent_core.storage import WORK, Entry, Post, RecordCall, SaveText, Store, content_hash, copy_store, open_store
 from tests.kit.postgres import Server
 from tests.storage.memory_support import insert
 from tests.storage.support import ManualClock, begin, saving, texts, user
@@ -295,3 +296,58 @@ _LINES = (
     "The lake was frozen last winter, so we skated.",
 )
 _QUESTIONS = ("what does my sister bake?", "where do we live?", "the dog", "what broke?", "trains")
+
+
+async def test_of_two_who_want_an_agent_at_the_same_moment_one_has_it(
+    store: Store, open_again: Callable[[], Store], tmp_path: Path
+) -> None:
+    stores = (store, *(open_again() for _ in range(3)))
+    held = 0
+
+    async def take(one: Store) -> None:
+        nonlocal held
+        with suppress(AgentBusy):
+            async with one.hold(tmp_path, "main"):
+                held += 1
+                await asyncio.sleep(0.5)
+
+    await asyncio.gather(*map(take, stores))
+    assert held == 1
+    async with stores[1].hold(tmp_path, "main"):
+        pass
+
+
+async def test_who_has_lost_an_agent_begins_no_turn_of_it(
+    database: str, postgres: Server, clock: ManualClock, tmp_path: Path
+) -> None:
+    async with open_store(database, clock=clock) as store, open_store(database, clock=clock) as other:
+        await store.post(Post("main", "message", {"text": "hello"}))
+        async with store.hold(tmp_path, "main"), other.hold(tmp_path, "another"):
+            postgres.execute(
+                f"update toolwright.lease set owner = '{other.owner}' where agent = 'main'", base(database)
+            )
+            with pytest.raises(LostLease):
+                await store.next("main", store.owner)
+        assert await store.next("main", store.owner)
+
+
+async def test_agents_that_others_have_are_no_work(database: str, clock: ManualClock, tmp_path: Path) -> None:
+    async with open_store(database, clock=clock) as store, open_store(database, clock=clock) as other:
+        await store.post(Post("main", "note", {"text": "hello"}))
+        async with other.hold(tmp_path, "main"):
+            assert await store.work() == []
+            assert [due.agent for due in await other.work()] == ["main"]
+        assert [due.agent for due in await store.work()] == ["main"]
+
+
+async def test_those_who_listen_are_told_of_a_message(database: str, clock: ManualClock) -> None:
+    told = asyncio.Queue[str]()
+    async with (
+        open_store(database, clock=clock) as store,
+        open_store(database, clock=clock) as other,
+        other.heard(told.put_nowait),
+    ):
+        assert await told.get() == ""  # what came before nobody has told
+        await store.post(Post("main", "message", {"text": "hello"}))
+        async with asyncio.timeout(10):
+            assert await told.get() == WORK

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from agent_core.base.errors import LostLease
-from agent_core.storage import Appended, ClaimedTurn, Post, Store
+from agent_core.storage import AGAIN, Appended, ClaimedTurn, Post, Store
 from tests.storage.support import begin, texts, user
 
 
@@ -127,3 +127,16 @@ async def test_an_append_says_whether_a_message_waits(store: Store) -> None:
     assert not (await store.append(turn.id, 1, 0, [user("a")])).waits
     await store.post(Post(turn.agent, "message", {"text": "b"}))
     assert (await store.append(turn.id, 1, 1, [user("c")])).waits
+
+
+async def test_an_event_is_in_the_turn_that_goes_on_with_the_one_that_was_cut_off(store: Store) -> None:
+    event = await store.post(Post("main", "message", {"text": "hello"}))
+    assert await store.turn_of(event) is None
+    first = await store.next("main", "one")
+    assert first
+    assert await store.turn_of(event) == first.id
+    await store.finish(first.id, 1, "interrupted", posts=[Post("main", AGAIN, {}, key=f"again:{first.id}")])
+    assert await store.turn_of(event) is None
+    second = await store.next("main", "two")
+    assert second
+    assert await store.turn_of(event) == second.id

@@ -24,6 +24,7 @@ from agent_core.registry.registry import Registry
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import STATE, BeginWrite, EndWrite, FunctionStore, ManifestConflict, open_lock
 
+from .folder_copy import FolderCopy
 from .judgment import Judgment
 from .plan import FileChange, PlannedChange
 
@@ -34,13 +35,17 @@ _TRIES = 20  # each time that a plan is too late, another process has made its c
 class ChangeExecutor:
     """Executor of changes, one after another in one process."""
 
-    def __init__(self, root: Path, store: FunctionStore, registry: Registry, book: GrantStore) -> None:
+    def __init__(
+        self, root: Path, store: FunctionStore, registry: Registry, book: GrantStore, copy: FolderCopy | None = None
+    ) -> None:
+        """Create the executor; `copy` notes what a folder that shares the store gives to it."""
         self.one_at_a_time = asyncio.Lock()
         self._folder = root / "functions"
         self._state = root / STATE
         self._store = store
         self._registry = registry
         self._book = book
+        self._copy = copy
 
     async def carry_out(self, plan: PlannedChange, record: Record, by: str) -> PlannedChange:
         """Make the planned change and record it. Return the resulting plan, which may be a refusal."""
@@ -102,6 +107,8 @@ class ChangeExecutor:
             with suppress(StorageError):  # it has failed a moment ago; the next start sees that there is nothing to do
                 await self._store.apply([end])
             raise
+        if self._copy:
+            await self._copy.note({change.module: change.version})
         self._registry.swap(_after(self._registry.snapshot(), change), by="agent" if by == "agent" else "human")
         return plan
 

@@ -19,12 +19,13 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, parse_accepted, read_file, shown_path
 from agent_core.registry.watch import scan
-from agent_core.storage import STATE, EndWrite, FunctionStore, ManifestConflict, SaveVerdict, Write
+from agent_core.storage import STATE, EndWrite, FunctionStore, ManifestConflict, SaveVerdict, SetManifest, Write
 
 from ..gate import Gate, ModuleVerdict
 from . import example_regression
 from .candidate_review import confirmed
 from .change_executor import only_writer
+from .folder_copy import FolderCopy, Pulled
 from .judgment import judgment_on
 from .loaded_files import (
     GoodVersions,
@@ -53,6 +54,7 @@ Found: TypeAlias = ModuleSource | Problem | None
 class Loader:
     """Service that keeps the registry in step with the folder. `then` receives each file that was judged and taken.
 
+    Where folders share the store, this one is a `copy` of what the store has, and is kept in step with it.
     `since` is what other hands changed before it was started.
     """
 
@@ -65,6 +67,7 @@ class Loader:
         packing: PackageGrants,
         *,
         limit_bytes: int,
+        copy: FolderCopy | None = None,
         then: Callable[[ModuleVerdict], None] = lambda verdict: None,
     ) -> None:
         self._folder = root / "functions"
@@ -74,6 +77,7 @@ class Loader:
         self._gate = gate
         self._packing = packing
         self._limit = limit_bytes
+        self._copy = copy
         self._then = then
         self.since = RegistryChange()
         self._rejected: dict[str, str] = {}  # the version of each rejected file, by its path
@@ -108,9 +112,13 @@ class Loader:
         named = None if paths is None else list(paths)
         return await self._refresh_again(named, finished, stored=named is None)
 
+    async def pull(self) -> RegistryChange:
+        """Take what was changed in other folders that share the store."""
+        return await self._refresh_again([], stored=True)
+
     async def catch_up(self, path: str) -> None:
         """Take one file with its current content and rows: another process may have written both."""
-        await self._refresh_again([self._folder / path.removeprefix("functions/")], stored=True)
+        await self._refresh_again([self._whole(path)], stored=True)
 
     async def _refresh_again(
         self, named: list[Path] | None, finished: frozenset[str] = frozenset(), *, stored: bool
@@ -136,9 +144,29 @@ class Loader:
             if not stored:
                 sources = await asyncio.to_thread(self._read, paths, baseline)
                 if not await self._has_others(sources.values(), baseline):
-                    return baseline, sources
-            baseline = GoodVersions(await self._store.manifest(), await self._store.readings())
-            return baseline, await asyncio.to_thread(self._read, paths, baseline)
+                    return baseline, self._without_refused(sources)
+            if self._copy is not None and paths is not None:
+                return await self._pulled(self._copy, paths)
+            readings = await self._store.readings()  # before the manifest: what comes in between is only judged anew
+            baseline = GoodVersions(await self._store.manifest(), readings)
+            pulled = await self._copy.pull(baseline.manifest) if self._copy else Pulled()
+            return baseline, {**await asyncio.to_thread(self._read, paths, baseline), **pulled.problems}
+
+    async def _pulled(self, copy: FolderCopy, paths: list[Path]) -> tuple[GoodVersions, dict[str, Found]]:
+        """Return the same for these files and for those that were changed elsewhere."""
+        manifest = await self._store.manifest()
+        pulled = await copy.pull(manifest)
+        files = [*paths, *map(self._whole, pulled.paths)]
+        names = [shown_path(path.relative_to(self._folder)) for path in files]
+        baseline = GoodVersions(manifest, await self._store.readings(names))
+        return baseline, {**await asyncio.to_thread(self._read, files, baseline), **pulled.problems}
+
+    def _whole(self, path: str) -> Path:
+        return self._folder / path.removeprefix("functions/")
+
+    def _without_refused(self, sources: dict[str, Found]) -> dict[str, Found]:
+        refused = self._copy.refused() if self._copy else {}
+        return {path: refused.get(path, source) for path, source in sources.items()}
 
     async def _has_others(self, sources: Iterable[Found], baseline: GoodVersions) -> bool:
         """Check whether a file has a text that is new here and known in the store: another process has judged it."""
@@ -169,8 +197,7 @@ class Loader:
             snapshot, more = all_placed(snapshot, renewed, baseline, finished)
             writes += more
         if writes:
-            async with only_writer(self._state):  # a file that another process just wrote is its to write down
-                await self._store.apply(writes)
+            await self._apply(writes)
         if not before.readings:
             self.since = since(baseline, results.values(), finished)
         known_change = replace(said_of(results.values()), rejected=self._still_rejected(results.values()))
@@ -179,6 +206,13 @@ class Loader:
             if file_result.verdict is not None:
                 self._then(file_result.verdict)
         return change
+
+    async def _apply(self, writes: Sequence[Write]) -> None:
+        async with only_writer(self._state):  # a file that another process just wrote is its to write down
+            await self._store.apply(writes)
+            if self._copy:
+                given = [write for write in writes if isinstance(write, SetManifest)]
+                await self._copy.note({write.module: write.version for write in given})
 
     async def _renewed(self, snapshot: Snapshot) -> list[LoadedFile]:
         """Return the modules with schemas that are made of types of other modules, where those have changed."""
@@ -266,10 +300,14 @@ class Loader:
         good = await self._last_good(path, baseline, before)
         return LoadedFile(path, good.source.module if good else None, good, problems)
 
+    def _is_behind(self, reading: ModuleReading, baseline: GoodVersions) -> bool:
+        """Check whether another folder has changed the module since."""
+        return self._copy is not None and baseline.manifest.get(reading.source.module) != reading.source.version
+
     async def _last_good(self, path: str, baseline: GoodVersions, before: Snapshot) -> ModuleReading | None:
         module = module_at(path)
         reading = before.readings.get(module)
-        if reading is not None and reading.source.path == path:
+        if reading is not None and reading.source.path == path and not self._is_behind(reading, baseline):
             return reading
         row = baseline.readings.get(path)
         text = await self._store.text(row.version) if row is not None else None

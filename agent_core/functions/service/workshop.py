@@ -31,6 +31,7 @@ from .candidate_review import CandidateReview
 from .change_executor import ChangeExecutor, Record
 from .changes import ChangePlanner
 from .file_sync import FileSync
+from .folder_copy import FolderCopy
 from .grant_commands import GrantCommands
 from .grant_service import GrantService
 from .judgment import Judgment, PendingCandidate, pending_candidate
@@ -64,14 +65,23 @@ class FunctionService:
     ) -> None:
         self.registry = registry
         self.second_look = BackgroundReview(store, registry, gate, granting.packing, self._seen)
+        copy = FolderCopy(root, store, module_bytes) if store.is_shared else None
         self.loader = Loader(
-            root, store, registry, gate, granting.packing, limit_bytes=module_bytes, then=self.second_look.ask
+            root,
+            store,
+            registry,
+            gate,
+            granting.packing,
+            limit_bytes=module_bytes,
+            copy=copy,
+            then=self.second_look.ask,
         )
+        self._pulled = -1
         self._root, self._store, self._gate = root, store, gate
         self.granting = granting
         self._cage = cage
         self.calls, self.replays = CallService(cage, granting, store), Replays(store, registry, cage)
-        self._carrier = ChangeExecutor(root, store, registry, granting.book)
+        self._carrier = ChangeExecutor(root, store, registry, granting.book, copy)
         self.bulk = BatchOperations(
             root, store, registry, gate, cage, lambda plan: self.finish(plan, None), hosted, granting.packing
         )
@@ -182,6 +192,25 @@ class FunctionService:
             with self.second_look.put_off():
                 async with self._carrier.one_at_a_time:
                     await self.loader.refresh(paths)
+        except ToolwrightError as error:
+            self.tell(events.FunctionsChanged(turn="", rejected=(str(error),)))
+
+    async def start(self) -> None:
+        """Load the functions, and settle what was cut off."""
+        number = await self._store.functions_number()
+        await self.loader.start()
+        self._pulled = number
+
+    async def pull(self) -> None:
+        """Take what was changed in other folders that share the store, if anything was."""
+        number = await self._store.functions_number()
+        if number == self._pulled:
+            return
+        try:
+            with self.second_look.put_off():
+                async with self._carrier.one_at_a_time:
+                    await self.loader.pull()
+            self._pulled = number
         except ToolwrightError as error:
             self.tell(events.FunctionsChanged(turn="", rejected=(str(error),)))
 

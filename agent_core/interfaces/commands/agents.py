@@ -1,19 +1,24 @@
 """`toolwright agents`: show, delete, export and import agents; run and steer those that work together."""
 
 import asyncio
+import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from agent_core.base.errors import ToolwrightError, UsageError
 
+from ..cli_context import CliContext, scene
 from ..spans import Line, line
 from .verb import Door, Opens, Result, verb
+
+if TYPE_CHECKING:  # slow to import
+    from agent_core.workspace.workspace import Workspace
 
 _WATCH_S = 1.0
 
@@ -54,7 +59,7 @@ async def delete(door: Door, name: str, is_sure: bool) -> Result:  # noqa: FBT00
         await state.moves.whole(name)
         if not is_sure and not _agrees(name):
             return Result(None, aside=[line(("dim", "Nothing was deleted."))], code=1)
-        with state.alone(name):
+        async with state.alone(name):
             await state.moves.delete(name)
     return Result({"deleted": name}, [line(("ok", "✓ "), "deleted ", ("name", name))])
 
@@ -124,10 +129,7 @@ async def run(door: Door, until_idle: bool) -> Result:  # noqa: FBT001  (click h
         counts["turns"] += event.type == "turn_ended"
         door.show(lines.of(event))
 
-    def on_fault(agent: str, error: ToolwrightError) -> None:
-        door.show([line(("bad", f"{agent}: {error}"))])
-
-    async with door.workspace.runner(hear, on_fault=on_fault) as runner:
+    async with door.workspace.runner(hear, on_fault=lambda *fault: door.show([_fault_line(*fault)])) as runner:
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
         work = asyncio.create_task(runner.run(until_idle=until_idle))
         work.add_done_callback(lambda _: ended.set())
@@ -137,6 +139,57 @@ async def run(door: Door, until_idle: bool) -> Result:  # noqa: FBT001  (click h
         if work.done():
             work.result()
     return Result({"turns": counts["turns"]})
+
+
+@click.command()
+@click.option("--slots", type=click.IntRange(1, 64), default=None, help="Agents at once; by default [runner] slots.")
+@click.option(
+    "--grace", type=click.FloatRange(0), default=5.0, show_default=True, help="Seconds that turns have to end."
+)
+@scene
+def worker(scene: CliContext, slots: int | None, grace: float) -> int:
+    """Run the turns of all agents at a database that several processes share, until SIGTERM or Ctrl-C.
+
+    Turns that have not ended by then go on in another worker. Exit code 75 says: start it again.
+    """
+    from agent_core.base.errors import StorageError
+    from agent_core.workspace.workspace import Workspace
+
+    async def work() -> None:
+        async with Workspace.open(Workspace.find(scene.root)) as workspace:
+            await _work(scene, workspace, slots or workspace.settings.runner.slots, grace)
+
+    try:
+        asyncio.run(work())
+    except StorageError as error:
+        scene.talk(str(error))
+        return os.EX_TEMPFAIL
+    return 0
+
+
+async def _work(scene: CliContext, workspace: "Workspace", slots: int, grace: float) -> None:
+    from ..render.agent_tree import BehindLines
+    from ..wrap import write
+    from .serve import stopping
+
+    lines = BehindLines()
+
+    def show(shown: Sequence[Line]) -> None:
+        write(shown, sys.stderr)
+
+    async with workspace.worker(
+        lambda event: show(lines.of(event)), slots=slots, on_fault=lambda *fault: show([_fault_line(*fault)])
+    ) as runner:
+        scene.talk(f"At work for {workspace.store.place}, {slots} agents at once. Ctrl-C stops it.")
+        is_stopping, run = asyncio.create_task(stopping().wait()), asyncio.create_task(runner.run())
+        await asyncio.wait([is_stopping, run], return_when=asyncio.FIRST_COMPLETED)
+        is_stopping.cancel()
+        await runner.stop(grace)
+        await run
+
+
+def _fault_line(agent: str, error: ToolwrightError) -> Line:
+    return line(("bad", f"{agent}: {error}"))
 
 
 @verb(opens=Opens.NOTHING)

@@ -1,7 +1,7 @@
 """`toolwright memory`: look at and change what an agent remembers."""
 
 import sys
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -221,10 +221,10 @@ async def forget(door: Door, text: tuple[str, ...], agent: str, **options: Any) 
     async with door.state() as state:
         forgetting = Forgetting(state.root, state.folder, state.store)
         order = await forgetting.order(ForgetRequest(words, **options), agent or door.agent_name or state.agent)
-        with ExitStack() as locks:
+        async with AsyncExitStack() as locks:
             others = [] if is_dry else [name for name in order.agents if name != door.agent_name]
             for name in others:
-                locks.enter_context(state.alone(name))
+                await locks.enter_async_context(state.alone(name))
             report = await forgetting.preview(order)
             if is_dry or not report.places:
                 return Result(report.to_json("previewed" if report.places else "nothing"), forget_lines(report))
@@ -232,9 +232,9 @@ async def forget(door: Door, text: tuple[str, ...], agent: str, **options: Any) 
                 return Result(None, aside=[line(("dim", "Nothing was forgotten."))], code=1)
             async with door.resting():
                 if door.agent_name in order.agents:
-                    locks.enter_context(state.alone(door.agent_name))
+                    await locks.enter_async_context(state.alone(door.agent_name))
                 report = await forgetting.carry_out(order)
-                locks.close()
+                await locks.aclose()
     return Result(report.to_json("forgotten"), forget_lines(report, is_done=True))
 
 

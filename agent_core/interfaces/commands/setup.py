@@ -61,7 +61,15 @@ def _doctor_lines(report: dict[str, Any]) -> list[Line]:  # Any: the published s
         if loosened := status.get("loosened"):
             listed = ", ".join(f"{name} ({why})" for name, why in loosened.items())
             lines.append(line(f"  sent without a strict schema, which cannot express them: {listed}"))
+        lines += map(_process_line, status.get("processes", ()))
     return lines
+
+
+def _process_line(process: dict[str, Any]) -> Line:  # Any: JSON
+    has = f", has {', '.join(process['agents'])}" if process["agents"] else ""
+    slots = f", {process['slots']} agents at once" if process["slots"] else ""
+    heard = "" if process["is_alive"] else f", not heard for {process['silent_s']:.0f} s"
+    return line("  ", _mark(process["is_alive"]), f"{process['name']}{slots}{has}{heard}")
 
 
 def _mark(good: bool) -> Span:  # noqa: FBT001  (the one thing it renders)

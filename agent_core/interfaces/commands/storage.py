@@ -71,26 +71,36 @@ async def _copied(source: str, target: str, *, resume: bool) -> dict[str, int]:
 @click.command()
 @scene
 def claim(scene: CliContext) -> None:
-    """Give the database to this folder: its functions are the ones that count from now on."""
+    """Give the database to this folder alone: its functions are the ones that count from now on."""
+    asyncio.run(_settled(scene, joins=False))
+    scene.result({"claimed": True}, [line(("ok", "✓ "), "the database belongs to this workspace now")])
+
+
+@click.command()
+@scene
+def join(scene: CliContext) -> None:
+    """Let this folder share the database: it becomes a copy of the functions there, and both follow each other."""
+    asyncio.run(_settled(scene, joins=True))
+    scene.result({"joined": True}, [line(("ok", "✓ "), "this workspace shares the database now")])
+
+
+async def _settled(scene: CliContext, *, joins: bool) -> None:
+    from agent_core.base.clock import Clock
     from agent_core.base.errors import UsageError
     from agent_core.base.settings import load
-    from agent_core.storage import prepare_state_dir, workspace_id
+    from agent_core.functions.service.folder_copy import FolderCopy
+    from agent_core.storage import open_store, prepare_state_dir, workspace_id
     from agent_core.workspace.workspace import Workspace
 
     root = Workspace.find(scene.root)
     url = load(root).storage.url
     if url is None:
         raise UsageError("This workspace keeps its state in a file.", fix="Next: toolwright storage copy --help")
-    asyncio.run(_claimed(url, workspace_id(prepare_state_dir(root))))
-    scene.result({"claimed": True}, [line(("ok", "✓ "), "the database belongs to this workspace now")])
-
-
-async def _claimed(url: str, workspace: str) -> None:
-    from agent_core.base.clock import Clock
-    from agent_core.storage import open_store
-
+    workspace = workspace_id(prepare_state_dir(root))
     async with open_store(url, clock=Clock()) as store:
-        await store.claim(workspace)
+        await (store.join(workspace) if joins else store.claim(workspace))
+        if not joins:
+            FolderCopy(root, store).overrule(await store.manifest())
 
 
 @click.command()
@@ -112,5 +122,5 @@ def _count_lines(counts: dict[str, Any]) -> list[Line]:  # Any: numbers
     return [line(f"  {count:>10,}  ", ("name", name)) for name, count in counts.items() if count]
 
 
-for _command in (check, stats, vacuum, copy, claim, confirm):
+for _command in (check, stats, vacuum, copy, claim, join, confirm):
     storage.add_command(_command)

@@ -19,6 +19,7 @@ from agent_core.access.grants import Answer, Decision, PendingQuestion
 from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.storage import AGAIN
 
 from .a2a_messages import Json, ReplyPiece, RpcError, RpcRequest, TaskDialect, TaskState, TaskView, card, read_request
 from .agent_host import Listening
@@ -169,7 +170,7 @@ class A2aDoor:
         store = self._rooms.workspace.store
         turn = await store.turn_of(place.event)
         if turn is None:
-            is_there = place.event in [row.id for row in await store.waiting(place.agent)]
+            is_there = any(place.event == row.id or row.kind == AGAIN for row in await store.waiting(place.agent))
             return self._as(place, TaskState.SUBMITTED) if is_there else None
         if question := await self._question(place):
             sentences = " ".join(question.question.missing.sentences())

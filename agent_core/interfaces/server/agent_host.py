@@ -12,7 +12,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import ToolwrightError
 from agent_core.base.events import Event
 from agent_core.runtime.agent import Agent
-from agent_core.storage import BETWEEN, FROM_USER, Post, prepare_state_dir
+from agent_core.storage import BETWEEN, FROM_USER, WORK, Post, prepare_state_dir
 from agent_core.workspace.runner import Runner, bell
 from agent_core.workspace.workspace import Workspace
 
@@ -23,6 +23,9 @@ _MOST_EVENTS: Final = 2_000  # that a slow listener may be behind
 _MOST_PIECES: Final = 100  # that wait as they came
 _LONGEST_PIECE: Final = 16 << 10
 _LONGEST_STEP: Final = 4 << 20  # characters of a running step that are one piece for those who come late
+_LAST_ENTRIES: Final = 100
+_USED_S: Final = 5.0
+_LOOK_S: Final = 0.2
 _MOST_ENDS: Final = 100
 MOST_STREAMS: Final = 64  # at once, of one token
 
@@ -47,6 +50,10 @@ class Listening:
             self._queue.clear()
             self.is_behind = True
         self._queue.append(event)
+        self._comes.set()
+
+    def look(self) -> None:
+        """Let the listener read what is on disk: somebody else may have written there."""
         self._comes.set()
 
     def skip(self) -> None:
@@ -131,7 +138,13 @@ class AgentHost:
         self._opening = asyncio.Lock()
         self._pieces: dict[str, list[Event]] = {}  # what came of the running step, by agent
         slots = workspace.settings.runner.slots
-        self._runner = Runner(store, self._turn, self._end, slots=slots, clock=Clock(), kinds=(*BETWEEN, *FROM_USER))
+        kinds = (*BETWEEN, *FROM_USER)
+        self._runner = Runner(
+            store, self._turn, self._end, slots=slots, clock=Clock(), kinds=kinds, let_go=self._let_go
+        )
+        self._leaving: dict[str, asyncio.TimerHandle] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._looking: asyncio.TimerHandle | None = None
         self.streams = OpenStreams()
         self.ends: deque[events.TurnEnded] = deque(maxlen=_MOST_ENDS)
         """The last ends of turns, with what the journal does not have of them."""
@@ -141,7 +154,11 @@ class AgentHost:
     @asynccontextmanager
     async def at_work(self, grace_s: float) -> AsyncIterator[None]:
         """Run what waits while the block runs; at its end, turns have a grace, and agents are closed."""
-        async with bell(prepare_state_dir(self.workspace.root), self._runner.poke):
+        async with (
+            bell(self._store, prepare_state_dir(self.workspace.root), self._runner.poke),
+            self._store.heard(self._heard),
+        ):
+            await self._store.offer_slots(self.workspace.settings.runner.slots)
             work = asyncio.create_task(self._runner.run())
             try:
                 yield
@@ -149,6 +166,9 @@ class AgentHost:
                 await self._runner.stop(grace_s)
                 await work
                 self.end_streams()
+                for timer in self._leaving.values():
+                    timer.cancel()
+                await asyncio.gather(*self._closing)
                 for agent in self._agents.values():
                     await agent.aclose()
 
@@ -163,7 +183,35 @@ class AgentHost:
                 await self._make_room(name)
                 self._agents[name] = await self.workspace.agent(name, answers=True)
                 self._runner.poke(name)  # something may have waited for it
+            if self._store.is_shared:
+                self._leave_soon(name)
             return self._agents[name]
+
+    def _leave_soon(self, name: str) -> None:
+        """Close an agent a while after its last use here, so that other processes can have it."""
+        if (timer := self._leaving.pop(name, None)) is not None:
+            timer.cancel()
+        self._leaving[name] = asyncio.get_running_loop().call_later(_USED_S, self._leave, name)
+
+    def _leave(self, name: str) -> None:
+        if not self.is_running(name):
+            task = asyncio.get_running_loop().create_task(self._let_go(name))
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    async def _let_go(self, name: str) -> None:
+        if (agent := self._agents.pop(name, None)) is not None:
+            await agent.aclose()
+
+    def _heard(self, topic: str) -> None:
+        """Let those who listen read the journal soon: another process may have ended a turn."""
+        if topic == WORK and self._looking is None and self._listening:
+            self._looking = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
+
+    def _look(self) -> None:
+        self._looking = None
+        for listening in [one for every in self._listening.values() for one in every]:
+            listening.look()
 
     async def _make_room(self, name: str) -> None:
         """Close the idle agents that would keep this one out: a group holds its members while it is open."""
@@ -185,7 +233,8 @@ class AgentHost:
             AgentBusy: another process runs the agent.
             StorageError: the inbox is full, or the message cannot be kept.
         """
-        await self.agent(name)
+        if not self._store.is_shared:  # there whoever has it answers
+            await self.agent(name)
         after = await self._store.last_seq(name)
         event = await self._store.post(Post(name, "message", {"text": text, **more}, key=key))
         self._runner.poke(name)
@@ -203,10 +252,19 @@ class AgentHost:
 
     async def interrupt(self, name: str) -> bool:
         """End the running turn of an agent, and return whether there was one."""
-        if not self.is_running(name) or name not in self._agents:
-            return False
-        await self._agents[name].interrupt()
-        return True
+        if self.is_running(name) and name in self._agents:
+            await self._agents[name].interrupt()
+            return True
+        return self._store.is_shared and await self._interrupt_elsewhere(name)
+
+    async def _interrupt_elsewhere(self, name: str) -> bool:
+        """Ask the process that runs an agent to end its turn: it hears of it at its next entry."""
+        last = await self._store.last_seq(name)
+        entries = await self._store.history(name, since=max(0, last - _LAST_ENTRIES), with_removed=True)
+        is_open = any(work.agent == name and work.is_running for work in await self._store.open_work())
+        if is_open and entries:
+            await self._store.cancel(entries[-1].turn)
+        return is_open and bool(entries)
 
     @contextmanager
     def listen(self, name: str) -> Iterator[Listening]:

@@ -122,7 +122,7 @@ async def delete(asked: Asked) -> object:
         raise UsageError(f"`{name}` is at work.", fix="Interrupt it first.")
     if agent := asked.rooms.host.release(name):
         await agent.aclose()
-    with asked.rooms.state.alone(name):
+    async with asked.rooms.state.alone(name):
         await asked.rooms.state.moves.delete(name)
     return {"deleted": name}
 

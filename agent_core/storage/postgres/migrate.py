@@ -79,9 +79,7 @@ def settle(db: Db, place: str, workspace: str) -> None:
         db.execute("insert into home select $1::text where not exists (select 1 from home)", (workspace,))
     if (workspace,) not in db.execute("select workspace from home").fetchall():
         message = f"The database {place} has the functions of another folder than this workspace's."
-        raise StorageError(
-            message, fix="Work in that folder, or give the database to this one: toolwright storage claim"
-        )
+        raise StorageError(message, fix="Work in that folder, or let this one share them: toolwright storage join")
 
 
 def schema(db: Db) -> int:

@@ -14,7 +14,7 @@ from ..tables.tables import change, query
 from ..tables.turn_tables import INBOX_LIMIT
 from ..turn_store import Post
 from .connection import SCHEMA, STATEMENT_S, PostgresSession
-from .database import Database
+from .leases import Leases
 
 # In one statement, outside of serializable transactions: many agents post at the same moment. A repeated one, by its id
 # after a break or by its key, is the same event.
@@ -27,7 +27,7 @@ _POSTED = "select id from event where id = ?1 or (agent = ?2 and key = ?3)"
 _LOOSE = "select 1 from entry e where not exists (select 1 from turn t where t.seq = e.turn) limit 1"
 
 
-class PostgresStore(Database, StoreTables):
+class PostgresStore(Leases, StoreTables):
     """`Store` on PostgreSQL: the sum of its tables."""
 
     @classmethod
@@ -51,6 +51,12 @@ class PostgresStore(Database, StoreTables):
         """Give the database to another workspace."""
         session.all("delete from home")
         session.all("insert into home values (?)", workspace)
+
+    @change
+    def join(self, session: SqlSession, workspace: str) -> None:
+        """Note one more workspace of the database."""
+        if not session.one("select 1 from home where workspace = ?", workspace):
+            session.all("insert into home values (?)", workspace)
 
     async def vacuum(self) -> None:
         """Write every table anew."""

@@ -4,6 +4,9 @@ Several processes may use one file. A file that is found damaged, at start or la
 and a new one begun: `recovered` then says so.
 """
 
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,12 +16,14 @@ from agent_core.base.errors import StorageError
 from agent_core.base.seal import Sealer
 
 from ..call_store import KEEP_CALLS
+from ..folder import lock_agent
 from ..forget_store import Erasure
 from ..subject import StoreClock
 from ..tables.forget_tables import erased
 from ..tables.session import SqlSession
 from ..tables.store_tables import StoreTables
 from ..tables.tables import query
+from ..worker_store import Hear, WorkerRow
 from . import fts, vector_index
 from .connection import SURROUNDINGS, SqliteSession, explain, explain_os
 from .recovery import StatePlace, open_or_replace
@@ -62,10 +67,45 @@ class SqliteStore(StateFile, StoreTables):
     async def claim(self, workspace: str) -> None:
         """Do nothing: the file is in the folder of its workspace."""
 
+    async def join(self, workspace: str) -> None:
+        """Do nothing, for the same reason."""
+
     @query
     def vacuum(self, session: Any) -> None:  # Any: its own session
         """Write the file anew."""
         scrub(session.db, self.path)
+
+    @property
+    def is_shared(self) -> bool:
+        """False: the file is in the folder of its workspace, on one machine."""
+        return False
+
+    @property
+    def owner(self) -> str:
+        """The name of this process."""
+        return f"process {os.getpid()}"
+
+    @asynccontextmanager
+    async def hold(self, folder: Path, agent: str) -> AsyncIterator[None]:
+        """Hold a lock in the state folder."""
+        with lock_agent(folder, agent):
+            yield
+
+    @asynccontextmanager
+    async def heard(self, hear: Hear) -> AsyncIterator[None]:
+        """Pass on nothing: the file has no way to tell."""
+        yield
+
+    async def offer_slots(self, slots: int) -> None:
+        """Do nothing: nobody asks."""
+
+    async def workers(self) -> list[WorkerRow]:
+        """Return none: the locks know."""
+        return []
+
+    async def functions_number(self) -> int:
+        """Return 0: the folder is the one that counts."""
+        return 0
 
     async def now(self) -> float:
         """Return the time of this machine's clock."""

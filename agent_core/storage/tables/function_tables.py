@@ -1,7 +1,7 @@
 """The tables of functions: sources, the manifest, verdicts, kept candidates, readings, sketches and pins."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from agent_core.base.errors import IntegrityError, StorageError
@@ -103,9 +103,11 @@ class FunctionTables(Tables):
         return [OpenWrite(path, name or None, text, expected, at) for path, name, text, expected, at in rows]
 
     @query
-    def readings(self, session: SqlSession) -> dict[str, ReadingRow]:
-        """Return the whole cache of readings, as far as this user's program wrote it."""
-        rows = session.all("select path, mtime_ns, size, inode, version, reading, seal from reading")
+    def readings(self, session: SqlSession, paths: Collection[str] | None = None) -> dict[str, ReadingRow]:
+        """Return the cache of readings, as far as this user's program wrote it."""
+        sql = "select path, mtime_ns, size, inode, version, reading, seal from reading"
+        some = " where path in (select value from json_each(?))"
+        rows = session.all(sql) if paths is None else session.all(sql + some, json.dumps([*paths]))
         return {
             path: ReadingRow(path, (mtime_ns, size, int(inode)), version, reading)
             for path, mtime_ns, size, inode, version, reading, seal in rows

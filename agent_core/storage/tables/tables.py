@@ -23,6 +23,13 @@ class Tables:
     async def _read(self, work: Callable[[SqlSession], T]) -> T:
         """Run work that writes nothing, or begins its own transactions."""
 
+    def _must_have(self, session: SqlSession, agent: str) -> None:
+        """Refuse a turn of an agent that another process has taken over; a database with a lock outside has none."""
+
+    def _of_others(self) -> str:
+        """Return the query of the agents that only other processes can run now; "" where the database has none."""
+        return ""
+
 
 def query(work: Callable[Concatenate[Any, SqlSession, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
     """Turn a query in SQL into a method of the store."""

@@ -45,15 +45,13 @@ _OPEN_WORK: Final = (
 )
 _DUE: Final = (
     "select t.agent, 1, 0.0, t.seq from turn t join event e on e.seq = t.event where t.state = 'open'{of_turn}"
-    " and e.kind in (select value from json_each(?1)) and t.agent not in (select agent from paused)"
+    " and e.kind in (select value from json_each(?1)) and t.agent not in (select agent from paused){turn_free}"
     " union all select agent, 0, min(due), min(seq) from event where turn is null{of_event}"
     " and (due <= ?2 or not timed) and kind in (select value from json_each(?1))"
-    " and agent not in (select agent from paused)"
+    " and agent not in (select agent from paused){event_free}"
     " and agent not in (select agent from turn where state = 'open') group by agent"
     " order by 2 desc, 3, 4 limit ?3"
 )
-_WORK: Final = _DUE.format(of_turn="", of_event="")
-_WORK_OF_ONE: Final = _DUE.format(of_turn=" and t.agent = ?4", of_event=" and agent = ?4")
 
 
 class ThreadTables(Tables):
@@ -69,8 +67,17 @@ class ThreadTables(Tables):
         agent: str | None = None,
     ) -> list[Due]:
         """Return open turns first, then agents with a due event, the oldest first."""
-        values = (dump([*kinds]), session.clock.now(), limit)
-        rows = session.all(_WORK, *values) if agent is None else session.all(_WORK_OF_ONE, *values, agent)
+        values: tuple[object, ...] = (dump([*kinds]), session.clock.now(), limit)
+        conditions = dict.fromkeys(("of_turn", "of_event", "turn_free", "event_free"), "")
+        if agent is not None:
+            conditions |= {"of_turn": " and t.agent = ?4", "of_event": " and agent = ?4"}
+            values += (agent,)
+        if others := self._of_others():
+            conditions |= {
+                "turn_free": f" and t.agent not in ({others})",
+                "event_free": f" and agent not in ({others})",
+            }
+        rows = session.all(_DUE.format(**conditions), *values)
         return [Due(agent, bool(is_takeover)) for agent, is_takeover, _, _ in rows]
 
     @query

@@ -10,7 +10,7 @@ from typing import Any
 from agent_core.base.errors import LostLease, StorageError
 
 from ..subject import ENTRY, InboxFull, Write, dump, parse_row
-from ..thread_store import BEGINNING, BETWEEN
+from ..thread_store import AGAIN, BEGINNING, BETWEEN
 from ..turn_store import SAID, SUMMARY, Appended, ClaimedTurn, Due, EndedTurn, Entry, Inbound, Post, WakeAsker
 from .block_tables import shared_versions
 from .session import SqlSession
@@ -48,6 +48,7 @@ class TurnTables(Tables):
     @change
     def next(self, session: SqlSession, agent: str, owner: str, *, skip: Collection[str] = ()) -> ClaimedTurn | None:
         """Return the open turn under a new attempt, or a new turn for the oldest due event."""
+        self._must_have(session, agent)
         open_turn = session.one(
             "update turn set attempt = attempt + 1, owner = ? where agent = ? and state = 'open' returning seq",
             *(owner, agent),
@@ -179,9 +180,13 @@ class TurnTables(Tables):
 
     @query
     def turn_of(self, session: SqlSession, event: str) -> str | None:
-        """Return the turn that took an event."""
-        row = session.one("select t.id from event e join turn t on t.seq = e.turn where e.id = ?", event)
-        return str(row[0]) if row else None
+        """Return the turn that took an event, or the one that goes on with that."""
+        found = session.one("select t.id, e.agent from event e join turn t on t.seq = e.turn where e.id = ?", event)
+        turn, agent = found or (None, "")
+        sql = "select t.id from event e left join turn t on t.seq = e.turn where e.agent = ? and e.key = ?"
+        while turn is not None and (after := session.one(sql, agent, f"{AGAIN}:{turn}")):
+            turn = after[0]
+        return None if turn is None else str(turn)
 
     @query
     def last_seq(self, session: SqlSession, agent: str) -> int:

@@ -1,0 +1,181 @@
+"""The folder of functions as a copy of the manifest, where folders on several machines share one store.
+
+What the manifest says is written into the files. What somebody has saved here meanwhile is theirs: it is not written
+over, and goes through the gate like any save. If the module was changed elsewhere, too, it is not taken: the text from
+elsewhere is in force, and lies next to it, to be merged.
+
+A file in the state folder has the version at which each module was the same in both. What is not in it is compared with
+the history: a text that was in force once is only behind.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from agent_core.base.errors import WorkspaceError
+from agent_core.base.plain_files import read_plain
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.module_file import remove, remove_text, save, save_text
+from agent_core.registry.source import FOLDER, MODULE_LIMIT, ModuleSource, hash_of, path_of, read_file
+from agent_core.storage import STATE, FunctionStore
+
+_PLACE: Final = f"{STATE}/functions.json"
+_MOST_BYTES: Final = 64 << 20
+_BESIDE: Final = ".theirs"
+
+
+@dataclass(slots=True)
+class _Same:
+    """The versions at which modules were the same here and in the manifest, and those of saves that are not taken."""
+
+    versions: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """What came from the manifest: the files that are to be read again, and what keeps a file out, by its path."""
+
+    paths: frozenset[str] = frozenset()
+    problems: Mapping[str, Problem] = field(default_factory=dict)
+
+
+class FolderCopy:
+    """Keeps a folder in step with the manifest. Its callers hold the lock of the folder."""
+
+    def __init__(self, root: Path, store: FunctionStore, limit_bytes: int = MODULE_LIMIT) -> None:
+        self._folder = root / FOLDER
+        self._root = root
+        self._store = store
+        self._limit = limit_bytes
+
+    async def pull(self, manifest: Mapping[str, str]) -> Pulled:
+        """Bring the files up to date with the manifest."""
+        same = await asyncio.to_thread(self._read)
+        paths: set[str] = set()
+        problems: dict[str, Problem] = {}
+        for module in sorted(manifest.keys() | same.versions.keys()):
+            there = manifest.get(module)
+            if there == same.versions.get(module):
+                continue
+            path = self._path(module)
+            paths.add(path)
+            try:
+                await self._take(module, path, there, same)
+            except WorkspaceError as error:
+                problems[path] = Problem(error.code, error.message.rstrip("."), Place(path), error.fix)
+        if paths:
+            await asyncio.to_thread(self._write, same)
+        return Pulled(frozenset(paths), {**self._refused(same), **problems})
+
+    async def note(self, versions: Mapping[str, str | None]) -> None:
+        """Note what this folder has just given to the manifest."""
+        if versions:
+            await asyncio.to_thread(self._note, versions)
+
+    def _note(self, versions: Mapping[str, str | None]) -> None:
+        same = self._read()
+        for module, version in versions.items():
+            same.refused.pop(module, None)
+            same.versions.pop(module, None)
+            if version is not None:
+                same.versions[module] = version
+        self._write(same)
+
+    def overrule(self, manifest: Mapping[str, str]) -> None:
+        """Let this folder be the one that counts: what differs from the manifest was saved here."""
+        self._write(_Same(dict(manifest)))
+
+    def refused(self) -> Mapping[str, Problem]:
+        """Return what keeps files out that were saved here while their modules were changed elsewhere."""
+        return self._refused(self._read())
+
+    async def _take(self, module: str, path: str, there: str | None, same: _Same) -> None:
+        """Let one module be what the manifest says, or note that something else was saved here."""
+        here = await asyncio.to_thread(self._here, module, path)
+        is_ours = here not in (None, there, same.versions.get(module)) and not await self._was_taken(module, here)
+        if is_ours and there is None:  # removed elsewhere, and changed here: it is new
+            del same.versions[module]
+            return
+        text = await self._text(there)
+        if is_ours:
+            assert here is not None
+            assert text is not None
+            await asyncio.to_thread(self._put_beside, path, text)
+            same.refused[module] = here
+        else:
+            same.refused.pop(module, None)
+            await asyncio.to_thread(self._put, path, text, here)
+        same.versions.pop(module, None)
+        if there is not None:
+            same.versions[module] = there
+
+    async def _text(self, version: str | None) -> str | None:
+        text = None if version is None else await self._store.text(version)
+        if version is not None and text is None:
+            raise WorkspaceError(f"The store does not have the text of version {version[:12]}.")
+        return text
+
+    async def _was_taken(self, module: str, version: str | None) -> bool:
+        """Check whether a text was in force once: then it is only behind, and nobody's work is lost."""
+        return any(row.version == version for row in await self._store.module_history(module))
+
+    def _here(self, module: str, path: str) -> str | None:
+        """Return the version of a file; None where there is none."""
+        inside = Path(path).relative_to(FOLDER)
+        if not ((self._folder / inside).is_symlink() or (self._folder / inside).exists()):
+            return None
+        source = read_file(self._folder, inside, self._limit)
+        if not isinstance(source, ModuleSource):
+            raise WorkspaceError(f"`{module}` was changed elsewhere: {source.message}.", fix=source.fix or "")
+        return source.version
+
+    def _put(self, path: str, text: str | None, here: str | None) -> None:
+        if text is not None and hash_of(text) != here:
+            save(self._folder, path, text, here)
+        elif text is None and here is not None:
+            remove(self._folder, path, here)
+        self._clear_beside(path)
+
+    def _put_beside(self, path: str, text: str) -> None:
+        self._clear_beside(path)
+        save_text(self._root, f"{path}{_BESIDE}", text, None)
+
+    def _clear_beside(self, path: str) -> None:
+        beside = f"{path}{_BESIDE}"
+        with suppress(OSError, ValueError):
+            text = read_plain(self._root / beside, self._limit).decode("utf-8")
+            remove_text(self._root, beside, hash_of(text))
+
+    def _path(self, module: str) -> str:
+        package = path_of(f"{module}.__init__")
+        return package if (self._root / package).is_file() else path_of(module)
+
+    def _refused(self, same: _Same) -> dict[str, Problem]:
+        problems = {}
+        for module, version in same.refused.items():
+            path = self._path(module)
+            with suppress(WorkspaceError):
+                if self._here(module, path) == version:
+                    message = f"`{path}` was saved here while the module was changed elsewhere, so it is not taken"
+                    fix = f"merge it with `{path}{_BESIDE}`, which is in force, and save it"
+                    problems[path] = Problem("changed-elsewhere", message, Place(path), fix)
+        return problems
+
+    def _read(self) -> _Same:
+        try:
+            data: Any = json.loads(read_plain(self._root / _PLACE, _MOST_BYTES))  # Any: JSON
+            return _Same(dict(data["versions"]), dict(data["refused"]))
+        except (OSError, ValueError, TypeError, KeyError):
+            return _Same()
+
+    def _write(self, same: _Same) -> None:
+        try:
+            expected = hash_of(read_plain(self._root / _PLACE, _MOST_BYTES).decode("utf-8"))
+        except FileNotFoundError:
+            expected = None
+        save_text(self._root, _PLACE, json.dumps({"versions": same.versions, "refused": same.refused}), expected)

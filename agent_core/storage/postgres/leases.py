@@ -1,0 +1,161 @@
+"""Who runs which agent, in a database that several machines share.
+
+A process that lives has its agents until it lets them go. Those of one that was not heard for some seconds are
+anybody's: to take one is a single statement, of two at the same moment one is first.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+from agent_core.base.errors import AgentBusy, LostLease, StorageError
+
+from ..folder import busy_agent, check_name
+from ..subject import StoreClock
+from ..tables.session import SqlSession
+from ..worker_store import Hear, WorkerRow
+from .connection import PostgresSession
+from .database import Database
+from .pulse import IS_ALIVE, IS_GONE, Pulse
+
+_FIRST_BEAT_S: Final = 30.0
+_LEAVE_S: Final = 2.0
+_DYING_S: Final = 2.0
+_PAUSE_S: Final = 0.1
+
+_TAKE: Final = (
+    "insert into lease (agent, owner) values (?1, ?2)"  # noqa: S608  (texts of ours)
+    " on conflict (agent) do update set owner = excluded.owner, at = clock_timestamp()"
+    f" where lease.owner = ?2 or not exists (select 1 from worker w where w.id = lease.owner and {IS_ALIVE})"
+    " returning 1"
+)
+_HOLDER: Final = (
+    f"select w.name, extract(epoch from l.at)::double precision, {IS_GONE}"  # noqa: S608  (texts of ours)
+    " from lease l join worker w on w.id = l.owner where l.agent = ?"
+)
+_WORKERS: Final = (
+    "select w.id, w.name, w.slots, extract(epoch from clock_timestamp() - w.beat)::double precision,"  # noqa: S608
+    f" {IS_ALIVE}, coalesce((select string_agg(l.agent, ' ' order by l.agent) from lease l where l.owner = w.id), '')"
+    " from worker w order by w.beat desc"
+)
+
+
+class Leases(Database):
+    """The part of the store that knows the processes at the database."""
+
+    def __init__(self, conninfo: str, clock: StoreClock, keep_calls: int) -> None:
+        super().__init__(conninfo, clock, keep_calls)
+        self._pulse = Pulse(conninfo, clock.new_id())
+        self._wanted: set[str] = set()  # held here, or about to be
+
+    @property
+    def is_shared(self) -> bool:
+        """True: a database may have many users."""
+        return True
+
+    @property
+    def owner(self) -> str:
+        """The id of this process among those at the database."""
+        return self._pulse.owner
+
+    @asynccontextmanager
+    async def hold(self, folder: Path, agent: str) -> AsyncIterator[None]:
+        """Keep the right to run an agent."""
+        check_name(agent)
+        if agent in self._wanted:
+            raise busy_agent(agent, "this process")
+        self._wanted.add(agent)
+        try:
+            await self._beating()
+            await self._take(agent)
+            self._pulse.held.add(agent)
+            yield
+        finally:
+            self._pulse.held.discard(agent)
+            await self._let_go("delete from lease where agent = ? and owner = ?", agent, self.owner)
+            self._wanted.discard(agent)
+
+    @asynccontextmanager
+    async def heard(self, hear: Hear) -> AsyncIterator[None]:
+        """Pass on what others write, from the thread to this loop."""
+        loop = asyncio.get_running_loop()
+
+        def tell(topic: str) -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(hear, topic)
+
+        end = self._pulse.subscribe(tell)
+        self._pulse.start()
+        try:
+            yield
+        finally:
+            end()
+
+    async def offer_slots(self, slots: int) -> None:
+        """Note it in the row of this process."""
+        await self._beating()
+        await self._run(lambda session: session.all("update worker set slots = ? where id = ?", slots, self.owner))
+
+    async def workers(self) -> list[WorkerRow]:
+        """Return all rows, dead ones too."""
+        rows = await self._run(lambda session: session.all(_WORKERS))
+        return [
+            WorkerRow(id, name, slots, silent_s, is_alive, tuple(agents.split()))
+            for id, name, slots, silent_s, is_alive, agents in rows
+        ]
+
+    async def functions_number(self) -> int:
+        """Return the number of the last line in the history of functions."""
+        return int((await self._run(lambda session: session.all("select coalesce(max(seq), 0) from change")))[0][0])
+
+    async def close(self) -> None:
+        """Say that this process is gone, and close the connections."""
+        if not self._is_closed and self._pulse.is_started:
+            self._pulse.stop()
+            await self._let_go("delete from worker where id = ?", self.owner)  # the pulse hears it, too
+            await asyncio.to_thread(self._pulse.join, _LEAVE_S)
+        await super().close()
+
+    def _must_have(self, session: SqlSession, agent: str) -> None:
+        """Refuse a turn of an agent that this process had, and another one has taken."""
+        if agent in self._pulse.held and not session.one(
+            "select 1 from lease where agent = ? and owner = ?", agent, self.owner
+        ):
+            raise LostLease(agent)
+
+    def _of_others(self) -> str:
+        """Return the query of the agents that other processes have now; the id is one of ours."""
+        return (
+            "select l.agent from lease l join worker w on w.id = l.owner"  # noqa: S608
+            f" where l.owner <> '{self.owner}' and {IS_ALIVE}"
+        )
+
+    async def _beating(self) -> None:
+        await asyncio.to_thread(self._pulse.start, _FIRST_BEAT_S)
+
+    async def _take(self, agent: str) -> None:
+        """Take an agent; one whose process has just died is waited for."""
+        end = monotonic() + _DYING_S
+        while not await self._run(lambda session: session.one(_TAKE, agent, self.owner)):
+            holder = await self._run(lambda session: session.one(_HOLDER, agent))
+            if holder is not None:
+                name, since, is_gone = holder
+                if not is_gone or monotonic() > end:
+                    raise busy_agent(agent, f"{name} (since {datetime.fromtimestamp(since):%Y-%m-%d %H:%M:%S})")
+            elif monotonic() > end:
+                raise AgentBusy(f"Agent `{agent}` is in use by another process.", fix="Try again.")
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _let_go(self, sql: str, *values: str) -> None:
+        """Let something go; a database that is away learns from the silence."""
+
+        def work(session: PostgresSession) -> None:
+            session.all(sql, *values)
+
+        with suppress(StorageError, TimeoutError):
+            async with asyncio.timeout(_LEAVE_S):
+                await self._run(work)

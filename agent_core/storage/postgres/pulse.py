@@ -1,0 +1,112 @@
+"""The pulse of a process: one connection that says each second that it lives, and hears what others wrote.
+
+Who has not been heard for a while, or whose connection is gone, has lost its agents to whoever wants them. It may not
+know that yet: the fence of the turns refuses what it writes.
+"""
+
+import os
+import random
+import socket
+from collections.abc import Callable
+from contextlib import closing, suppress
+from threading import Event, Lock, Thread
+from typing import Final
+
+import psycopg
+
+from ..worker_store import LOST, Hear
+from .connection import Db, connect
+
+BEAT_S: Final = 1.0
+DEAD_S: Final = 3.0
+_GONE_S: Final = 1.3  # a connection that broke is there again by then
+_PAUSE_S: Final = 0.2
+_FORGOTTEN: Final = "1 hour"
+CHANNEL: Final = "toolwright"
+
+IS_GONE: Final = "not exists (select 1 from pg_stat_activity a where a.pid = w.backend)"
+IS_ALIVE: Final = (
+    f"(pg_postmaster_start_time() > clock_timestamp() - interval '{DEAD_S} s'"  # all of them have to connect again
+    f" or (w.beat > clock_timestamp() - interval '{DEAD_S} s'"
+    f" and (w.beat > clock_timestamp() - interval '{_GONE_S} s' or not {IS_GONE})))"
+)
+_BEAT: Final = (
+    "insert into worker (id, name, backend) values ($1, $2, pg_backend_pid())"
+    " on conflict (id) do update set beat = clock_timestamp(), backend = excluded.backend"
+)
+_HELD: Final = "select agent from lease where owner = $1"
+_SWEEP: Final = f"delete from worker w where w.beat < clock_timestamp() - interval '{_FORGOTTEN}'"  # noqa: S608  (texts of ours)
+
+
+class Pulse:
+    """The thread with the connection. It is started by the first who needs it, and connects again by itself."""
+
+    def __init__(self, conninfo: str, owner: str) -> None:
+        self.owner = owner
+        self.name = f"process {os.getpid()} on {socket.gethostname()}"
+        self.held: set[str] = set()
+        """The agents that this process has, as far as it knows."""
+        self._conninfo = conninfo
+        self._hearers: list[Hear] = []
+        self._stopped = Event()
+        self._beating = Event()
+        self._starting = Lock()
+        self._thread: Thread | None = None
+
+    @property
+    def is_started(self) -> bool:
+        """True from the first need of it on."""
+        return self._thread is not None
+
+    def start(self, patience_s: float = 0.0) -> None:
+        """Start it, and wait for the first beat."""
+        with self._starting:
+            if self._thread is None and not self._stopped.is_set():
+                self._thread = Thread(target=self._run, name="toolwright-pulse", daemon=True)
+                self._thread.start()
+        self._beating.wait(patience_s)
+
+    def subscribe(self, hear: Hear) -> Callable[[], None]:
+        """Call `hear` in the thread with each topic; the returned callable ends it."""
+        self._hearers.append(hear)
+        return lambda: self._hearers.remove(hear)
+
+    def stop(self) -> None:
+        """End it at the next beat, or at what it hears before."""
+        self._stopped.set()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for its end."""
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            with suppress(psycopg.Error), closing(connect(self._conninfo)) as db:
+                db.execute(f"listen {CHANNEL}")
+                db.execute(_SWEEP)
+                self._beat(db)
+                self._tell("")  # nobody has told what came before
+                while not self._stopped.is_set():
+                    self._hear(db)
+                    self._beat(db)
+            self._stopped.wait(random.uniform(_PAUSE_S, 2 * _PAUSE_S))  # noqa: S311  (a pause)
+
+    def _beat(self, db: Db) -> None:
+        if not self._stopped.is_set():
+            db.execute(_BEAT, (self.owner, self.name))
+            self._beating.set()
+            held = self.held.copy()
+            if held and held & self.held - {agent for (agent,) in db.execute(_HELD, (self.owner,)).fetchall()}:
+                self._tell(LOST)
+
+    def _hear(self, db: Db) -> None:
+        """Pass on what comes until the next beat."""
+        for note in db.notifies(timeout=BEAT_S):
+            self._tell(note.payload)
+            if self._stopped.is_set():
+                break
+
+    def _tell(self, topic: str) -> None:
+        for hear in tuple(self._hearers):
+            hear(topic)

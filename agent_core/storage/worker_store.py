@@ -1,0 +1,59 @@
+"""Who runs which agent, and how processes at the same store tell each other that there is something to do."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+Hear: TypeAlias = Callable[[str], None]
+"""Gets a topic of which there may be news: WORK, FUNCTIONS, or "" for any; or LOST."""
+
+WORK, FUNCTIONS = "work", "functions"
+LOST = "lost"
+"""Another process has taken an agent that this one held, and thought dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """A process that uses a shared store: `silent_s` seconds have passed since it was heard last."""
+
+    id: str
+    name: str
+    slots: int
+    silent_s: float
+    is_alive: bool
+    agents: tuple[str, ...]
+
+
+class WorkerStore(Protocol):
+    """The processes at one store."""
+
+    @property
+    def is_shared(self) -> bool:
+        """True if processes in several folders, on several machines, may use it."""
+
+    @property
+    def owner(self) -> str:
+        """The name of this process, as the turns that it claims have it."""
+
+    def hold(self, folder: Path, agent: str) -> AbstractAsyncContextManager[None]:
+        """Keep the right to run an agent while the block runs; `folder` is the state folder of the workspace.
+
+        Raises:
+            AgentBusy: another process has it; the message names the process.
+            UsageError: the name cannot be an agent's.
+            WorkspaceError: a lock cannot be made.
+        """
+
+    def heard(self, hear: Hear) -> AbstractAsyncContextManager[None]:
+        """Call `hear` in this loop when other processes wrote something, while the block runs. Calls may be lost."""
+
+    async def offer_slots(self, slots: int) -> None:
+        """Say that this process runs the turns of so many agents at once."""
+
+    async def workers(self) -> list[WorkerRow]:
+        """Return the processes at a shared store, those that were heard last first."""
+
+    async def functions_number(self) -> int:
+        """Return a number that rises with each change of a function."""

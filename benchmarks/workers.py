@@ -1,0 +1,179 @@
+"""`python -m benchmarks.workers`: workers at one database, killed and stopped while they work.
+
+First how long after its message a turn begins, and how many turns workers finish in a second. Then turns of several
+sandboxed calls while, each second, a worker is killed, stands still for six seconds, or is told to stop; each is
+started again. At the end the journal is read: no call twice, none without an answer, one turn of an agent at a time.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import signal
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.agents.workers import Cluster, cluster, until
+from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
+from tests.kit.postgres import Server
+from tests.kit.program import Program
+
+NOTE = '''\
+def note(self, number: int) -> int:
+    """Give a number back.
+
+    Args:
+        number: The number.
+    """
+    import time
+
+    time.sleep(0.1)
+    return number
+'''
+STILL_S = 6.0
+_WARM_UP = 8  # messages
+BLOWS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "term": signal.SIGTERM}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--agents", type=int, default=40, help="with a turn each")
+    parser.add_argument("--calls", type=int, default=10)
+    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--hits", type=int, default=15)
+    parser.add_argument("--parts", default="wake,kill,stop,term")
+    given = parser.parse_args()
+    for part in given.parts.split(","):
+        figures = asyncio.run(_wakes(given) if part == "wake" else _hits(given, part))
+        print(json.dumps({"part": part, **figures}), flush=True)
+
+
+async def _wakes(given: argparse.Namespace) -> dict[str, Any]:
+    """Messages to idle agents, one after another; then turns of one request each, all at once."""
+    async with _at_work(given.workers, lambda _: Say("ok")) as (made, server, _):
+        for number in range(40):
+            await made.say(f"a{number % 20}", "hello")
+            await until(made.store.due, lambda due: not due)
+        begun = "select (t.started - e.at) * 1000 from toolwright.turn t join toolwright.event e on e.seq = t.event"
+        waits = [float(row[0]) for row in server.execute(f"{begun} order by t.seq")][_WARM_UP:]
+        start = time.perf_counter()
+        for number in range(40):
+            await made.say(f"b{number}", "hello")
+        await until(made.store.due, lambda due: not due)
+        return {"wake_ms": _spread(waits), "turns_per_s": round(40 / (time.perf_counter() - start), 1)}
+
+
+async def _hits(given: argparse.Namespace, part: str) -> dict[str, Any]:
+    def play(seen: Seen) -> Step:
+        answers = sum(message["role"] == "tool" for message in seen.messages)
+        return Ask(Wanted("note", {"number": answers})) if answers < given.calls else Say("done")
+
+    async with _at_work(given.workers, play) as (made, server, root):
+        for number in range(given.agents):
+            await made.say(f"a{number}", "go")
+        start, hits = time.perf_counter(), Hits(part, given.hits)
+        while await made.store.due():
+            await asyncio.sleep(1.0)
+            hits.wake()
+            for worker in [worker for worker in made.workers if worker.poll() is not None]:
+                hits.counts[f"exit {worker.poll()}"] += 1
+                made.workers.remove(worker)
+                made.start(root, "--grace", "2")
+            hits.hit(made.workers)
+        wall = time.perf_counter() - start
+        hits.wake(is_over=True)
+        return {"wall_s": round(wall, 1), "hits": dict(hits.counts), **await _checked(made, server, given)}
+
+
+@dataclass
+class Hits:
+    """One kind of blow, so many times."""
+
+    kind: str
+    most: int
+    counts: Counter[str] = field(default_factory=Counter)
+    still: list[tuple[float, Program]] = field(default_factory=list)
+
+    def hit(self, workers: list[Program]) -> None:
+        """Hit one of the workers, if it is time: of those that stand still there is one at most."""
+        worker = random.choice(workers)
+        if self.counts[self.kind] >= self.most or self.still or worker.poll() is not None:
+            return
+        self.counts[self.kind] += 1
+        if self.kind == "stop":
+            self.still.append((time.perf_counter() + STILL_S, worker))
+        os.kill(worker.pid, BLOWS[self.kind])
+
+    def wake(self, *, is_over: bool = False) -> None:
+        """Wake those whose time is over, or all."""
+        for pair in [pair for pair in self.still if is_over or pair[0] < time.perf_counter()]:
+            self.still.remove(pair)
+            os.kill(pair[1].pid, signal.SIGCONT)
+
+
+@asynccontextmanager
+async def _at_work(count: int, play: Callable[[Seen], Step]) -> AsyncIterator[tuple[Cluster, Server, Path]]:
+    """Workers in one folder, at a server of their own."""
+    server = Server.make()
+    try:
+        with tempfile.TemporaryDirectory() as folder, scripted([Repeat(play)]) as model:
+            (Path(folder) / "functions").mkdir()
+            (Path(folder) / "functions" / "notes.py").write_text(NOTE)
+            async with cluster(server.url(), model) as made:
+                for _ in range(count):
+                    made.start(Path(folder), "--grace", "2")
+                await made.at_work(count)
+                yield made, server, Path(folder)
+    finally:
+        server.remove()
+
+
+def _spread(values: list[float]) -> dict[str, float]:
+    if len(values) < 2:
+        return {}
+    cuts = statistics.quantiles(values, n=20, method="inclusive")
+    return {"p50": round(cuts[9], 2), "p95": round(cuts[18], 2), "max": round(max(values), 2)}
+
+
+async def _checked(made: Cluster, server: Server, given: argparse.Namespace) -> dict[str, Any]:
+    """Read the whole journal."""
+    outcomes: Counter[str] = Counter()
+    problems: list[str] = []
+    replies = 0
+    for number in range(given.agents):
+        entries = await made.store.history(f"a{number}")
+        started = Counter((entry.turn, entry.payload["id"]) for entry in entries if entry.kind == "call")
+        answered = Counter((entry.turn, entry.payload["call_id"]) for entry in entries if entry.kind == "result")
+        outcomes.update(entry.payload["outcome"] for entry in entries if entry.kind == "result")
+        problems += [f"call twice: {key}" for key, count in started.items() if count > 1]
+        problems += [f"answered {answered[key]} times: {key}" for key in started if answered[key] != 1]
+        replies += sum(entry.kind == "assistant" and not entry.payload["calls"] for entry in entries)
+    overlaps = server.execute(
+        "select count(*) from (select started, lag(ended) over (partition by agent order by seq) before"
+        " from toolwright.turn) x where started < before - 0.05"
+    )[0][0]
+    gaps = server.execute(
+        "select at - before from (select at, attempt, lag(at) over w before, lag(attempt) over w earlier"
+        " from toolwright.entry window w as (partition by turn order by seq)) x where attempt > earlier and earlier > 0"
+    )
+    return {
+        "replies": replies,
+        "outcomes": dict(outcomes),
+        "problems": problems[:5],
+        "overlaps": overlaps,
+        "open": len(await made.store.due()),
+        "taken_over": len(gaps),
+        "gap_s": _spread([float(row[0]) for row in gaps]),
+    }
+
+
+if __name__ == "__main__":
+    main()

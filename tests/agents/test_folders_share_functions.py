@@ -1,0 +1,175 @@
+"""Two folders at one database: what is made in one is there in the other, and nobody's save is written over."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from agent_core import Workspace
+from agent_core.base.clock import Clock
+from agent_core.base.errors import StorageError
+from agent_core.storage import open_store
+from tests.agents.workers import cluster, until
+from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
+from tests.kit.desk import VOWELS, another
+from tests.kit.program import toolwright
+
+VOWELS_TOO = another("count_more")
+
+
+@pytest.fixture
+async def both(database: str, tmp_path: Path) -> AsyncIterator[tuple[Workspace, Workspace]]:
+    """Two workspaces in folders of their own, the second of which has joined."""
+    flags = {"storage.url": database, "memory.embedding": "none", "model.base_url": "http://127.0.0.1:9/v1"}
+    async with AsyncExitStack() as stack:
+        opened: list[Workspace] = []
+        for name in ("one", "two"):
+            root = tmp_path / name
+            (root / "functions").mkdir(parents=True)
+            if opened:
+                join(root, database)
+            opened.append(await stack.enter_async_context(Workspace.open(root, flags=flags)))
+        yield opened[0], opened[1]
+
+
+def join(root: Path, database: str) -> None:
+    done = toolwright("storage", "join", cwd=root, environment={"TOOLWRIGHT_STORAGE_URL": database})
+    assert done.returncode == 0, done.stderr
+
+
+def file(workspace: Workspace, name: str = "grown.py") -> Path:
+    return workspace.root / "functions" / name
+
+
+async def knows(workspace: Workspace, *names: str) -> None:
+    """Wait until a workspace has these functions and no others."""
+
+    async def look() -> list[str]:
+        return [*workspace.workshop.names()]
+
+    await until(look, lambda found: found == sorted(names))
+
+
+async def test_a_function_that_is_made_in_one_folder_is_called_in_the_other(both: tuple[Workspace, Workspace]) -> None:
+    one, two = both
+    assert (await one.workshop.create("count_vowels", VOWELS)).admitted
+    began = time.monotonic()
+    await knows(two, "count_vowels")
+    assert time.monotonic() - began < 1
+    assert (await two.workshop.call("count_vowels", {"text": "queueing"})).value == 5
+    assert file(two).read_text() == file(one).read_text()
+
+
+async def test_changes_in_both_directions_come_together(both: tuple[Workspace, Workspace]) -> None:
+    one, two = both
+    assert (await one.workshop.create("count_vowels", VOWELS)).admitted
+    await knows(two, "count_vowels")
+    assert (await two.workshop.create("count_more", VOWELS_TOO)).admitted
+    await knows(one, "count_more", "count_vowels")
+    await one.workshop.delete("count_vowels")
+    await knows(two, "count_more")
+    await two.workshop.delete("count_more")
+    await knows(one)
+
+
+async def test_two_functions_that_are_made_at_once_are_both_there(both: tuple[Workspace, Workspace]) -> None:
+    one, two = both
+    made = await asyncio.gather(
+        one.workshop.create("count_vowels", VOWELS), two.workshop.create("count_more", VOWELS_TOO)
+    )
+    assert [verdict.admitted for verdict in made] == [True, True]
+    for workspace in both:
+        await knows(workspace, "count_more", "count_vowels")
+
+
+async def test_a_file_that_a_person_saves_or_removes_reaches_the_other_folder(
+    both: tuple[Workspace, Workspace],
+) -> None:
+    one, two = both
+    file(two, "maths.py").write_text(VOWELS)
+    await knows(one, "count_vowels")
+    file(one, "maths.py").unlink()
+    await knows(two)
+    assert not file(two, "maths.py").exists()
+
+
+async def test_what_changed_while_a_folder_was_closed_is_there_at_its_next_start(database: str, tmp_path: Path) -> None:
+    flags = {"storage.url": database, "memory.embedding": "none"}
+    roots = [tmp_path / name for name in ("one", "two")]
+    for root in roots:
+        (root / "functions").mkdir(parents=True)
+    async with Workspace.open(roots[0], flags=flags) as one:
+        assert (await one.workshop.create("count_vowels", VOWELS)).admitted
+    join(roots[1], database)
+    async with Workspace.open(roots[1], flags=flags) as two:
+        assert [*two.workshop.names()] == ["count_vowels"]
+        await two.workshop.delete("count_vowels")
+        assert (await two.workshop.create("count_more", VOWELS_TOO, "twice")).admitted
+    async with Workspace.open(roots[0], flags=flags) as one:
+        assert [*one.workshop.names()] == ["count_more"]
+        assert not file(one).exists()
+
+
+async def test_a_save_of_a_module_that_was_changed_elsewhere_is_told_and_kept(database: str, tmp_path: Path) -> None:
+    flags = {"storage.url": database, "memory.embedding": "none"}
+    roots = [tmp_path / name for name in ("one", "two")]
+    for root in roots:
+        (root / "functions").mkdir(parents=True)
+    async with Workspace.open(roots[0], flags=flags) as one:
+        assert (await one.workshop.create("count_vowels", VOWELS)).admitted
+    join(roots[1], database)
+    async with Workspace.open(roots[1], flags=flags) as two:
+        assert (await two.workshop.create("count_more", VOWELS_TOO)).admitted
+        mine = (roots[0] / "functions/grown.py").read_text() + "\n# mine\n"
+        (roots[0] / "functions/grown.py").write_text(mine)
+        async with Workspace.open(roots[0], flags=flags) as one:
+            assert [*one.workshop.names()] == ["count_more", "count_vowels"]
+            [problem] = one.rejected()
+            assert problem.code == "changed-elsewhere"
+            assert file(one).read_text() == mine
+            theirs = file(one, "grown.py.theirs")
+            assert theirs.read_text() == file(two).read_text()
+            file(one).write_text(f"{theirs.read_text()}\n# mine\n")
+            await until(lambda: rejected(one), lambda found: not found)
+            await until(lambda: text(two), lambda found: "# mine" in found)
+
+
+async def rejected(workspace: Workspace) -> object:
+    return workspace.rejected()
+
+
+async def text(workspace: Workspace) -> str:
+    return file(workspace).read_text()
+
+
+async def test_a_folder_that_has_not_joined_is_refused(database: str, tmp_path: Path) -> None:
+    async with open_store(database, clock=Clock(), workspace="another"):
+        pass
+    (tmp_path / "functions").mkdir()
+    with pytest.raises(StorageError, match="another folder") as refusal:
+        async with Workspace.open(tmp_path, flags={"storage.url": database}):
+            pass
+    assert "toolwright storage join" in refusal.value.fix
+
+
+async def test_a_function_made_here_is_called_by_an_agent_on_a_worker_elsewhere(database: str, tmp_path: Path) -> None:
+    def play(seen: Seen) -> Step:
+        if seen.answers:
+            return Say(f"It is {seen.answers[0]}.")
+        return Ask(Wanted("count_vowels", {"text": "queueing"}))
+
+    here, there = tmp_path / "here", tmp_path / "there"
+    (here / "functions").mkdir(parents=True)
+    flags = {"storage.url": database, "memory.embedding": "none"}
+    with scripted([Repeat(play)]) as model:
+        async with Workspace.open(here, flags=flags) as workspace, cluster(database, model) as made:
+            (there / "functions").mkdir(parents=True)
+            join(there, database)
+            made.start(there)
+            await made.at_work(1)
+            assert (await workspace.workshop.create("count_vowels", VOWELS)).admitted
+            await made.say("a0", "Count.")
+            await made.replied("a0", "It is 5.")

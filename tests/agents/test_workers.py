@@ -1,0 +1,198 @@
+"""Workers share the agents at one database: each turn has one of them, and where one is gone, another goes on."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from agent_core import connect
+from agent_core.base.clock import Clock
+from agent_core.base.errors import AgentBusy
+from agent_core.storage import open_store
+from tests.agents.workers import Cluster, cluster, until
+from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
+from tests.kit.postgres import Server
+from tests.kit.program import Program, toolwright
+
+WAIT = '''\
+def wait(self, seconds: int) -> int:
+    """Wait for so many seconds, and give them back.
+
+    Args:
+        seconds: How many.
+    """
+    import time
+
+    time.sleep(seconds)
+    return seconds
+'''
+
+
+def slow(seen: Seen) -> Step:
+    """Asks for a long call; with an answer of any kind, the reply says which."""
+    text = seen.text
+    if "Go on with it" in text:
+        return Say("went on")
+    if seen.answers:
+        return Say("went through")
+    return Ask(Wanted("wait", {"seconds": 50}, "wait1"))
+
+
+async def in_a_call(made: Cluster, root: Path, *options: str) -> Program:
+    """The worker, of two, that runs a long call."""
+    (root / "functions").mkdir()
+    (root / "functions" / "waiting.py").write_text(WAIT)
+    for _ in range(2):
+        made.start(root, *options)
+    await made.at_work(2)
+    await made.say("a0", "wait")
+    worker = await made.who_has("a0")
+    await until(lambda: made.store.history("a0", kinds=("call",)), bool)
+    return worker
+
+
+async def calls(made: Cluster) -> list[str]:
+    """How each call of the agent ended; one that ran twice would be there twice."""
+    entries = await made.store.history("a0", kinds=("call", "result"))
+    assert len([entry for entry in entries if entry.kind == "call"]) == 1
+    return [entry.payload["outcome"] for entry in entries if entry.kind == "result"]
+
+
+async def test_two_workers_share_the_turns_of_eight_agents(database: str, tmp_path: Path, postgres: Server) -> None:
+    def reply(seen: Seen) -> Step:
+        return Say(f"heard {seen.messages[-1]['content']}", pause_s=0.1)
+
+    with scripted([Repeat(reply)]) as model:
+        async with cluster(database, model) as made:
+            for _ in range(2):
+                made.start(tmp_path, "--slots", "2")
+            await made.at_work(2)
+            for number in range(8):
+                await made.say(f"a{number}", f"message {number}")
+            for number in range(8):
+                await made.replied(f"a{number}", f"heard message {number}")
+            for number in range(8):
+                await made.say(f"a{number}", f"again {number}")
+            for number in range(8):
+                await made.replied(f"a{number}", f"heard again {number}")
+            assert len(model.requests) == 16
+            told = toolwright("doctor", cwd=tmp_path, environment={"TOOLWRIGHT_STORAGE_URL": database}).stdout
+            assert [f"process {worker.pid} on " in told for worker in made.workers] == [True, True]
+            owners = {row.id for row in await made.store.workers() if row.slots}
+    name = database.partition("?")[0].rpartition("/")[2]
+    rows = postgres.execute("select owner, attempt, state from toolwright.turn", name)
+    assert {owner for owner, _, _ in rows} == owners
+    assert {row[1:] for row in rows} == {(1, "done")}
+    assert len(rows) == 16
+
+
+async def test_what_a_killed_worker_did_another_goes_on_with(database: str, tmp_path: Path) -> None:
+    with scripted([Repeat(slow)]) as model:
+        async with cluster(database, model) as made:
+            worker = await in_a_call(made, tmp_path)
+            os.kill(worker.pid, signal.SIGKILL)
+            await made.replied("a0", "went on")
+            assert await calls(made) == ["unknown"]
+
+
+async def test_a_worker_that_stood_still_ends_with_75_when_its_agent_was_taken(database: str, tmp_path: Path) -> None:
+    with scripted([Repeat(slow)]) as model:
+        async with cluster(database, model) as made:
+            worker = await in_a_call(made, tmp_path)
+            os.kill(worker.pid, signal.SIGSTOP)
+            await made.replied("a0", "went on")
+            os.kill(worker.pid, signal.SIGCONT)
+            assert worker.wait(60) == os.EX_TEMPFAIL
+            assert await calls(made) == ["unknown"]
+            assert "has taken over an agent" in made.words()
+
+
+async def test_a_worker_that_is_told_to_stop_hands_its_turn_back(database: str, tmp_path: Path) -> None:
+    with scripted([Repeat(slow)]) as model:
+        async with cluster(database, model) as made:
+            worker = await in_a_call(made, tmp_path, "--grace", "0.2")
+            os.kill(worker.pid, signal.SIGTERM)
+            assert worker.wait(30) == 0
+            await made.replied("a0", "went on")
+            assert len(await calls(made)) == 1
+
+
+async def test_workers_go_on_when_the_database_was_restarted(tmp_path: Path) -> None:
+    server = Server.make()
+    try:
+        with scripted([Repeat(lambda seen: Say(f"heard {seen.messages[-1]['content']}"))]) as model:
+            async with cluster(server.url(), model) as made:
+                worker = made.start(tmp_path)
+                await made.at_work(1)
+                server.stop()
+                server.start()
+                await made.say("a0", "hello")
+                await made.replied("a0", "heard hello")
+                assert worker.poll() is None
+    finally:
+        server.remove()
+
+
+async def test_an_agent_that_a_person_talks_to_is_left_to_them(database: str, tmp_path: Path) -> None:
+    with scripted([Repeat(lambda _: Say("here"))]) as model:
+        async with cluster(database, model) as made, open_store(database, clock=Clock()) as other:
+            made.start(tmp_path)
+            await made.at_work(1)
+            async with other.hold(tmp_path, "a0"):
+                await made.say("a0", "hello")
+                await made.say("a1", "hello")
+                await made.replied("a1", "here")
+                with pytest.raises(AgentBusy, match=r"in use by process \d+ on .* \(since"):
+                    async with made.store.hold(tmp_path, "a0"):
+                        pass
+                assert await made.replies("a0") == []
+            await made.replied("a0", "here")
+
+
+async def test_a_turn_that_a_worker_runs_is_ended_from_another_process(database: str, tmp_path: Path) -> None:
+    def play(seen: Seen) -> Step:
+        return Ask(Wanted("wait", {"seconds": 1 + len(seen.messages) % 3}))
+
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "waiting.py").write_text(WAIT)
+    flags = {"storage.url": database, "memory.embedding": "none"}
+    with scripted([Repeat(play)]) as model:
+        async with cluster(database, model) as made:
+            made.start(tmp_path)
+            await made.say("a0", "go")
+            await made.who_has("a0")
+            await until(lambda: made.store.history("a0", kinds=("call",)), bool)
+            async with await connect(tmp_path, flags=flags) as client:
+                assert await client.interrupt("a0")
+                await until(made.store.due, lambda due: not due)
+            notices = await made.store.history("a0", kinds=("notice",))
+            assert [entry.payload["text"] for entry in notices] == ["The user ended the turn here."]
+
+
+@pytest.mark.parametrize("given", ["", "hello\nand again\n"])
+def test_a_conversation_whose_agent_was_taken_over_says_so(
+    database: str, tmp_path: Path, postgres: Server, given: str
+) -> None:
+    name = database.partition("?")[0].rpartition("/")[2]
+
+    def play(_: Seen) -> Step:
+        postgres.execute("update toolwright.turn set attempt = attempt + 1", name)
+        return Say("hello")
+
+    (tmp_path / "functions").mkdir()
+    with scripted([Repeat(play)]) as model:
+        options = ("--base-url", model.base_url, "--model", "scripted", *([] if given else ["--message", "hello"]))
+        environment = {"TOOLWRIGHT_STORAGE_URL": database, "TOOLWRIGHT_MEMORY_EMBEDDING": "none"}
+        done = toolwright("run", *options, cwd=tmp_path, given=given, environment=environment)
+        assert len(model.requests) == 1
+    assert "Another process has taken over main" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 1
+
+
+def test_a_worker_needs_a_database(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    done = toolwright("worker", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the state is in a file" in done.stderr

@@ -1,0 +1,117 @@
+"""Workers in processes of their own, at one database, with a scripted model."""
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, TypeVar
+
+from agent_core.base.clock import Clock
+from agent_core.storage import Post, Store, WorkerRow, open_store
+from tests.kit import ScriptedModel
+from tests.kit.program import Program, surroundings
+
+PATIENCE_S = 60.0
+T = TypeVar("T")
+
+
+@dataclass
+class Cluster:
+    """Workers at one database. What they say is kept, to be shown with a failure."""
+
+    database: str
+    model: ScriptedModel
+    store: Store
+    workers: list[Program] = field(default_factory=list)
+    said: list[IO[bytes]] = field(default_factory=list)
+
+    def start(self, root: Path, *options: str) -> Program:
+        """A worker in a folder."""
+        (root / "functions").mkdir(parents=True, exist_ok=True)
+        environment = {
+            "TOOLWRIGHT_STORAGE_URL": self.database,
+            "TOOLWRIGHT_MODEL_BASE_URL": self.model.base_url,
+            "TOOLWRIGHT_MODEL_NAME": "scripted",
+            "TOOLWRIGHT_MODEL_CONTEXT_TOKENS": "16384",
+            "TOOLWRIGHT_MEMORY_EMBEDDING": "none",
+        }
+        out = TemporaryFile()  # noqa: SIM115  (closed with the cluster)
+        streams = [os.open(os.devnull, os.O_RDONLY), out.fileno(), out.fileno()]
+        program = Program(["worker", *options], streams, cwd=root, environment=surroundings(environment))
+        os.close(streams[0])
+        self.workers.append(program)
+        self.said.append(out)
+        return program
+
+    async def at_work(self, count: int) -> None:
+        """Wait until so many workers have their slots."""
+        await until(lambda: self._count(), lambda found: found == count)
+
+    async def _count(self) -> int:
+        return sum(row.is_alive and row.slots > 0 for row in await self.store.workers())
+
+    async def say(self, agent: str, text: str) -> None:
+        """A message of the user."""
+        await self.store.post(Post(agent, "message", {"text": text}))
+
+    async def replies(self, agent: str) -> list[str]:
+        """What an agent replied."""
+        entries = await self.store.history(agent, kinds=("assistant",))
+        return [entry.payload["text"] for entry in entries if not entry.payload["calls"]]
+
+    async def replied(self, agent: str, text: str) -> None:
+        """Wait for a reply of an agent, and for the end of its turn."""
+        await until(lambda: self.replies(agent), lambda found: text in found)
+        await until(self.store.due, lambda due: agent not in [item.agent for item in due])
+
+    async def who_has(self, agent: str) -> Program:
+        """The worker that has an agent, as soon as one has it."""
+        rows = await until(self.store.workers, lambda rows: _holder(rows, agent) is not None)
+        pid = _holder(rows, agent)
+        return next(worker for worker in self.workers if worker.pid == pid)
+
+    def words(self) -> str:
+        """All that the workers said."""
+        texts = []
+        for out in self.said:
+            out.seek(0)
+            texts.append(out.read().decode())
+        return "\n".join(texts)
+
+
+def _holder(rows: list[WorkerRow], agent: str) -> int | None:
+    names = [row.name for row in rows if agent in row.agents]
+    match = re.match(r"process (\d+) ", names[0]) if names else None
+    return int(match[1]) if match else None
+
+
+async def until(look: Callable[[], Awaitable[T]], is_so: Callable[[T], bool]) -> T:
+    """What a look finds as soon as it is so."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not is_so(found := await look()):  # noqa: ASYNC110  (of another process, nobody tells)
+            await asyncio.sleep(0.05)
+    return found
+
+
+@asynccontextmanager
+async def cluster(database: str, model: ScriptedModel) -> AsyncIterator[Cluster]:
+    """A database without workers; those that are started are ended."""
+    async with open_store(database, clock=Clock()) as store:
+        made = Cluster(database, model, store)
+        try:
+            yield made
+        except BaseException as error:
+            error.add_note(made.words())
+            raise
+        finally:
+            for worker in made.workers:
+                os.kill(worker.pid, signal.SIGCONT) if worker.poll() is None else None
+                worker.kill()
+                worker.wait(10)
+            for out in made.said:
+                out.close()
