@@ -113,8 +113,14 @@ class Spending:
                 turn, said = entry.turn, "" if entry.kind == USAGE else str(payload.get("text", ""))
                 self.hear(events.TurnStarted(turn=turn, agent=agent, message=said), agent, "")
             if entry.kind == USAGE and not entry.is_imported:
-                tokens = {key: int(payload.get(key, 0)) for key in _TOKENS}
-                usage = events.Usage(turn=turn, estimated=bool(payload.get("estimated")), **tokens)
+                prompt, wrote, cached = (int(payload.get(key, 0)) for key in _TOKENS)
+                usage = events.Usage(
+                    turn=turn,
+                    prompt_tokens=prompt,
+                    completion_tokens=wrote,
+                    cached_tokens=cached,
+                    estimated=bool(payload.get("estimated")),
+                )
                 self.hear(usage, agent, str(payload.get("model", "")))
 
     @property

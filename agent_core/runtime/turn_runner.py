@@ -12,7 +12,7 @@ from typing import Protocol
 from agent_core.access.grants import Approver
 from agent_core.base import events
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
-from agent_core.context import History
+from agent_core.context import History, resume
 from agent_core.functions.debug import Debugger, DebuggerSeat
 from agent_core.functions.service import FunctionService
 from agent_core.registry.snapshot import Snapshot
@@ -23,8 +23,8 @@ from .client_calls import ClientFunctions, beginning
 from .colleagues import Colleagues
 from .identity import OwnName
 from .model_session import ModelSession
-from .session import STOPPED, AgentSession, closing, closing_answers, is_reply, last_event
-from .turn import HEARD, Company, Emit, Turn, notice, said_by
+from .session import STOPPED, AgentSession, closing, closing_answers, is_reply, last_event, settle
+from .turn import HEARD, Company, Emit, Turn, messages_of, notice, said_by
 from .turn_policy import Ended
 
 
@@ -184,6 +184,10 @@ class TurnRunner:
             await self.store.post(post)
         skip = BETWEEN if posts else ()  # the user's message goes before what others sent
         claimed = await self.store.next(self.name, self.owner, skip=skip)
+        while claimed is not None and claimed.attempt > 1:  # its end could not be written, as on a full disk
+            await settle(self.store, claimed, self.session)
+            await resume(self.store, self.name, self.history, messages_of)
+            claimed = await self.store.next(self.name, self.owner, skip=skip)
         if claimed is None:
             return
         self.colleagues.look()

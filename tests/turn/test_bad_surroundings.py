@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from agent_core.base.messages import User
 from agent_core.storage import open_store
 from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Say, Wanted
+from tests.kit import Ask, Say, Seen, Wanted
 from tests.kit import scripted as running
 from tests.kit.desk import VOWELS, answers, desk, ended
 
@@ -122,3 +123,23 @@ async def test_what_a_request_showed_can_be_told_from_storage(tmp_path: Path) ->
     assert "\n\n".join(sections) == model.requests[0].messages[0]["content"]
     assert request.payload["versions"].keys() == {"count_vowels"}
     await store.close()
+
+
+async def test_a_turn_whose_end_did_not_fit_on_the_disk_is_closed_before_the_next_one(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def cramped(seen: Seen) -> Say:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1, hard))
+        return Say("Lost.")
+
+    try:
+        with running([cramped, Say("Here.")]) as model:
+            async with desk(tmp_path, model) as at:
+                with pytest.raises(ToolwrightError):
+                    await at.say("one")
+                resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+                assert ended(await at.say("two")).reply == "Here."
+                history = await at.agent.history()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [each.text for each in history if isinstance(each, User)] == ["one", "two"]
