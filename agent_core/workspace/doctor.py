@@ -49,7 +49,7 @@ async def examine(
             "database": store.place if settings.storage.url else None,
             "recovered": store.recovered,
             "vectors": await store.vector_trouble() or None,
-            "processes": [asdict(row) for row in await store.workers()],
+            "processes": [asdict(row) for row in await store.workers() if row.is_alive or row.agents],
         },
         "ok": sandbox["level"] in ("full", "core") and damage is None,
     }

@@ -1,5 +1,6 @@
 """Workers share the agents at one database: each turn has one of them, and where one is gone, another goes on."""
 
+import asyncio
 import os
 import signal
 from pathlib import Path
@@ -118,6 +119,7 @@ async def test_a_worker_that_is_told_to_stop_hands_its_turn_back(database: str, 
             assert len(await calls(made)) == 1
 
 
+@pytest.mark.usefixtures("postgres")  # where there is none to start, it is skipped
 async def test_workers_go_on_when_the_database_was_restarted(tmp_path: Path) -> None:
     server = Server.make()
     try:
@@ -168,6 +170,21 @@ async def test_a_turn_that_a_worker_runs_is_ended_from_another_process(database:
                 await until(made.store.due, lambda due: not due)
             notices = await made.store.history("a0", kinds=("notice",))
             assert [entry.payload["text"] for entry in notices] == ["The user ended the turn here."]
+
+
+async def test_replies_reach_a_client_whichever_process_runs_the_turn(database: str, tmp_path: Path) -> None:
+    def play(seen: Seen) -> Step:
+        return Say(f"heard {seen.messages[-1]['content']}")
+
+    flags = {"storage.url": database, "memory.embedding": "none", "model.name": "scripted"}
+    with scripted([Repeat(play)]) as model:
+        async with cluster(database, model) as made:
+            made.start(tmp_path)
+            await made.at_work(1)
+            async with await connect(tmp_path, flags={**flags, "model.base_url": model.base_url}) as client:
+                for _ in range(4):
+                    replies = await asyncio.gather(*(client.ask(f"message {number}", "main") for number in range(3)))
+                    assert all("heard message" in reply for reply in replies)
 
 
 @pytest.mark.parametrize("given", ["", "hello\nand again\n"])

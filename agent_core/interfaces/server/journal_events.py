@@ -43,10 +43,16 @@ class JournalReader:
         self._reply = ""
 
     async def read(self, ends: Iterable[events.TurnEnded] = ()) -> list[NumberedEvent]:
-        """Return what has come since the last time; `ends` are known ends of turns, which say more than the journal."""
-        entries = await self._store.history(self._agent, since=self._since(), kinds=_KINDS, with_removed=True)
+        """Return what has come since the last time; `ends` are known ends of turns, which say more than the journal.
+
+        Another process may end a turn and begin the next one between the two looks: that one is read the next time.
+        """
         ended = await self._store.ended_turns(self._agent, self.last)
-        known = {event.turn: event for event in ends}
+        entries = await self._store.history(self._agent, since=self._since(), kinds=_KINDS, with_removed=True)
+        closed, known = {row.id for row in ended}, {event.turn: event for event in ends}
+        ends_of_open = (_end(row) for row in entries if row.turn not in closed and _end(row) > self.last)
+        upto = next(ends_of_open, None)
+        entries = entries if upto is None else [row for row in entries if row.seq <= upto]
         rows: list[Entry | EndedTurn] = sorted([*entries, *ended], key=lambda row: row.seq)
         numbered = [(row.seq, event) for row in rows for event in self._of(row, known)]
         fresh = [NumberedEvent(seq, event) for seq, event in numbered if seq > self.last]
@@ -127,6 +133,11 @@ class JournalReader:
             steps=self._step,
             usage={},
         )
+
+
+def _end(entry: Entry) -> int:
+    """Return the number of the end of an entry's turn."""
+    return ((entry.seq >> 20) + 1 << 20) - 1
 
 
 def is_on_disk(event: Event) -> bool:

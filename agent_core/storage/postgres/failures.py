@@ -20,7 +20,7 @@ _CAUSES: Final = (
     (
         _TOO_MANY,
         "has as many connections as it takes.",
-        "End a process that uses it, or raise its max_connections: a process of Toolwright takes up to five.",
+        "End a process that uses it, or raise its max_connections: a process of Toolwright takes up to six.",
     ),
     (
         _REFUSED,

@@ -21,7 +21,7 @@ BEAT_S: Final = 1.0
 DEAD_S: Final = 3.0
 _GONE_S: Final = 1.3  # a connection that broke is there again by then
 _PAUSE_S: Final = 0.2
-_FORGOTTEN: Final = "1 hour"
+_FORGOTTEN: Final = "1 day"
 CHANNEL: Final = "toolwright"
 
 IS_GONE: Final = "not exists (select 1 from pg_stat_activity a where a.pid = w.backend)"
