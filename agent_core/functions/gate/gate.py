@@ -39,7 +39,7 @@ from .read import read
 from .reviewer import Reviewer
 from .rewrite import Sameness, compared
 from .robust import robust
-from .rules import UNPROVEN, Rules
+from .rules import CLAIMED, UNPROVEN, Rules
 from .saved_file import SavedFile, draft_of, look, prove_changed, read_file, try_import, try_users
 from .substance import substance
 from .trial import UNGRANTED, Granted, TrialTools, Workers, load, try_module
@@ -207,7 +207,7 @@ class Gate:
     async def confirm(self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot) -> Verdict:
         """Return the verdict on the same source with the returned results, marked as confirmed.
 
-        Without an example that agreed by itself the function joins as a draft.
+        Without an example that agreed by itself the function joins as a draft; not if its promise is doubted, too.
         """
         if not verdict.can_be_confirmed:
             message = "there is nothing to confirm: more than a written result stands against this candidate"
@@ -219,7 +219,11 @@ class Gate:
         after = replace(after, fixes=(*verdict.fixes, *after.fixes), confirmed=confirmed)
         if verdict.agreed or not after.admitted:
             return after
-        message = f"no example of `{after.name}` agreed before its results were confirmed, so it is added as a draft"
+        message = f"no example of `{after.name}` agreed before its results were confirmed"
+        if doubt := next((problem for problem in after.problems if problem.code in CLAIMED), None):
+            problem = Problem("unproven", f"{message}, and {doubt.message}", doubt.where, doubt.fix)
+            return replace(after, admitted=False, standing="", problems=(*after.problems, problem))
+        message += ", so it is added as a draft"
         return replace(
             after,
             standing="draft",

@@ -101,6 +101,9 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
 CHALLENGED: frozenset[str] = frozenset(DOUBTS) - {"doubt-words"}
 """Findings that make the author predict the results of other calls: what it was seen to do speaks for them."""
 
+CLAIMED: frozenset[str] = frozenset({"doubt-effect", "doubt-knowledge", "doubt-work", "doubt-chance"})
+"""Of these, that a promise may be beyond the code: no result that only came back speaks against it."""
+
 
 def severity(policy: Policy, stage: str, code: str) -> Severity:
     """Return the severity of a stage's finding under a policy."""
