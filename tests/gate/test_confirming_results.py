@@ -38,7 +38,10 @@ async def test_what_came_back_proves_no_promise_that_is_doubted(gate: Gate) -> N
     assert refused.can_be_confirmed
     verdict = await gate.confirm(candidate, refused, Snapshot.empty())
     assert (verdict.admitted, verdict.standing) == (False, "")
-    assert "no example of `lottery_predictor` agreed before its results were confirmed, and" in verdict.refusals[-1].message
+    assert (
+        "no example of `lottery_predictor` agreed before its results were confirmed, and"
+        in verdict.refusals[-1].message
+    )
 
 
 async def test_what_has_another_problem_cannot_be_confirmed(gate: Gate) -> None:
