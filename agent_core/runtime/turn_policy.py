@@ -33,6 +33,10 @@ MAX_CUTS = 3
 MAX_REMINDERS = 2
 
 _CLAIM = re.compile(r"\bI(?:'ve| have)? (?:just )?(?:made|created|wrote|written|defined)\b[^.!?\n`]{0,40}`(\w+)`")
+_VAGUE_CLAIM = re.compile(
+    r"\bI(?:'ve| have)? (?:just )?(?:made|created|wrote|written|defined) (?:an?|the|this|that|your) (?:new )?"
+    r"(?:function|tool)\b"
+)
 _SHORTER = "Write it much shorter, or do it in parts"
 
 
@@ -235,7 +239,9 @@ def _objections(reply: Reply, turn: Turn, called: Collection[str]) -> Iterator[t
 def _claimed(reply: Reply, turn: Turn) -> list[str]:
     """Return the functions that a reply says were made, and that were not."""
     created_names = {name for names in turn.completed_changes.values() for name in names}
-    return [name for name in _CLAIM.findall(reply.text) if name not in created_names]
+    named = [name for name in _CLAIM.findall(reply.text) if name not in created_names]
+    is_vague = not created_names and _VAGUE_CLAIM.search(reply.text) is not None
+    return named or ([*turn.refused] if is_vague else [])
 
 
 def _advice_on_written(name: str) -> str:

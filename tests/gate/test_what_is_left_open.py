@@ -120,6 +120,11 @@ async def test_the_author_is_asked_for_what_is_promised_and_not_covered(gate: Ga
 
 PARTLY = [
     promised(
+        "is_glad", "letter: str", "bool", "Determine whether a letter is positive or negative.",
+        "return 'glad' in letter.lower() or 'lovely' in letter.lower()",
+        "is_glad('So glad you came') → True", "is_glad('It rained and rained') → False",
+    ),
+    promised(
         "toast_price", "bread: str, slices: int", "float", "Reckon the price of toast.",
         "each = 1.0\nif bread == 'rye':\n    each = 0.5\nelif bread == 'oat':\n    each = 0.75\n"
         "elif bread == 'corn':\n    each = 2.0\nreturn each * slices",

@@ -1,5 +1,7 @@
 """The main job: a function is lacked, made, fixed, and used in the same turn."""
 
+import pytest
+
 from agent_core.base.events import FunctionsChanged, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains, shows
@@ -112,11 +114,14 @@ async def test_a_claim_of_a_function_that_was_not_made_is_not_let_through(at_des
     assert ended(await desk.say("How many vowels are in 'queueing'?")).reply == "There are 5."
 
 
-async def test_a_claim_that_is_kept_up_after_a_rejection_is_contradicted_to_the_user(at_desk: OpenDesk) -> None:
+@pytest.mark.parametrize("text", ["I made `lights_off`, and the lights are off.", "I have created a function for it."])
+async def test_a_claim_that_is_kept_up_after_a_rejection_is_contradicted_to_the_user(
+    at_desk: OpenDesk, text: str
+) -> None:
     only_prints = 'def lights_off(room: str) -> None:\n    """Turn off the lights of a room."""\n    print(room)\n'
-    claim = Say("I made `lights_off`, and the lights are off.")
+    claim = Say(text)
     told = (contains("`lights_off` was rejected"), contains("`lights_off` was not made in this turn"))
-    desk = await at_desk([create(only_prints, "lights_off"), claim, *(Expect(claim, text) for text in told)])
+    desk = await at_desk([create(only_prints, "lights_off"), claim, *(Expect(claim, part) for part in told)])
     events = await desk.say("Turn off the lights in my living room.")
     assert ended(events).reply == f"{claim.text}\n\n[`lights_off` was not made in this turn.]"
     assert "`lights_off` was not made in this turn" in of(Warned, events)[-1].message

@@ -30,7 +30,7 @@ from .memorization import Memorization
 from .reach import FreshCall
 from .state import VanishingStore, vanishing_stores
 
-_FEW, _FIRST, _SENTENCE = 3, 9, 5
+_FEW, _FIRST, _SENTENCE, _HANDFUL = 3, 9, 5, 20
 _AS_IT_IS = re.compile(r"\b(?:unchanged|untouched|as (?:it|they) (?:is|are|was|were|came))\b", re.IGNORECASE)
 
 
@@ -70,6 +70,7 @@ class Case:
             or self.draws
             or self.is_prose
             or self.algorithm
+            or self.few_words
             or self.picks
             or self.measures
             or self.is_formula
@@ -248,6 +249,15 @@ class Case:
         """True if the texts of its code are more than a few labels: sentences, which may be made up."""
         tree = self.draft.tree
         return tree is not None and any(len(WORD.findall(text)) >= _SENTENCE for text in literals(tree) if " " in text)
+
+    @property
+    def few_words(self) -> frozenset[str]:
+        """The words of its code by which it judges what only a mind tells, if they are few and told nowhere."""
+        said, work = {*self.promise.name, *self.promise.sentence}, lexicon().sections["work"]
+        if not self.takes_text() or work["minded"].isdisjoint(said) or said & work["by_words"]:
+            return frozenset()
+        words = self.code_words - self.promise.words
+        return words if len(words) <= _HANDFUL else frozenset()
 
     @property
     def algorithm(self) -> str:

@@ -149,6 +149,10 @@ def _claims(case: Case) -> Iterator[Finding]:
         yield Finding(
             "doubt-work", message, "do that work with `hashlib` or a package, or promise what it does", case.line
         )
+    if case.few_words:
+        shown = ", ".join(sorted(case.few_words)[:_FEW])
+        message = f"`{case.function.name}` judges a text by few words of its code ({shown}), of which nothing tells"
+        yield Finding("doubt-work", message, "tell the words in the description, or ask a model for it", case.line)
     yield from _chance(case)
     yield from _length(case)
     yield from _nothing_done(case)
