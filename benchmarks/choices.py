@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=REQUESTS, help="how many requests a real model is sent")
     given = parser.parse_args()
     rows = chosen_by_model(given.path, given.model, given.requests) if given.model else bench(given.path)
-    show(ran_with("The model", rows), as_json=given.json)
+    show(ran_with("The model" if given.model else "The embedding model", rows), as_json=given.json)
 
 
 async def chosen_by_model(path: Path, name: str, requests: int) -> list[Row]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.base.untrusted import visible
-from agent_core.storage import BETWEEN, SUMMARY, ClaimedTurn, Entry, Shape, TurnStore, fitting
+from agent_core.storage import BETWEEN, SUMMARY, USAGE, ClaimedTurn, Entry, Shape, TurnStore, fitting
 
 from .paging import in_part
 
@@ -283,7 +283,7 @@ async def resume(store: TurnStore, agent: str, history: History, read: ReadEntri
 async def pop(store: TurnStore, agent: str) -> list[Entry]:
     """Remove the last turn in which something was said, with later summaries, from the history; return its entries."""
     while entries := await store.hide_last_turn(agent):
-        if any(entry.kind != SUMMARY for entry in entries):
+        if any(entry.kind not in (SUMMARY, USAGE) for entry in entries):
             return entries
     return []
 

@@ -32,7 +32,7 @@ async def one_message(options: RunOptions, message: str | None) -> bool:
         with ctrl_c(group, talk.interrupt):
             await _before(talk, options, heard)
             if message is not None and not talk.failed:
-                if not await talk.turn(message, heard):
+                if not await talk.turn(message, heard) and not talk.left:
                     await talk.drop_unanswered()
                 if talk.has_sent:
                     await talk.finish_work(heard)

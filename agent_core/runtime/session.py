@@ -207,7 +207,7 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_
     """Close a turn that another process left open: every call gets its one answer.
 
     A turn that was parked stays so, and a reply to another agent that is on disk reaches it. What else another agent
-    began is begun again; if it `goes_on`, so is what the user began.
+    began is begun again; if it `goes_on`, so is what the user began, unless the user ended it.
     """
     entries = await store.load(claimed.id)
     if entries and entries[-1].kind == "parked":
@@ -215,19 +215,20 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_
         await store.finish(claimed.id, claimed.attempt, state)
         return ""
     is_between, last = claimed.event.kind in BETWEEN, entries[-1] if entries else None
-    if is_between and last is not None and last.kind == "assistant" and not last.payload.get("calls"):
+    if (is_between or goes_on) and last is not None and last.kind == "assistant" and not last.payload.get("calls"):
         writes = _owed(claimed, AnswerAsk("", str(last.payload.get("text", ""))))
         await store.finish(claimed.id, claimed.attempt, "done", writes=writes)
         return ""
     ending = closing_answers(entries)
-    is_again = is_between or (goes_on and not ClientFunctions.of(claimed.event).is_client)
+    is_again = not claimed.cancelled and (is_between or (goes_on and not ClientFunctions.of(claimed.event).is_client))
     ending.append(notice(STOPPED if is_again else f"{STOPPED} The user may ask you to go on."))
     n = claimed.n
     if not any(entry.kind in ("user", "notice") for entry in entries):
         ending.insert(0, entry_of(claimed.event, session.style, session.clock.now()))
     await store.append(claimed.id, claimed.attempt, n, ending)
     await store.settle_questions(claimed.id)
-    posts, writes = _begun_again(claimed) if is_again else ([], [])
+    ended = _owed(claimed, AnswerAsk("", "The turn was ended by the user.", "failed"))
+    posts, writes = _begun_again(claimed) if is_again else ([], ended)
     await store.finish(claimed.id, claimed.attempt, "interrupted", posts=posts, writes=writes)
     if is_between:
         return ""

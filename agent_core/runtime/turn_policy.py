@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
+from agent_core.base import events
 from agent_core.base.errors import ModelError
 from agent_core.base.interruption import Interrupted
 from agent_core.base.untrusted import one_line
@@ -131,8 +132,9 @@ class DirectReplyPolicy:
 
     def _replied(self, reply: Reply) -> Ended:
         """Return the end of a turn by a reply; one that keeps claiming what was not done is contradicted."""
-        if claimed := _claimed(reply, self.turn):
+        if self.turn.refused and (claimed := _claimed(reply, self.turn)):
             told = f"`{claimed[0]}` was not made in this turn"
+            self.turn.emit(events.Text(turn=self.turn.id, step=self.turn.step, text=f"\n\n[{told}.]"))
             return Ended("replied", f"{reply.text}\n\n[{told}.]", warning=f"{told}, whatever the reply says.")
         return Ended("replied", reply.text)
 
@@ -239,7 +241,8 @@ def _objections(reply: Reply, turn: Turn, called: Collection[str]) -> Iterator[t
 def _claimed(reply: Reply, turn: Turn) -> list[str]:
     """Return the functions that a reply says were made, and that were not."""
     created_names = {name for names in turn.completed_changes.values() for name in names}
-    named = [name for name in _CLAIM.findall(reply.text) if name not in created_names]
+    claims = [name for name in _CLAIM.findall(reply.text) if name not in created_names]
+    named = [name for name in claims if f"def {name}(" not in reply.text]  # what is only shown was written, too
     is_vague = not created_names and _VAGUE_CLAIM.search(reply.text) is not None
     return named or ([*turn.refused] if is_vague else [])
 

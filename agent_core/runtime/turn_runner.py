@@ -4,7 +4,7 @@ However a turn ends, its history is valid and on disk.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -122,7 +122,7 @@ class TurnRunner:
         """Give a turn of its own to work that no message began; its event goes before all that waits."""
         async with self.one_at_a_time:
             await self.store.post(Post(self.name, kind, {}, due=0.0))
-            claimed = await self.store.next(self.name, self.owner)
+            claimed = await self._next(goes_on=terms.goes_on)
             assert claimed is not None
             turn = self.turn = self.turn_of(claimed, terms)
             try:
@@ -183,11 +183,7 @@ class TurnRunner:
         for post in posts:
             await self.store.post(post)
         skip = BETWEEN if posts else ()  # the user's message goes before what others sent
-        claimed = await self.store.next(self.name, self.owner, skip=skip)
-        while claimed is not None and claimed.attempt > 1:  # its end could not be written, as on a full disk
-            await settle(self.store, claimed, self.session)
-            await resume(self.store, self.name, self.history, messages_of)
-            claimed = await self.store.next(self.name, self.owner, skip=skip)
+        claimed = await self._next(skip, goes_on=terms.goes_on)
         if claimed is None:
             return
         self.colleagues.look()
@@ -195,6 +191,15 @@ class TurnRunner:
             await self._run_claimed(self.turn_of(claimed, terms, emit), claimed.event)
         finally:
             self.colleagues.look_away()
+
+    async def _next(self, skip: Collection[str] = (), *, goes_on: bool) -> ClaimedTurn | None:
+        """Return the next turn; one whose end could not be written, as on a full disk, is closed before."""
+        claimed = await self.store.next(self.name, self.owner, skip=skip)
+        while claimed is not None and claimed.attempt > 1:
+            await settle(self.store, claimed, self.session, goes_on=goes_on)
+            await resume(self.store, self.name, self.history, messages_of)
+            claimed = await self.store.next(self.name, self.owner, skip=skip)
+        return claimed
 
     async def _run_claimed(self, turn: Turn, event: Inbound) -> None:
         await self.begin(turn, event)

@@ -35,7 +35,7 @@ from agent_core.registry.watch import Watcher
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.helper_calls import PREFIX
-from agent_core.storage import BETWEEN, FROM_USER, FUNCTIONS, DropAgent, Store, prepare_state_dir
+from agent_core.storage import BETWEEN, FROM_USER, FUNCTIONS, SUMMARY, DropAgent, Store, prepare_state_dir
 from sandbox import Sandbox
 
 from . import doctor, scaffold
@@ -208,7 +208,7 @@ class Workspace:
             deps = self._deps()
             agent = await build_agent(deps, name, memory, verify=verify, resources=resources, is_behind=is_behind)
             agent.goes_on = answers and self._store.is_shared
-            await agent.restore(answers=answers)
+            await agent.restore(answers=answers or self._store.is_shared)
             self._agents.hold(agent, resources)
             stack.pop_all()
         return agent
@@ -299,7 +299,7 @@ class Workspace:
             raise UsageError("A worker needs a database that processes share, and the state is in a file.", fix=fix)
         opened = partial(self._opened, is_behind=True, answers=True)
         behind = AgentsBehind(opened, hear, self.answered_by_id)
-        new_runner = partial(self._new_runner, slots=slots, on_fault=on_fault, kinds=(*BETWEEN, *FROM_USER))
+        new_runner = partial(self._new_runner, slots=slots, on_fault=on_fault, kinds=(*BETWEEN, *FROM_USER, SUMMARY))
         async with self._at_work(behind, new_runner) as runner:
             await self._store.offer_slots(slots)
             yield runner

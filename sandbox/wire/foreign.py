@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from ..errors import SandboxError
+from .lines import lines_of
 
 DEEPEST: Final = 64
 DEEPEST_ROW: Final = 500  # of what this program wrote: values of calls have up to 202 levels, and stand in something
@@ -136,10 +137,10 @@ def read_toml(text: str | bytes, *, most: int = _MOST_TOML, deepest: int = DEEPE
 def _long_key(text: str) -> int:
     """Return where a key of too many parts begins, -1 if there is none: it stands in one line, with as many dots."""
     start = 0
-    for line in text.split("\n"):
+    for line in lines_of(text):
         if line.count(".") >= DEEPEST and (match := _LONG_KEY.search(line)):
             return start + match.start()
-        start += len(line) + 1
+        start += len(line)
     return -1
 
 

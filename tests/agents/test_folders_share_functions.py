@@ -173,3 +173,38 @@ async def test_a_function_made_here_is_called_by_an_agent_on_a_worker_elsewhere(
             assert (await workspace.workshop.create("count_vowels", VOWELS)).admitted
             await made.say("a0", "Count.")
             await made.replied("a0", "It is 5.")
+
+
+async def test_a_package_comes_to_a_folder_that_joins_as_a_package(
+    both: tuple[Workspace, Workspace], database: str, tmp_path: Path
+) -> None:
+    one, _two = both
+    file(one, "web").mkdir()
+    file(one, "web/pages.py").write_text(VOWELS)
+    file(one, "web/__init__.py").write_text('"""Pages of the web."""\n\nfrom .pages import count_vowels\n')
+    await one.workshop.reload()
+    root = tmp_path / "three"
+    (root / "functions").mkdir(parents=True)
+    join(root, database)
+    flags = {"storage.url": database, "memory.embedding": "none", "model.base_url": "http://127.0.0.1:9/v1"}
+    async with Workspace.open(root, flags=flags) as three:
+        await knows(three, *one.workshop.names())
+        assert file(three, "web/__init__.py").read_text() == file(one, "web/__init__.py").read_text()
+        await one.workshop.reload()
+    assert file(one, "web/__init__.py").is_file()
+
+
+async def test_a_folder_that_was_emptied_and_joins_again_gets_the_functions_back(
+    both: tuple[Workspace, Workspace], database: str, tmp_path: Path
+) -> None:
+    one, _two = both
+    assert (await one.workshop.create("count_vowels", VOWELS)).admitted
+    root = tmp_path / "three"
+    flags = {"storage.url": database, "memory.embedding": "none", "model.base_url": "http://127.0.0.1:9/v1"}
+    (root / "functions").mkdir(parents=True)
+    for _ in range(2):
+        join(root, database)
+        async with Workspace.open(root, flags=flags) as three:
+            await knows(three, "count_vowels")
+        (root / "functions" / "grown.py").unlink()
+    await knows(one, "count_vowels")

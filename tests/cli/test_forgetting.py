@@ -111,7 +111,9 @@ async def test_a_name_is_gone_from_every_byte_of_the_state_and_the_conversation_
 
 async def test_a_turn_goes_whole_and_a_message_leaves_its_calls_answered(told: Path) -> None:
     (told / ".toolwright" / "debug.log").write_text("2026-11-20 16:42:04,125 → POST … the whole conversation\n")
-    done = run(told, "memory", "forget", "--message", "1.2", "-y")
+    found = run(told, "memory", "search", NAME)["recall"]["results"]
+    with_calls = next(row["message"] for row in found if "I shall remember" in row["text"])
+    done = run(told, "memory", "forget", "--message", with_calls, "-y")
     assert not (told / ".toolwright" / "debug.log").exists()
     assert places(done)["messages"] == 1
     await talked(told, [Expect(Say("Yes."), contains("[forgotten]"))], ["and now?"])

@@ -66,6 +66,18 @@ COMPUTED = [
         "first_price('tea 2.50') → '2.50'", "first_price('a 13.00 b 1.00') → '13.00'",
     ),
     promised(
+        "is_sha256", "text: str", "bool", "Check whether a text has the form of a SHA256 digest.",
+        'import re\nreturn bool(re.fullmatch("[0-9a-f]{64}", text))',
+        f"is_sha256('{'a1' * 32}') → True", "is_sha256('a1b2') → False",
+    ),
+    promised(
+        "remove_member", "members: list[dict], name: str", "str",
+        "Remove a member from the members and return the rest as JSON.",
+        'import json\nreturn json.dumps([member for member in members if member.get("name") != name])',
+        """remove_member([{'name': 'a'}, {'name': 'b'}], 'a') → '[{"name": "b"}]'""",
+        """remove_member([{'name': 'a'}, {'age': 3}], 'b') → '[{"name": "a"}, {"age": 3}]'""",
+    ),
+    promised(
         "highest_bid", "bids: list[dict]", "str", "Return who bids most.",
         'return max(bids, key=lambda bid: bid["sum"])["who"]',
         "highest_bid([{'who': 'a', 'sum': 1}, {'who': 'b', 'sum': 4}]) → 'b'",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.base.events import FunctionsChanged, Warned
+from agent_core.base.events import FunctionsChanged, Text, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains, shows
 from tests.kit.desk import VOWELS, answers, ended, of
@@ -125,6 +125,13 @@ async def test_a_claim_that_is_kept_up_after_a_rejection_is_contradicted_to_the_
     events = await desk.say("Turn off the lights in my living room.")
     assert ended(events).reply == f"{claim.text}\n\n[`lights_off` was not made in this turn.]"
     assert "`lights_off` was not made in this turn" in of(Warned, events)[-1].message
+    assert "".join(event.text for event in of(Text, events)).endswith(ended(events).reply)
+
+
+async def test_a_function_that_is_only_shown_in_the_chat_is_no_claim(at_desk: OpenDesk) -> None:
+    shown = Say("I wrote `fizz` for you:\n\n```python\ndef fizz(n):\n    return n % 3 == 0\n```")
+    desk = await at_desk([shown])
+    assert ended(await desk.say("Show me fizz here in the chat, and do not add it.")).reply == shown.text
 
 
 async def test_a_claim_of_a_function_that_was_there_is_told_apart_and_its_result_stays(at_desk: OpenDesk) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Outcome, Raised, Returned
+from sandbox.wire.lines import bare_lines
 
 from .arguments.domain import Domain, domain
 from .arguments.failed_call import is_right, named
@@ -108,7 +109,7 @@ def is_doubtful(draft: Draft) -> bool:
 
 def _is_told(code: str, description: str) -> bool:
     """Check whether a text or number of the code stands in a description, apart from its examples."""
-    prose = "\n".join(line for line in description.splitlines() if not line.lstrip().startswith(">>>"))
+    prose = "\n".join(line for line in bare_lines(description) if not line.lstrip().startswith(">>>"))
     constant = code.strip("\"'")
     is_literal = code[:1] in ("'", '"') or code[:1].isdigit()
     return is_literal and len(constant) > 1 and re.search(rf"(?<!\w){re.escape(constant)}(?!\w)", prose) is not None

@@ -10,7 +10,7 @@ the history: a text that was in force once is only behind.
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ from agent_core.base.problem import Place, Problem
 from agent_core.registry.module_file import remove, remove_text, save, save_text
 from agent_core.registry.source import FOLDER, MODULE_LIMIT, ModuleSource, hash_of, path_of, read_file
 from agent_core.storage import STATE, FunctionStore
+from sandbox.wire.foreign import read_json
 
 _PLACE: Final = f"{STATE}/functions.json"
 _MOST_BYTES: Final = 64 << 20
@@ -62,7 +63,7 @@ class FolderCopy:
             there = manifest.get(module)
             if there == same.versions.get(module):
                 continue
-            path = self._path(module)
+            path = self._path(module, manifest)
             paths.add(path)
             try:
                 await self._take(module, path, there, same)
@@ -97,7 +98,7 @@ class FolderCopy:
     async def _take(self, module: str, path: str, there: str | None, same: _Same) -> None:
         """Let one module be what the manifest says, or note that something else was saved here."""
         here = await asyncio.to_thread(self._here, module, path)
-        is_ours = here not in (None, there, same.versions.get(module)) and not await self._was_taken(module, here)
+        is_ours = here not in (None, there, same.versions.get(module)) and not await self._was_taken(module, here, same)
         if is_ours and there is None:  # removed elsewhere, and changed here: it is new
             del same.versions[module]
             return
@@ -120,9 +121,12 @@ class FolderCopy:
             raise WorkspaceError(f"The store does not have the text of version {version[:12]}.")
         return text
 
-    async def _was_taken(self, module: str, version: str | None) -> bool:
-        """Check whether a text was in force once: then it is only behind, and nobody's work is lost."""
-        return any(row.version == version for row in await self._store.module_history(module))
+    async def _was_taken(self, module: str, version: str | None, same: _Same) -> bool:
+        """Check whether a text was in force after the one that this folder had last: it is only behind, and nobody's
+        work is lost. What was in force before that is a revert.
+        """
+        taken, last = [row.version for row in await self._store.module_history(module)], same.versions.get(module)
+        return version in (taken[len(taken) - taken[::-1].index(last) :] if last in taken else taken)
 
     def _here(self, module: str, path: str) -> str | None:
         """Return the version of a file; None where there is none."""
@@ -151,9 +155,12 @@ class FolderCopy:
             text = read_plain(self._root / beside, self._limit).decode("utf-8")
             remove_text(self._root, beside, hash_of(text))
 
-    def _path(self, module: str) -> str:
-        package = path_of(f"{module}.__init__")
-        return package if (self._root / package).is_file() else path_of(module)
+    def _path(self, module: str, manifest: Collection[str] = ()) -> str:
+        """Return the file of a module: one of which the manifest has parts is a package, unless it is a file here."""
+        package, whole = path_of(f"{module}.__init__"), path_of(module)
+        has_parts = any(name.startswith(f"{module}.") for name in manifest)
+        is_package = (self._root / package).is_file() or (has_parts and not (self._root / whole).is_file())
+        return package if is_package else whole
 
     def _refused(self, same: _Same) -> dict[str, Problem]:
         problems = {}
@@ -168,9 +175,9 @@ class FolderCopy:
 
     def _read(self) -> _Same:
         try:
-            data: Any = json.loads(read_plain(self._root / _PLACE, _MOST_BYTES))  # Any: JSON
+            data: Any = read_json(read_plain(self._root / _PLACE, _MOST_BYTES).decode("utf-8"))  # Any: JSON
             return _Same(dict(data["versions"]), dict(data["refused"]))
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError):  # what is no JSON is a ValueError
             return _Same()
 
     def _write(self, same: _Same) -> None:

@@ -6,7 +6,7 @@ What was judged before is known by its hash and is not judged, nor parsed, again
 
 import ast
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
@@ -157,7 +157,7 @@ class Loader:
         manifest = await self._store.manifest()
         pulled = await copy.pull(manifest)
         files = [*paths, *map(self._whole, pulled.paths)]
-        names = [shown_path(path.relative_to(self._folder)) for path in files]
+        names = [*(shown_path(path.relative_to(self._folder)) for path in files), *pulled.problems]
         baseline = GoodVersions(manifest, await self._store.readings(names))
         return baseline, {**await asyncio.to_thread(self._read, files, baseline), **pulled.problems}
 
@@ -239,8 +239,14 @@ class Loader:
         inside = [path.relative_to(self._folder) for path in files if not self._is_bare_marker(path)]
         sources: dict[str, Found] = {shown_path(path): self._read_one(path) for path in inside}
         if paths is None:
-            sources.update(dict.fromkeys(baseline.readings.keys() - sources.keys()))
+            sources.update(dict.fromkeys(self._gone(baseline, sources)))
         return sources
+
+    def _gone(self, baseline: GoodVersions, sources: Collection[str]) -> set[str]:
+        """Return the files that are here no more; another folder may hold a module in another file."""
+        gone = baseline.readings.keys() - set(sources)
+        held = {*map(module_at, sources)} if self._copy is not None else set()
+        return {path for path in gone if module_at(path) not in held}
 
     def _is_bare_marker(self, path: Path) -> bool:
         # `functions/__init__.py` belongs to no module; an empty one is a habit, and nothing to complain of.

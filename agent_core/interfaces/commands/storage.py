@@ -99,8 +99,7 @@ async def _settled(scene: CliContext, *, joins: bool) -> None:
     workspace = workspace_id(prepare_state_dir(root))
     async with open_store(url, clock=Clock()) as store:
         await (store.join(workspace) if joins else store.claim(workspace))
-        if not joins:
-            FolderCopy(root, store).overrule(await store.manifest())
+        FolderCopy(root, store).overrule({} if joins else await store.manifest())
 
 
 @click.command()

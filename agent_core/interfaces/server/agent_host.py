@@ -12,7 +12,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import ToolwrightError
 from agent_core.base.events import Event
 from agent_core.runtime.agent import Agent
-from agent_core.storage import BETWEEN, FROM_USER, WORK, Post, prepare_state_dir
+from agent_core.storage import BETWEEN, FROM_USER, SUMMARY, WORK, Post, prepare_state_dir
 from agent_core.workspace.runner import Runner, bell
 from agent_core.workspace.workspace import Workspace
 
@@ -138,7 +138,7 @@ class AgentHost:
         self._opening = asyncio.Lock()
         self._pieces: dict[str, list[Event]] = {}  # what came of the running step, by agent
         slots = workspace.settings.runner.slots
-        kinds = (*BETWEEN, *FROM_USER)
+        kinds = (*BETWEEN, *FROM_USER, *((SUMMARY,) if store.is_shared else ()))
         self._runner = Runner(
             store, self._turn, self._end, slots=slots, clock=Clock(), kinds=kinds, let_go=self._let_go
         )

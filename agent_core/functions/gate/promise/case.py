@@ -262,6 +262,8 @@ class Case:
     @property
     def algorithm(self) -> str:
         """The algorithm that its words name, such as bcrypt, and that its code neither calls nor imports."""
+        if self.function.returns not in ("str", "bytes"):
+            return ""  # it tells of such data, and makes none
         tree, words = self.draft.tree, {*self.promise.name, *self.promise.sentence}
         named = sorted(words & lexicon().sections["code"]["algorithms"])
         return named[0] if named and tree is not None and not uses_library(tree) else ""

@@ -91,7 +91,7 @@ def promise_of(name: str, description: str, parameters: Schema, returns: str = "
         frozenset([*_words(name), *_words(description)]),
     )
     effect = _effect(promise, parameters, [_stripped(_words(part)) for part in re.split(r",\s+", first)[1:]])
-    if effect and returns != "str" and _is_about_rows(effect, promise, parameters):  # no text brings them back
+    if effect and returns != "str" and is_about_rows(effect, promise, parameters):  # no text brings them back
         effect = None
     claims = [effect or _placed(promise, parameters), _knowledge(promise, parameters), _work(promise, parameters)]
     return Promise(promise.name, promise.sentence, promise.words, tuple(claim for claim in claims if claim))
@@ -122,7 +122,7 @@ def _effect(promise: Promise, parameters: Schema, parts: Sequence[Sequence[str]]
     return max((deed for deed in (*deeds, by_name) if deed), key=lambda deed: deed.weight, default=None)
 
 
-def _is_about_rows(claim: PromiseClaim, promise: Promise, parameters: Schema) -> bool:
+def is_about_rows(claim: PromiseClaim, promise: Promise, parameters: Schema) -> bool:
     """Check whether an effect is on rows that come in as an argument of that name, such as `switches`."""
     if not lexicon().has(claim.verb, "plain", "verbs"):
         return False

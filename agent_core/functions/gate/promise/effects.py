@@ -6,7 +6,7 @@ from itertools import takewhile
 from ..draft import Finding
 from .answers import WORD, texts_of
 from .case import Case
-from .claims import OF, PromiseClaim
+from .claims import OF, PromiseClaim, is_about_rows
 from .lexicon import is_same_verb, lemma, lexicon
 
 KEEPS = "what it sets is gone when the call ends"
@@ -18,6 +18,8 @@ def judge_effect(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
     if case.is_said_to_draw and lexicon().has(claim.verb, "chance", "said"):
         return  # dice are rolled, and nothing outside is
     reported = _report(case, claim)
+    if not reported and case.function.returns == "str" and is_about_rows(claim, case.promise, case.function.parameters):
+        return  # rows came in, and go out as text: nothing is said to have been done
     is_free = behavior.is_free(loose=not behavior.gives_numbers)
     if behavior.gives_nothing:
         report = "returns nothing"

@@ -292,7 +292,7 @@ _WHOLE = frozenset(
 def _chance(case: Case) -> Iterator[Finding]:
     if case.picks:
         message = f"`{case.function.name}` picks one of the texts in its code by a number that it reckons"
-        yield Finding("doubt-chance", message, _ASK, case.line)
+        yield Finding("doubt-examples", message, _ASK, case.line)
     if not case.draws:
         return
     name, tree = case.function.name, case.draft.tree

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from sandbox import Raised, Returned
 from sandbox.wire.claimed_collections import Members
+from sandbox.wire.lines import bare_lines
 
 from ..arguments.generation import Arguments
 from ..arguments.schema_fit import fits
@@ -51,7 +52,7 @@ def _book() -> tuple[_Words, _Tasks]:
     data = lists_in("known_tasks.toml")
     tasks: _Tasks = {}
     for lines in data["tasks"].values():
-        for line in lines.splitlines():
+        for line in bare_lines(lines):
             names, _, calls = line.partition(": ")
             for name in names.split(" | "):
                 tasks.setdefault(tuple(map(lemma, name.split())), []).append(calls)

@@ -22,8 +22,8 @@ begin
     return null;
 end $$;
 create trigger event_told after insert on event for each statement execute function tell('work');
-create trigger pause_told after delete on paused for each statement execute function tell('work');
-create trigger lease_told after delete on lease for each statement execute function tell('work');
-create trigger worker_told after delete on worker for each statement execute function tell('work');
+create trigger pause_told after delete on paused for each row execute function tell('work');
+create trigger lease_told after delete on lease for each row execute function tell('work');
+create trigger worker_told after delete on worker for each row execute function tell('work');
 create trigger function_told after insert or update or delete on manifest for each statement
     execute function tell('functions');
