@@ -226,5 +226,8 @@ class ThreadStore(Subject, Protocol):
     async def paused(self) -> dict[str, str]:
         """Return the agents that are paused, with the reasons."""
 
+    async def spent_last(self) -> dict[str, dict[str, int]]:
+        """Return the steps and tokens of each agent's last turn, of those that asked a model."""
+
     async def open_work(self) -> list[OpenWork]:
         """Return the open turns, and the due events of agents, the oldest first."""

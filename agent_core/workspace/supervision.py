@@ -64,9 +64,11 @@ class Supervision:
         """
         asks, paused = await self._store.asks(), await self._store.paused()
         work, threads = await self._store.open_work(), {row.id: row for row in await self._store.threads()}
+        last = await self._store.spent_last()
         known = [name for row in threads.values() for name in (row.agent, *row.spent)]
         names = dict.fromkeys([*self._names, *known, *paused, *(item.agent for item in work)])
         states = [replace(_state(name, asks, paused, work, threads), kind=self._kind(name)) for name in names]
+        states = [state if state.thread else replace(state, spent=last.get(state.name, {})) for state in states]
         states = [state for state in states if state.kind != "helper" or state.state != "idle"]
         return sorted(states, key=lambda state: _depth(state.name, asks))
 

@@ -43,6 +43,10 @@ _OPEN_WORK: Final = (
     f" where t.state = 'open' union all select e.agent, 0, e.kind, {_THREAD}, e.due, e.seq from event e"
     " where e.turn is null and (e.due <= ? or not e.timed) order by 2 desc, 5, 6"
 )
+_USED_LAST: Final = (
+    "select t.agent, e.payload from turn t join entry e on e.turn = t.seq"
+    " where e.kind = 'usage' and t.seq in (select max(seq) from turn group by agent)"
+)
 _DUE: Final = (
     "select t.agent, 1, 0.0, t.seq from turn t join event e on e.seq = t.event where t.state = 'open'{of_turn}"
     " and e.kind in (select value from json_each(?1)) and t.agent not in (select agent from paused){turn_free}"
@@ -123,6 +127,16 @@ class ThreadTables(Tables):
     def paused(self, session: SqlSession) -> dict[str, str]:
         """Return who is paused, and why."""
         return dict(session.all("select agent, why from paused order by agent"))
+
+    @query
+    def spent_last(self, session: SqlSession) -> dict[str, dict[str, int]]:
+        """Return the steps and tokens of each agent's last turn, of those that asked a model."""
+        spent: dict[str, dict[str, int]] = {}
+        for agent, payload in session.all(_USED_LAST):
+            used, total = parse_row(payload, dict), spent.setdefault(agent, {"steps": 0, "tokens": 0})
+            total["steps"] += 1
+            total["tokens"] += int(used.get("prompt_tokens", 0)) + int(used.get("completion_tokens", 0))
+        return spent
 
     @query
     def open_work(self, session: SqlSession) -> list[OpenWork]:
