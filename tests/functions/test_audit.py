@@ -160,7 +160,7 @@ async def test_the_error_that_the_docstring_leaves_out_is_named(at_desk: OpenDes
 
 
 async def test_what_nobody_calls_is_proposed_to_be_retired(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Repeat(Say("Done."))], standing__retire_days=0.000001)
+    desk = await at_desk([Repeat(Say("Done."))], standing__retire_days=0.000000001)
     desk.put("pages.py", FETCH)
     await desk.workspace.workshop.reload()
     finding = (await report_of(desk))[1]["unused"]
