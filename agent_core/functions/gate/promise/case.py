@@ -30,7 +30,7 @@ from .memorization import Memorization
 from .reach import FreshCall
 from .state import VanishingStore, vanishing_stores
 
-_FEW, _FIRST, _SENTENCE, _HANDFUL = 3, 9, 5, 20
+_FEW, _FIRST, _HANDFUL = 3, 9, 20
 _AS_IT_IS = re.compile(r"\b(?:unchanged|untouched|as (?:it|they) (?:is|are|was|were|came))\b", re.IGNORECASE)
 
 
@@ -68,7 +68,6 @@ class Case:
         return bool(
             self.promise.claims
             or self.draws
-            or self.is_prose
             or self.algorithm
             or self.few_words
             or self.picks
@@ -243,12 +242,6 @@ class Case:
         return self.promise.is_plain or any(
             part and book.has(part[-1], "plain", "texts") for part in (self.promise.name,)
         )
-
-    @property
-    def is_prose(self) -> bool:
-        """True if the texts of its code are more than a few labels: sentences, which may be made up."""
-        tree = self.draft.tree
-        return tree is not None and any(len(WORD.findall(text)) >= _SENTENCE for text in literals(tree) if " " in text)
 
     @property
     def few_words(self) -> frozenset[str]:
