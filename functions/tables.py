@@ -83,7 +83,7 @@ def sort_rows(table: str, column: str, descending: bool = False) -> str:
 
 
 def sum_column(table: str, column: str) -> float:
-    """Add up a column of a CSV file or text: its total.
+    """Sum a column of a CSV file or text: the total of all its rows.
 
     Args:
         table: The path of a CSV file, or CSV text; its first line names the columns.
@@ -99,11 +99,11 @@ def sum_column(table: str, column: str) -> float:
 
 
 def sum_by(table: str, group: str, column: str) -> dict[str, float]:
-    """Add up a column of a CSV file or text for each value of another column.
+    """Group the rows of a CSV file or text by one column, and add up another for each group.
 
     Args:
         table: The path of a CSV file, or CSV text; its first line names the columns.
-        group: Name of the column that says which rows belong together.
+        group: Name of the column whose values are the groups.
         column: Name of the column of numbers to add up.
 
     Returns:
