@@ -47,7 +47,7 @@ EFFECT = [
     promised(
         "use_theme", "theme: str", "dict[str, str]", "Choose the theme for all later sessions.",
         'profile = {"theme": "plain", "font": "serif"}\nprofile["theme"] = theme\nreturn profile',
-        "use_theme('dark') → {'theme': 'dark', 'font': 'serif'}", "use_theme('sea') → {'theme': 'sea', 'font': 'serif'}",
+        "use_theme('dark') → {'theme': 'dark', 'font': 'serif'}", "use_theme('x') → {'theme': 'x', 'font': 'serif'}",
     ),
 ]  # fmt: skip
 KNOWLEDGE = [
@@ -157,9 +157,13 @@ HONEST = [
         "return round(grams * price, 2)", "worth_at(2.0, 61.5) → 123.0", "worth_at(3.0, 10.0) → 30.0",
     ),
     promised(
-        "number_replies", "texts: list[str], start: int", "list[str]", "Number texts as the next lines of replies.",
-        'return [f"{number}. {text}" for number, text in enumerate(texts, start)]',
-        "number_replies(['a', 'b'], 1) → ['1. a', '2. b']", "number_replies(['x'], 7) → ['7. x']",
+        "next_prompt", "messages: list[str], limit: int", "str", "Build the prompt for the next turn from messages.",
+        'return " / ".join(messages[-limit:])',
+        "next_prompt(['a', 'b', 'c'], 2) → 'b / c'", "next_prompt(['x'], 5) → 'x'",
+    ),
+    promised(
+        "cut_to", "text: str, limit: int", "str", "Cut a text for the later requests of a conversation.",
+        "return text[:limit]", "cut_to('abcdef', 2) → 'ab'", "cut_to('xy', 5) → 'xy'",
     ),
     promised(
         "greeting", "name: str", "str", "Greet somebody by name.", 'return f"Hello, {name}!"',

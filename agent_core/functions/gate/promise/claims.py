@@ -156,8 +156,10 @@ _WHERE = frozenset(["in", "into", "to", "on", "onto", "from", "within"])
 
 
 def _lasting(promise: Promise) -> PromiseClaim | None:
-    """Return the effect that a function promises if it says that what it does holds for what comes after the call."""
+    """Return the effect that a function promises if it settles something for what comes after the call."""
     words, effect = promise.sentence, lexicon().sections["effect"]
+    if not words or not lexicon().has(words[0], "effect", "settled"):
+        return None
     for at, word in enumerate(words[2:], start=2):
         after = [*[word for word in words[at + 1 : at + 5] if word not in _SMALL], "", ""]
         is_later = word in ("for", "in", "to") and after[0] in effect["later"] and after[1] in effect["occasions"]
