@@ -276,13 +276,8 @@ def mcp_agent_framework(place: str, token: str) -> None:
 
     async def work() -> None:
         async with AsyncExitStack() as stack:
-            if token:
-                http = await stack.enter_async_context(_http(token))
-                tool = framework.MCPStreamableHTTPTool("ours", place, http_client=http, load_prompts=False)
-            else:
-                program, *arguments = json.loads(place)
-                tool = framework.MCPStdioTool("ours", program, args=arguments, load_prompts=False)
-            await stack.enter_async_context(tool)
+            http = await stack.enter_async_context(_http(token))
+            tool = await stack.enter_async_context(_tool(framework, place, http if token else None))
 
             seen: dict[str, Any] = {}
 
@@ -301,12 +296,19 @@ def mcp_agent_framework(place: str, token: str) -> None:
                     return str(error)
 
             async def change() -> None:
-                while now() == seen:
+                while now() == seen:  # noqa: ASYNC110 - the framework tells nobody
                     await asyncio.sleep(0.05)
 
             await _follow(look, call, change)
 
     asyncio.run(work())
+
+
+def _tool(framework: Any, place: str, http: Any) -> Any:  # Any: the framework's
+    if http is not None:
+        return framework.MCPStreamableHTTPTool("ours", place, http_client=http, load_prompts=False)
+    program, *arguments = json.loads(place)
+    return framework.MCPStdioTool("ours", program, args=arguments, load_prompts=False)
 
 
 def _started(mcp: Any, place: str) -> Any:  # Any: the SDK's
