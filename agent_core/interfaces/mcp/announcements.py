@@ -66,18 +66,24 @@ class Announcer:
         return {name: function.parameters for name, function in self._registry.snapshot().functions.items()}
 
     async def _announce(self) -> None:
-        while True:
-            await self._comes.wait()
-            await asyncio.sleep(_SETTLING_S)
-            self._comes.clear()
-            changed, altered = sorted(self._changed), frozenset(self._altered)
-            self._changed, self._altered = set(), set()
-            self._offer.hidden = altered
-            seen, told = self._offer.listings, time.monotonic()
-            await self._notify(changed)
-            await asyncio.sleep(_BETWEEN_S)
-            if altered:
-                await self._offer.listed(seen + self._clients(), _LOADING_S)
-                await asyncio.sleep(time.monotonic() - told)
-                self._offer.hidden = frozenset()
-                await self._notify(())
+        async with asyncio.TaskGroup() as returning:
+            while True:
+                await self._comes.wait()
+                await asyncio.sleep(_SETTLING_S)
+                self._comes.clear()
+                changed, altered = sorted(self._changed), frozenset(self._altered)
+                self._changed, self._altered = set(), set()
+                self._offer.hidden |= altered
+                if altered:
+                    returning.create_task(self._return(altered, self._offer.listings))
+                await self._notify(changed)
+                await asyncio.sleep(_BETWEEN_S)
+
+    async def _return(self, altered: frozenset[str], listings: int) -> None:
+        """Put functions back into the list once clients have loaded it without them; other changes do not wait."""
+        told = time.monotonic()
+        await asyncio.sleep(_BETWEEN_S)
+        await self._offer.listed(listings + self._clients(), _LOADING_S)
+        await asyncio.sleep(time.monotonic() - told)
+        self._offer.hidden -= altered
+        await self._notify(())
