@@ -11,9 +11,10 @@ from agent_core import connect
 from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy
 from agent_core.storage import open_store
+from tests.agents.team import by_name, describe
 from tests.agents.workers import Cluster, cluster, until
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
-from tests.kit.postgres import Server
+from tests.kit.postgres import Server, name_of
 from tests.kit.program import Program, toolwright
 
 WAIT = '''\
@@ -40,17 +41,24 @@ def slow(seen: Seen) -> Step:
     return Ask(Wanted("wait", {"seconds": 50}, "wait1"))
 
 
-async def in_a_call(made: Cluster, root: Path, *options: str) -> Program:
-    """The worker, of two, that runs a long call."""
+async def in_a_call(made: Cluster, root: Path, *options: str, first: str = "a0") -> Program:
+    """The worker, of two, that runs a long call of an agent, since a message to the first one."""
     (root / "functions").mkdir()
     (root / "functions" / "waiting.py").write_text(WAIT)
     for _ in range(2):
         made.start(root, *options)
     await made.at_work(2)
-    await made.say("a0", "wait")
+    await made.say(first, "wait")
     worker = await made.who_has("a0")
     await until(lambda: made.store.history("a0", kinds=("call",)), bool)
     return worker
+
+
+async def interrupt(made: Cluster, root: Path) -> None:
+    """The user ends the turn of the agent, from a process that does not run it."""
+    flags = {"storage.url": made.database, "memory.embedding": "none"}
+    async with await connect(root, flags=flags) as client:
+        assert await client.interrupt("a0")
 
 
 async def calls(made: Cluster) -> list[str]:
@@ -81,7 +89,7 @@ async def test_two_workers_share_the_turns_of_eight_agents(database: str, tmp_pa
             told = toolwright("doctor", cwd=tmp_path, environment={"TOOLWRIGHT_STORAGE_URL": database}).stdout
             assert [f"process {worker.pid} on " in told for worker in made.workers] == [True, True]
             owners = {row.id for row in await made.store.workers() if row.slots}
-    name = database.partition("?")[0].rpartition("/")[2]
+    name = name_of(database)
     rows = postgres.execute("select owner, attempt, state from toolwright.turn", name)
     assert {owner for owner, _, _ in rows} == owners
     assert {row[1:] for row in rows} == {(1, "done")}
@@ -95,6 +103,57 @@ async def test_what_a_killed_worker_did_another_goes_on_with(database: str, tmp_
             os.kill(worker.pid, signal.SIGKILL)
             await made.replied("a0", "went on")
             assert await calls(made) == ["unknown"]
+
+
+async def test_a_turn_that_was_answered_when_its_worker_was_killed_is_answered_once(
+    database: str, tmp_path: Path, postgres: Server
+) -> None:
+    with scripted([Repeat(lambda _: Say("here"))]) as model:
+        async with cluster(database, model) as made:
+            for _ in range(2):
+                made.start(tmp_path)
+            await made.at_work(2)
+            with postgres.standing_still(database, "before update on toolwright.turn", "new.state = 'done'") as waiting:
+                await made.say("a0", "hello")
+                [backend] = await until(waiting, bool)
+                os.kill((await made.who_has("a0")).pid, signal.SIGKILL)
+                postgres.execute(f"select pg_terminate_backend({backend})")
+            await until(made.store.due, lambda due: not due)
+            assert await made.replies("a0") == ["here"]
+            assert await made.store.history("a0", kinds=("notice",)) == []
+            assert len(model.requests) == 1
+
+
+async def test_a_turn_that_the_user_ended_before_its_worker_was_killed_is_not_begun_again(
+    database: str, tmp_path: Path
+) -> None:
+    with scripted([Repeat(slow)]) as model:
+        async with cluster(database, model) as made:
+            worker = await in_a_call(made, tmp_path)
+            await interrupt(made, tmp_path)
+            os.kill(worker.pid, signal.SIGKILL)
+            await until(made.store.due, lambda due: not due)
+            assert await calls(made) == ["unknown"]
+            assert len(model.requests) == 1
+
+
+async def test_who_asked_hears_of_a_turn_that_the_user_ended_before_its_worker_was_killed(
+    database: str, tmp_path: Path
+) -> None:
+    def asks(seen: Seen) -> Step:
+        told = [answer for answer in seen.text.splitlines() if "ended by the user" in answer]
+        return Say(*told) if told else Ask(Wanted("ask_agent", {"agent": "a0", "question": "wait"}))
+
+    describe(tmp_path, "main")
+    describe(tmp_path, "a0")
+    with scripted([Repeat(by_name({"main": asks, "a0": slow}))]) as model:
+        async with cluster(database, model) as made:
+            worker = await in_a_call(made, tmp_path, first="main")
+            await interrupt(made, tmp_path)
+            os.kill(worker.pid, signal.SIGKILL)
+            await made.replied("main", "The turn was ended by the user.")
+            assert await calls(made) == ["unknown"]
+            assert await made.replies("a0") == []
 
 
 async def test_a_worker_that_stood_still_ends_with_75_when_its_agent_was_taken(database: str, tmp_path: Path) -> None:
@@ -191,7 +250,7 @@ async def test_replies_reach_a_client_whichever_process_runs_the_turn(database: 
 def test_a_conversation_whose_agent_was_taken_over_says_so(
     database: str, tmp_path: Path, postgres: Server, given: str
 ) -> None:
-    name = database.partition("?")[0].rpartition("/")[2]
+    name = name_of(database)
 
     def play(_: Seen) -> Step:
         postgres.execute("update toolwright.turn set attempt = attempt + 1", name)
