@@ -3,13 +3,16 @@
 import asyncio
 import os
 import signal
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from agent_core import connect
+from agent_core import Workspace, connect
 from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy
+from agent_core.base.events import TurnStarted
+from agent_core.runtime.agent import Agent
 from agent_core.storage import open_store
 from tests.agents.team import by_name, describe
 from tests.agents.workers import Cluster, cluster, until
@@ -154,6 +157,22 @@ async def test_who_asked_hears_of_a_turn_that_the_user_ended_before_its_worker_w
             await made.replied("main", "The turn was ended by the user.")
             assert await calls(made) == ["unknown"]
             assert await made.replies("a0") == []
+
+
+@pytest.mark.parametrize("remove", [Agent.pop, Agent.begin_anew])
+async def test_a_turn_that_was_handed_back_and_removed_is_not_begun_again(
+    database: str, tmp_path: Path, remove: Callable[[Agent], Awaitable[object]]
+) -> None:
+    flags = {"storage.url": database, "memory.embedding": "none", "model.name": "scripted"}
+    with scripted([]) as model:
+        async with Workspace.open(tmp_path, flags={**flags, "model.base_url": model.base_url}) as workspace:
+            agent = await workspace.agent("a0", answers=True)
+            async for event in agent.turn("wait"):
+                if isinstance(event, TurnStarted):
+                    await agent.interrupt(resumes=True)
+            assert [due.agent for due in await workspace.store.due()] == ["a0"]
+            assert await remove(agent)
+            assert await workspace.store.due() == []
 
 
 async def test_a_worker_that_stood_still_ends_with_75_when_its_agent_was_taken(database: str, tmp_path: Path) -> None:
