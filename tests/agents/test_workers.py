@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,10 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy
 from agent_core.base.events import TurnStarted
 from agent_core.runtime.agent import Agent
-from agent_core.storage import open_store
+from agent_core.storage import SUMMARY, open_store
 from tests.agents.team import by_name, describe
 from tests.agents.workers import Cluster, cluster, until
-from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
+from tests.kit import Ask, Repeat, Say, Seen, Stall, Step, Wanted, scripted
 from tests.kit.postgres import Server, name_of
 from tests.kit.program import Program, toolwright
 
@@ -57,6 +58,10 @@ async def in_a_call(made: Cluster, root: Path, *options: str, first: str = "a0")
     return worker
 
 
+async def seen(requests: list[Seen]) -> list[Seen]:
+    return requests
+
+
 async def interrupt(made: Cluster, root: Path) -> None:
     """The user ends the turn of the agent, from a process that does not run it."""
     flags = {"storage.url": made.database, "memory.embedding": "none"}
@@ -90,7 +95,7 @@ async def test_two_workers_share_the_turns_of_eight_agents(database: str, tmp_pa
                 await made.replied(f"a{number}", f"heard again {number}")
             assert len(model.requests) == 16
             told = toolwright("doctor", cwd=tmp_path, environment={"TOOLWRIGHT_STORAGE_URL": database}).stdout
-            assert [f"process {worker.pid} on " in told for worker in made.workers] == [True, True]
+            assert [f"process {worker.pid} on " in told for worker in made.programs] == [True, True]
             owners = {row.id for row in await made.store.workers() if row.slots}
     name = name_of(database)
     rows = postgres.execute("select owner, attempt, state from toolwright.turn", name)
@@ -173,6 +178,22 @@ async def test_a_turn_that_was_handed_back_and_removed_is_not_begun_again(
             assert [due.agent for due in await workspace.store.due()] == ["a0"]
             assert await remove(agent)
             assert await workspace.store.due() == []
+
+
+async def test_a_summary_in_the_middle_of_which_a_conversation_was_killed_is_given_up(
+    database: str, tmp_path: Path
+) -> None:
+    with scripted([Repeat(lambda _: Say("A long day."))], summary=Stall(60)) as model:
+        async with cluster(database, model) as made:
+            made.start(tmp_path)
+            talk = made.talk(tmp_path, f"{'Tell me of the day. ' * 80}\n" * 9 + "/summarize\n")
+            await until(partial(seen, model.summaries), bool)
+            assert [item.is_takeover for item in await made.store.due()] == [True]
+            os.kill(talk.pid, signal.SIGKILL)
+            await until(made.store.due, lambda due: not due)
+            assert len(model.summaries) == 1
+            said = await made.store.history("a0", kinds=("user", SUMMARY))
+            assert [entry.kind for entry in said] == ["user"] * 9
 
 
 async def test_a_worker_that_stood_still_ends_with_75_when_its_agent_was_taken(database: str, tmp_path: Path) -> None:
