@@ -304,7 +304,7 @@ class Agent:
             ModelError: the model cannot be had.
         """
         self._must_be_idle()
-        async with self._turns.alone(SUMMARY, TurnTerms(self)) as turn:
+        async with self._turns.alone(SUMMARY, TurnTerms(self, goes_on=self.goes_on)) as turn:
             return await self._loop.asker.summarize(turn, self._snapshot())
 
     async def warn_memory(self) -> None:

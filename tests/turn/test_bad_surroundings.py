@@ -168,7 +168,9 @@ async def test_a_turn_that_a_full_database_cut_off_goes_on_when_it_has_room(
             if sums_up:
                 assert await agent.summarize()
             assert ended([event async for event in agent.turn(None)]).reply == "Here."
-            assert [each.text for each in await agent.history() if isinstance(each, User)] == ["one"]
+            assert [entry.payload["text"] for entry in await at.workspace.store.history("a0", kinds=("user",))] == [
+                "one"
+            ]
 
 
 async def test_a_summary_whose_end_did_not_fit_into_the_database_is_no_turn_to_go_on_with(
