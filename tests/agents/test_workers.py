@@ -286,25 +286,33 @@ async def test_replies_reach_a_client_whichever_process_runs_the_turn(database: 
                     assert all("heard message" in reply for reply in replies)
 
 
-@pytest.mark.parametrize("given", ["", "hello\nand again\n"])
-def test_a_conversation_whose_agent_was_taken_over_says_so(
-    database: str, tmp_path: Path, postgres: Server, given: str
+@pytest.mark.parametrize(
+    ("options", "given"),
+    [
+        pytest.param(("--message", "and again"), "", id="message"),
+        pytest.param(("--once", "--message", "and again"), "", id="once"),
+        pytest.param((), "and again\nand more\n", id="lines"),
+    ],
+)
+def test_a_conversation_whose_agent_was_taken_over_says_so_and_loses_nothing(
+    database: str, tmp_path: Path, postgres: Server, options: tuple[str, ...], given: str
 ) -> None:
-    name = name_of(database)
-
-    def play(_: Seen) -> Step:
-        postgres.execute("update toolwright.turn set attempt = attempt + 1", name)
+    def taken(_: Seen) -> Step:
+        postgres.execute("update toolwright.turn set attempt = attempt + 1 where state = 'open'", name_of(database))
         return Say("hello")
 
     (tmp_path / "functions").mkdir()
-    with scripted([Repeat(play)]) as model:
-        options = ("--base-url", model.base_url, "--model", "scripted", *([] if given else ["--message", "hello"]))
-        environment = {"TOOLWRIGHT_STORAGE_URL": database, "TOOLWRIGHT_MEMORY_EMBEDDING": "none"}
+    environment = {"TOOLWRIGHT_STORAGE_URL": database, "TOOLWRIGHT_MEMORY_EMBEDDING": "none"}
+    with scripted([Say("Good day."), taken]) as model:
+        options = ("--base-url", model.base_url, "--model", "scripted", *options)
+        toolwright("run", *options[:4], "--message", "hello", cwd=tmp_path, environment=environment)
         done = toolwright("run", *options, cwd=tmp_path, given=given, environment=environment)
-        assert len(model.requests) == 1
-    assert "Another process has taken over main" in done.stdout + done.stderr
+    assert "Another process has taken over " in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == 1
+    told = toolwright("log", cwd=tmp_path, environment=environment).stdout
+    assert [text in told for text in ("hello", "Good day.")] == [True, True]
+    assert ("and again" in told) == ("--once" not in options)
 
 
 def test_a_worker_needs_a_database(tmp_path: Path) -> None:
