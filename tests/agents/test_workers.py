@@ -150,7 +150,7 @@ async def test_who_asked_hears_of_a_turn_that_the_user_ended_before_its_worker_w
 ) -> None:
     def asks(seen: Seen) -> Step:
         told = [answer for answer in seen.text.splitlines() if "ended by the user" in answer]
-        return Say(*told) if told else Ask(Wanted("ask_agent", {"agent": "a0", "question": "wait"}))
+        return Say(told[0]) if told else Ask(Wanted("ask_agent", {"agent": "a0", "question": "wait"}))
 
     describe(tmp_path, "main")
     describe(tmp_path, "a0")
