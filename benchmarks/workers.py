@@ -83,11 +83,11 @@ async def _hits(given: argparse.Namespace, part: str) -> dict[str, Any]:
         while await made.store.due():
             await asyncio.sleep(1.0)
             hits.wake()
-            for worker in [worker for worker in made.workers if worker.poll() is not None]:
+            for worker in [worker for worker in made.programs if worker.poll() is not None]:
                 hits.counts[f"exit {worker.poll()}"] += 1
-                made.workers.remove(worker)
+                made.programs.remove(worker)
                 made.start(root, "--grace", "2")
-            hits.hit(made.workers)
+            hits.hit(made.programs)
         wall = time.perf_counter() - start
         hits.wake(is_over=True)
         return {"wall_s": round(wall, 1), "hits": dict(hits.counts), **await _checked(made, server, given)}

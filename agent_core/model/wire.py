@@ -172,7 +172,7 @@ class _Grouped:
     def __init__(self, system_role: str) -> None:
         self.messages: Group = ()
         self.groups: list[Group] = []
-        self._last = self._system_role = system_role
+        self._last = system_role
         self._waiting: set[str] = set()
 
     def extend(self, messages: Group) -> None:

@@ -31,7 +31,7 @@ from .call_store import (
 )
 from .folder import AGENT, STATE_FILE, lock_agent, open_lock, prepare_state_dir, workspace_id
 from .folder import NAME as STATE
-from .forget_store import Erasure, ForgetStore, MessageGone, Said, TurnsGone
+from .forget_store import Erasure, MessageGone, Said, TurnsGone
 from .function_store import (
     BeginWrite,
     DropPending,
@@ -52,7 +52,6 @@ from .function_store import (
 )
 from .memory_store import (
     AttachBlock,
-    BlockAccess,
     BlockChange,
     BlockRow,
     CopyDocument,
@@ -114,13 +113,11 @@ from .thread_store import (
     SetThread,
     SpendInThread,
     ThreadRow,
-    ThreadStopped,
-    ThreadStore,
 )
 from .token_store import TokenRow, TokenStore
 from .transfer import copy_store, row_counts
 from .turn_store import SUMMARY, USAGE, Appended, ClaimedTurn, Due, EndedTurn, Entry, Inbound, Post, TurnStore
-from .worker_store import FUNCTIONS, LOST, WORK, WorkerRow, WorkerStore
+from .worker_store import FUNCTIONS, LOST, WORK, WorkerRow
 
 __all__ = [
     "AGAIN",
@@ -146,7 +143,6 @@ __all__ = [
     "ApprovalStore",
     "AttachBlock",
     "BeginWrite",
-    "BlockAccess",
     "BlockChange",
     "BlockConflict",
     "BlockRow",
@@ -172,7 +168,6 @@ __all__ = [
     "Entry",
     "EntryText",
     "Erasure",
-    "ForgetStore",
     "FunctionStore",
     "Hit",
     "Inbound",
@@ -228,8 +223,6 @@ __all__ = [
     "Store",
     "Subject",
     "ThreadRow",
-    "ThreadStopped",
-    "ThreadStore",
     "TokenRow",
     "TokenStore",
     "TurnStore",
@@ -242,7 +235,6 @@ __all__ = [
     "WholeEvent",
     "WholeTurn",
     "WorkerRow",
-    "WorkerStore",
     "Write",
     "YesRow",
     "adopt",
