@@ -103,7 +103,7 @@ def test_a_verdict_says_what_became_of_the_examples_and_leaves_the_stages_to_sho
     shown = plain(verdicts.verdict_lines(verdict))
     assert "2 of 2 examples agree · 322 ms\n" in shown
     assert "mutants" not in shown
-    laid = plain([verdicts.stages_line(verdict)])
+    laid = plain(verdicts.stage_lines(verdict))
     assert "3 of 4 · examples: 2 of 2 examples agree; mutation: 0 of 2 mutants survived" in laid
 
 

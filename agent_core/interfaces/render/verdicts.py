@@ -58,12 +58,12 @@ def verdict_headline(verdict: "Judgment", joins: str) -> Line:
     return line(("bad", "✗ "), ("name", name), f" refused: {', '.join(counts)}", tail)
 
 
-def stages_line(verdict: "Judgment") -> Line:
-    """Return which stages of the gate ran, and what they said beside the problems."""
+def stage_lines(verdict: "Judgment") -> list[Line]:
+    """Return which stages of the gate ran, and what they noted; nothing if there were none."""
     ran, stages = _ran(verdict), verdict.stages
     count = f"{len(stages)}" if len(ran) == len(stages) else f"{len(ran)} of {len(stages)}"
     notes = "; ".join(f"{stage.stage}: {stage.note}" for stage in ran if stage.note)
-    return line(("dim", f"the gate's stages: {count}" + (f" · {notes}" if notes else "")))
+    return [line(("dim", f"the gate's stages: {count}" + (f" · {notes}" if notes else "")))] if stages else []
 
 
 def _ran(verdict: "Judgment") -> list["StageReport"]:
