@@ -307,7 +307,8 @@ class ChatThreads:
     async def _begin(self, agent: str, name: str, history: ClientHistory) -> None:
         """Make the agent of a new conversation, with what was said before, and the memory of the one it belongs to."""
         store, owner = self._rooms.state.store, await self._rooms.host.agent(agent)
-        settings = {**(await store.agent_settings(agent) or {}), "chat_of": agent}
+        number = self._index.next_number()
+        settings = {**(await store.agent_settings(agent) or {}), "chat_of": agent, "chat_number": number}
         blocks = owner.memory.blocks
         for row in [row for row in blocks.rows if not row.shared]:
             await done(blocks, blocks.share(row.label, HUMAN))
