@@ -24,8 +24,6 @@ from .identity import CONVERSATION, Identity
 from .responses import STREAM, json_response
 from .rooms import Rooms
 
-_SHOWN: Final = (events.CallStarted, events.CallAnswered, events.GrantAsked, events.GrantAnswered, events.Warned)
-
 
 class TextPart(Open):
     """A part of a message; parts that are no text cannot be read."""
@@ -179,7 +177,7 @@ class _Completion:
         async for event in self._turn():
             if event is not None:
                 self._reply.take(event)
-                happened += self._shown(event)
+                happened += self._reply.shown(event)
         await self._threads.remember(self._thread, self._reply)
         ended, calls = self._reply.ended, self._reply.calls
         if ended is None or not self._reply.is_whole:
@@ -199,7 +197,7 @@ class _Completion:
                 continue
             if text := self._reply.take(event):
                 yield self._chunk({"content": text})
-            if happened := self._shown(event):
+            if happened := self._reply.shown(event):
                 yield self._chunk({}, happened=happened)
         await self._threads.remember(self._thread, self._reply)
         for frame in self._last():
@@ -219,11 +217,6 @@ class _Completion:
 
     def _turn(self) -> AsyncIterator[events.Event | None]:
         return self._threads.turn(self._thread)
-
-    def _shown(self, event: events.Event) -> list[Json]:
-        """Return what the vendor's field says of an event: of calls, only those that run here."""
-        is_theirs = isinstance(event, events.CallStarted | events.CallAnswered) and self._reply.is_clients(event)
-        return [to_json(event)] if isinstance(event, _SHOWN) and not is_theirs else []
 
     def _chunk(self, delta: Json, *, finish: str | None = None, happened: list[Json] | None = None) -> bytes:
         choice = {"delta": delta, "finish_reason": finish}

@@ -12,6 +12,7 @@ from typing import Final
 from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
+from agent_core.base.json_form import to_json
 from agent_core.base.messages import Call
 from agent_core.storage import AGENT, AttachBlock, TurnStore, WholeAgent
 from agent_core.workspace.group_file import is_group
@@ -27,6 +28,7 @@ from .thread_index import MARK, Settings, ThreadIndex
 _KEPT: Final = 100  # conversations of one agent that have no name; the oldest go
 _SECTION: Final = "client"
 _NOTHING_SAID: Final = ClientHistory("", (), (), "", "")
+_SHOWN: Final = (events.CallStarted, events.CallAnswered, events.GrantAsked, events.GrantAnswered, events.Warned)
 _WAIT_S: Final = 15.0  # without an event, after which a client is told that it still goes on
 _ANSWERED: Final = ("done", "client_calls")  # states of turns that gave the client something
 _WELL: Final = ("replied", "client_calls")  # the same as reasons of their ends
@@ -77,6 +79,11 @@ class ClientReply:
             case _:
                 pass
         return ""
+
+    def shown(self, event: events.Event) -> list[Json]:
+        """Return what the vendor's field says of an event: of calls, only those that run here."""
+        is_theirs = isinstance(event, events.CallStarted | events.CallAnswered) and self.is_clients(event)
+        return [to_json(event)] if isinstance(event, _SHOWN) and not is_theirs else []
 
     def is_clients(self, event: events.CallStarted | events.CallAnswered) -> bool:
         """Return whether a call is of a function of the client."""
