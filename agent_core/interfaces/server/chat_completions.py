@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 from starlette.requests import Request
@@ -11,7 +11,6 @@ from starlette.responses import Response, StreamingResponse
 
 from agent_core.base import events
 from agent_core.base.errors import ToolwrightError, UsageError
-from agent_core.base.json_form import to_json
 from agent_core.base.messages import Call
 from agent_core.workspace.group_file import is_group
 from sandbox.wire.foreign import MESSAGE, Malformed, read_json

@@ -179,15 +179,16 @@ class _Response:
             error = {"code": "server_error", "message": ended_badly(self._reply.ended)}
             yield self._event("response.failed", response=self._object("failed") | {"error": error})
             return
-        text = self._reply.text
-        if begun:
-            yield self._event("response.output_text.done", **place, text=text, logprobs=[])
-            yield self._event("response.content_part.done", **place, part=_part(text))
-            item = self._message(text, "completed")
-            yield self._event("response.output_item.done", output_index=0, item=item)
-        for frame in self._call_frames(int(begun)):
+        for frame in (*(self._text_frames(place) if begun else ()), *self._call_frames(int(begun))):
             yield frame
-        yield self._event("response.completed", response=self._object("completed", text))
+        yield self._event("response.completed", response=self._object("completed", self._reply.text))
+
+    def _text_frames(self, place: Json) -> Iterator[bytes]:
+        text = self._reply.text
+        yield self._event("response.output_text.done", **place, text=text, logprobs=[])
+        yield self._event("response.content_part.done", **place, part=_part(text))
+        item = self._message(text, "completed")
+        yield self._event("response.output_item.done", output_index=0, item=item)
 
     def _call_frames(self, first: int) -> Iterator[bytes]:
         for index, call in enumerate(self._reply.calls, first):
