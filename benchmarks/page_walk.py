@@ -76,16 +76,7 @@ async def pictures(chromium: str, login: str, begun: float) -> dict[str, float]:
         await view.goto(login)
         await view.fill("form textarea", ASKED)
         await keep(view, "asked")
-        known = re.search(r"(\d+) functions", await view.locator("header").inner_text())
-        assert known
-        await view.keyboard.press("Enter")
-        await view.locator("details.call", has_text="create_function").last.locator("summary").first.wait_for()
-        await view.locator("details.call", has_text=MADE).locator("summary", has_text=MADE).first.wait_for()
-        await view.get_by_role("button", name="Stop", disabled=True).wait_for()
-        await view.locator("details.call summary").first.click()
-        await view.locator(
-            "header", has_text=f"{int(known[1]) + 1} functions"
-        ).wait_for()  # the turn is over there, too
+        await grow(view)
         await view.set_viewport_size({"width": WIDTH, "height": TALL})
         await view.locator("details.call .source").first.scroll_into_view_if_needed()
         await keep(view, "grown")
@@ -96,6 +87,18 @@ async def pictures(chromium: str, login: str, begun: float) -> dict[str, float]:
             await keep(view, room.split("/")[0].lower())
         await browser.close()
     return stations
+
+
+async def grow(view: Any) -> None:  # Any: playwright's page
+    """Send what was typed, and wait for the function and the end of the turn."""
+    known = re.search(r"(\d+) functions", await view.locator("header").inner_text())
+    assert known
+    await view.keyboard.press("Enter")
+    await view.locator("details.call", has_text="create_function").last.locator("summary").first.wait_for()
+    await view.locator("details.call", has_text=MADE).locator("summary", has_text=MADE).first.wait_for()
+    await view.get_by_role("button", name="Stop", disabled=True).wait_for()
+    await view.locator("details.call summary").first.click()
+    await view.locator("header", has_text=f"{int(known[1]) + 1} functions").wait_for()
 
 
 if __name__ == "__main__":
