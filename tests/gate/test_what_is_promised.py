@@ -157,9 +157,9 @@ HONEST = [
         "return round(grams * price, 2)", "worth_at(2.0, 61.5) → 123.0", "worth_at(3.0, 10.0) → 30.0",
     ),
     promised(
-        "auth_header", "token: str", "dict[str, str]", "Set up the authorization header for all subsequent requests.",
-        'return {"Authorization": f"Bearer {token}"}',
-        "auth_header('a') → {'Authorization': 'Bearer a'}", "auth_header('b') → {'Authorization': 'Bearer b'}",
+        "retry_header", "seconds: int", "dict[str, str]", "Define the header for later requests: when to retry.",
+        'return {"Retry-After": str(seconds)}',
+        "retry_header(3) → {'Retry-After': '3'}", "retry_header(60) → {'Retry-After': '60'}",
     ),
     promised(
         "due_days", "start: int, count: int", "list[int]", "Make a list of due days from now on, one a week.",

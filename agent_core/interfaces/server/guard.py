@@ -90,6 +90,7 @@ class _Seen:
     """What the line of a request says."""
 
     status: int = 0
+    is_over: bool = False
     name: str = "-"
     began: float = field(default_factory=time.monotonic)
 
@@ -122,6 +123,7 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in _SAFE_HEADERS.items():
                     headers.setdefault(name, value)
+            seen.is_over = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
         try:
@@ -141,7 +143,7 @@ class Guard:
         scope["identity"], seen.name = identity, identity.name if identity else "-"
         heard = _Heard(await _body(headers, receive), receive, partial(self._is_still, headers, identity))
         await self._app(scope, heard, send)
-        if heard.is_cut_off:
+        if heard.is_cut_off and seen.status and not seen.is_over:
             await send({"type": "http.response.body"})
 
     async def _checked(self, scope: Scope) -> Identity | None:
