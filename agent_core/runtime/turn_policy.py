@@ -38,6 +38,7 @@ _VAGUE_CLAIM = re.compile(
     r"\bI(?:'ve| have)? (?:just )?(?:made|created|wrote|written|defined) (?:an?|the|this|that|your) (?:new )?"
     r"(?:function|tool)\b"
 )
+_CALL_CLAIM = re.compile(r"\bI(?:'ve| have)? (?:just )?(?:called|ran|run|used|executed)\b[^.!?\n`]{0,40}`(\w+)`")
 _SHORTER = "Write it much shorter, or do it in parts"
 
 
@@ -132,7 +133,7 @@ class DirectReplyPolicy:
 
     def _replied(self, reply: Reply) -> Ended:
         """Return the end of a turn by a reply; one that keeps claiming what was not done is contradicted."""
-        if self.turn.refused and (claimed := _claimed(reply, self.turn)):
+        if self.turn.refused and (claimed := _claimed(reply, self.turn, self._answered)):
             told = f"`{claimed[0]}` was not made in this turn"
             self.turn.emit(events.Text(turn=self.turn.id, step=self.turn.step, text=f"\n\n[{told}.]"))
             return Ended("replied", f"{reply.text}\n\n[{told}.]", warning=f"{told}, whatever the reply says.")
@@ -226,7 +227,7 @@ def _objections(reply: Reply, turn: Turn, called: Collection[str]) -> Iterator[t
         yield "refused", _advice_on_refused(turn.refused)
     if names := written_calls(reply.text):
         yield "written", _advice_on_written(names[0])
-    if claimed := _claimed(reply, turn):
+    if claimed := _claimed(reply, turn, called):
         message = f"`{claimed[0]}` was not made in this turn"
         if claimed[0] in called:
             yield (
@@ -238,10 +239,12 @@ def _objections(reply: Reply, turn: Turn, called: Collection[str]) -> Iterator[t
         yield "claimed", f"{message}. {advice}"
 
 
-def _claimed(reply: Reply, turn: Turn) -> list[str]:
-    """Return the functions that a reply says were made, and that were not."""
+def _claimed(reply: Reply, turn: Turn, called: Collection[str]) -> list[str]:
+    """Return the functions that a reply says were made, or called though their making was rejected, and were not."""
     created_names = {name for names in turn.completed_changes.values() for name in names}
-    claims = [name for name in _CLAIM.findall(reply.text) if name not in created_names]
+    made = _CLAIM.findall(reply.text)
+    made += [name for name in _CALL_CLAIM.findall(reply.text) if name in turn.refused and name not in called]
+    claims = [name for name in made if name not in created_names]
     named = [name for name in claims if f"def {name}(" not in reply.text]  # what is only shown was written, too
     is_vague = not created_names and _VAGUE_CLAIM.search(reply.text) is not None
     return named or ([*turn.refused] if is_vague else [])

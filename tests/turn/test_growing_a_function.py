@@ -114,7 +114,14 @@ async def test_a_claim_of_a_function_that_was_not_made_is_not_let_through(at_des
     assert ended(await desk.say("How many vowels are in 'queueing'?")).reply == "There are 5."
 
 
-@pytest.mark.parametrize("text", ["I made `lights_off`, and the lights are off.", "I have created a function for it."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I made `lights_off`, and the lights are off.",
+        "I have created a function for it.",
+        "I called `lights_off` with the living room.",
+    ],
+)
 async def test_a_claim_that_is_kept_up_after_a_rejection_is_contradicted_to_the_user(
     at_desk: OpenDesk, text: str
 ) -> None:
