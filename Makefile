@@ -4,7 +4,7 @@ BIN := .venv/bin
 SUITE := $(BIN)/python -m pytest -q -m "not slow and not model and not page"
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run serve demo test test-page soak check format bench bench-peers bench-groups bench-compare conformance fuzz recording page-walk guide clean
+.PHONY: run serve demo test test-page soak check format bench bench-peers bench-groups bench-compare conformance fuzz recording page-walk guide cluster clean
 .DELETE_ON_ERROR:
 
 run: .venv/.run
@@ -46,6 +46,10 @@ check: .venv/.dev
 format: .venv/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# A database, three workers and a folder for the prompt, gone afterwards: `make cluster MODEL=tour` needs no model.
+cluster: .venv/.dev
+	@$(BIN)/python -m benchmarks.cluster $(if $(MODEL),--model $(MODEL))
 
 bench: .venv/.dev
 	$(BIN)/python -m benchmarks
