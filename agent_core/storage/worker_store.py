@@ -37,6 +37,10 @@ class WorkerStore(Protocol):
     def owner(self) -> str:
         """The name of this process, as the turns that it claims have it."""
 
+    @property
+    def leases_taken(self) -> int:
+        """How many agents this process has taken from others that were not heard of any more."""
+
     def hold(self, folder: Path, agent: str) -> AbstractAsyncContextManager[None]:
         """Keep the right to run an agent while the block runs; `folder` is the state folder of the workspace.
 

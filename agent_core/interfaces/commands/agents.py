@@ -1,11 +1,12 @@
 """`toolwright agents`: show, delete, export and import agents; run and steer those that work together."""
 
 import asyncio
+import importlib.util
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from ..spans import Line, line
 from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:  # slow to import
+    from agent_core.base.events import Event
     from agent_core.workspace.workspace import Workspace
 
 _WATCH_S = 1.0
@@ -146,8 +148,11 @@ async def run(door: Door, until_idle: bool) -> Result:  # noqa: FBT001  (click h
 @click.option(
     "--grace", type=click.FloatRange(0), default=5.0, show_default=True, help="Seconds that turns have to end."
 )
+@click.option(
+    "--metrics", default="", metavar="HOST:PORT", help="Answer Prometheus there: numbers for all who can reach it."
+)
 @scene
-def worker(scene: CliContext, slots: int | None, grace: float) -> int:
+def worker(scene: CliContext, slots: int | None, grace: float, metrics: str) -> int:
     """Run the turns of all agents at a database that several processes share, until SIGTERM or Ctrl-C.
 
     Turns that have not ended by then go on in another worker. Exit code 75 says: start it again.
@@ -157,7 +162,8 @@ def worker(scene: CliContext, slots: int | None, grace: float) -> int:
 
     async def work() -> None:
         async with Workspace.open(Workspace.find(scene.root)) as workspace:
-            await _work(scene, workspace, slots or workspace.settings.runner.slots, grace)
+            with _told(scene, workspace, metrics) as hear:
+                await _work(scene, workspace, slots or workspace.settings.runner.slots, grace, hear)
 
     try:
         asyncio.run(work())
@@ -167,7 +173,26 @@ def worker(scene: CliContext, slots: int | None, grace: float) -> int:
     return 0
 
 
-async def _work(scene: CliContext, workspace: "Workspace", slots: int, grace: float) -> None:
+@contextmanager
+def _told(scene: CliContext, workspace: "Workspace", place: str) -> Iterator[Callable[["Event"], None]]:
+    """Answer Prometheus at a place, if there is one, and return what hears the events that are counted."""
+    if not place:
+        yield lambda _: None
+        return
+    if importlib.util.find_spec("prometheus_client") is None:
+        fix = 'Type: python -m pip install "toolwright[metrics]"'
+        raise UsageError("The package prometheus-client is missing.", fix=fix)
+    from agent_core.workspace.metrics import Metrics, answered
+
+    metrics = Metrics(workspace)
+    with answered(metrics, place) as url:
+        scene.talk(f"Numbers for Prometheus: {url}")
+        yield metrics.hear
+
+
+async def _work(
+    scene: CliContext, workspace: "Workspace", slots: int, grace: float, hear: Callable[["Event"], None]
+) -> None:
     from ..render.agent_tree import BehindLines
     from ..wrap import write
     from .serve import stopping
@@ -177,9 +202,11 @@ async def _work(scene: CliContext, workspace: "Workspace", slots: int, grace: fl
     def show(shown: Sequence[Line]) -> None:
         write(shown, sys.stderr)
 
-    async with workspace.worker(
-        lambda event: show(lines.of(event)), slots=slots, on_fault=lambda *fault: show([_fault_line(*fault)])
-    ) as runner:
+    def heard(event: "Event") -> None:
+        hear(event)
+        show(lines.of(event))
+
+    async with workspace.worker(heard, slots=slots, on_fault=lambda *fault: show([_fault_line(*fault)])) as runner:
         scene.talk(f"At work for {workspace.store.place}, {slots} agents at once. Ctrl-C stops it.")
         is_stopping, run = asyncio.create_task(stopping().wait()), asyncio.create_task(runner.run())
         await asyncio.wait([is_stopping, run], return_when=asyncio.FIRST_COMPLETED)

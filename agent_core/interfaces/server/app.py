@@ -35,6 +35,7 @@ from .chat_completions import ChatDoor
 from .chat_threads import ChatThreads
 from .guard import COOKIE, Guard, access_log
 from .identity import Sessions, TokenBook
+from .metrics_door import MetricsDoor
 from .openapi import openapi
 from .responses import answered, error_response, json_response
 from .responses_api import ResponsesDoor
@@ -127,6 +128,7 @@ def application(rooms: Rooms, sessions: Sessions, mcp: HttpDoor) -> Starlette:
     a2a, at = A2aDoor(rooms, threads), "/.well-known/agent-card.json"
     routes += [Route(at, a2a.card), Route(f"/a2a/{{agent}}{at}", a2a.card)]
     routes += [Route("/a2a/{agent}", a2a.call, methods=["POST"]), Route("/mcp", mcp)]
+    routes += [Route("/metrics", MetricsDoor(rooms.host).answer, methods=["GET"])]
     return Starlette(routes=routes, exception_handlers={HTTPException: _refused})
 
 

@@ -28,10 +28,11 @@ _DYING_S: Final = 2.0
 _PAUSE_S: Final = 0.1
 
 _TAKE: Final = (
-    "insert into lease (agent, owner) values (?1, ?2)"  # noqa: S608  (texts of ours)
+    "with old as (select owner from lease where agent = ?1)"  # noqa: S608  (texts of ours)
+    " insert into lease (agent, owner) values (?1, ?2)"
     " on conflict (agent) do update set owner = excluded.owner, at = clock_timestamp()"
     f" where lease.owner = ?2 or not exists (select 1 from worker w where w.id = lease.owner and {IS_ALIVE})"
-    " returning 1"
+    " returning exists (select 1 from old where owner <> ?2)"
 )
 _HOLDER: Final = (
     f"select w.name, extract(epoch from l.at)::double precision, {IS_GONE}"  # noqa: S608  (texts of ours)
@@ -51,6 +52,7 @@ class Leases(Database):
         super().__init__(conninfo, clock, keep_calls)
         self._pulse = Pulse(conninfo, clock.new_id())
         self._wanted: set[str] = set()  # held here, or about to be
+        self._taken = 0
 
     @property
     def is_shared(self) -> bool:
@@ -61,6 +63,11 @@ class Leases(Database):
     def owner(self) -> str:
         """The id of this process among those at the database."""
         return self._pulse.owner
+
+    @property
+    def leases_taken(self) -> int:
+        """How many leases of other processes were overruled here."""
+        return self._taken
 
     @asynccontextmanager
     async def hold(self, folder: Path, agent: str) -> AsyncIterator[None]:
@@ -140,7 +147,7 @@ class Leases(Database):
     async def _take(self, agent: str) -> None:
         """Take an agent; one whose process has just died is waited for."""
         end = monotonic() + _DYING_S
-        while not await self._run(lambda session: session.one(_TAKE, agent, self.owner)):
+        while not (row := await self._run(lambda session: session.one(_TAKE, agent, self.owner))):
             holder = await self._run(lambda session: session.one(_HOLDER, agent))
             if holder is not None:
                 name, since, is_gone = holder
@@ -149,6 +156,7 @@ class Leases(Database):
             elif monotonic() > end:
                 raise AgentBusy(f"Agent `{agent}` is in use by another process.", fix="Try again.")
             await asyncio.sleep(_PAUSE_S)
+        self._taken += row[0]
 
     async def _let_go(self, sql: str, *values: str) -> None:
         """Let something go; a database that is away learns from the silence."""

@@ -85,6 +85,11 @@ class SqliteStore(StateFile, StoreTables):
         """The name of this process."""
         return f"process {os.getpid()}"
 
+    @property
+    def leases_taken(self) -> int:
+        """0: a lock ends with its process."""
+        return 0
+
     @asynccontextmanager
     async def hold(self, folder: Path, agent: str) -> AsyncIterator[None]:
         """Hold a lock in the state folder."""
