@@ -17,7 +17,7 @@ from agent_core.base.errors import AgentBusy, LostLease, StorageError
 from ..folder import busy_agent, check_name
 from ..subject import StoreClock
 from ..tables.session import SqlSession
-from ..worker_store import Hear, WorkerRow
+from ..worker_store import Health, Hear, WorkerRow
 from .connection import PostgresSession
 from .database import Database
 from .pulse import IS_ALIVE, IS_GONE, Pulse
@@ -40,7 +40,8 @@ _HOLDER: Final = (
 )
 _WORKERS: Final = (
     "select w.id, w.name, w.slots, extract(epoch from clock_timestamp() - w.beat)::double precision,"  # noqa: S608
-    f" {IS_ALIVE}, coalesce((select string_agg(l.agent, ' ' order by l.agent) from lease l where l.owner = w.id), '')"
+    f" {IS_ALIVE}, coalesce((select string_agg(l.agent, ' ' order by l.agent) from lease l where l.owner = w.id), ''),"
+    " w.version, w.skew"
     " from worker w order by w.beat desc"
 )
 
@@ -111,9 +112,16 @@ class Leases(Database):
         """Return all rows, dead ones too."""
         rows = await self._run(lambda session: session.all(_WORKERS))
         return [
-            WorkerRow(id, name, slots, silent_s, is_alive, tuple(agents.split()))
-            for id, name, slots, silent_s, is_alive, agents in rows
+            WorkerRow(id, name, slots, silent_s, is_alive, tuple(agents.split()), version, skew_s)
+            for id, name, slots, silent_s, is_alive, agents, version, skew_s in rows
         ]
+
+    async def health(self) -> Health:
+        """Ask for the version, and take the time."""
+        sql = "select current_setting('server_version'), coalesce(max(number), 0) from migration"
+        begun = monotonic()
+        version, schema = (await self._run(lambda session: session.all(sql)))[0]
+        return Health(f"PostgreSQL {version.split()[0]}", int(schema), round((monotonic() - begun) * 1000, 1))
 
     async def functions_number(self) -> int:
         """Return the number of the last line in the history of functions."""

@@ -108,6 +108,9 @@ class SqliteStore(StateFile, StoreTables):
         """Return none: the locks know."""
         return []
 
+    async def health(self) -> None:
+        """Say nothing: it is a file."""
+
     async def functions_number(self) -> int:
         """Return 0: the folder is the one that counts."""
         return 0
