@@ -4,7 +4,7 @@ BIN := .venv/bin
 SUITE := $(BIN)/python -m pytest -q -m "not slow and not model and not page"
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run serve demo test test-page soak check format bench bench-peers bench-groups bench-compare conformance fuzz recording page-walk guide cluster clean
+.PHONY: run serve demo test test-page soak check format bench bench-peers bench-groups bench-compare conformance fuzz recording page-walk guide cluster soak-cluster clean
 .DELETE_ON_ERROR:
 
 run: .venv/.run
@@ -29,6 +29,10 @@ test: .venv/.dev
 # The long tests, every case of those of which the suite runs a sample, and properties with new examples.
 soak: .venv/.dev
 	$(BIN)/python -m pytest -q -m "(slow or hypothesis or sampled) and not model" --hypothesis-profile searching
+
+# Workers and their database under faults at random, for an hour: `make soak-cluster MINUTES=10` for less.
+soak-cluster: .venv/.dev
+	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),60)
 
 # The page in a browser: Chromium as the system has it, playwright in this environment, axe-core below the cache folder.
 test-page: .venv/.dev

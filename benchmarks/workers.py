@@ -7,6 +7,7 @@ started again. At the end the journal is read: no call twice, none without an an
 
 import argparse
 import asyncio
+import dataclasses
 import json
 import os
 import random
@@ -15,12 +16,13 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agent_core.storage import Store
 from tests.agents.workers import Cluster, cluster, until
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
 from tests.kit.postgres import Server
@@ -58,7 +60,7 @@ def main() -> None:
 
 async def _wakes(given: argparse.Namespace) -> dict[str, Any]:
     """Messages to idle agents, one after another; then turns of one request each, all at once."""
-    async with _at_work(given.workers, lambda _: Say("ok")) as (made, server, _):
+    async with at_work(given.workers, lambda _: Say("ok")) as (made, server, _):
         for number in range(40):
             await made.say(f"a{number % 20}", "hello")
             await until(made.store.due, lambda due: not due)
@@ -68,7 +70,7 @@ async def _wakes(given: argparse.Namespace) -> dict[str, Any]:
         for number in range(40):
             await made.say(f"b{number}", "hello")
         await until(made.store.due, lambda due: not due)
-        return {"wake_ms": _spread(waits), "turns_per_s": round(40 / (time.perf_counter() - start), 1)}
+        return {"wake_ms": spread(waits), "turns_per_s": round(40 / (time.perf_counter() - start), 1)}
 
 
 async def _hits(given: argparse.Namespace, part: str) -> dict[str, Any]:
@@ -76,17 +78,14 @@ async def _hits(given: argparse.Namespace, part: str) -> dict[str, Any]:
         answers = sum(message["role"] == "tool" for message in seen.messages)
         return Ask(Wanted("note", {"number": answers})) if answers < given.calls else Say("done")
 
-    async with _at_work(given.workers, play) as (made, server, root):
+    async with at_work(given.workers, play) as (made, server, root):
         for number in range(given.agents):
             await made.say(f"a{number}", "go")
-        start, hits = time.perf_counter(), Hits(part, given.hits)
+        start, hits = time.perf_counter(), Hits((part,), given.hits)
         while await made.store.due():
             await asyncio.sleep(1.0)
             hits.wake()
-            for worker in [worker for worker in made.workers if worker.poll() is not None]:
-                hits.counts[f"exit {worker.poll()}"] += 1
-                made.workers.remove(worker)
-                made.start(root, "--grace", "2")
+            hits.start_again(made, root)
             hits.hit(made.workers)
         wall = time.perf_counter() - start
         hits.wake(is_over=True)
@@ -95,22 +94,29 @@ async def _hits(given: argparse.Namespace, part: str) -> dict[str, Any]:
 
 @dataclass
 class Hits:
-    """One kind of blow, so many times."""
+    """Blows of some kinds, so many of each."""
 
-    kind: str
+    kinds: Sequence[str]
     most: int
     counts: Counter[str] = field(default_factory=Counter)
     still: list[tuple[float, Program]] = field(default_factory=list)
 
     def hit(self, workers: list[Program]) -> None:
         """Hit one of the workers, if it is time: of those that stand still there is one at most."""
-        worker = random.choice(workers)
-        if self.counts[self.kind] >= self.most or self.still or worker.poll() is not None:
+        worker, kind = random.choice(workers), random.choice(self.kinds)
+        if self.counts[kind] >= self.most or self.still or worker.poll() is not None:
             return
-        self.counts[self.kind] += 1
-        if self.kind == "stop":
+        self.counts[kind] += 1
+        if kind == "stop":
             self.still.append((time.perf_counter() + STILL_S, worker))
-        os.kill(worker.pid, BLOWS[self.kind])
+        os.kill(worker.pid, BLOWS[kind])
+
+    def start_again(self, made: Cluster, root: Path) -> None:
+        """Start another worker in place of each that has ended."""
+        for worker in [worker for worker in made.workers if worker.poll() is not None]:
+            self.counts[f"exit {worker.poll()}"] += 1
+            made.workers.remove(worker)
+            made.start(root, "--grace", "2")
 
     def wake(self, *, is_over: bool = False) -> None:
         """Wake those whose time is over, or all."""
@@ -120,7 +126,7 @@ class Hits:
 
 
 @asynccontextmanager
-async def _at_work(count: int, play: Callable[[Seen], Step]) -> AsyncIterator[tuple[Cluster, Server, Path]]:
+async def at_work(count: int, play: Callable[[Seen], Step]) -> AsyncIterator[tuple[Cluster, Server, Path]]:
     """Workers in one folder, at a server of their own."""
     server = Server.make()
     try:
@@ -136,7 +142,7 @@ async def _at_work(count: int, play: Callable[[Seen], Step]) -> AsyncIterator[tu
         server.remove()
 
 
-def _spread(values: list[float]) -> dict[str, float]:
+def spread(values: list[float]) -> dict[str, float]:
     if len(values) < 2:
         return {}
     cuts = statistics.quantiles(values, n=20, method="inclusive")
@@ -144,18 +150,18 @@ def _spread(values: list[float]) -> dict[str, float]:
 
 
 async def _checked(made: Cluster, server: Server, given: argparse.Namespace) -> dict[str, Any]:
-    """Read the whole journal."""
+    return await journal_figures(made.store, server, [f"a{number}" for number in range(given.agents)])
+
+
+async def journal_figures(store: Store, server: Server, agents: Sequence[str]) -> dict[str, Any]:
+    """Read the whole journal: how calls ended, what cannot be, and how long turns that were taken over stood still."""
     outcomes: Counter[str] = Counter()
-    problems: list[str] = []
     replies = 0
-    for number in range(given.agents):
-        entries = await made.store.history(f"a{number}")
-        started = Counter((entry.turn, entry.payload["id"]) for entry in entries if entry.kind == "call")
-        answered = Counter((entry.turn, entry.payload["call_id"]) for entry in entries if entry.kind == "result")
-        outcomes.update(entry.payload["outcome"] for entry in entries if entry.kind == "result")
-        problems += [f"call twice: {key}" for key, count in started.items() if count > 1]
-        problems += [f"answered {answered[key]} times: {key}" for key in started if answered[key] != 1]
-        replies += sum(entry.kind == "assistant" and not entry.payload["calls"] for entry in entries)
+    for agent in agents:
+        for entry in await store.history(agent, kinds=("assistant", "result")):
+            replies += entry.kind == "assistant" and not entry.payload["calls"]
+            outcomes.update([entry.payload["outcome"]] if entry.kind == "result" else [])
+    report = await store.check_journal()
     overlaps = server.execute(
         "select count(*) from (select started, lag(ended) over (partition by agent order by seq) before"
         " from toolwright.turn) x where started < before - 0.05"
@@ -167,11 +173,11 @@ async def _checked(made: Cluster, server: Server, given: argparse.Namespace) -> 
     return {
         "replies": replies,
         "outcomes": dict(outcomes),
-        "problems": problems[:5],
+        "journal": dataclasses.asdict(report),
         "overlaps": overlaps,
-        "open": len(await made.store.due()),
+        "open": len(await store.due()),
         "taken_over": len(gaps),
-        "gap_s": _spread([float(row[0]) for row in gaps]),
+        "gap_s": spread([float(row[0]) for row in gaps]),
     }
 
 

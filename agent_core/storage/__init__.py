@@ -120,7 +120,19 @@ from .thread_store import (
 )
 from .token_store import TokenRow, TokenStore
 from .transfer import copy_store, row_counts
-from .turn_store import SUMMARY, USAGE, Appended, ClaimedTurn, Due, EndedTurn, Entry, Inbound, Post, TurnStore
+from .turn_store import (
+    SUMMARY,
+    USAGE,
+    Appended,
+    ClaimedTurn,
+    Due,
+    EndedTurn,
+    Entry,
+    Inbound,
+    JournalReport,
+    Post,
+    TurnStore,
+)
 from .worker_store import FUNCTIONS, LOST, WORK, WorkerRow, WorkerStore
 
 __all__ = [
@@ -179,6 +191,7 @@ __all__ = [
     "Hit",
     "Inbound",
     "InboxFull",
+    "JournalReport",
     "KindRow",
     "LimitBlock",
     "Made",
