@@ -24,11 +24,10 @@ from typing import Any, Final
 from agent_core.base.errors import StorageError
 from agent_core.storage import Post
 from tests.agents.workers import Cluster
-from tests.kit import Ask, Say, Seen, Step, Wanted
 from tests.kit.postgres import Server
 from tests.kit.program import Program
 
-from .workers import Hits, at_work, journal_figures
+from .workers import Hits, at_work, calling, family, journal_figures
 
 _AGENTS: Final = 12
 _CALLS: Final = 5
@@ -52,7 +51,7 @@ def main() -> None:
 
 
 async def _soaked(given: argparse.Namespace) -> dict[str, Any]:
-    async with at_work(given.workers + 1, _play) as (made, server, root):
+    async with at_work(given.workers + 1, calling(lambda _: _CALLS)) as (made, server, root):
         spared, soak = made.workers[0], Soak(made, server, root)
         end = time.monotonic() + given.minutes * 60
         tasks = [asyncio.create_task(work) for work in (soak.talk(end), soak.hit(end, spared), soak.restart(end))]
@@ -60,16 +59,6 @@ async def _soaked(given: argparse.Namespace) -> dict[str, Any]:
         await asyncio.gather(*tasks)
         await soak.settle()
         return await soak.report(spared)
-
-
-def _play(seen: Seen) -> Step:
-    """Calls until so many were answered since the user, or the program for the user, last said something."""
-    answered = 0
-    for message in reversed(seen.messages):
-        if message["role"] == "user":
-            break
-        answered += message["role"] == "tool"
-    return Ask(Wanted("note", {"number": answered})) if answered < _CALLS else Say("done")
 
 
 @dataclass(frozen=True)
@@ -86,10 +75,10 @@ class Sample:
     @classmethod
     def of(cls, minute: float, pid: int, connections: int) -> "Sample":
         """Look now."""
-        family = _family(pid)
+        below = family(pid)
         files = len([*Path(f"/proc/{pid}/fd").iterdir()])
-        memory = round(_resident_mb(pid), 1), round(sum(map(_resident_mb, family)), 1)
-        return cls(minute, *memory, len(family), files, connections)
+        memory = round(_resident_mb(pid), 1), round(sum(map(_resident_mb, below)), 1)
+        return cls(minute, *memory, len(below), files, connections)
 
 
 class Soak:
@@ -188,18 +177,6 @@ def _trend(samples: Sequence[Sample]) -> dict[str, list[float]]:
     parts = [samples[len(samples) * part // 6 : len(samples) * (part + 1) // 6] for part in range(6)]
     names = [field.name for field in dataclasses.fields(Sample)]
     return {name: [statistics.median(getattr(one, name) for one in part) for part in parts if part] for name in names}
-
-
-def _family(pid: int) -> list[int]:
-    """The processes below one: its sandbox."""
-    parents: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-    found = [pid]
-    for one in found:
-        found += [child for child, parent in parents.items() if parent == one]
-    return found[1:]
 
 
 def _resident_mb(pid: int) -> float:

@@ -1,6 +1,7 @@
 """`python -m benchmarks.workers`: workers at one database, killed and stopped while they work.
 
-First how long after its message a turn begins, and how many turns workers finish in a second. Then turns of several
+First what a turn costs the worker, the database and its disk, and what a worker costs that has nothing to do. Then how
+long after its message a turn begins, and how many turns workers finish in a second. Then turns of several
 sandboxed calls while, each second, a worker is killed, stands still for six seconds, or is told to stop; each is
 started again. At the end the journal is read: no call twice, none without an answer, one turn of an agent at a time.
 """
@@ -17,8 +18,9 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,8 @@ def note(self, number: int) -> int:
 '''
 STILL_S = 6.0
 _WARM_UP = 8  # messages
+_STATISTICS_S = 2.0  # until the database has counted what was done
+_IDLE_S = 30.0
 BLOWS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "term": signal.SIGTERM}
 
 
@@ -51,10 +55,11 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=10)
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--hits", type=int, default=15)
-    parser.add_argument("--parts", default="wake,kill,stop,term")
+    parser.add_argument("--parts", default="cost,wake,kill,stop,term")
     given = parser.parse_args()
     for part in given.parts.split(","):
-        figures = asyncio.run(_wakes(given) if part == "wake" else _hits(given, part))
+        work = {"cost": _costs, "wake": _wakes}.get(part) or partial(_hits, part=part)
+        figures = asyncio.run(work(given))
         print(json.dumps({"part": part, **figures}), flush=True)
 
 
@@ -71,6 +76,89 @@ async def _wakes(given: argparse.Namespace) -> dict[str, Any]:
             await made.say(f"b{number}", "hello")
         await until(made.store.due, lambda due: not due)
         return {"wake_ms": spread(waits), "turns_per_s": round(40 / (time.perf_counter() - start), 1)}
+
+
+async def _costs(given: argparse.Namespace) -> dict[str, Any]:
+    """Turns without a call and with ten, of agents that had one before; then nothing, for half a minute."""
+    found: dict[str, Any] = {}
+    async with at_work(given.workers, calling(lambda seen: 10 if "calls" in _last(seen) else 0)) as (made, server, _):
+        for name, text in (("first turn", "hello"), ("turn", "hello"), ("turn of ten calls", "calls")):
+            before = _Spent.now(made, server)
+            for number in range(given.agents):
+                await made.say(f"a{number}", text)
+            while await made.store.due():  # noqa: ASYNC110  (of another process, nobody tells)
+                await asyncio.sleep(0.2)
+            await asyncio.sleep(_STATISTICS_S)
+            found[name] = _Spent.now(made, server).since(before, given.agents)
+        before = _Spent.now(made, server)
+        await asyncio.sleep(_IDLE_S)
+        found["idle worker, a second"] = _Spent.now(made, server).since(before, _IDLE_S * given.workers)
+    return found
+
+
+@dataclass(frozen=True)
+class _Spent:
+    """What was spent until a moment."""
+
+    worker_ms: float
+    database_ms: float
+    transactions: float
+    wal_kb: float
+    table_kb: float
+
+    @classmethod
+    def now(cls, made: Cluster, server: Server) -> "_Spent":
+        pid = int((server.folder / "data" / "postmaster.pid").read_text().split()[0])
+        row = server.execute(
+            "select xact_commit + xact_rollback, pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') / 1000.0,"
+            " pg_database_size(current_database()) / 1000.0 from pg_stat_database where datname = current_database()"
+        )[0]
+        return cls(sum(_cpu_ms(worker.pid) for worker in made.workers), _cpu_ms(pid), *map(float, row))
+
+    def since(self, before: "_Spent", times: float) -> dict[str, float]:
+        """What was spent since then, each time."""
+        pairs = zip(dataclasses.asdict(self).items(), dataclasses.astuple(before), strict=True)
+        return {name: round((value - then) / times, 2) for (name, value), then in pairs}
+
+
+def _cpu_ms(pid: int) -> float:
+    """The processor time of a process, of those below it, and of those below it that have ended."""
+    ticks = 0
+    for one in [pid, *family(pid)]:
+        with suppress(OSError):
+            ticks += sum(map(int, Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()[11:15]))
+    return ticks * 1000 / os.sysconf("SC_CLK_TCK")
+
+
+def family(pid: int) -> list[int]:
+    """The processes below one: its sandbox."""
+    parents: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+    found = [pid]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found[1:]
+
+
+def _last(seen: Seen) -> str:
+    """What the user said last."""
+    return next(str(message["content"]) for message in reversed(seen.messages) if message["role"] == "user")
+
+
+def calling(count: Callable[[Seen], int]) -> Callable[[Seen], Step]:
+    """A model that asks for so many calls, one a step, after what the user said last."""
+
+    def play(seen: Seen) -> Step:
+        answered = 0
+        for message in reversed(seen.messages):
+            if message["role"] == "user":
+                break
+            answered += message["role"] == "tool"
+        return Ask(Wanted("note", {"number": answered})) if answered < count(seen) else Say("done")
+
+    return play
 
 
 async def _hits(given: argparse.Namespace, part: str) -> dict[str, Any]:

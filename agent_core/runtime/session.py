@@ -259,7 +259,7 @@ def _begun_again(claimed: Claimed) -> tuple[list[Post], list[Write]]:
     if tries > _MOST_TRIES:
         why = f"`{claimed.agent}` was cut off {tries} times before it could answer."
         return [], _owed(claimed, AnswerAsk("", why, "failed"))
-    kept = {key: claimed.event.payload.get(key) for key in ("thread", "owes", "hops", "from")}
+    kept = {key: claimed.event.payload.get(key) for key in ("thread", "owes", "hops", "from", "trace")}
     return [Post(claimed.agent, "again", {**kept, "tries": tries}, key=f"again:{claimed.id}")], []
 
 

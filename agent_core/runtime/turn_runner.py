@@ -135,7 +135,8 @@ class TurnRunner:
         """Store the first entries of a turn, and notify its listeners."""
         opening = await self.session.opening(event, is_first=not any(self.history))
         await turn.append(beginning(event, self.history.open_calls(), opening))
-        turn.emit(events.TurnStarted(turn=turn.id, agent=self.name, message=said_by(event), event=event.kind))
+        trace, said = str(event.payload.get("trace") or ""), said_by(event)
+        turn.emit(events.TurnStarted(turn=turn.id, agent=self.name, message=said, event=event.kind, trace=trace))
         for problem in self.colleagues.news():
             turn.warn(problem)
 

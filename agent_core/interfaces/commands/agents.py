@@ -1,12 +1,11 @@
 """`toolwright agents`: show, delete, export and import agents; run and steer those that work together."""
 
 import asyncio
-import importlib.util
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from agent_core.base.errors import ToolwrightError, UsageError
 
 from ..cli_context import CliContext, scene
 from ..spans import Line, line
+from .packages import must_have
 from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:  # slow to import
@@ -151,8 +151,9 @@ async def run(door: Door, until_idle: bool) -> Result:  # noqa: FBT001  (click h
 @click.option(
     "--metrics", default="", metavar="HOST:PORT", help="Answer Prometheus there: numbers for all who can reach it."
 )
+@click.option("--spans", is_flag=True, help="Send spans of OpenTelemetry to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
 @scene
-def worker(scene: CliContext, slots: int | None, grace: float, metrics: str) -> int:
+def worker(scene: CliContext, slots: int | None, grace: float, metrics: str, spans: bool) -> int:  # noqa: FBT001  (click hands it in)
     """Run the turns of all agents at a database that several processes share, until SIGTERM or Ctrl-C.
 
     Turns that have not ended by then go on in another worker. Exit code 75 says: start it again.
@@ -161,9 +162,11 @@ def worker(scene: CliContext, slots: int | None, grace: float, metrics: str) -> 
     from agent_core.workspace.workspace import Workspace
 
     async def work() -> None:
-        async with Workspace.open(Workspace.find(scene.root)) as workspace:
-            with _told(scene, workspace, metrics) as hear:
-                await _work(scene, workspace, slots or workspace.settings.runner.slots, grace, hear)
+        async with (
+            Workspace.open(Workspace.find(scene.root)) as workspace,
+            _watched(scene, workspace, metrics, spans=spans) as hearers,
+        ):
+            await _work(scene, workspace, slots or workspace.settings.runner.slots, grace, hearers)
 
     try:
         asyncio.run(work())
@@ -173,25 +176,31 @@ def worker(scene: CliContext, slots: int | None, grace: float, metrics: str) -> 
     return 0
 
 
-@contextmanager
-def _told(scene: CliContext, workspace: "Workspace", place: str) -> Iterator[Callable[["Event"], None]]:
-    """Answer Prometheus at a place, if there is one, and return what hears the events that are counted."""
-    if not place:
-        yield lambda _: None
-        return
-    if importlib.util.find_spec("prometheus_client") is None:
-        fix = 'Type: python -m pip install "toolwright[metrics]"'
-        raise UsageError("The package prometheus-client is missing.", fix=fix)
-    from agent_core.workspace.metrics import Metrics, answered
+@asynccontextmanager
+async def _watched(
+    scene: CliContext, workspace: "Workspace", metrics: str, *, spans: bool
+) -> AsyncIterator[list[Callable[["Event"], None]]]:
+    """Give who gets each event, to count it or to make a span of it, as it was asked for."""
+    hearers: list[Callable[[Event], None]] = []
+    async with AsyncExitStack() as stack:
+        if metrics:
+            must_have("metrics", "prometheus_client")
+            from agent_core.workspace.metrics import Metrics, answered
 
-    metrics = Metrics(workspace)
-    with answered(metrics, place) as url:
-        scene.talk(f"Numbers for Prometheus: {url}")
-        yield metrics.hear
+            counted = Metrics(workspace)
+            scene.talk(f"Numbers for Prometheus: {stack.enter_context(answered(counted, metrics))}")
+            hearers.append(counted.hear)
+        if spans:
+            must_have("otel", "opentelemetry.sdk", "opentelemetry.exporter")
+            from agent_core.workspace.spans import Spans
+
+            made = await stack.enter_async_context(aclosing(Spans()))
+            hearers.append(made.hear)
+        yield hearers
 
 
 async def _work(
-    scene: CliContext, workspace: "Workspace", slots: int, grace: float, hear: Callable[["Event"], None]
+    scene: CliContext, workspace: "Workspace", slots: int, grace: float, hearers: Sequence[Callable[["Event"], None]]
 ) -> None:
     from ..render.agent_tree import BehindLines
     from ..wrap import write
@@ -203,7 +212,8 @@ async def _work(
         write(shown, sys.stderr)
 
     def heard(event: "Event") -> None:
-        hear(event)
+        for hear in hearers:
+            hear(event)
         show(lines.of(event))
 
     async with workspace.worker(heard, slots=slots, on_fault=lambda *fault: show([_fault_line(*fault)])) as runner:

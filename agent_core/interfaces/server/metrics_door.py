@@ -49,7 +49,8 @@ class MetricsDoor:
             if self._metrics is None:
                 module = await asyncio.to_thread(import_module, "agent_core.workspace.metrics")
                 made: Metrics = module.Metrics(self._host.workspace)
-                self._metrics, self._host.hear = made, made.hear
+                self._metrics = made
+                self._host.hearers.append(made.hear)
             return self._metrics
 
 
