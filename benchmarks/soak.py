@@ -52,7 +52,7 @@ def main() -> None:
 
 async def _soaked(given: argparse.Namespace) -> dict[str, Any]:
     async with at_work(given.workers + 1, calling(lambda _: _CALLS)) as (made, server, root):
-        spared, soak = made.workers[0], Soak(made, server, root)
+        spared, soak = made.programs[0], Soak(made, server, root)
         end = time.monotonic() + given.minutes * 60
         tasks = [asyncio.create_task(work) for work in (soak.talk(end), soak.hit(end, spared), soak.restart(end))]
         tasks.append(asyncio.create_task(soak.sample(end, spared)))
@@ -117,7 +117,7 @@ class Soak:
             self._hits.wake()
             self._hits.start_again(self._made, self._root)
             if time.monotonic() > due:
-                self._hits.hit([worker for worker in self._made.workers if worker is not spared])
+                self._hits.hit([worker for worker in self._made.programs if worker is not spared])
                 due = time.monotonic() + random.uniform(*_HIT_S)
         self._hits.wake(is_over=True)
 

@@ -113,7 +113,7 @@ class _Spent:
             "select xact_commit + xact_rollback, pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') / 1000.0,"
             " pg_database_size(current_database()) / 1000.0 from pg_stat_database where datname = current_database()"
         )[0]
-        return cls(sum(_cpu_ms(worker.pid) for worker in made.workers), _cpu_ms(pid), *map(float, row))
+        return cls(sum(_cpu_ms(worker.pid) for worker in made.programs), _cpu_ms(pid), *map(float, row))
 
     def since(self, before: "_Spent", times: float) -> dict[str, float]:
         """What was spent since then, each time."""
@@ -174,7 +174,7 @@ async def _hits(given: argparse.Namespace, part: str) -> dict[str, Any]:
             await asyncio.sleep(1.0)
             hits.wake()
             hits.start_again(made, root)
-            hits.hit(made.workers)
+            hits.hit(made.programs)
         wall = time.perf_counter() - start
         hits.wake(is_over=True)
         return {"wall_s": round(wall, 1), "hits": dict(hits.counts), **await _checked(made, server, given)}
@@ -201,9 +201,9 @@ class Hits:
 
     def start_again(self, made: Cluster, root: Path) -> None:
         """Start another worker in place of each that has ended."""
-        for worker in [worker for worker in made.workers if worker.poll() is not None]:
+        for worker in [worker for worker in made.programs if worker.poll() is not None]:
             self.counts[f"exit {worker.poll()}"] += 1
-            made.workers.remove(worker)
+            made.programs.remove(worker)
             made.start(root, "--grace", "2")
 
     def wake(self, *, is_over: bool = False) -> None:

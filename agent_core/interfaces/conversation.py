@@ -319,7 +319,7 @@ class Conversation:
 
 def greeting(model: str, history: Sequence[Message]) -> list[Line]:
     """Return which model answers, what was said last in a continued conversation, and how to get help."""
-    texts = [message.text for message in history if isinstance(message, User)]
+    texts = [message.text for message in history if isinstance(message, User) and not message.speaker]
     many = f"{len(texts)} message{'' if len(texts) == 1 else 's'}"
     goes_on = f"the conversation continues: you wrote {many}, the last: {one_line(texts[-1], 60)}" if texts else ""
     sentences = (model, goes_on, "/help lists the commands; Ctrl-D leaves")

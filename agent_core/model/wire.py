@@ -106,7 +106,7 @@ class RequestWriter:
         """Serialize everything again, in this endpoint's dialect."""
         self.dialect = dialect
         self._grouped = _Grouped(dialect.system)
-        self._known: dict[tuple[int, ...], tuple[Group, bytes]] = {}
+        self._written: list[tuple[Group, bytes]] = []
         self._functions: Sequence[FunctionShown] = ()
         self._functions_text = b"[]"
 
@@ -115,20 +115,21 @@ class RequestWriter:
         omitted.
         """
         messages = tuple(one_by_one(messages) if self.dialect.one_call else messages)
+        known: dict[tuple[int, ...], bytes] = {}
         if messages[: len(self._grouped.messages)] != self._grouped.messages:
             self._grouped = _Grouped(self.dialect.system)
+            known = {_ids(group): text for group, text in self._written}
         before, self._grouped = self._grouped, _Grouped(self.dialect.system)  # in case that it cannot be sent
         before.extend(messages)
         self._grouped = before
-        groups, texts = {}, []
-        for group in before.groups:
-            key = tuple(map(id, group))
-            # The group is kept with its text, so that no other message can get its ids.
-            entry = self._known.get(key) or (group, dumps(self._entry(group)))
-            groups[key] = entry
-            texts.append(entry[1])
-        self._known = groups
-        return b"[" + b",".join(texts) + b"]"
+        # A group is kept with its text, so that no other message can get its ids meanwhile.
+        last, self._written = self._written, []
+        for place, group in enumerate(before.groups):
+            if place < len(last) and last[place][0] is group:
+                self._written.append(last[place])
+            else:
+                self._written.append((group, known.get(_ids(group)) or dumps(self._entry(group))))
+        return b"[" + b",".join(text for _, text in self._written) + b"]"
 
     def functions(self, functions: Sequence[FunctionShown]) -> bytes:
         """Return the same as `functions_to_wire`, as JSON text."""
@@ -156,6 +157,10 @@ class RequestWriter:
         return {"id": self.dialect.call_id(call.id), "type": "function", "function": function, **extra}
 
 
+def _ids(group: Group) -> tuple[int, ...]:
+    return tuple(map(id, group))
+
+
 def dumps(value: object) -> bytes:
     """Return JSON text in UTF-8; half a surrogate pair, which no server reads, becomes a question mark."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
@@ -167,7 +172,7 @@ class _Grouped:
     def __init__(self, system_role: str) -> None:
         self.messages: Group = ()
         self.groups: list[Group] = []
-        self._last = self._system_role = system_role
+        self._last = system_role
         self._waiting: set[str] = set()
 
     def extend(self, messages: Group) -> None:

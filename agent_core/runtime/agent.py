@@ -153,11 +153,12 @@ class Agent:
             TurnError: the turn ended without one.
         """
         warnings: list[str] = []
-        async for event in self.turn(message):
-            if isinstance(event, events.Warned):
-                warnings.append(event.message)
-            elif isinstance(event, events.TurnEnded) and event.reason == "replied":
-                return event.reply
+        async with aclosing(self.turn(message)) as turn:  # which is over when this returns
+            async for event in turn:
+                if isinstance(event, events.Warned):
+                    warnings.append(event.message)
+                elif isinstance(event, events.TurnEnded) and event.reason == "replied":
+                    return event.reply
         why = warnings[-1] if warnings else "It was interrupted."
         raise TurnError(f"The agent `{self.name}` did not reply: {why}")
 
@@ -303,7 +304,7 @@ class Agent:
             ModelError: the model cannot be had.
         """
         self._must_be_idle()
-        async with self._turns.alone(SUMMARY, TurnTerms(self)) as turn:
+        async with self._turns.alone(SUMMARY, TurnTerms(self, goes_on=self.goes_on)) as turn:
             return await self._loop.asker.summarize(turn, self._snapshot())
 
     async def warn_memory(self) -> None:

@@ -18,6 +18,7 @@ from agent_core.functions.answers import Skipped, Unknown, answer, word
 from agent_core.storage import (
     BEAT,
     BETWEEN,
+    SUMMARY,
     AnswerAsk,
     Entry,
     Inbound,
@@ -207,8 +208,11 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_
     """Close a turn that another process left open: every call gets its one answer.
 
     A turn that was parked stays so, and a reply to another agent that is on disk reaches it. What else another agent
-    began is begun again; if it `goes_on`, so is what the user began, unless the user ended it.
+    began is begun again; if it `goes_on`, so is what the user began, unless the user ended it. A summary is given up.
     """
+    if claimed.event.kind == SUMMARY:
+        await store.finish(claimed.id, claimed.attempt)
+        return ""
     entries = await store.load(claimed.id)
     if entries and entries[-1].kind == "parked":
         state = "client_calls" if entries[-1].payload.get("calls") else "parked"

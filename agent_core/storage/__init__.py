@@ -31,7 +31,7 @@ from .call_store import (
 )
 from .folder import AGENT, STATE_FILE, lock_agent, open_lock, prepare_state_dir, workspace_id
 from .folder import NAME as STATE
-from .forget_store import Erasure, ForgetStore, MessageGone, Said, TurnsGone
+from .forget_store import Erasure, MessageGone, Said, TurnsGone
 from .function_store import (
     BeginWrite,
     DropPending,
@@ -52,7 +52,6 @@ from .function_store import (
 )
 from .memory_store import (
     AttachBlock,
-    BlockAccess,
     BlockChange,
     BlockRow,
     CopyDocument,
@@ -115,8 +114,6 @@ from .thread_store import (
     SetThread,
     SpendInThread,
     ThreadRow,
-    ThreadStopped,
-    ThreadStore,
 )
 from .token_store import TokenRow, TokenStore
 from .transfer import copy_store, row_counts
@@ -133,7 +130,7 @@ from .turn_store import (
     Post,
     TurnStore,
 )
-from .worker_store import FUNCTIONS, LOST, WORK, WorkerRow, WorkerStore
+from .worker_store import FUNCTIONS, LOST, WORK, WorkerRow
 
 __all__ = [
     "AGAIN",
@@ -160,7 +157,6 @@ __all__ = [
     "AttachBlock",
     "Backlog",
     "BeginWrite",
-    "BlockAccess",
     "BlockChange",
     "BlockConflict",
     "BlockRow",
@@ -186,7 +182,6 @@ __all__ = [
     "Entry",
     "EntryText",
     "Erasure",
-    "ForgetStore",
     "FunctionStore",
     "Hit",
     "Inbound",
@@ -243,8 +238,6 @@ __all__ = [
     "Store",
     "Subject",
     "ThreadRow",
-    "ThreadStopped",
-    "ThreadStore",
     "TokenRow",
     "TokenStore",
     "TurnStore",
@@ -257,7 +250,6 @@ __all__ = [
     "WholeEvent",
     "WholeTurn",
     "WorkerRow",
-    "WorkerStore",
     "Write",
     "YesRow",
     "adopt",

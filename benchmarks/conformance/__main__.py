@@ -3,7 +3,8 @@
     python -m benchmarks.conformance [CLIENT …]
 
 The model behind the server is scripted, so that nothing but the door is tried. Frameworks that our agents take part in
-run the tests of their adapter; MCP servers of others are called in a turn. AutoGen's own tests of teams are run with
+run the tests of their adapter; MCP servers of others are called in a turn, and MCP clients of others follow what is
+done at a prompt. AutoGen's own tests of teams are run with
 members of ours, and the checks of the MCP project on our server and client. What cannot be installed here is skipped,
 with the reason. Exits with 1 if one failed.
 """
@@ -23,11 +24,11 @@ from benchmarks.peers.__main__ import installed
 from tests.kit import Ask, Repeat, Say, Seen, Wanted, scripted
 from tests.kit.npm import install_packages
 
-from . import autogen_suite, mcp_checks, mcp_servers
+from . import autogen_suite, mcp_checks, mcp_clients, mcp_servers
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[1]
-PYTHON: Final = ("openai-python", "openai-agents", "llm", "a2a-sdk", "mcp-1")
+PYTHON: Final = ("openai-python", "openai-agents", "llm", "a2a-sdk")
 NODE: Final = {"openai-js": ("openai@6.49.0",), "ai-sdk": ("ai@6.0.322", "@ai-sdk/openai-compatible@2.0.87")}
 FRAMEWORKS: Final = {"autogen": "test_teams_of_autogen.py", "agent-framework": "test_chats_of_agent_framework.py"}
 SUITES: Final = (autogen_suite.NAME, mcp_checks.NAME)
@@ -45,19 +46,19 @@ def main(names: Sequence[str]) -> int:
     ):
         mcp_checks.add_functions(Path(folder))
         with served(model.base_url, Path(folder)) as (url, token):
-            for name in names or (*mcp_servers.TOOLS, *PYTHON, *NODE, *FRAMEWORKS, *SUITES):
+            for name in names or (*mcp_servers.TOOLS, *mcp_clients.CLIENTS, *PYTHON, *NODE, *FRAMEWORKS, *SUITES):
                 try:
-                    told = f"ok: {_tried(name, url, token)}"
-                except OSError as reason:
-                    told = f"skipped: {reason}"
-                except AssertionError as failure:
+                    told = f"ok: {_tried(name, url, token, Path(folder))}"
+                except (AssertionError, TimeoutError) as failure:
                     print(failure, file=sys.stderr)
                     told, failed = "FAILED", True
+                except OSError as reason:
+                    told = f"skipped: {reason}"
                 print(f"{name:18} {told}", flush=True)
     return int(failed)
 
 
-def _tried(name: str, url: str, token: str) -> str:
+def _tried(name: str, url: str, token: str, workspace: Path) -> str:
     """Run one client, and return what was tried.
 
     Raises:
@@ -66,14 +67,20 @@ def _tried(name: str, url: str, token: str) -> str:
     """
     if name in mcp_servers.TOOLS:
         return mcp_servers.call_in_a_turn(name)
+    if name in mcp_clients.CLIENTS:
+        return mcp_clients.follow_a_prompt(name, _door(url), token, workspace)
     if name == autogen_suite.NAME:
         return autogen_suite.run_suite()
     if name == mcp_checks.NAME:
-        return mcp_checks.run_checks(f"{url.removesuffix('/v1')}/mcp", token)
+        return mcp_checks.run_checks(_door(url), token)
     command = [*command_of(name), *(() if name in FRAMEWORKS else (url, token))]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_CLIENT_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip().rpartition("\n")[2]  # what was tried, or how many tests passed
+
+
+def _door(url: str) -> str:
+    return f"{url.removesuffix('/v1')}/mcp"
 
 
 def _said(seen: Seen) -> Say | Ask:

@@ -12,16 +12,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.request
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 load: Final = importlib.import_module  # none of these is installed where this file is checked
 PAGE: Final = Path(__file__).parents[2] / "docs" / "integrations.md"
 WORD: Final = "Brindle"  # what the scripted model always says
 TIDE: Final = "The tide is low."
 _SCHEMA: Final = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
+Look: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]  # Any: JSON Schema
+Call: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[str]]  # Any: JSON
 _MESSAGES: Final = [{"role": "user", "content": "Where is the lighthouse?"}]
 
 
@@ -188,69 +191,155 @@ def a2a_sdk(url: str, token: str) -> list[str]:
     return asyncio.run(work())
 
 
-VOWELS: Final = """def count_vowels(text: str) -> int:
-    \"\"\"Count the vowels in a text.
-
-    Args:
-        text: The text to look at.
-
-    >>> count_vowels("queueing")
-    5
-    >>> count_vowels("rhythm")
-    0
-    \"\"\"
-    return sum(letter in "aeiou" for letter in text.lower())
-"""
+async def _follow(look: Look, call: Call, change: Callable[[], Awaitable[object]]) -> None:
+    """Print what `count_vowels` takes and answers, now and after each change that is heard of, until it is deleted."""
+    while True:
+        if (takes := (await look()).get("count_vowels")) is None:
+            answer = await call("call_function", {"function_name": "count_vowels", "arguments": {"text": "rhythm"}})
+        else:
+            answer = await call("count_vowels", {"text": "rhythm"})
+        print(json.dumps([takes and sorted(takes["properties"]), answer]), flush=True)
+        if takes is None and "was deleted" in answer:
+            return
+        await change()
 
 
-def mcp_1(url: str, token: str) -> list[str]:
-    """The client of the handshake era at `/mcp`: of a function made, changed and deleted it hears, and calls it."""
-    mcp, http = load("mcp"), load("mcp.client.streamable_http")
-    changed = load("mcp.types").ToolListChangedNotification
-    base, headers = url.removesuffix("/v1"), {"Authorization": f"Bearer {token}"}
-    edit = {"old": "Count the vowels", "new": "Count all vowels"}
-    asked = {"function_name": "count_vowels", "arguments": {"text": "queueing"}}
+def mcp_1(place: str, token: str) -> None:
+    """The SDK's client of 1.x, which shakes hands and is notified on its connection."""
+    mcp, notice = load("mcp"), load("mcp.types").ToolListChangedNotification
     heard = asyncio.Event()
 
     async def hear(message: Any) -> None:  # Any: the SDK's
-        if isinstance(getattr(message, "root", None), changed):
+        if isinstance(getattr(message, "root", None), notice):
             heard.set()
 
-    async def work() -> list[str]:
-        async with (
-            http.streamablehttp_client(f"{base}/mcp", headers=headers) as (reader, writer, _),
-            mcp.ClientSession(reader, writer, message_handler=hear) as session,
-        ):
+    async def work() -> None:
+        if token:
+            http = load("mcp.client.streamable_http")
+            way = http.streamablehttp_client(place, headers={"Authorization": f"Bearer {token}"})
+        else:
+            way = mcp.stdio_client(_started(mcp, place))
+        async with way as (reader, writer, *_), mcp.ClientSession(reader, writer, message_handler=hear) as session:
             about = await session.initialize()
             assert about.capabilities.tools.listChanged, about
-            assert {"find_functions", "call_function"} <= {tool.name for tool in (await session.list_tools()).tools}
-            for method, body in (("PUT", {"source": VOWELS}), ("PATCH", edit), ("DELETE", None)):
-                heard.clear()
-                await asyncio.to_thread(_change, f"{base}/api/v1/functions/count_vowels", headers, method, body)
-                await asyncio.wait_for(heard.wait(), 60)
-                answer = await session.call_tool("call_function", asked)
-                assert answer.isError == (method == "DELETE"), answer
-                assert method == "DELETE" or "5" in answer.content[0].text, answer
-        return ["handshake", "list", "a function made, changed and deleted: heard of and called"]
 
-    return asyncio.run(work())
+            async def look() -> Mapping[str, Any]:
+                return {tool.name: tool.inputSchema for tool in (await session.list_tools()).tools}
 
+            async def call(name: str, arguments: dict[str, Any]) -> str:
+                return _text(await session.call_tool(name, arguments))
 
-def _change(place: str, headers: dict[str, str], method: str, body: object) -> None:
-    data = json.dumps(body).encode() if body else None
-    request = urllib.request.Request(place, data, {**headers, "Content-Type": "application/json"}, method=method)
-    with urllib.request.urlopen(request, timeout=120):
-        pass
+            await _follow(look, call, lambda: _heard(heard))
+
+    asyncio.run(work())
 
 
-CLIENTS: Final[dict[str, Callable[[str, str], list[str]]]] = {
+def mcp_2(place: str, token: str, *, modern: bool) -> None:
+    """The SDK's client of 2.x: it asks for changes by `subscriptions/listen`, or shakes hands as before."""
+    mcp, notice = load("mcp"), load("mcp_types").ToolListChangedNotification
+    heard = asyncio.Event()
+
+    async def hear(message: object) -> None:
+        if isinstance(message, notice):
+            heard.set()
+
+    async def work() -> None:
+        async with AsyncExitStack() as stack:
+            if token:
+                http = await stack.enter_async_context(_http(token))
+                way = load("mcp.client.streamable_http").streamable_http_client(place, http_client=http)
+            else:
+                way = mcp.stdio_client(_started(mcp, place))
+            opened = mcp.Client(way, mode="auto" if modern else "legacy", message_handler=hear)
+            client = await stack.enter_async_context(opened)
+            assert (client.protocol_version >= "2026-07-28") == modern, client.protocol_version
+
+            async def look() -> Mapping[str, Any]:
+                tools = (await client.list_tools(cache_mode="bypass")).tools
+                return {tool.name: tool.input_schema for tool in tools}
+
+            async def call(name: str, arguments: dict[str, Any]) -> str:
+                return _text(await client.call_tool(name, arguments))
+
+            if modern:
+                events = aiter(await stack.enter_async_context(client.listen(tools_list_changed=True)))
+                await _follow(look, call, lambda: anext(events))
+            else:
+                await _follow(look, call, lambda: _heard(heard))
+
+    asyncio.run(work())
+
+
+def mcp_agent_framework(place: str, token: str) -> None:
+    """The client that Agent Framework's agents have: it loads changes by itself, and is only looked at here."""
+    framework = load("agent_framework")
+
+    async def work() -> None:
+        async with AsyncExitStack() as stack:
+            http = await stack.enter_async_context(_http(token))
+            tool = await stack.enter_async_context(_tool(framework, place, http if token else None))
+
+            seen: dict[str, Any] = {}
+
+            def now() -> dict[str, Any]:
+                return {function.name: function.parameters() for function in tool.functions}
+
+            async def look() -> Mapping[str, Any]:
+                nonlocal seen
+                seen = now()
+                return seen
+
+            async def call(name: str, arguments: dict[str, Any]) -> str:
+                try:
+                    return "\n".join(content.text for content in await tool.call_tool(name, **arguments))
+                except framework.exceptions.ToolExecutionException as error:
+                    return str(error)
+
+            async def change() -> None:
+                while now() == seen:  # noqa: ASYNC110 - the framework tells nobody
+                    await asyncio.sleep(0.05)
+
+            await _follow(look, call, change)
+
+    asyncio.run(work())
+
+
+def _tool(framework: Any, place: str, http: Any) -> Any:  # Any: the framework's
+    if http is not None:
+        return framework.MCPStreamableHTTPTool("ours", place, http_client=http, load_prompts=False)
+    program, *arguments = json.loads(place)
+    return framework.MCPStdioTool("ours", program, args=arguments, load_prompts=False)
+
+
+def _started(mcp: Any, place: str) -> Any:  # Any: the SDK's
+    program, *arguments = json.loads(place)
+    return mcp.StdioServerParameters(command=program, args=arguments)
+
+
+def _http(token: str) -> Any:  # Any: the SDK's
+    return load("httpx2").AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=120)
+
+
+async def _heard(heard: asyncio.Event) -> None:
+    await heard.wait()
+    heard.clear()
+
+
+def _text(result: Any) -> str:  # Any: the SDK's
+    return "\n".join(content.text for content in result.content)
+
+
+CLIENTS: Final[dict[str, Callable[[str, str], list[str] | None]]] = {
     "openai-python": openai_python,
     "openai-agents": openai_agents,
     "llm": llm,
     "a2a-sdk": a2a_sdk,
     "mcp-1": mcp_1,
+    "mcp-2": partial(mcp_2, modern=True),
+    "mcp-2-handshake": partial(mcp_2, modern=False),
+    "mcp-agent-framework": mcp_agent_framework,
 }
 
 if __name__ == "__main__":
     name, address, key = sys.argv[1:]
-    print(", ".join(CLIENTS[name](address, key)))
+    print(", ".join(CLIENTS[name](address, key) or ()))

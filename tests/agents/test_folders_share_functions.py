@@ -11,6 +11,7 @@ import pytest
 from agent_core import Workspace
 from agent_core.base.clock import Clock
 from agent_core.base.errors import StorageError
+from agent_core.registry.source import hash_of
 from agent_core.storage import open_store
 from tests.agents.workers import cluster, until
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
@@ -208,3 +209,80 @@ async def test_a_folder_that_was_emptied_and_joins_again_gets_the_functions_back
             await knows(three, "count_vowels")
         (root / "functions" / "grown.py").unlink()
     await knows(one, "count_vowels")
+
+
+@pytest.mark.parametrize(("saved", "is_kept"), [pytest.param(0, True, id="older"), pytest.param(2, False, id="newer")])
+async def test_an_older_text_that_is_saved_again_is_a_change_and_a_newer_one_is_only_behind(
+    both: tuple[Workspace, Workspace], database: str, tmp_path: Path, saved: int, is_kept: bool
+) -> None:
+    one, _two = both
+    root, names, texts = tmp_path / "three", ["count_a", "count_b", "count_c", "count_d"], list[str]()
+    (root / "functions").mkdir(parents=True)
+    join(root, database)
+    flags = {"storage.url": database, "memory.embedding": "none"}
+    for place, name in enumerate(names):
+        assert (await one.workshop.create(name, another(name))).admitted
+        texts.append(file(one).read_text())
+        if place < 2:  # it takes these two, and is closed
+            async with Workspace.open(root, flags=flags) as three:
+                assert file(three).read_text() == texts[place]
+    (root / "functions" / "grown.py").write_text(texts[saved])
+    async with Workspace.open(root, flags=flags) as three:
+        assert [*three.workshop.names()] == names
+        assert [problem.code for problem in three.rejected()] == ["changed-elsewhere"] * is_kept
+        assert file(three).read_text() == texts[saved if is_kept else -1]
+
+
+async def test_two_programs_in_a_folder_that_has_joined_see_what_each_and_the_others_make(
+    both: tuple[Workspace, Workspace], database: str
+) -> None:
+    one, two = both
+    async with Workspace.open(two.root, flags={"storage.url": database, "memory.embedding": "none"}) as beside:
+        for made, (maker, name) in enumerate(zip((one, two, beside), ("count_a", "count_b", "count_c"), strict=True)):
+            assert (await maker.workshop.create(name, another(name))).admitted
+            for workspace in (one, two, beside):
+                await knows(workspace, *("count_a", "count_b", "count_c")[: made + 1])
+        file(two).write_text(file(two).read_text() + "\n# mine\n")
+        await until(lambda: text(one), lambda found: "# mine" in found)
+        for workspace in (one, two, beside):
+            await workspace.workshop.reload()
+            assert workspace.rejected() == ()
+        assert len(await one.store.module_history("grown")) == 4
+
+
+async def test_two_programs_in_a_folder_with_a_save_that_is_not_taken_have_what_is_made_elsewhere(
+    both: tuple[Workspace, Workspace], database: str, tmp_path: Path
+) -> None:
+    one, _two = both
+    root, flags = tmp_path / "three", {"storage.url": database, "memory.embedding": "none"}
+    (root / "functions").mkdir(parents=True)
+    join(root, database)
+    assert (await one.workshop.create("count_vowels", VOWELS)).admitted
+    async with Workspace.open(root, flags=flags):
+        pass
+    assert (await one.workshop.create("count_more", VOWELS_TOO)).admitted
+    (root / "functions" / "grown.py").write_text(f"{VOWELS}\n# mine\n")
+    async with Workspace.open(root, flags=flags) as first, Workspace.open(root, flags=flags) as second:
+        assert (await one.workshop.create("count_most", another("count_most"))).admitted
+        for workspace in (first, second):
+            await knows(workspace, "count_more", "count_most", "count_vowels")
+            assert [problem.code for problem in workspace.rejected()] == ["changed-elsewhere"]
+        assert file(first).read_text() == f"{VOWELS}\n# mine\n"
+
+
+async def test_a_module_that_is_a_folder_here_and_a_file_there_stays_in_both(
+    both: tuple[Workspace, Workspace], database: str
+) -> None:
+    one, two = both
+    file(one, "words").mkdir()
+    file(one, "words/__init__.py").write_text(VOWELS)
+    await knows(two, "count_vowels")
+    assert file(two, "words.py").read_text() == VOWELS
+    flags = {"storage.url": database, "memory.embedding": "none"}
+    async with Workspace.open(two.root, flags=flags) as beside, Workspace.open(one.root, flags=flags) as last:
+        for workspace in (beside, last, two, one):
+            await workspace.workshop.reload()
+            assert [*workspace.workshop.names()] == ["count_vowels"]
+    assert await one.store.manifest() == {"words": hash_of(VOWELS)}
+    judged = await one.store.readings()
+    assert judged.keys() == {"functions/words/__init__.py", "functions/words.py"}  # neither is judged again

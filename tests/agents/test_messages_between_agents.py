@@ -91,6 +91,19 @@ async def test_several_are_asked_at_the_same_time_and_answer_together(tmp_path: 
         assert agents.replies("main") == ["Done."]
 
 
+async def test_who_asked_hears_that_the_user_removed_the_turn(tmp_path: Path) -> None:
+    async with team(tmp_path, {"main": asking, "editor": lambda _: Say(TYPO)}) as agents:
+        await agents.say("Ask the editor.")
+        async with await agents.workspace.agent("editor") as editor:
+            async for event in editor.turn(None):
+                if isinstance(event, TurnStarted):
+                    await editor.interrupt(resumes=True)
+            await editor.pop()
+        await agents.work()
+        told = "[from: editor] gave no answer:\nThe turn was removed by the user."
+        assert (agents.replies("editor"), agents.replies("main")) == ([], [f"They say: {told}"])
+
+
 async def test_an_agent_that_is_asked_by_two_answers_each_in_its_own_thread(tmp_path: Path) -> None:
     def editor(seen: Seen) -> Step:
         return Say("For Ada." if "[from: ada]" in said_last(seen) else "For Bob.")

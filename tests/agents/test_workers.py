@@ -3,17 +3,22 @@
 import asyncio
 import os
 import signal
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from agent_core import connect
+from agent_core import Workspace, connect
 from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy
-from agent_core.storage import open_store
+from agent_core.base.events import TurnStarted
+from agent_core.runtime.agent import Agent
+from agent_core.storage import SUMMARY, open_store
+from tests.agents.team import by_name, describe
 from tests.agents.workers import Cluster, cluster, until
-from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
-from tests.kit.postgres import Server
+from tests.kit import Ask, Repeat, Say, Seen, Stall, Step, Wanted, scripted
+from tests.kit.postgres import Server, name_of
 from tests.kit.program import Program, toolwright
 
 WAIT = '''\
@@ -40,17 +45,28 @@ def slow(seen: Seen) -> Step:
     return Ask(Wanted("wait", {"seconds": 50}, "wait1"))
 
 
-async def in_a_call(made: Cluster, root: Path, *options: str) -> Program:
-    """The worker, of two, that runs a long call."""
+async def in_a_call(made: Cluster, root: Path, *options: str, first: str = "a0") -> Program:
+    """The worker, of two, that runs a long call of an agent, since a message to the first one."""
     (root / "functions").mkdir()
     (root / "functions" / "waiting.py").write_text(WAIT)
     for _ in range(2):
         made.start(root, *options)
     await made.at_work(2)
-    await made.say("a0", "wait")
+    await made.say(first, "wait")
     worker = await made.who_has("a0")
     await until(lambda: made.store.history("a0", kinds=("call",)), bool)
     return worker
+
+
+async def seen(requests: list[Seen]) -> list[Seen]:
+    return requests
+
+
+async def interrupt(made: Cluster, root: Path) -> None:
+    """The user ends the turn of the agent, from a process that does not run it."""
+    flags = {"storage.url": made.database, "memory.embedding": "none"}
+    async with await connect(root, flags=flags) as client:
+        assert await client.interrupt("a0")
 
 
 async def calls(made: Cluster) -> list[str]:
@@ -79,9 +95,9 @@ async def test_two_workers_share_the_turns_of_eight_agents(database: str, tmp_pa
                 await made.replied(f"a{number}", f"heard again {number}")
             assert len(model.requests) == 16
             told = toolwright("doctor", cwd=tmp_path, environment={"TOOLWRIGHT_STORAGE_URL": database}).stdout
-            assert [f"process {worker.pid} on " in told for worker in made.workers] == [True, True]
+            assert [f"process {worker.pid} on " in told for worker in made.programs] == [True, True]
             owners = {row.id for row in await made.store.workers() if row.slots}
-    name = database.partition("?")[0].rpartition("/")[2]
+    name = name_of(database)
     rows = postgres.execute("select owner, attempt, state from toolwright.turn", name)
     assert {owner for owner, _, _ in rows} == owners
     assert {row[1:] for row in rows} == {(1, "done")}
@@ -95,6 +111,89 @@ async def test_what_a_killed_worker_did_another_goes_on_with(database: str, tmp_
             os.kill(worker.pid, signal.SIGKILL)
             await made.replied("a0", "went on")
             assert await calls(made) == ["unknown"]
+
+
+async def test_a_turn_that_was_answered_when_its_worker_was_killed_is_answered_once(
+    database: str, tmp_path: Path, postgres: Server
+) -> None:
+    with scripted([Repeat(lambda _: Say("here"))]) as model:
+        async with cluster(database, model) as made:
+            for _ in range(2):
+                made.start(tmp_path)
+            await made.at_work(2)
+            with postgres.standing_still(database, "before update on toolwright.turn", "new.state = 'done'") as waiting:
+                await made.say("a0", "hello")
+                [backend] = await until(waiting, bool)
+                os.kill((await made.who_has("a0")).pid, signal.SIGKILL)
+                postgres.execute(f"select pg_terminate_backend({backend})")
+            await until(made.store.due, lambda due: not due)
+            assert await made.replies("a0") == ["here"]
+            assert await made.store.history("a0", kinds=("notice",)) == []
+            assert len(model.requests) == 1
+
+
+async def test_a_turn_that_the_user_ended_before_its_worker_was_killed_is_not_begun_again(
+    database: str, tmp_path: Path
+) -> None:
+    with scripted([Repeat(slow)]) as model:
+        async with cluster(database, model) as made:
+            worker = await in_a_call(made, tmp_path)
+            await interrupt(made, tmp_path)
+            os.kill(worker.pid, signal.SIGKILL)
+            await until(made.store.due, lambda due: not due)
+            assert await calls(made) == ["unknown"]
+            assert len(model.requests) == 1
+
+
+async def test_who_asked_hears_of_a_turn_that_the_user_ended_before_its_worker_was_killed(
+    database: str, tmp_path: Path
+) -> None:
+    def asks(seen: Seen) -> Step:
+        told = [answer for answer in seen.text.splitlines() if "ended by the user" in answer]
+        return Say(told[0]) if told else Ask(Wanted("ask_agent", {"agent": "a0", "question": "wait"}))
+
+    describe(tmp_path, "main")
+    describe(tmp_path, "a0")
+    with scripted([Repeat(by_name({"main": asks, "a0": slow}))]) as model:
+        async with cluster(database, model) as made:
+            worker = await in_a_call(made, tmp_path, first="main")
+            await interrupt(made, tmp_path)
+            os.kill(worker.pid, signal.SIGKILL)
+            await made.replied("main", "The turn was ended by the user.")
+            assert await calls(made) == ["unknown"]
+            assert await made.replies("a0") == []
+
+
+@pytest.mark.parametrize("remove", [Agent.pop, Agent.begin_anew])
+async def test_a_turn_that_was_handed_back_and_removed_is_not_begun_again(
+    database: str, tmp_path: Path, remove: Callable[[Agent], Awaitable[object]]
+) -> None:
+    flags = {"storage.url": database, "memory.embedding": "none", "model.name": "scripted"}
+    with scripted([]) as model:
+        async with Workspace.open(tmp_path, flags={**flags, "model.base_url": model.base_url}) as workspace:
+            agent = await workspace.agent("a0", answers=True)
+            async for event in agent.turn("wait"):
+                if isinstance(event, TurnStarted):
+                    await agent.interrupt(resumes=True)
+            assert [due.agent for due in await workspace.store.due()] == ["a0"]
+            assert await remove(agent)
+            assert await workspace.store.due() == []
+
+
+async def test_a_summary_in_the_middle_of_which_a_conversation_was_killed_is_given_up(
+    database: str, tmp_path: Path
+) -> None:
+    with scripted([Repeat(lambda _: Say("A long day. " * 125))], summary=Stall(60)) as model:
+        async with cluster(database, model) as made:
+            made.start(tmp_path)
+            talk = made.talk(tmp_path, f"{'Tell me of the day. ' * 80}\n" * 5 + "/summarize\n")
+            await until(partial(seen, model.summaries), bool)
+            assert [item.is_takeover for item in await made.store.due()] == [True]
+            os.kill(talk.pid, signal.SIGKILL)
+            await until(made.store.due, lambda due: not due)
+            assert len(model.summaries) == 1
+            said = await made.store.history("a0", kinds=("user", SUMMARY))
+            assert [entry.kind for entry in said] == ["user"] * 5
 
 
 async def test_a_worker_that_stood_still_ends_with_75_when_its_agent_was_taken(database: str, tmp_path: Path) -> None:
@@ -187,25 +286,33 @@ async def test_replies_reach_a_client_whichever_process_runs_the_turn(database: 
                     assert all("heard message" in reply for reply in replies)
 
 
-@pytest.mark.parametrize("given", ["", "hello\nand again\n"])
-def test_a_conversation_whose_agent_was_taken_over_says_so(
-    database: str, tmp_path: Path, postgres: Server, given: str
+@pytest.mark.parametrize(
+    ("options", "given"),
+    [
+        pytest.param(("--message", "and again"), "", id="message"),
+        pytest.param(("--once", "--message", "and again"), "", id="once"),
+        pytest.param((), "and again\nand more\n", id="lines"),
+    ],
+)
+def test_a_conversation_whose_agent_was_taken_over_says_so_and_loses_nothing(
+    database: str, tmp_path: Path, postgres: Server, options: tuple[str, ...], given: str
 ) -> None:
-    name = database.partition("?")[0].rpartition("/")[2]
-
-    def play(_: Seen) -> Step:
-        postgres.execute("update toolwright.turn set attempt = attempt + 1", name)
+    def taken(_: Seen) -> Step:
+        postgres.execute("update toolwright.turn set attempt = attempt + 1 where state = 'open'", name_of(database))
         return Say("hello")
 
     (tmp_path / "functions").mkdir()
-    with scripted([Repeat(play)]) as model:
-        options = ("--base-url", model.base_url, "--model", "scripted", *([] if given else ["--message", "hello"]))
-        environment = {"TOOLWRIGHT_STORAGE_URL": database, "TOOLWRIGHT_MEMORY_EMBEDDING": "none"}
+    environment = {"TOOLWRIGHT_STORAGE_URL": database, "TOOLWRIGHT_MEMORY_EMBEDDING": "none"}
+    with scripted([Say("Good day."), taken]) as model:
+        options = ("--base-url", model.base_url, "--model", "scripted", *options)
+        toolwright("run", *options[:4], "--message", "hello", cwd=tmp_path, environment=environment)
         done = toolwright("run", *options, cwd=tmp_path, given=given, environment=environment)
-        assert len(model.requests) == 1
-    assert "Another process has taken over main" in done.stdout + done.stderr
+    assert "Another process has taken over " in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == 1
+    told = toolwright("log", cwd=tmp_path, environment=environment).stdout
+    assert [text in told for text in ("hello", "Good day.")] == [True, True]
+    assert ("and again" in told) == ("--once" not in options)
 
 
 def test_a_worker_needs_a_database(tmp_path: Path) -> None:

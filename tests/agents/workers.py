@@ -23,19 +23,28 @@ T = TypeVar("T")
 
 @dataclass
 class Cluster:
-    """Workers at one database. What they say is kept, to be shown with a failure."""
+    """Workers and conversations at one database. What they say is kept, to be shown with a failure."""
 
     database: str
     model: ScriptedModel
     store: Store
-    workers: list[Program] = field(default_factory=list)
+    programs: list[Program] = field(default_factory=list)
     said: list[IO[bytes]] = field(default_factory=list)
 
     def start(self, root: Path, *options: str, environment: Mapping[str, str] = MappingProxyType({})) -> Program:
         """A worker in a folder."""
+        return self._program(root, "worker", *options, more=environment)
+
+    def talk(self, root: Path, given: str) -> Program:
+        """A conversation in a folder, with all that the user types."""
+        return self._program(root, "run", "--agent", "a0", given=given)
+
+    def _program(
+        self, root: Path, *arguments: str, given: str = "", more: Mapping[str, str] = MappingProxyType({})
+    ) -> Program:
         (root / "functions").mkdir(parents=True, exist_ok=True)
         environment = {
-            **environment,
+            **more,
             "TOOLWRIGHT_STORAGE_URL": self.database,
             "TOOLWRIGHT_MODEL_BASE_URL": self.model.base_url,
             "TOOLWRIGHT_MODEL_NAME": "scripted",
@@ -43,10 +52,12 @@ class Cluster:
             "TOOLWRIGHT_MEMORY_EMBEDDING": "none",
         }
         out = TemporaryFile()  # noqa: SIM115  (closed with the cluster)
-        streams = [os.open(os.devnull, os.O_RDONLY), out.fileno(), out.fileno()]
-        program = Program(["worker", *options], streams, cwd=root, environment=surroundings(environment))
-        os.close(streams[0])
-        self.workers.append(program)
+        with TemporaryFile() as typed:
+            typed.write(given.encode())
+            typed.seek(0)
+            streams = [typed.fileno(), out.fileno(), out.fileno()]
+            program = Program(arguments, streams, cwd=root, environment=surroundings(environment))
+        self.programs.append(program)
         self.said.append(out)
         return program
 
@@ -75,10 +86,10 @@ class Cluster:
         """The worker that has an agent, as soon as one has it."""
         rows = await until(self.store.workers, lambda rows: _holder(rows, agent) is not None)
         pid = _holder(rows, agent)
-        return next(worker for worker in self.workers if worker.pid == pid)
+        return next(worker for worker in self.programs if worker.pid == pid)
 
     def words(self) -> str:
-        """All that the workers said."""
+        """All that they said."""
         texts = []
         for out in self.said:
             out.seek(0)
@@ -111,9 +122,9 @@ async def cluster(database: str, model: ScriptedModel) -> AsyncIterator[Cluster]
             error.add_note(made.words())
             raise
         finally:
-            for worker in made.workers:
-                os.kill(worker.pid, signal.SIGCONT) if worker.poll() is None else None
-                worker.kill()
-                worker.wait(10)
+            for program in made.programs:
+                os.kill(program.pid, signal.SIGCONT) if program.poll() is None else None
+                program.kill()
+                program.wait(10)
             for out in made.said:
                 out.close()

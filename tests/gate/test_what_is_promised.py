@@ -44,8 +44,18 @@ EFFECT = [
         '        task["done"] = True\n        return f"Task {number} marked"\nreturn f"No task {number}"',
         "tick_task([{'number': 1}], 1) → 'Task 1 marked'", "tick_task([], 2) → 'No task 2'",
     ),
+    promised(
+        "use_theme", "theme: str", "dict[str, str]", "Choose the theme for all later sessions.",
+        'profile = {"theme": "plain", "font": "serif"}\nprofile["theme"] = theme\nreturn profile',
+        "use_theme('dark') → {'theme': 'dark', 'font': 'serif'}", "use_theme('x') → {'theme': 'x', 'font': 'serif'}",
+    ),
 ]  # fmt: skip
 KNOWLEDGE = [
+    promised(
+        "fuel_cost", "liters: int, fuel: str", "float", "Tell what a tank costs at today's pump price.",
+        'prices = {"petrol": 1.8, "diesel": 1.7}\nreturn round(liters * prices[fuel], 2)',
+        "fuel_cost(10, 'petrol') → 18.0", "fuel_cost(20, 'diesel') → 34.0",
+    ),
     promised(
         "get_weather", "city: str", "str", "Get the current weather of a city.",
         'return f"It is sunny in {city}, 22 degrees."',
@@ -142,6 +152,19 @@ async def test_what_a_body_without_means_cannot_do_is_refused(gate: Gate, code: 
 
 
 HONEST = [
+    promised(
+        "worth_at", "grams: float, price: float", "float", "Value a piece of gold at the latest market price.",
+        "return round(grams * price, 2)", "worth_at(2.0, 61.5) → 123.0", "worth_at(3.0, 10.0) → 30.0",
+    ),
+    promised(
+        "next_prompt", "messages: list[str], limit: int", "str", "Build the prompt for the next turn from messages.",
+        'return " / ".join(messages[-limit:])',
+        "next_prompt(['a', 'b', 'c'], 2) → 'b / c'", "next_prompt(['x'], 5) → 'x'",
+    ),
+    promised(
+        "cut_to", "text: str, limit: int", "str", "Cut a text for the later requests of a conversation.",
+        "return text[:limit]", "cut_to('abcdef', 2) → 'ab'", "cut_to('xy', 5) → 'xy'",
+    ),
     promised(
         "greeting", "name: str", "str", "Greet somebody by name.", 'return f"Hello, {name}!"',
         "greeting('Ann') → 'Hello, Ann!'", "greeting('Bob') → 'Hello, Bob!'",

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +17,11 @@ from typing import Any
 _NOBODY = 65534
 _MEMORY = "/dev/shm"  # a database is some thousand small files
 _SETTINGS = ("listen_addresses=''", "fsync=off", "full_page_writes=off", "max_connections=80")
+
+
+def name_of(url: str) -> str:
+    """The name of the database at an address."""
+    return url.partition("?")[0].rpartition("/")[2]
 
 
 def programs() -> Path | None:
@@ -75,6 +80,25 @@ class Server:
         with psycopg.connect(self.url(database), autocommit=True) as db:
             cursor = db.execute(sql.encode())
             return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def standing_still(self, url: str, moment: str, when: str) -> Iterator[Callable[[], Awaitable[list[int]]]]:
+        """Let whoever changes a table at such a moment wait until the block ends; gives a look at who waits."""
+        import psycopg
+
+        name = name_of(url)
+        body = "begin perform pg_advisory_xact_lock(1); return new; end"
+        self.execute(f"create function toolwright.stand() returns trigger language plpgsql as $${body}$$", name)
+        self.execute(
+            f"create trigger stand {moment} for each row when ({when}) execute function toolwright.stand()", name
+        )
+
+        async def waiting() -> list[int]:
+            return [pid for (pid,) in self.execute("select pid from pg_locks where not granted", name)]
+
+        with psycopg.connect(url, autocommit=True) as db:
+            db.execute("select pg_advisory_lock(1)")
+            yield waiting
 
     def _control(self, *arguments: str | Path) -> None:
         bin = programs()

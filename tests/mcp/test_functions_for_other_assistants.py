@@ -309,6 +309,27 @@ async def test_a_storm_of_changes_is_told_in_few_notices_and_clients_converge(wo
         assert 0 < len(notices) < 20
 
 
+async def test_a_client_that_loads_slowly_has_loaded_before_it_hears_again(workspace: Workspace) -> None:
+    notices: list[object] = []
+
+    async def hear(message: object) -> None:
+        if isinstance(message, wire.ToolListChangedNotification):
+            notices.append(message)
+
+    await workspace.workshop.create("count_vowels", VOWELS, "text")
+    async with piped(workspace, "legacy", hear) as client:
+        assert await names(client) == {"count_vowels"}
+        assert (await workspace.workshop.replace("count_vowels", WIDER, reason="wider")).admitted
+        await arrives(lambda: _more(notices))
+        notices.clear()
+        await asyncio.sleep(0.5)
+        assert await names(client) == set()
+        await asyncio.sleep(0.1)
+        assert notices == [], "some clients drop what they are loading when they hear again"
+        await arrives(lambda: _more(notices))
+        assert await names(client) == {"count_vowels"}
+
+
 async def _has(client: Client, name: str) -> bool:
     tools = {tool.name: tool for tool in (await client.list_tools(cache_mode="bypass")).tools}
     return name in tools and "title" not in tools[name].input_schema

@@ -17,7 +17,19 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy, LostLease, StorageError
 from agent_core.memory.embedding import embedder
 from agent_core.memory.recall import Recall
-from agent_core.storage import WORK, Entry, Post, RecordCall, SaveText, Store, content_hash, copy_store, open_store
+from agent_core.storage import (
+    FUNCTIONS,
+    WORK,
+    Entry,
+    Post,
+    RecordCall,
+    ResumeAgent,
+    SaveText,
+    Store,
+    content_hash,
+    copy_store,
+    open_store,
+)
 from tests.kit.postgres import Server
 from tests.storage.memory_support import insert
 from tests.storage.support import ManualClock, begin, saving, texts, user
@@ -351,3 +363,23 @@ async def test_those_who_listen_are_told_of_a_message(database: str, clock: Manu
         await store.post(Post("main", "message", {"text": "hello"}))
         async with asyncio.timeout(10):
             assert await told.get() == WORK
+
+
+async def test_those_who_listen_are_not_told_of_what_concerns_nobody(
+    database: str, clock: ManualClock, tmp_path: Path
+) -> None:
+    told = asyncio.Queue[str]()
+    async with (
+        open_store(database, clock=clock) as store,
+        open_store(database, clock=clock) as other,
+        other.heard(told.put_nowait),
+    ):
+        assert await told.get() == ""
+        await store.apply([ResumeAgent("main")])  # which was not paused
+        async with store.hold(tmp_path, "main"):  # it begins by forgetting processes of long ago, and there are none
+            await store.post(Post("main", "message", {"text": "hello"}))
+            await store.apply(saving("odd.py", "x = 1"))
+            async with asyncio.timeout(10):
+                assert [await told.get(), await told.get()] == [WORK, FUNCTIONS]
+        async with asyncio.timeout(10):
+            assert await told.get() == WORK  # others may have the agent

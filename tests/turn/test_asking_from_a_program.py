@@ -22,6 +22,16 @@ async def test_an_agent_is_asked_and_replies_with_a_text(tmp_path: Path) -> None
             assert await agent.ask("And now?") == "Still here."
 
 
+async def test_what_was_asked_can_be_taken_back_at_once(tmp_path: Path) -> None:
+    with scripted([Say("Good day.")]) as model:
+        async with Workspace.open(tmp_path, environment=model.environment) as workspace:
+            agent = await workspace.agent()
+            await agent.ask("Hello?")
+            removed = await agent.pop()
+            assert removed is not None
+            assert removed.text == "Hello?"
+
+
 async def test_a_turn_without_a_reply_is_an_error_that_says_why(tmp_path: Path) -> None:
     with scripted([Fail(401)]) as model:
         async with Workspace.open(tmp_path, environment=model.environment) as workspace:

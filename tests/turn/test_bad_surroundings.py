@@ -12,12 +12,13 @@ import pytest
 from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy, ToolwrightError, WorkspaceError
 from agent_core.base.messages import User
-from agent_core.storage import open_store
+from agent_core.storage import SUMMARY, open_store
 from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Say, Seen, Wanted
+from tests.kit import Ask, Expect, Say, Seen, Wanted, contains
 from tests.kit import scripted as running
 from tests.kit.desk import VOWELS, answers, desk, ended
+from tests.kit.postgres import Server, name_of
 
 
 async def test_a_second_process_on_the_same_agent_is_told_who_has_it(tmp_path: Path) -> None:
@@ -143,3 +144,49 @@ async def test_a_turn_whose_end_did_not_fit_on_the_disk_is_closed_before_the_nex
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert [each.text for each in history if isinstance(each, User)] == ["one", "two"]
+
+
+def alter(postgres: Server, database: str, table: str) -> None:
+    """Let a table take no more rows of some kind, or again."""
+    postgres.execute(f"alter table toolwright.{table}", name_of(database))
+
+
+@pytest.mark.parametrize("sums_up", [False, True])
+async def test_a_turn_that_a_full_database_cut_off_goes_on_when_it_has_room(
+    tmp_path: Path, database: str, postgres: Server, sums_up: bool
+) -> None:
+    def cramped(seen: Seen) -> Say:
+        alter(postgres, database, "entry add constraint room check (false) not valid")
+        return Say("Lost.")
+
+    with running([cramped, Expect(Say("Here."), contains("Go on with it"))]) as model:
+        async with desk(tmp_path, model, storage__url=database) as at:
+            agent = await at.workspace.agent("a0", answers=True)
+            with pytest.raises(ToolwrightError):
+                assert [event async for event in agent.turn("one")]
+            alter(postgres, database, "entry drop constraint room")
+            if sums_up:
+                assert await agent.summarize()
+            assert ended([event async for event in agent.turn(None)]).reply == "Here."
+            assert [entry.payload["text"] for entry in await at.workspace.store.history("a0", kinds=("user",))] == [
+                "one"
+            ]
+
+
+async def test_a_summary_whose_end_did_not_fit_into_the_database_is_no_turn_to_go_on_with(
+    tmp_path: Path, database: str, postgres: Server
+) -> None:
+    with running([Say("One."), Say("Two."), Say("Three.")]) as model:
+        async with desk(tmp_path, model, storage__url=database) as at:
+            agent = await at.workspace.agent("a0", answers=True)
+            assert await agent.ask("one") == "One."
+            assert await agent.ask("two") == "Two."
+            alter(postgres, database, "turn add constraint room check (state = 'open') not valid")
+            with pytest.raises(ToolwrightError):
+                await agent.summarize()
+            alter(postgres, database, "turn drop constraint room")
+            assert await agent.ask("three") == "Three."
+            assert await at.workspace.store.due() == []
+            kinds = ("user", "notice", SUMMARY)
+            entries = await at.workspace.store.history("a0", kinds=kinds)
+            assert [entry.kind for entry in entries] == ["user", "user", SUMMARY, "user"]

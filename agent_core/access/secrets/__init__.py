@@ -8,6 +8,5 @@ the user's configuration folder.
 from .masks import Masks
 from .session import DISCLOSED, CallSecrets, Curtain, shade_logs
 from .source import Secrets
-from .vault import Vault
 
-__all__ = ["DISCLOSED", "CallSecrets", "Curtain", "Masks", "Secrets", "Vault", "shade_logs"]
+__all__ = ["DISCLOSED", "CallSecrets", "Curtain", "Masks", "Secrets", "shade_logs"]

@@ -40,12 +40,13 @@ class ForeignLibrary:
         self.book = ServerBook(root)
         self._secrets = secrets
         self._functions: Mapping[str, ForeignFunction] = {}
+        self._files = [root / path for path in (FILE, ".toolwright/mcp.json")]
         self._stamps: tuple[object, ...] = ()
         self._connections: dict[str, ServerConnection] = {}
 
     def functions(self) -> Mapping[str, ForeignFunction]:
         """Return the functions that can be called, by name; the same object as long as nothing changed."""
-        stamps = tuple(_stamp(self.book.root / path) for path in (FILE, ".toolwright/mcp.json"))
+        stamps = tuple(map(_stamp, self._files))
         if stamps != self._stamps:
             self._stamps = stamps
             self._functions = self._read()

@@ -3,6 +3,6 @@
 `FunctionSearch` words the results; the index (`index.py`) follows the snapshot and ranks.
 """
 
-from .search import FunctionMatch, FunctionSearch, Ranked, SearchReport
+from .search import FunctionSearch, SearchReport
 
-__all__ = ["FunctionMatch", "FunctionSearch", "Ranked", "SearchReport"]
+__all__ = ["FunctionSearch", "SearchReport"]

@@ -1,10 +1,12 @@
 """Tells connected clients that functions changed: soon, not often, and a changed signature as a removal first.
 
 Some clients skip a tool whose name they know. So a function with another signature is out of the list for a moment:
-they hear of it twice, and load it anew.
+they hear of it twice, and load it anew. Some drop what they are loading when they hear again: the second notice waits
+as long again as the first load took.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
@@ -15,7 +17,7 @@ from .offer import Offer
 
 _SETTLING_S: Final = 0.03  # what comes together is told together
 _BETWEEN_S: Final = 0.1  # from one notice to the next
-_LOADING_S: Final = 1.0  # at most, until each client has loaded the list without what was altered
+_LOADING_S: Final = 2.0  # at most, until each client has loaded the list without what was altered
 
 Notify = Callable[[Sequence[str]], Awaitable[None]]
 """Tells clients that the list changed, and the named functions with it."""
@@ -64,17 +66,24 @@ class Announcer:
         return {name: function.parameters for name, function in self._registry.snapshot().functions.items()}
 
     async def _announce(self) -> None:
-        while True:
-            await self._comes.wait()
-            await asyncio.sleep(_SETTLING_S)
-            self._comes.clear()
-            changed, altered = sorted(self._changed), frozenset(self._altered)
-            self._changed, self._altered = set(), set()
-            self._offer.hidden = altered
-            seen = self._offer.listings
-            await self._notify(changed)
-            await asyncio.sleep(_BETWEEN_S)
-            if altered:
-                await self._offer.listed(seen + self._clients(), _LOADING_S)
-                self._offer.hidden = frozenset()
-                await self._notify(())
+        async with asyncio.TaskGroup() as returning:
+            while True:
+                await self._comes.wait()
+                await asyncio.sleep(_SETTLING_S)
+                self._comes.clear()
+                changed, altered = sorted(self._changed), frozenset(self._altered)
+                self._changed, self._altered = set(), set()
+                self._offer.hidden |= altered
+                if altered:
+                    returning.create_task(self._return(altered, self._offer.listings))
+                await self._notify(changed)
+                await asyncio.sleep(_BETWEEN_S)
+
+    async def _return(self, altered: frozenset[str], listings: int) -> None:
+        """Put functions back into the list once clients have loaded it without them; other changes do not wait."""
+        told = time.monotonic()
+        await asyncio.sleep(_BETWEEN_S)
+        await self._offer.listed(listings + self._clients(), _LOADING_S)
+        await asyncio.sleep(time.monotonic() - told)
+        self._offer.hidden -= altered
+        await self._notify(())

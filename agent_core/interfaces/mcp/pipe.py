@@ -68,4 +68,5 @@ async def _standard_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio
         yield reader, writer
     finally:
         incoming.close()
-        transport.abort()
+        if not transport.is_closing():  # a reader that is gone has closed it
+            transport.abort()

@@ -4,8 +4,8 @@ Readers and the cutting are pure and run in a process of their own (`child.py`),
 for what they read may be hostile. Nothing of a source is ever run.
 """
 
-from .parts import Chunk, Cut, SourcePart, Unreadable
-from .places import Material, SourcePlace, not_prose, places
+from .parts import Chunk, Cut, Unreadable
+from .places import SourcePlace, not_prose, places
 from .reading import SourceReader
 
-__all__ = ["Chunk", "Cut", "Material", "SourcePart", "SourcePlace", "SourceReader", "Unreadable", "not_prose", "places"]
+__all__ = ["Chunk", "Cut", "SourcePlace", "SourceReader", "Unreadable", "not_prose", "places"]

@@ -4,8 +4,8 @@ A call is read only where the calls are the reply: the whole text, or what follo
 a fence; and only if every one of them names a function that is shown. Else the text stays text.
 """
 
-from .forms import Holder, ParsedCall, Shown, meant, unwrapped
-from .reply import ReadText, read_text
+from .forms import Holder, Shown, meant, unwrapped
+from .reply import read_text
 from .written import written_calls
 
-__all__ = ["Holder", "ParsedCall", "ReadText", "Shown", "meant", "read_text", "unwrapped", "written_calls"]
+__all__ = ["Holder", "Shown", "meant", "read_text", "unwrapped", "written_calls"]

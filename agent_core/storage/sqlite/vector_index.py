@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 import apsw
 
@@ -24,7 +24,6 @@ from ..tables.vector_form import FLOAT, WIDEST, check_vectors
 from .connection import SqliteSession
 from .migrate import drop_unread
 
-Rows: TypeAlias = Sequence[tuple[int, bytes]]
 EXACT: Final = 5_000  # vectors of a lane that are all compared
 BATCH: Final = 5_000  # signs that one transaction writes, some 60 ms
 PARTS: Final = 16  # of a table of signs: one is looked at first

@@ -10,7 +10,7 @@ from typing import Any
 from agent_core.base.errors import LostLease, StorageError
 
 from ..subject import ENTRY, InboxFull, Write, dump, parse_row
-from ..thread_store import AGAIN, BEGINNING, BETWEEN
+from ..thread_store import AGAIN, BEGINNING, BETWEEN, AnswerAsk
 from ..turn_store import SAID, SUMMARY, Appended, ClaimedTurn, Due, EndedTurn, Entry, Inbound, Post, WakeAsker
 from .block_tables import shared_versions
 from .session import SqlSession
@@ -204,16 +204,16 @@ class TurnTables(Tables):
             " (select max(seq) from turn where agent = ? and state <> 'open' and not hidden) returning id",
             agent,
         )
+        _drop_resumption(session, agent)
         return _load(session, row[0]) if row else []
 
     @change
     def hide_turns(self, session: SqlSession, agent: str) -> int:
         """Hide every visible turn that has ended."""
-        return len(
-            session.all(
-                "update turn set hidden = true where agent = ? and state <> 'open' and not hidden returning 1", agent
-            )
-        )
+        sql = "update turn set hidden = true where agent = ? and state <> 'open' and not hidden returning 1"
+        hidden = session.all(sql, agent)
+        _drop_resumption(session, agent)
+        return len(hidden)
 
 
 def post_event(session: SqlSession, post: Post, *, is_limited: bool = True) -> str:
@@ -252,6 +252,17 @@ def _begin(session: SqlSession, agent: str, owner: str, skip: Collection[str]) -
     )[0][0]
     session.all("update event set turn = ? where seq = ?", seq, event[0])
     return int(seq)
+
+
+def _drop_resumption(session: SqlSession, agent: str) -> None:
+    """Drop the event that would go on with a turn that is hidden now; who asked for the turn is told."""
+    rows = session.all(
+        "delete from event where agent = ? and turn is null and kind = ?"
+        " and exists (select 1 from turn t where t.hidden and t.id = substr(event.key, ?)) returning payload",
+        *(agent, AGAIN, len(f"{AGAIN}:") + 1),
+    )
+    owed = [str(parse_row(payload, dict).get("owes") or "") for (payload,) in rows]
+    apply(session, [AnswerAsk(ask, "The turn was removed by the user.", "failed") for ask in owed if ask])
 
 
 def _insert(session: SqlSession, first: int, entries: Sequence[Entry], attempt: int) -> None:

@@ -93,7 +93,8 @@ def promise_of(name: str, description: str, parameters: Schema, returns: str = "
     effect = _effect(promise, parameters, [_stripped(_words(part)) for part in re.split(r",\s+", first)[1:]])
     if effect and returns != "str" and is_about_rows(effect, promise, parameters):  # no text brings them back
         effect = None
-    claims = [effect or _placed(promise, parameters), _knowledge(promise, parameters), _work(promise, parameters)]
+    effect = _lasting(promise) or effect or _placed(promise, parameters)
+    claims = [effect, _knowledge(promise, parameters), _work(promise, parameters)]
     return Promise(promise.name, promise.sentence, promise.words, tuple(claim for claim in claims if claim))
 
 
@@ -140,7 +141,7 @@ def _placed(promise: Promise, parameters: Schema) -> PromiseClaim | None:
     book, words = lexicon(), promise.sentence
     if not words or not book.has(words[0], "effect", "placing") or _brings_rows(parameters):
         return None
-    named = {part for name in parameters["properties"] for part in name.lower().split("_")}
+    named = _parts(parameters)
     for at, word in enumerate(words[1:10], start=1):
         if word in _WHERE:
             place = [*takewhile(lambda word: word not in OF, words[at + 1 : at + 6])]
@@ -152,6 +153,20 @@ def _placed(promise: Promise, parameters: Schema) -> PromiseClaim | None:
 
 
 _WHERE = frozenset(["in", "into", "to", "on", "onto", "from", "within"])
+
+
+def _lasting(promise: Promise) -> PromiseClaim | None:
+    """Return the effect that a function promises if it settles something for what comes after the call."""
+    words, effect = promise.sentence, lexicon().sections["effect"]
+    if not words or not lexicon().has(words[0], "effect", "settled"):
+        return None
+    for at, word in enumerate(words[2:], start=2):
+        after = [*[word for word in words[at + 1 : at + 5] if word not in _SMALL], "", ""]
+        is_later = word in ("for", "in", "to") and after[0] in effect["later"] and after[1] in effect["occasions"]
+        is_across = word in ("across", "between") and after[0] in effect["spans"]
+        if is_later or is_across or words[at : at + 3] == ("from", "now", "on"):
+            return PromiseClaim("effect", lemma(words[0]), " ".join(words[1:3]), 2, is_kept=True)
+    return None
 
 
 def _brings_rows(parameters: Schema) -> bool:
@@ -204,7 +219,7 @@ def _fact(words: Sequence[str], promise: Promise, parameters: Schema) -> Promise
     if not words or promise.says("knowledge", "disclosed"):
         return None
     book, is_sentence = lexicon(), words is promise.sentence
-    if is_sentence and (claim := _state(words, parameters) or _measure(words, parameters)):
+    if is_sentence and (claim := _state(words, parameters) or _measure(words, parameters) or _fresh(words, parameters)):
         return claim
     places = [word for word in words[:9] if word not in parameters["properties"]]
     if is_sentence and book.has(words[0], "plain", "asking") and book.among(places, "knowledge", "sources"):
@@ -233,14 +248,31 @@ def _state(words: Sequence[str], parameters: Schema) -> PromiseClaim | None:
 
 def _measure(words: Sequence[str], parameters: Schema) -> PromiseClaim | None:
     """Return the fact about somebody or something that is only named, if it is asked for as if it were computed."""
-    knowledge, properties = lexicon().sections["knowledge"], parameters["properties"]
-    named = {part for name in properties for part in name.lower().split("_")}
-    kinds = _kinds(parameters)
+    knowledge = lexicon().sections["knowledge"]
+    named, kinds = _parts(parameters), _kinds(parameters)
     nouns = _nouns(takewhile(lambda word: word not in OF, words[1:]))
     if not nouns or kinds != {"string"} or named.isdisjoint(knowledge["entities"]) or named & knowledge["carriers"]:
         return None
     is_fact = nouns[-1] in knowledge["changing"] | knowledge["lasting"]
     return PromiseClaim("knowledge", words[0], " ".join(nouns[-2:]), 1) if is_fact else None
+
+
+def _fresh(words: Sequence[str], parameters: Schema) -> PromiseClaim | None:
+    """Return the fact of this moment that a result is said to be made with: `at today's rate`."""
+    knowledge, named = lexicon().sections["knowledge"], {lemma(part) for part in _parts(parameters)}
+    facts = knowledge["changing"] | knowledge["outside"]
+    for at, word in enumerate(words):
+        if word in OF or word in ("using", "against"):
+            phrase = [*takewhile(lambda word: word not in OF, words[at + 1 : at + 6])]
+            head = lemma(phrase[-1]) if phrase else ""
+            is_now = not knowledge["now"].isdisjoint(phrase[:-1])
+            if is_now and head in facts and head not in named and not _brings_rows(parameters):
+                return PromiseClaim("knowledge", words[0], " ".join(phrase[-2:]), 2, changes=True)
+    return None
+
+
+def _parts(parameters: Schema) -> set[str]:
+    return {part for name in parameters["properties"] for part in name.lower().split("_")}
 
 
 def _nouns(words: Iterable[str]) -> list[str]:
@@ -272,7 +304,7 @@ def _kinds(parameters: Schema) -> set[str]:
 def _brings_data(parameters: Schema, head: str, *, rows_only: bool) -> bool:
     """Check whether the arguments may hold the fact themselves: rows, texts, numbers, or what is called like it."""
     properties, book = parameters["properties"], lexicon()
-    named = {part for name in properties for part in name.lower().split("_")}
+    named = _parts(parameters)
     carried = {
         part
         for name, schema in properties.items()

@@ -59,7 +59,7 @@ class Memorization:
     """The examples of a function next to its selectors: which example hangs on which argument."""
 
     def __init__(self, tree: ast.Module, cases: Sequence[ShownCase], schema: Schema, description: str) -> None:
-        self._tree, self.cases, self._schema, self.description = tree, cases, schema, description
+        self.cases, self._schema, self.description = cases, schema, description
         self._selectors = selectors(tree)
         self._exact = [self._links(case) for case in cases]
         self._weak = [any(map(self._is_weak, case.arguments.values())) for case in cases]
