@@ -40,6 +40,11 @@ _SETTLE_S: Final = 180.0
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _CONNECTIONS: Final = "select count(*) from pg_stat_activity where application_name = 'toolwright'"
 
+_GIVEN_UP: Final = (  # turns that were cut off for the sixth time
+    "select count(*) from toolwright.turn t join toolwright.event e on e.seq = t.event"
+    " where t.state = 'interrupted' and e.kind = 'again' and e.payload::json ->> 'tries' = '5'"
+)
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -160,6 +165,7 @@ class Soak:
         return {
             "messages": self._said.total(),
             **figures,
+            "given_up": self._server.execute(_GIVEN_UP)[0][0],
             "faults": dict(self._hits.counts),
             "troubles": dict(self._troubles),
             "spared": {"exit": spared.poll(), **_trend(self._samples)},
