@@ -22,7 +22,11 @@ def running() -> AbstractContextManager[str]:
 
 
 async def _answer(head: bytes, body: bytes, writer: asyncio.StreamWriter) -> None:
-    calls = int(head.split(b" ", 2)[1].split(b"/")[1])
+    wanted = head.split(b" ", 2)[1].split(b"/")[1]
+    if not wanted.isdigit():  # a server of some kind is looked for
+        writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+        return
+    calls = int(wanted)
     done = body.count(b'"tool_call_id"') or body.count(b'"text":"Observation:')
     number = done if done < calls else None
     function = "final_answer" if number is None and b'"name":"final_answer"' in body else "add"

@@ -8,6 +8,7 @@ tour; the server, the gate and the sandbox are the real ones. The seconds from t
 
 import asyncio
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -24,7 +25,7 @@ ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = ROOT / "docs" / "page"
 ASKED: Final = "how many vowels are in queueing?"
 MADE: Final = "count_vowels"
-WIDTH, HEIGHT = 960, 720
+WIDTH, HEIGHT, TALL = 960, 720, 1200
 _PATIENCE_MS, _STOP_S = 180_000, 60
 
 
@@ -75,19 +76,29 @@ async def pictures(chromium: str, login: str, begun: float) -> dict[str, float]:
         await view.goto(login)
         await view.fill("form textarea", ASKED)
         await keep(view, "asked")
-        await view.keyboard.press("Enter")
-        await view.locator("details.call", has_text="create_function").last.locator("summary").first.wait_for()
-        await view.locator("details.call", has_text=MADE).locator("summary", has_text=MADE).first.wait_for()
-        await view.get_by_role("button", name="Stop", disabled=True).wait_for()
-        await view.locator("details.call summary").first.click()
+        await grow(view)
+        await view.set_viewport_size({"width": WIDTH, "height": TALL})
         await view.locator("details.call .source").first.scroll_into_view_if_needed()
         await keep(view, "grown")
+        await view.set_viewport_size({"width": WIDTH, "height": HEIGHT})
         for room in ("Growth", f"Functions/{MADE}"):
             await view.evaluate("(room) => { location.hash = '#/' + room; }", room)
             await view.locator("main section.card h2", has_text=MADE).first.wait_for()
             await keep(view, room.split("/")[0].lower())
         await browser.close()
     return stations
+
+
+async def grow(view: Any) -> None:  # Any: playwright's page
+    """Send what was typed, and wait for the function and the end of the turn."""
+    known = re.search(r"(\d+) functions", await view.locator("header").inner_text())
+    assert known
+    await view.keyboard.press("Enter")
+    await view.locator("details.call", has_text="create_function").last.locator("summary").first.wait_for()
+    await view.locator("details.call", has_text=MADE).locator("summary", has_text=MADE).first.wait_for()
+    await view.get_by_role("button", name="Stop", disabled=True).wait_for()
+    await view.locator("details.call summary").first.click()
+    await view.locator("header", has_text=f"{int(known[1]) + 1} functions").wait_for()
 
 
 if __name__ == "__main__":

@@ -122,8 +122,8 @@ def sum_by(table: str, group: str, column: str) -> dict[str, float]:
 
 
 def _rows(table: str, *columns: str, separator: str = ",") -> list[dict[str, str]]:
-    if "\n" not in table and table.lower().endswith((".csv", ".tsv", ".txt")):
-        with open(table, encoding="utf-8", newline="") as file:
+    if "\n" not in table and table.lower().endswith((".csv", ".txt")):
+        with open(table, encoding="utf-8-sig", newline="") as file:
             table = file.read()
     reader = csv.DictReader(io.StringIO(table), delimiter=separator, restval="")
     named = reader.fieldnames or ()

@@ -3,7 +3,8 @@
     ToolwrightError
     ├── UsageError            the caller asked for what cannot be (exit code 2)
     │   ├── SettingsError     a setting is unknown, malformed or out of range
-    │   └── ConfigError       a file of an agent, a helper or a group is not as it must be
+    │   ├── ConfigError       a file of an agent, a helper or a group is not as it must be
+    │   └── UnknownName       nothing has that name
     ├── WorkspaceError        the folder, its files or its lock are not as needed
     │   ├── NoWorkspace       the folder has nothing of a workspace
     │   ├── AgentBusy         another process runs this agent
@@ -52,6 +53,12 @@ class ConfigError(UsageError):
     """A file that describes an agent, a helper or a group is not as it must be."""
 
     code = "config"
+
+
+class UnknownName(UsageError):
+    """Nothing has that name."""
+
+    code = "not-found"
 
 
 class WorkspaceError(ToolwrightError):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from agent_core.base.clock import Clock
-from agent_core.base.errors import UsageError
+from agent_core.base.errors import UnknownName, UsageError
 from agent_core.base.matching import did_you_mean
 from agent_core.base.untrusted import one_line
 from agent_core.storage import CopyDocument, DocumentRow, DropDocument, MemoryStore, SaveDocument, SavePassages
@@ -115,7 +115,7 @@ class Sources:
         matches = _meant(source, rows)
         if not matches:
             names = ", ".join(row.name for row in rows[:10])
-            raise UsageError(f"{self._agent} has no source {one_line(source)}.", fix=names and f"Known are: {names}.")
+            raise UnknownName(f"{self._agent} has no source {one_line(source)}.", fix=names and f"Known are: {names}.")
         await self._store.apply([DropDocument(self._agent, row.hash) for row in matches])
         return matches
 

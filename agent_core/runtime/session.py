@@ -130,7 +130,7 @@ class AgentSession:
         `system`: `text` is what the program tells the agent.
         """
         payload = {"reason": text} if kind == "heartbeat" else {"text": text}
-        await self._store.post(Post(self._agent, kind, payload, due=self.clock.now()))
+        await self._store.post(Post(self._agent, kind, payload))
 
     async def heartbeats(self, is_busy: Callable[[], bool]) -> AsyncIterator[None]:
         """Yield each time that a heartbeat is due, after queuing it in the inbox. Without heartbeats, yield nothing."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.base import events
-from agent_core.base.errors import UsageError
+from agent_core.base.errors import UnknownName, UsageError
 from agent_core.base.matching import Wildcard, did_you_mean
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
@@ -103,7 +103,7 @@ class HelperLibrary:
             fix = did_you_mean(name, self._helpers, "Next: toolwright helpers list")
             if name in self._problems:
                 fix = f"Its file was rejected: {self._problems[name][0]}"
-            raise UsageError(f"There is no helper `{one_line(name, 80)}`.", fix=fix)
+            raise UnknownName(f"There is no helper `{one_line(name, 80)}`.", fix=fix)
         return self._helpers[name]
 
     def text(self, name: str) -> str:

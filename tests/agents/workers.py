@@ -33,18 +33,18 @@ class Cluster:
 
     def start(self, root: Path, *options: str, environment: Mapping[str, str] = MappingProxyType({})) -> Program:
         """A worker in a folder."""
-        return self._program(root, "worker", *options, more=environment)
+        return self._program(root, "worker", *options, environment=environment)
 
     def talk(self, root: Path, given: str) -> Program:
         """A conversation in a folder, with all that the user types."""
         return self._program(root, "run", "--agent", "a0", given=given)
 
     def _program(
-        self, root: Path, *arguments: str, given: str = "", more: Mapping[str, str] = MappingProxyType({})
+        self, root: Path, *arguments: str, given: str = "", environment: Mapping[str, str] = MappingProxyType({})
     ) -> Program:
         (root / "functions").mkdir(parents=True, exist_ok=True)
         environment = {
-            **more,
+            **environment,
             "TOOLWRIGHT_STORAGE_URL": self.database,
             "TOOLWRIGHT_MODEL_BASE_URL": self.model.base_url,
             "TOOLWRIGHT_MODEL_NAME": "scripted",

@@ -171,6 +171,18 @@ async def test_a_deleted_function_is_not_found_any_more(tmp_path: Path) -> None:
             await workspace.workshop.search(" ")
 
 
+async def test_search_goes_on_when_a_name_that_stands_in_another_source_is_no_function_any_more(tmp_path: Path) -> None:
+    async with Workspace.open(tmp_path) as workspace:
+        shop, folder = workspace.workshop, tmp_path / "functions"
+        (folder / "plants.py").write_text(PLANTS)
+        (folder / "days.py").write_text('def days(text: str) -> int:\n    """Count days."""\n    return len(text)\n')
+        await shop.reload()
+        assert (await shop.search("water plants")).results
+        (folder / "days.py").unlink()
+        await shop.reload()
+        assert [match.function.name for match in (await shop.search("water plants")).results] == ["water_plan"]
+
+
 def test_without_an_embedding_words_find(library: Path) -> None:
     (library / "toolwright.toml").write_text('[memory]\nembedding = "none"\n')
     assert searched("which days get water", library)[0]["name"] == "water_plan"

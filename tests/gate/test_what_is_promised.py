@@ -157,6 +157,19 @@ HONEST = [
         "return round(grams * price, 2)", "worth_at(2.0, 61.5) → 123.0", "worth_at(3.0, 10.0) → 30.0",
     ),
     promised(
+        "retry_header", "seconds: int", "dict[str, str]", "Define the header for later requests: when to retry.",
+        'return {"Retry-After": str(seconds)}',
+        "retry_header(3) → {'Retry-After': '3'}", "retry_header(60) → {'Retry-After': '60'}",
+    ),
+    promised(
+        "due_days", "start: int, count: int", "list[int]", "Make a list of due days from now on, one a week.",
+        "return [start + 7 * number for number in range(count)]", "due_days(1, 3) → [1, 8, 15]", "due_days(0, 1) → [0]",
+    ),
+    promised(
+        "to_euro", "amount: float, factor: float", "float", "Convert an amount at the current exchange rate.",
+        "return round(amount * factor, 2)", "to_euro(2.0, 1.5) → 3.0", "to_euro(10.0, 0.5) → 5.0",
+    ),
+    promised(
         "next_prompt", "messages: list[str], limit: int", "str", "Build the prompt for the next turn from messages.",
         'return " / ".join(messages[-limit:])',
         "next_prompt(['a', 'b', 'c'], 2) → 'b / c'", "next_prompt(['x'], 5) → 'x'",

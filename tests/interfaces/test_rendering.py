@@ -92,13 +92,19 @@ def test_a_refusal_lists_fixes_and_every_problem_with_place_and_fix() -> None:
     assert "functions/text.py:3:5 undescribed-parameter: parameter `text` has no description — add `text: …`" in shown
 
 
-def test_a_verdict_counts_the_stages_that_ran_and_names_no_other() -> None:
-    skipped = {"stage": "import", "passed": False, "seconds": 0, "note": "not run: there is no function"}
-    shown = plain(
-        verdicts.verdict_lines(Judgment.from_json({**VERDICT, "stages": [*VERDICT["stages"], skipped], "problems": []}))
-    )
-    assert "1 of 2 stages, 2 ms\n" in shown
-    assert "not run" not in shown
+def test_a_verdict_says_what_became_of_the_examples_and_leaves_the_stages_to_show() -> None:
+    stages = [
+        *VERDICT["stages"],
+        {"stage": "examples", "passed": True, "seconds": 0.02, "note": "2 of 2 examples agree"},
+        {"stage": "mutation", "passed": True, "seconds": 0.3, "note": "0 of 2 mutants survived"},
+        {"stage": "robust", "passed": False, "seconds": 0, "note": "not run: there is no function"},
+    ]
+    verdict = Judgment.from_json({**VERDICT, "stages": stages, "problems": []})
+    shown = plain(verdicts.verdict_lines(verdict))
+    assert "2 of 2 examples agree · 322 ms\n" in shown
+    assert "mutants" not in shown
+    laid = plain(verdicts.stage_lines(verdict))
+    assert "3 of 4 · examples: 2 of 2 examples agree; mutation: 0 of 2 mutants survived" in laid
 
 
 def test_of_stages_that_ran_at_once_only_the_longest_counts_as_time() -> None:
@@ -107,7 +113,7 @@ def test_of_stages_that_ran_at_once_only_the_longest_counts_as_time() -> None:
         {"stage": "robust", "passed": True, "seconds": 0.9, "beside": True},
     ]
     shown = plain(verdicts.verdict_lines(Judgment.from_json({**VERDICT, "stages": [*VERDICT["stages"], *at_once]})))
-    assert "3 stages, 902 ms\n" in shown
+    assert "  902 ms\n" in shown
 
 
 def test_a_failure_of_many_lines_keeps_them() -> None:

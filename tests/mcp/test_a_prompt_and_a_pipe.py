@@ -1,4 +1,4 @@
-"""`toolwright mcp` as a program started it, beside a prompt in a terminal at the same workspace."""
+"""`toolwright mcp` as a program started it, next to a prompt in a terminal at the same workspace."""
 
 import asyncio
 import os

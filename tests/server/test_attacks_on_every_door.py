@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import socket
+import struct
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,10 +11,10 @@ import httpx2
 import openai
 import pytest
 
-from agent_core.interfaces.server import agent_host
+from agent_core.interfaces.server import agent_host, guard
 from tests.kit import Ask, Expect, Repeat, Say, Wanted
 
-from .conftest import Serve, Served
+from .conftest import Serve, Served, end_of
 from .programs import client, has_no, reply, user
 
 AGENTS = "/api/v1/agents"
@@ -158,6 +160,59 @@ async def test_a_head_that_does_not_come_closes_the_connection(served: Serve, mo
     for begun in (b"", b"GET /api/v1/agents HT", b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: "):
         assert await raw(server, begun) == b""
     assert await is_there(server)
+
+
+async def test_a_body_that_comes_too_slowly_is_refused(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "_BODY_S", 0.2)
+    server = await served([])
+    begun = head(server, "Content-Length: 100", method="POST", path=f"{AGENTS}/main/messages") + b'{"text": "hel'
+    assert (await raw(server, begun)).startswith(b"HTTP/1.1 408 ")
+    assert await said(server) == []
+
+
+async def test_a_body_that_breaks_off_says_nothing(served: Serve) -> None:
+    server = await served([])
+    whole = b'{"text": "hello"}'
+    for lines in (f"Content-Length: {len(whole) + 1}", "Transfer-Encoding: chunked"):
+        body = whole if "Length" in lines else b"%x\r\n%s\r\n" % (len(whole), whole)
+        await vanishing(server, head(server, lines, method="POST", path=f"{AGENTS}/main/messages") + body)
+    assert await is_there(server)
+    assert await said(server) == []
+
+
+async def test_a_listener_who_vanishes_or_never_reads_holds_up_nothing(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_host, "MOST_STREAMS", 2)
+    server = await served([Repeat(Say("word " * 2_000))])
+    listens = head(server, path=f"{AGENTS}/main/events")
+    for _ in range(4):  # more than a token may have at once
+        await vanishing(server, listens, b"HTTP/1.1 200 ")
+    place = urlsplit(server.url)
+    _, stuck = await asyncio.open_connection(place.hostname, place.port, limit=1)
+    stuck.write(listens)
+    await stuck.drain()
+    assert end_of(await server.said("hello"))["reason"] == "replied"
+    stuck.close()
+
+
+async def vanishing(server: Served, text: bytes, until: bytes = b"") -> None:
+    """Send bytes, wait for those that answer them, and break the connection off without an end."""
+    place = urlsplit(server.url)
+    reader, writer = await asyncio.open_connection(place.hostname, place.port)
+    writer.write(text)
+    await writer.drain()
+    if until:
+        assert await reader.readexactly(len(until)) == until
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+async def said(server: Served) -> list[dict[str, Any]]:  # Any: JSON
+    """The conversation of the usual agent."""
+    answer = await server.client.get(f"{AGENTS}/main/messages")
+    messages: list[dict[str, Any]] = answer.json()["messages"]
+    return messages
 
 
 async def test_a_connection_is_upgraded_to_nothing_else(served: Serve) -> None:

@@ -12,6 +12,7 @@ from tests.kit.desk import VOWELS
 
 from .conftest import Serve, Served
 from .programs import client, has_no, has_once, reply, user
+from .test_the_api import READS
 
 
 async def test_agents_are_the_models(served: Serve) -> None:
@@ -226,3 +227,31 @@ async def test_a_group_is_a_model_with_one_conversation(served: Serve) -> None:
         text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])
     assert text == "Again critic. DONE"
     assert cast.spoken == ["coder", "critic"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "What does notes.txt say first?"}]}),
+        ("/v1/responses", {"input": "What does notes.txt say first?"}),
+    ],
+)
+async def test_a_turn_that_waits_for_a_yes_says_so_in_the_stream_and_goes_on_with_it(
+    served: Serve, path: str, body: Any
+) -> None:
+    server = await served([Ask(Wanted("first_line", {"path": "notes.txt"})), Say("Hello.")])
+    (server.workspace.root / "notes.txt").write_text("hello\nworld\n")
+    (server.workspace.root / "functions" / "files.py").write_text(READS)
+    await server.workspace.workshop.reload()
+    program = await server.as_("program", "chat", agents=("main",))
+    owner = await server.as_("owner", "approve", agents=("main",))
+    heard = []
+    async with asyncio.timeout(60), program.stream("POST", path, json={"model": "main", **body, "stream": True}) as got:
+        async for line in got.aiter_lines():
+            heard.append(line)
+            if '"grant_asked"' in line:
+                (question,) = (await owner.get("/api/v1/approvals")).json()["approvals"]
+                answer = await owner.post(f"/api/v1/approvals/{question['id']}", json={"answer": "once"})
+                assert answer.status_code == 200
+    assert [sum(f'"{kind}"' in line for line in heard) for kind in ("grant_asked", "grant_answered")] == [1, 1]
+    assert "Hello." in " ".join(heard)

@@ -69,6 +69,7 @@ async def test_what_cannot_be_done_there_is_told_in_a_sentence(elsewhere: OpenEl
     shell = await elsewhere([])
     assert "does not work over a server" in await shell.runs("doctor", code=2)
     assert "does not work over a server" in await shell.runs("functions", "packages", code=2)
+    assert "does not work over a server" in await shell.runs("tokens", "list", code=2)
     assert "There is no function" in await shell.runs("functions", "show", "nothing", code=2)
     assert "the editor is where" in await shell.runs("memory", "edit", "human", code=2)
     assert "--model does not work" in await shell.runs("run", "--model", "x", "--message", "hi", code=2)

@@ -167,6 +167,27 @@ async def test_an_address_without_anything_is_told_in_the_one_shape(served: Serv
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "no-route")
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "functions/nothing"),
+        ("GET", "functions/nothing/history"),
+        ("GET", "functions/nothing/diff"),
+        ("POST", "functions/nothing/rollback"),
+        ("GET", "helpers/nothing"),
+        ("DELETE", "helpers/nothing"),
+        ("GET", "helpers/nothing/history"),
+        ("POST", "helpers/nothing/rollback"),
+        ("DELETE", "groups/nothing"),
+        ("DELETE", "agents/main/sources?source=nothing"),
+    ],
+)
+async def test_what_is_not_there_is_told_as_that(served: Serve, method: str, path: str) -> None:
+    server = await served([])
+    answer = await server.client.request(method, f"/api/v1/{path}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not-found")
+
+
 async def test_helpers_and_groups_are_files_that_are_made_shown_and_deleted(served: Serve) -> None:
     server = await served([])
     client = server.client

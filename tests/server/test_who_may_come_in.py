@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
+from agent_core.interfaces.server import guard
 from agent_core.interfaces.server.guard import MOST_BODY
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import VOWELS
@@ -68,6 +69,27 @@ async def test_an_expired_or_revoked_token_is_refused_at_once(served: Serve) -> 
     assert (await client.get(AGENTS)).status_code == 200
     await server.workspace._store.revoke_token("brief")
     assert code(await client.get(AGENTS)) == "wrong-token"
+
+
+async def test_an_open_stream_ends_with_its_token(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "_LOOK_S", 0.05)
+    server = await served([Say("Hello.")])
+    client = await server.as_("brief", "read")
+    async with asyncio.timeout(30), client.stream("GET", f"{AGENTS}/main/events") as answer:
+        await server.client.post(MESSAGES, json={"text": "hello"})
+        lines = answer.aiter_lines()
+        async for line in lines:
+            if "turn_ended" in line:
+                await server.workspace._store.revoke_token("brief")
+                break
+        assert [line async for line in lines if line.startswith("data")] == []
+
+
+async def test_tokens_that_cannot_be_read_are_told_in_the_one_shape(served: Serve) -> None:
+    server = await served([])
+    (server.workspace.root / ".toolwright" / "state.db").unlink()
+    answer = await server.client.get(AGENTS)
+    assert (answer.status_code, code(answer)) == (503, "storage")
 
 
 @pytest.mark.parametrize(

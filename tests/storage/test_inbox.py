@@ -69,6 +69,13 @@ async def test_an_event_without_a_time_is_due_although_the_clock_went_back(store
     assert await store.next("main", "here") is not None
 
 
+async def test_events_keep_their_order_although_the_clock_went_back(store: Store, clock: ManualClock) -> None:
+    for text in ("one", "two", "three"):
+        await store.post(event(text))
+        clock.time -= 3600
+    assert [event.payload["text"] for event in await store.waiting("main")] == ["one", "two", "three"]
+
+
 async def test_an_event_is_taken_by_one_of_two_claimants_only(store: Store, open_again: Callable[[], Store]) -> None:
     other = open_again()
     await store.post(event("once"))

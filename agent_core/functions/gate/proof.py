@@ -234,6 +234,8 @@ def wants_grant(result: ExampleResult, needs: Grants) -> bool:
 
 
 def _note(agreed: int, ran: int, written: int) -> str:
+    if not written:
+        return "it has no example"
     suffix = f"; {written - ran} more were not run" if written > ran else ""
     return f"{agreed} of {ran} examples agree{suffix}"
 

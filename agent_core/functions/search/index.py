@@ -146,7 +146,7 @@ class FunctionIndex:
             self._drop(name)
         changed = {name: new for name, new in functions.items() if _text(self._seen.get(name)) != _text(new)}
         callees = {**self._callees, **mentioned(changed, snapshot)}
-        callees = {name: callees[name] for name in functions}
+        callees = {name: callees[name] & functions.keys() for name in functions}
         linked = _both_ways(callees)
         for name, new in changed.items():
             if await self._is_word_list(new.description):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from agent_core.access.grants import Grants
-from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.base.errors import UnknownName, UsageError, WorkspaceError
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import block
@@ -234,7 +234,7 @@ class ChangePlanner:
         if function is not None:
             return function.module
         if pending is None:
-            raise UsageError(f"There is no function `{name}`.", fix="create_function makes one.")
+            raise UnknownName(f"There is no function `{name}`.", fix="create_function makes one.")
         return pending.module
 
     def _hash(self, name: str) -> str:

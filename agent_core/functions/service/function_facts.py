@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_core.access.grants import NOTHING, Grants
-from agent_core.base.errors import UsageError
+from agent_core.base.errors import UnknownName, UsageError
 from agent_core.base.events import Quarantined
 from agent_core.base.json_form import to_json
 from agent_core.base.matching import Wildcard, did_you_mean
@@ -255,7 +255,7 @@ def _result_json(result: ExampleResult) -> dict[str, Any]:
 def unknown_function(name: str, names: Iterable[str] = ()) -> UsageError:
     """Return the error for a name that is none of the known functions."""
     fix = did_you_mean(name, names, "The list has the names: /functions, or `toolwright functions list`.")
-    return UsageError(f"There is no function `{name}` in functions/.", fix=fix)
+    return UnknownName(f"There is no function `{name}` in functions/.", fix=fix)
 
 
 def _matches(function: Function, query: ViewFilter, pattern: Wildcard) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_core.base.clock import shown_time
-from agent_core.base.errors import UsageError
+from agent_core.base.errors import UnknownName, UsageError
 from agent_core.base.matching import ComparisonBudget, compare, diff_lines
 from agent_core.registry.source import ModuleSource, parse_accepted
 from agent_core.registry.tree import survey
@@ -190,7 +190,7 @@ def pick(name: str, versions: Sequence[Version], reference: str) -> Version:
         UsageError: there is none, or more than one; the message names what there is.
     """
     if not versions:
-        raise UsageError(f"There is no function `{name}`, and there never was.", fix="See the list of functions.")
+        raise UnknownName(f"There is no function `{name}`, and there never was.", fix="See the list of functions.")
     fitting = _before(versions) if not reference else _named(versions, reference)
     if len({version.hash for version in fitting}) != 1:
         problem = f"has no version `{reference}`" if reference else "has no version before the current one"

@@ -86,4 +86,4 @@ class Announcer:
         await self._offer.listed(listings + self._clients(), _LOADING_S)
         await asyncio.sleep(time.monotonic() - told)
         self._offer.hidden -= altered
-        await self._notify(())
+        self.poke()

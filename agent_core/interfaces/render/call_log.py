@@ -16,7 +16,7 @@ from sandbox.wire.lines import bare_lines
 from ..columns import cut, duration, width
 from ..spans import Line, Role, Span, indented, line, quoted
 from ..spending import money
-from .verdicts import changes_line, compact_call, outcome_role, save_lines, verdict_lines
+from .verdicts import changes_line, compact_call, outcome_role, save_lines, stage_lines, verdict_lines
 from .versions import coloured
 
 _ENDINGS = {
@@ -118,6 +118,7 @@ def laid_open(call: ShownCall) -> list[Line]:
         *indented(line(text) for text in bare_lines(call.arguments)),
         line(("dim", "answer, as the model reads it")),
         *indented(line(text) for text in bare_lines(call.text)),
+        *(stage_lines(call.verdict) if call.verdict else []),
         *_helper_part(call.detail.get("helper")),
     ]
 

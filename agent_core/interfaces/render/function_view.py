@@ -12,7 +12,7 @@ from sandbox.wire.lines import bare_lines
 from ..columns import columns
 from ..spans import Line, Span, indented, line
 from .statistics import COMMAND, quarantine_lines, statistics_lines
-from .verdicts import problem_lines, verdict_lines
+from .verdicts import problem_lines, stage_lines, verdict_lines
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.gate.verdict import Survivor
@@ -77,7 +77,7 @@ def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
     for word, neighbours in (("callers", details.callers), ("callees", details.callees)):
         lines += [line(("dim", f"{word}: "), ", ".join(neighbours))] if neighbours else []
     if details.verdict:
-        lines += verdict_lines(details.verdict)
+        lines += [*verdict_lines(details.verdict), *stage_lines(details.verdict)]
     return [*lines, *_coverage_lines(details.coverage), *survivor_lines(details.survivors)]
 
 

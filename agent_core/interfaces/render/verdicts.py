@@ -46,18 +46,28 @@ def verdict_lines(verdict: "Judgment", joins: str = "added to") -> list[Line]:
 
 
 def verdict_headline(verdict: "Judgment", joins: str) -> Line:
-    """Return whether the function joined, with which standing, and what the gate checked."""
+    """Return whether the function joined, with which standing, and what became of its examples."""
     name, stages = verdict.name or verdict.path, verdict.stages
-    ran = [stage for stage in stages if not stage.note.startswith("not run")]
-    notes = "; ".join(stage.note for stage in ran if stage.note)
-    count = f"{len(stages)}" if len(ran) == len(stages) else f"{len(ran)} of {len(stages)}"
-    tail: Span = ("dim", f"  {count} stages, {duration(_passed(stages))}" + (f" · {notes}" if notes else ""))
+    tried = [stage.note for stage in _ran(verdict) if stage.stage == "examples" and stage.note]
+    tail: Span = ("dim", f"  {' · '.join([*tried, duration(_passed(stages))])}")
     if verdict.admitted:
         return line(("ok", "✓ "), ("name", name), f" {joins} {verdict.module}{standing_words(verdict.standing)}", tail)
     refusals = len(verdict.refusals)
     warnings = len(verdict.problems) - refusals
     counts = [_counted(refusals, "problem")] + [_counted(warnings, "warning")] * bool(warnings)
     return line(("bad", "✗ "), ("name", name), f" refused: {', '.join(counts)}", tail)
+
+
+def stage_lines(verdict: "Judgment") -> list[Line]:
+    """Return which stages of the gate ran, and what they noted; nothing if there were none."""
+    ran, stages = _ran(verdict), verdict.stages
+    count = f"{len(stages)}" if len(ran) == len(stages) else f"{len(ran)} of {len(stages)}"
+    notes = "; ".join(f"{stage.stage}: {stage.note}" for stage in ran if stage.note)
+    return [line(("dim", f"the gate's stages: {count}" + (f" · {notes}" if notes else "")))] if stages else []
+
+
+def _ran(verdict: "Judgment") -> list["StageReport"]:
+    return [stage for stage in verdict.stages if not stage.note.startswith("not run")]
 
 
 def standing_words(standing: str) -> str:

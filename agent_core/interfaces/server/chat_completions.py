@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 from starlette.requests import Request
@@ -11,7 +11,6 @@ from starlette.responses import Response, StreamingResponse
 
 from agent_core.base import events
 from agent_core.base.errors import ToolwrightError, UsageError
-from agent_core.base.json_form import to_json
 from agent_core.base.messages import Call
 from agent_core.workspace.group_file import is_group
 from sandbox.wire.foreign import MESSAGE, Malformed, read_json
@@ -23,8 +22,6 @@ from .failures import NotThere, status_of
 from .identity import CONVERSATION, Identity
 from .responses import STREAM, json_response
 from .rooms import Rooms
-
-_SHOWN: Final = (events.CallStarted, events.CallAnswered, events.GrantAsked, events.GrantAnswered, events.Warned)
 
 
 class TextPart(Open):
@@ -179,7 +176,7 @@ class _Completion:
         async for event in self._turn():
             if event is not None:
                 self._reply.take(event)
-                happened += self._shown(event)
+                happened += self._reply.shown(event)
         await self._threads.remember(self._thread, self._reply)
         ended, calls = self._reply.ended, self._reply.calls
         if ended is None or not self._reply.is_whole:
@@ -199,7 +196,7 @@ class _Completion:
                 continue
             if text := self._reply.take(event):
                 yield self._chunk({"content": text})
-            if happened := self._shown(event):
+            if happened := self._reply.shown(event):
                 yield self._chunk({}, happened=happened)
         await self._threads.remember(self._thread, self._reply)
         for frame in self._last():
@@ -219,11 +216,6 @@ class _Completion:
 
     def _turn(self) -> AsyncIterator[events.Event | None]:
         return self._threads.turn(self._thread)
-
-    def _shown(self, event: events.Event) -> list[Json]:
-        """Return what the vendor's field says of an event: of calls, only those that run here."""
-        is_theirs = isinstance(event, events.CallStarted | events.CallAnswered) and self._reply.is_clients(event)
-        return [to_json(event)] if isinstance(event, _SHOWN) and not is_theirs else []
 
     def _chunk(self, delta: Json, *, finish: str | None = None, happened: list[Json] | None = None) -> bytes:
         choice = {"delta": delta, "finish_reason": finish}

@@ -12,6 +12,7 @@ from typing import Final
 from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
+from agent_core.base.json_form import to_json
 from agent_core.base.messages import Call
 from agent_core.storage import AGENT, AttachBlock, TurnStore, WholeAgent
 from agent_core.workspace.group_file import is_group
@@ -27,6 +28,7 @@ from .thread_index import MARK, Settings, ThreadIndex
 _KEPT: Final = 100  # conversations of one agent that have no name; the oldest go
 _SECTION: Final = "client"
 _NOTHING_SAID: Final = ClientHistory("", (), (), "", "")
+_SHOWN: Final = (events.CallStarted, events.CallAnswered, events.GrantAsked, events.GrantAnswered, events.Warned)
 _WAIT_S: Final = 15.0  # without an event, after which a client is told that it still goes on
 _ANSWERED: Final = ("done", "client_calls")  # states of turns that gave the client something
 _WELL: Final = ("replied", "client_calls")  # the same as reasons of their ends
@@ -77,6 +79,11 @@ class ClientReply:
             case _:
                 pass
         return ""
+
+    def shown(self, event: events.Event) -> list[Json]:
+        """Return what the vendor's field says of an event: of calls, only those that run here."""
+        is_theirs = isinstance(event, events.CallStarted | events.CallAnswered) and self.is_clients(event)
+        return [to_json(event)] if isinstance(event, _SHOWN) and not is_theirs else []
 
     def is_clients(self, event: events.CallStarted | events.CallAnswered) -> bool:
         """Return whether a call is of a function of the client."""
@@ -307,7 +314,8 @@ class ChatThreads:
     async def _begin(self, agent: str, name: str, history: ClientHistory) -> None:
         """Make the agent of a new conversation, with what was said before, and the memory of the one it belongs to."""
         store, owner = self._rooms.state.store, await self._rooms.host.agent(agent)
-        settings = {**(await store.agent_settings(agent) or {}), "chat_of": agent}
+        number = self._index.next_number()
+        settings = {**(await store.agent_settings(agent) or {}), "chat_of": agent, "chat_number": number}
         blocks = owner.memory.blocks
         for row in [row for row in blocks.rows if not row.shared]:
             await done(blocks, blocks.share(row.label, HUMAN))

@@ -87,9 +87,7 @@ def _verb(noun: str, name: str) -> tuple[Verb, Scope]:
             verb = _NOUNS[noun].commands[name]
             assert isinstance(verb, Verb)
             return verb, scope
-    known = noun in _NOUNS and name in _NOUNS[noun].commands
-    why = "does not work over a server" if known else "is no command"
-    raise NotThere(f"`{noun[:80]} {name[:80]}` {why}.", fix="Run it where the workspace is." if known else "")
+    raise NotThere(f"`{noun[:80]} {name[:80]}` does not work over a server.", fix="Run it where the workspace is.")
 
 
 def _shown(result: Result) -> dict[str, Any]:  # Any: JSON

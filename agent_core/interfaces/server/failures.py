@@ -9,6 +9,7 @@ from agent_core.base.errors import (
     StaleFile,
     StorageError,
     ToolwrightError,
+    UnknownName,
     UsageError,
 )
 from agent_core.storage import InboxFull
@@ -21,6 +22,7 @@ _STATUS: Final = (
     (AgentBusy, 409),
     (StaleFile, 409),
     (InboxFull, 429),
+    (UnknownName, 404),
     (UsageError, 400),
     (ModelError, 502),
     (StorageError, 503),

@@ -9,9 +9,10 @@ import json
 import logging.handlers
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Final
@@ -20,14 +21,17 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agent_core.base.errors import ToolwrightError
 from agent_core.base.untrusted import one_line
 
+from .failures import ApiRefusal
 from .identity import Identity, Sessions, TokenBook
-from .responses import error_response
+from .responses import failure
 
 COOKIE: Final = "toolwright_session"
 MOST_BODY: Final = 2 << 20
 _BODY_S: Final = 15.0  # for the whole body of a request
+_LOOK_S: Final = 15.0  # after which an open stream must still be its token's
 _READS: Final = frozenset({"GET", "HEAD"})
 _PER_SECOND, _AT_ONCE = 100.0, 400.0  # requests of one identity
 _WRONG_TOKENS: Final = 20  # a minute, of one address
@@ -82,20 +86,11 @@ class Buckets:
 
 
 @dataclass(slots=True)
-class RefusedRequest(Exception):
-    """A request that goes no further."""
-
-    status: int
-    code: str
-    message: str
-    fix: str = ""
-
-
-@dataclass(slots=True)
 class _Seen:
     """What the line of a request says."""
 
     status: int = 0
+    is_over: bool = False
     name: str = "-"
     began: float = field(default_factory=time.monotonic)
 
@@ -128,58 +123,78 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in _SAFE_HEADERS.items():
                     headers.setdefault(name, value)
+            seen.is_over = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
         try:
-            identity = await self._checked(scope)
-            scope["identity"], seen.name = identity, identity.name if identity else "-"
-            body = await _body(Headers(scope=scope), receive)
-            await self._app(scope, _Replay(body, receive), answered)
-        except RefusedRequest as refusal:
-            response = error_response(refusal.status, refusal.code, refusal.message, refusal.fix)
-            if refusal.status == 401:
+            await self._pass_on(scope, receive, answered, seen)
+        except ToolwrightError as error:
+            if seen.status:  # the answer has begun already
+                raise
+            response = failure(error)
+            if response.status_code == 401:
                 response.headers["WWW-Authenticate"] = "Bearer"
             await response(scope, receive, answered)
         finally:
             self._note(scope, seen)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send, seen: _Seen) -> None:
+        headers, identity = Headers(scope=scope), await self._checked(scope)
+        scope["identity"], seen.name = identity, identity.name if identity else "-"
+        heard = _Heard(await _body(headers, receive), receive, partial(self._is_still, headers, identity))
+        await self._app(scope, heard, send)
+        if heard.is_cut_off and seen.status and not seen.is_over:
+            await send({"type": "http.response.body"})
 
     async def _checked(self, scope: Scope) -> Identity | None:
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
         if host not in self._hosts:
             message = f"This server does not answer to the name `{one_line(host, 100)}`."
-            raise RefusedRequest(421, "wrong-host", message, "Use its address, or start it with --allow-host NAME.")
+            raise ApiRefusal(421, "wrong-host", message, "Use its address, or start it with --allow-host NAME.")
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc.lower() != host:
-            raise RefusedRequest(403, "wrong-origin", "Pages of other sites cannot use this server.")
+            raise ApiRefusal(403, "wrong-origin", "Pages of other sites cannot use this server.")
         if b"token=" in scope.get("query_string", b"").lower():
             fix = "Send it as a header: Authorization: Bearer TOKEN"
-            raise RefusedRequest(400, "token-in-address", "A token in an address ends up in logs: revoke it.", fix)
+            raise ApiRefusal(400, "token-in-address", "A token in an address ends up in logs: revoke it.", fix)
         address = (scope.get("client") or ("-", 0))[0]
         identity = await self._identity(headers, scope["method"], origin, address)
         path = scope["path"]
         if identity is None and not (path in _OPEN or path.startswith("/page/")):
             fix = "Send the header Authorization: Bearer TOKEN; make one with: toolwright tokens add NAME --scope chat"
-            raise RefusedRequest(401, "no-token", "This needs a token.", fix)
+            raise ApiRefusal(401, "no-token", "This needs a token.", fix)
         if not self._requests.take(identity.name if identity else address):
-            raise RefusedRequest(429, "too-many", "Too many requests at once.", "Wait a second.")
+            raise ApiRefusal(429, "too-many", "Too many requests at once.", "Wait a second.")
         return identity
 
     async def _identity(self, headers: Headers, method: str, origin: str | None, address: str) -> Identity | None:
         kind, _, token = headers.get("authorization", "").partition(" ")
         if kind:
             if self._wrong.is_empty(address):
-                raise RefusedRequest(429, "too-many", "Too many wrong tokens from this address.", "Wait a minute.")
-            identity = await self._tokens.identify(token.strip()) if kind.lower() == "bearer" else None
+                raise ApiRefusal(429, "too-many", "Too many wrong tokens from this address.", "Wait a minute.")
+            identity = await self._of_token(kind, token)
             if identity is None:
                 self._wrong.take(address)
-                raise RefusedRequest(
+                raise ApiRefusal(
                     401, "wrong-token", "The token is wrong, expired or revoked.", "toolwright tokens list"
                 )
             return identity
         cookie = _cookie(headers)
         # A browser says where a request comes from: one that changes something must come from our own page.
         return self._sessions.identify(cookie) if cookie and (method in _READS or origin is not None) else None
+
+    async def _of_token(self, kind: str, token: str) -> Identity | None:
+        return await self._tokens.identify(token.strip()) if kind.lower() == "bearer" else None
+
+    async def _is_still(self, headers: Headers, identity: Identity | None) -> bool:
+        """Return whether a token or cookie is still good; if nobody can tell, it is."""
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        with suppress(ToolwrightError):
+            return identity == (
+                await self._of_token(kind, token) if kind else self._sessions.identify(_cookie(headers))
+            )
+        return True
 
     def _note(self, scope: Scope, seen: _Seen) -> None:
         line = {
@@ -194,25 +209,32 @@ class Guard:
         self._log.info(json.dumps(line))
 
 
-class _Replay:
-    """Gives the application the body that was read, and then what the client does."""
+class _Heard:
+    """Gives the application the body that was read, and then what the client does: it is gone when it no longer may
+    listen, and then it `is_cut_off`.
+    """
 
-    def __init__(self, body: bytes, receive: Receive) -> None:
+    def __init__(self, body: bytes, receive: Receive, may_listen: Callable[[], Awaitable[bool]]) -> None:
         self._body: bytes | None = body
         self._receive = receive
+        self._may_listen = may_listen
+        self.is_cut_off = False
 
     async def __call__(self) -> Message:
-        if self._body is None:
-            return await self._receive()
-        body, self._body = self._body, None
-        return {"type": "http.request", "body": body, "more_body": False}
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        while not self.is_cut_off:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    return await self._receive()
+            self.is_cut_off = not await self._may_listen()
+        return {"type": "http.disconnect"}
 
 
 async def _body(headers: Headers, receive: Receive) -> bytes:
     if headers.get("content-encoding", "identity") != "identity":
-        raise RefusedRequest(
-            415, "compressed", "Compressed requests are not read.", "Send it without Content-Encoding."
-        )
+        raise ApiRefusal(415, "compressed", "Compressed requests are not read.", "Send it without Content-Encoding.")
     length = headers.get("content-length", "0")
     if length.isdecimal() and int(length) > MOST_BODY:
         raise _too_large()
@@ -222,18 +244,18 @@ async def _body(headers: Headers, receive: Receive) -> bytes:
             while more:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise RefusedRequest(400, "gone", "The request ended before its body did.")
+                    raise ApiRefusal(400, "gone", "The request ended before its body did.")
                 parts.append(message.get("body", b""))
                 size, more = size + len(parts[-1]), message.get("more_body", False)
                 if size > MOST_BODY:
                     raise _too_large()
     except TimeoutError:
-        raise RefusedRequest(408, "slow", f"The body took longer than {_BODY_S:g} s.") from None
+        raise ApiRefusal(408, "slow", f"The body took longer than {_BODY_S:g} s.") from None
     return b"".join(parts)
 
 
-def _too_large() -> RefusedRequest:
-    return RefusedRequest(413, "too-large", f"A request may have {MOST_BODY >> 20} MiB.")
+def _too_large() -> ApiRefusal:
+    return ApiRefusal(413, "too-large", f"A request may have {MOST_BODY >> 20} MiB.")
 
 
 def _cookie(headers: Headers) -> str:

@@ -146,14 +146,16 @@ class _Response:
 
     async def whole(self) -> Response:
         """Return the response in one piece."""
+        happened: list[Json] = []
         async for event in self._threads.turn(self._thread):
             if event is not None:
                 self._reply.take(event)
+                happened += self._reply.shown(event)
         await self._threads.remember(self._thread, self._reply, self._id)
         ended = self._reply.ended
         if ended is None or not self._reply.is_whole:
-            return client_error(502, ended_badly(ended), "turn_failed")
-        return json_response(self._object("completed", ended.reply))
+            return client_error(502, ended_badly(ended, happened), "turn_failed")
+        return json_response(self._object("completed", ended.reply) | _vendors(happened))
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
         """Yield the parts of the response as they come."""
@@ -170,20 +172,23 @@ class _Response:
                     yield self._event("response.output_item.added", output_index=0, item=item)
                     yield self._event("response.content_part.added", **place, part=_part(""))
                 yield self._event("response.output_text.delta", **place, delta=text, logprobs=[])
+            elif happened := self._reply.shown(event):
+                yield self._event("response.in_progress", response=self._object("in_progress"), **_vendors(happened))
         await self._threads.remember(self._thread, self._reply, self._id)
         if not self._reply.is_whole:
             error = {"code": "server_error", "message": ended_badly(self._reply.ended)}
             yield self._event("response.failed", response=self._object("failed") | {"error": error})
             return
-        text = self._reply.text
-        if begun:
-            yield self._event("response.output_text.done", **place, text=text, logprobs=[])
-            yield self._event("response.content_part.done", **place, part=_part(text))
-            item = self._message(text, "completed")
-            yield self._event("response.output_item.done", output_index=0, item=item)
-        for frame in self._call_frames(int(begun)):
+        for frame in (*(self._text_frames(place) if begun else ()), *self._call_frames(int(begun))):
             yield frame
-        yield self._event("response.completed", response=self._object("completed", text))
+        yield self._event("response.completed", response=self._object("completed", self._reply.text))
+
+    def _text_frames(self, place: Json) -> Iterator[bytes]:
+        text = self._reply.text
+        yield self._event("response.output_text.done", **place, text=text, logprobs=[])
+        yield self._event("response.content_part.done", **place, part=_part(text))
+        item = self._message(text, "completed")
+        yield self._event("response.output_item.done", output_index=0, item=item)
 
     def _call_frames(self, first: int) -> Iterator[bytes]:
         for index, call in enumerate(self._reply.calls, first):
@@ -238,6 +243,10 @@ class _Response:
 def _sent(asked: ResponsesRequest, name: str, usual: object) -> object:
     """Return a field of the request as the client sent it."""
     return asked.model_dump(include={name}, exclude_unset=True).get(name) or usual
+
+
+def _vendors(happened: list[Json]) -> Json:
+    return {"toolwright": {"events": happened}} if happened else {}
 
 
 def _item_id(call: Call) -> str:

@@ -25,6 +25,7 @@ class ThreadIndex:
         self._is_loaded = False
         self._keys: dict[str, list[tuple[str, str]]] = {}  # by name, under what it is found
         self._names: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self._numbers: dict[str, int] = {}  # in which order they began: a clock may go back
 
     async def load(self) -> None:
         """Read the conversations, the first time."""
@@ -49,8 +50,8 @@ class ThreadIndex:
         self._note(name, changed)
 
     def known(self, agent: str, sent: str) -> list[str]:
-        """Return the conversations that a history goes on with, the newest first: their names sort by time."""
-        return sorted(self._names.get((agent, sent), ()), reverse=True)
+        """Return the conversations that a history goes on with, the newest first."""
+        return sorted(self._names.get((agent, sent), ()), key=self._began, reverse=True)
 
     def of_response(self, agent: str, id: str) -> str:
         """Return the conversation whose last response has this id; empty if there is none."""
@@ -58,10 +59,15 @@ class ThreadIndex:
 
     def unnamed(self, agent: str) -> list[str]:
         """Return the conversations of an agent that have no name, the newest first."""
-        return sorted(self._names.get((agent, ""), ()), reverse=True)
+        return sorted(self._names.get((agent, ""), ()), key=self._began, reverse=True)
+
+    def next_number(self) -> int:
+        """Return the number of a conversation that begins now."""
+        return max(self._numbers.values(), default=0) + 1
 
     def drop(self, name: str) -> None:
         """Forget a conversation."""
+        self._numbers.pop(name, None)
         for key in self._keys.pop(name, ()):
             self._names[key].discard(name)
             if not self._names[key]:
@@ -76,5 +82,9 @@ class ThreadIndex:
         keys += [(agent, f"response {id}")] if (id := settings.get("chat_response")) else []
         keys += [(agent, "")] if name.startswith(f"{agent}{MARK}") else []
         self._keys[name] = keys
+        self._numbers[name] = int(settings.get("chat_number") or 0)
         for key in keys:
             self._names[key].add(name)
+
+    def _began(self, name: str) -> tuple[int, str]:
+        return self._numbers.get(name, 0), name  # those of before there were numbers by their names, which have a time

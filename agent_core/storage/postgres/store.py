@@ -11,16 +11,18 @@ from ..tables.forget_tables import erased
 from ..tables.session import SqlSession
 from ..tables.store_tables import StoreTables
 from ..tables.tables import change, query
-from ..tables.turn_tables import INBOX_LIMIT
+from ..tables.turn_tables import INBOX_LIMIT, LAST_AT_ONCE
 from ..turn_store import Post
 from .connection import SCHEMA, STATEMENT_S, PostgresSession
 from .leases import Leases
 
 # In one statement, outside of serializable transactions: many agents post at the same moment. A repeated one, by its id
 # after a break or by its key, is the same event.
+_LAST = LAST_AT_ONCE.replace("?", "?2")
 _POST = (
-    "with new as (insert into event (id, agent, key, kind, payload, due, timed, at)"
-    " select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 where (select count(*) from event where agent = ?2 and turn is null) < ?9"
+    "with new as (insert into event (id, agent, key, kind, payload, due, timed, at)"  # noqa: S608  (texts of ours)
+    f" select ?1, ?2, ?3, ?4, ?5, case when ?7 then ?6 else greatest(?6, ({_LAST})) end, ?7, ?8"
+    " where (select count(*) from event where agent = ?2 and turn is null) < ?9"
     " on conflict do nothing returning id) select id from new"
 )
 _POSTED = "select id from event where id = ?1 or (agent = ?2 and key = ?3)"

@@ -21,6 +21,9 @@ EVERY = 1 << 62  # rows: a limit that is none
 IMPORTED = 0  # the attempt of entries that came with a file: turns count theirs from 1
 N_BITS = 20  # an entry's seq is turn.seq << N_BITS | n; see migrations/0001
 _WAITING = "from event where agent = ? and turn is null and (due <= ? or not timed)"
+# When the last waiting event came that is due at once: the next is handled after it, even if the clock goes back.
+LAST_AT_ONCE = "select due from event where agent = ? and turn is null and not timed order by due desc limit 1"
+_INBOX = f"select count(*), ({LAST_AT_ONCE}) from event where agent = ? and turn is null"  # noqa: S608  (texts of ours)
 _BEGINNING = ", ".join(f"'{kind}'" for kind in BEGINNING)
 _PLACE = f"select e.kind, e.payload, e.n, t.id, e.at, e.seq, e.attempt = {IMPORTED} from"
 _SUMMARIES = f"{_PLACE} entry e join turn t on t.seq = e.turn where e.kind = 'summary' and t.agent = ? and e.seq > ?"
@@ -221,14 +224,15 @@ def post_event(session: SqlSession, post: Post, *, is_limited: bool = True) -> s
     row = session.one("select id from event where agent = ? and key = ?", post.agent, post.key)  # null equals nothing
     if row:
         return str(row[0])
-    waiting = session.all("select count(*) from event where agent = ? and turn is null", post.agent)[0][0]
+    waiting, last = session.all(_INBOX, post.agent, post.agent)[0]
     if is_limited and waiting >= INBOX_LIMIT:
         raise InboxFull(post.agent, INBOX_LIMIT)
     id, now = session.clock.new_id(), session.clock.now()
     is_timed = post.due is not None
     session.all(
         "insert into event (id, agent, key, kind, payload, due, timed, at) values (?, ?, ?, ?, ?, ?, ?, ?)",
-        *(id, post.agent, post.key, post.kind, dump(post.payload), post.due if is_timed else now, is_timed, now),
+        *(id, post.agent, post.key, post.kind, dump(post.payload)),
+        *(post.due if is_timed else max(now, last or now), is_timed, now),
     )
     return id
 

@@ -157,15 +157,17 @@ _WHERE = frozenset(["in", "into", "to", "on", "onto", "from", "within"])
 
 def _lasting(promise: Promise) -> PromiseClaim | None:
     """Return the effect that a function promises if it settles something for what comes after the call."""
-    words, effect = promise.sentence, lexicon().sections["effect"]
-    if not words or not lexicon().has(words[0], "effect", "settled"):
+    book, words, effect = lexicon(), promise.sentence, lexicon().sections["effect"]
+    if not words or not book.has(words[0], "effect", "settled"):
         return None
     for at, word in enumerate(words[2:], start=2):
         after = [*[word for word in words[at + 1 : at + 5] if word not in _SMALL], "", ""]
         is_later = word in ("for", "in", "to") and after[0] in effect["later"] and after[1] in effect["occasions"]
         is_across = word in ("across", "between") and after[0] in effect["spans"]
         if is_later or is_across or words[at : at + 3] == ("from", "now", "on"):
-            return PromiseClaim("effect", lemma(words[0]), " ".join(words[1:3]), 2, is_kept=True)
+            settled = [*takewhile(lambda word: word not in OF, words[1:at])]
+            is_result = book.among(settled, "plain", "texts") or book.among(settled, "plain", "parts")
+            return None if is_result else PromiseClaim("effect", lemma(words[0]), " ".join(words[1:3]), 2, is_kept=True)
     return None
 
 
@@ -261,6 +263,8 @@ def _fresh(words: Sequence[str], parameters: Schema) -> PromiseClaim | None:
     """Return the fact of this moment that a result is said to be made with: `at today's rate`."""
     knowledge, named = lexicon().sections["knowledge"], {lemma(part) for part in _parts(parameters)}
     facts = knowledge["changing"] | knowledge["outside"]
+    if sum(schema.get("type") in ("number", "integer") for schema in parameters["properties"].values()) > 1:
+        return None  # one of them may be that fact
     for at, word in enumerate(words):
         if word in OF or word in ("using", "against"):
             phrase = [*takewhile(lambda word: word not in OF, words[at + 1 : at + 6])]

@@ -1,0 +1,154 @@
+"""The wall clock of a server is set forward and back by hours, while it runs: only what is a date follows it."""
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from agent_core import Workspace
+from agent_core.interfaces.server.guard import COOKIE
+from tests.agents.team import said_last
+from tests.kit import Repeat, Say, ScriptedModel
+from tests.kit.program import toolwright
+
+from .conftest import Frames, ends
+from .test_the_process import Process
+
+HOUR = 3600.0
+AGENTS = "/api/v1/agents"
+# The clock of a machine cannot be set for one process: there, Python reads how far off it is from a file.
+SITE = """
+import time
+from pathlib import Path
+_real, _ahead = time.time, Path({ahead!r})
+time.time = lambda: _real() + float(_ahead.read_text())
+time.time_ns = lambda: int(time.time() * 1e9)
+"""
+
+
+class Machine:
+    """A server on a machine whose wall clock can be set."""
+
+    def __init__(self, folder: Path, model: ScriptedModel) -> None:
+        self._folder, self._model = folder, model
+        self.root, self._ahead = folder / "workspace", folder / "ahead"
+        Workspace.create(self.root)
+        (folder / "sitecustomize.py").write_text(SITE.format(ahead=str(self._ahead)))
+        self.is_ahead_by(0.0)
+        self.token = self.new_token("all")
+
+    def is_ahead_by(self, seconds: float) -> None:
+        """Set the clock."""
+        new = self._ahead.with_suffix(".new")
+        new.write_text(str(seconds))
+        new.replace(self._ahead)
+
+    def new_token(self, name: str, *options: str) -> str:
+        """A token that may chat and read."""
+        scopes = ("--scope", "chat", "--scope", "read", "--scope", "edit")
+        made = toolwright("tokens", "add", name, "--json", *scopes, *options, cwd=self.root)
+        return str(json.loads(made.stdout)["token"])
+
+    @contextmanager
+    def serving(self) -> Iterator[Process]:
+        """The server."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONPATH", os.pathsep.join((str(self._folder), str(Path.cwd()))))
+            process = Process(self.root, self._model, self.token, from_nothing=True)
+        try:
+            yield process
+        finally:
+            process.end(signal.SIGTERM)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, scripted: Callable[..., ScriptedModel]) -> Machine:
+    """The machine; its model repeats what it is told."""
+    return Machine(tmp_path, scripted([Repeat(lambda seen: Say(f"You said: {said_last(seen)}"))]))
+
+
+def status(process: Process, token: str) -> int:
+    """What a client with a token is answered."""
+    return httpx2.get(f"{process.told['url']}{AGENTS}", headers={"Authorization": f"Bearer {token}"}).status_code
+
+
+def replies(frames: Frames) -> list[str]:
+    """The replies of the turns."""
+    return [data["reply"] for _, data in frames if data is not None and data["type"] == "turn_ended"]
+
+
+def test_tokens_follow_the_date_and_links_cookies_and_brakes_do_not(machine: Machine) -> None:
+    brief = machine.new_token("brief", "--expires", "2h")
+    with machine.serving() as process:
+        assert status(process, brief) == 200
+        machine.is_ahead_by(30 * HOUR)
+        assert status(process, brief) == 401
+        assert status(process, machine.token) == 200
+        with httpx2.Client(base_url=process.told["url"]) as browser:
+            browser.get(process.told["login"])  # good for ten minutes, which are not over
+            assert browser.cookies[COOKIE]
+            machine.is_ahead_by(-30 * HOUR)
+            assert browser.get(AGENTS).status_code == 200
+            assert status(process, brief) == 200
+            wrong = [status(process, f"tw_{number:08x}_x") for number in range(25)]
+            assert (wrong[0], wrong[-1]) == (401, 429)
+            machine.is_ahead_by(30 * HOUR)
+            assert status(process, "tw_00000000_x") == 429
+            assert browser.get(AGENTS).status_code == 200
+
+
+def test_turns_and_their_stream_go_on_and_all_is_there_after_a_restart(machine: Machine) -> None:
+    with machine.serving() as process:
+        for turns, ahead in enumerate((0.0, 30 * HOUR, -30 * HOUR), 1):
+            machine.is_ahead_by(ahead)
+            process.say(f"It is {turns} o'clock.")
+            heard = process.frames(ends(turns))
+    assert replies(heard) == [f"You said: It is {turns} o'clock." for turns in (1, 2, 3)]
+    machine.is_ahead_by(0.0)
+    with machine.serving() as process:
+        again = process.frames(ends(3))
+    numbers = [number for number, _ in again if number is not None]
+    assert numbers == sorted(set(numbers))
+    assert replies(again) == replies(heard)
+
+
+def test_what_waits_is_answered_in_the_order_in_which_it_was_said(machine: Machine) -> None:
+    with machine.serving() as process:
+        assert process.client.post(f"{AGENTS}/main/pause", json={}).status_code == 200
+        for number, ahead in enumerate((0.0, 30 * HOUR, -30 * HOUR), 1):
+            machine.is_ahead_by(ahead)
+            process.say(f"Message {number}.")
+        assert process.client.post(f"{AGENTS}/main/resume", json={}).status_code == 200
+        heard = process.frames(ends(1))
+    assert replies(heard) == ["You said: Message 1.\n\nMessage 2.\n\nMessage 3."]
+
+
+@pytest.mark.slow
+def test_the_newest_conversations_of_programs_are_kept_and_not_those_with_the_latest_dates(machine: Machine) -> None:
+    with machine.serving() as process:
+        machine.is_ahead_by(30 * HOUR)
+        for number in range(100):
+            chat(process, f"Conversation {number}.")
+        machine.is_ahead_by(0.0)
+        first = chat(process, "The first of today.")
+        chat(process, "The second of today.")
+        before = names(process)
+        chat(process, "And?", *first)
+        assert names(process) == before
+
+
+def chat(process: Process, text: str, *before: dict[str, str]) -> list[dict[str, str]]:
+    """Say something as a program that sends its whole history, and return that history."""
+    messages = [*before, {"role": "user", "content": text}]
+    answer = process.client.post("/v1/chat/completions", json={"model": "main", "messages": messages})
+    return [*messages, {"role": "assistant", "content": answer.json()["choices"][0]["message"]["content"]}]
+
+
+def names(process: Process) -> set[str]:
+    """The agents that there are."""
+    return {row["name"] for row in process.client.get(AGENTS).json()["agents"]}
