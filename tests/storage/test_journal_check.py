@@ -9,7 +9,11 @@ ASKS = Entry("assistant", {"text": "", "calls": [{"id": "a", "name": "note", "ar
 STARTS = Entry("call", {"id": "a", "name": "note"})
 ANSWERS = Entry("result", {"call_id": "a", "name": "note", "text": "1", "outcome": "returned"})
 SAYS = Entry("assistant", {"text": "done", "calls": []})
+OTHER = Entry("result", {"call_id": "b", "name": "note", "text": "1", "outcome": "returned"})
+CLIENT = Entry("client", {"text": "", "event": "message"})
 TWICE, UNANSWERED = "the call a was started twice", "the call a has no answer"
+AFTER, AGAIN = "the call a was started after its answer", "the call a was answered twice"
+UNKNOWN = "the call b was answered, and nobody asked for it"
 
 
 @pytest.mark.parametrize(
@@ -21,6 +25,14 @@ TWICE, UNANSWERED = "the call a was started twice", "the call a has no answer"
         pytest.param([ASKS, STARTS], "", [], id="still-running"),
         pytest.param([ASKS, STARTS], "client_calls", [], id="a-client-has-it"),
         pytest.param([ASKS, STARTS, STARTS, ANSWERS], "done", [TWICE], id="twice"),
+        pytest.param([ASKS, STARTS, ANSWERS, STARTS, SAYS], "done", [TWICE], id="begun-again-after-its-answer"),
+        pytest.param([ASKS, ANSWERS, STARTS, SAYS], "done", [AFTER], id="begun-after-its-answer"),
+        pytest.param([ASKS, STARTS, ANSWERS, ANSWERS, SAYS], "done", [AGAIN], id="answered-twice"),
+        pytest.param([ASKS, STARTS, ANSWERS, OTHER, SAYS], "done", [UNKNOWN], id="an-answer-that-nobody-asked-for"),
+        pytest.param(
+            [CLIENT, OTHER, ASKS, ANSWERS, SAYS], "done", [], id="a-client-answers-what-the-turn-before-asked"
+        ),
+        pytest.param([CLIENT, ASKS, ANSWERS, OTHER, SAYS], "done", [UNKNOWN], id="a-client-asked-for-nothing-since"),
         pytest.param([ASKS, STARTS], "interrupted", [UNANSWERED], id="cut-off"),
         pytest.param([ASKS], "done", [UNANSWERED], id="never-begun"),
         pytest.param([ASKS, SAYS], "done", [UNANSWERED], id="passed-over"),

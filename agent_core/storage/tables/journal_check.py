@@ -1,6 +1,6 @@
 """A look at the whole journal: each turn has one writer at a time, and each call one start and one answer."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from .turn_tables import IMPORTED, N_BITS
 
 _MOST_FAULTS: Final = 20
 _AT_ONCE: Final = 200  # turns
+_CLIENT: Final = "client"  # an entry before the answers to calls that the turn before handed to a client
 _UNENDED: Final = ("open", "client_calls")  # the calls of the one are running, those of the other a client's
 _TURNS: Final = "select seq, id, agent, state, attempt, n from turn where seq > ? order by seq limit ?"
 _ENTRIES: Final = "select seq, kind, payload, attempt from entry where seq between ? and ? order by seq"
@@ -40,18 +41,25 @@ class JournalCheck(Tables):
 
 @dataclass(slots=True)
 class _Look:
-    """A look at one turn. `asked` are calls of the last reply without an answer, `started` those that began to run."""
+    """A look at one turn. `asked`, `begun` and `answered` are calls since its last reply.
+
+    It `knows_all` calls where every entry is there and ours, except for a client's, which a turn before handed over.
+    """
 
     state: str
     attempt: int
     n: int
     faults: list[str] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
-    started: set[str] = field(default_factory=set)
+    begun: set[str] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set)
+    knows_all: bool = True
 
     def over(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Read the entries of the turn."""
         last = 0
+        is_whole = len(rows) >= self.n and all(row[3] != IMPORTED for row in rows)
+        self.knows_all = is_whole
         for seq, kind, payload, attempt in rows:
             if seq & ((1 << N_BITS) - 1) >= self.n:
                 self.faults.append(f"it has {self.n} entries, and one more")
@@ -62,28 +70,41 @@ class _Look:
                 read = parse_row(payload, ENTRY.get(kind, dict))
                 if attempt != IMPORTED:  # what others have written is as they wrote it
                     self._entry(kind, read)
+                    self.knows_all = is_whole and kind != _CLIENT and (self.knows_all or kind == "assistant")
             except Misfit as misfit:
                 self.faults.append(str(misfit))
         if self.state not in _UNENDED:
-            self._unanswered(self.asked | self.started)
+            self._unanswered()
 
     def _entry(self, kind: str, payload: dict[str, Any]) -> None:  # Any: JSON
         match kind:
             case "assistant":
-                self._unanswered(self.asked | self.started)
-                self.asked, self.started = {call["id"] for call in payload.get("calls", ())}, set()
+                self._unanswered()
+                self.asked = {call["id"] for call in payload.get("calls", ())}
+                self.begun, self.answered = set(), set()
             case "call":
-                if payload.get("id") in self.started:
-                    self.faults.append(f"the call {payload['id']} was started twice")
-                self.started.add(payload.get("id", ""))
+                self._begins(payload.get("id", ""))
             case "result":
-                self.asked.discard(payload.get("call_id", ""))
-                self.started.discard(payload.get("call_id", ""))
+                self._ends(payload.get("call_id", ""))
             case _:
                 pass
 
-    def _unanswered(self, calls: Iterable[str]) -> None:
-        self.faults += [f"the call {id} has no answer" for id in sorted(calls)]
+    def _begins(self, id: str) -> None:
+        if id in self.begun:
+            self.faults.append(f"the call {id} was started twice")
+        elif id in self.answered:
+            self.faults.append(f"the call {id} was started after its answer")
+        self.begun.add(id)
+
+    def _ends(self, id: str) -> None:
+        if id in self.answered:
+            self.faults.append(f"the call {id} was answered twice")
+        elif self.knows_all and id not in self.asked | self.begun:
+            self.faults.append(f"the call {id} was answered, and nobody asked for it")
+        self.answered.add(id)
+
+    def _unanswered(self) -> None:
+        self.faults += [f"the call {id} has no answer" for id in sorted((self.asked | self.begun) - self.answered)]
 
 
 def _read(session: SqlSession) -> Iterator[tuple[tuple[Any, ...], list[tuple[Any, ...]]]]:
