@@ -124,13 +124,25 @@ async def test_what_waits_is_counted_with_the_age_of_the_oldest_but_not_of_pause
 ) -> None:
     clock.time = round(await store.now())  # a database goes by its own clock
     assert await store.backlog() == Backlog(0, 0.0)
-    await store.post(event("one", due=clock.time - 90))
-    await store.post(event("two", due=clock.time - 30))
-    await store.post(event("later", due=clock.time + 60))
-    await store.post(Post("paused", "user", {}, due=clock.time - 500))
+    await store.post(Post("paused", "user", {}))
+    clock.time += 400
+    await store.post(event("one"))
+    await store.post(event("later", due=clock.time + 150))
+    await store.post(event("two", due=clock.time + 60))
+    clock.time += 90
     await store.apply([PauseAgent("paused", "")])
     found = await store.backlog()
     assert (found.waiting, round(found.oldest_s, -1)) == (2, 90)
     assert await store.next("main", "here")
     found = await store.backlog()
     assert (found.waiting, round(found.oldest_s, -1)) == (1, 30)
+
+
+async def test_an_event_that_goes_before_all_others_has_waited_since_it_was_posted(
+    store: Store, clock: ManualClock
+) -> None:
+    clock.time = round(await store.now())
+    await store.post(event("first", due=0.0))
+    clock.time += 20
+    found = await store.backlog()
+    assert (found.waiting, round(found.oldest_s, -1)) == (1, 20)

@@ -45,7 +45,7 @@ _OPEN_WORK: Final = (
     " where e.turn is null and (e.due <= ? or not e.timed) order by 2 desc, 5, 6"
 )
 _BACKLOG: Final = (
-    "select count(*), min(due) from event where turn is null and (due <= ? or not timed)"
+    "select count(*), min(max(due, at)) from event where turn is null and (due <= ? or not timed)"
     " and agent not in (select agent from paused)"
 )
 _USED_LAST: Final = (
